@@ -1,0 +1,22 @@
+# shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...])
+#
+# One library per folder. Includes are written from the source root ("engine/spec/plan.h"); tests/cli/include_direction checks that they only point to
+# folders listed in USES (directly or through them), and linking enforces it: a library sees no symbol of a folder it does not use.
+function(shardscape_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
+  add_library(shardscape_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(shardscape_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  foreach(include IN LISTS ARG_INCLUDES)
+    target_include_directories(shardscape_${name} SYSTEM PUBLIC ${include})
+  endforeach()
+  list(TRANSFORM ARG_USES PREPEND shardscape_)
+  target_link_libraries(shardscape_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES})
+  shardscape_warnings(shardscape_${name})
+endfunction()
+
+function(shardscape_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
+  if(SHARDSCAPE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()

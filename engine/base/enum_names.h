@@ -1,0 +1,47 @@
+// One string table per enum: used for parsing, printing, HDF5 flag meanings and documentation alike.
+//
+// An enum whose values run 0, 1, 2, ... specialises EnumNames with a constexpr array of names in that order.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace shardscape {
+
+template <class E>
+struct EnumNames;  // specialise: static constexpr std::array<std::string_view, N> names
+
+/// All names of an enum, in the order of its values.
+template <class E>
+constexpr std::span<const std::string_view> enum_names() {
+  return EnumNames<E>::names;
+}
+
+/// The name of a value; values outside the table read "?".
+template <class E>
+constexpr std::string_view name_of(E value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < EnumNames<E>::names.size() ? EnumNames<E>::names[index] : std::string_view("?");
+}
+
+/// The value of a name, or nothing where the name is not in the table.
+template <class E>
+constexpr std::optional<E> parse_enum(std::string_view name) {
+  const auto& names = EnumNames<E>::names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<E>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardscape
+
+/// Declares the string table of an enum in namespace shardscape; place it right after the enum.
+#define SHARDSCAPE_ENUM_NAMES(Enum, ...)                                     \
+  template <>                                                               \
+  struct EnumNames<Enum> {                                                  \
+    static constexpr auto names = std::to_array<std::string_view>({__VA_ARGS__}); \
+  }

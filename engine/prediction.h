@@ -1,0 +1,91 @@
+// What the engine says about one design point.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/quantity.h"
+
+namespace shardscape {
+
+enum class Status : std::uint8_t { ok, indivisible, constraint, memory, unreachable, unsupported };
+SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported");
+
+/// Which rule a point that is not `ok` breaks first.
+enum class Reason : std::uint8_t {
+  none,
+  heads_by_tensor,        ///< heads % tp != 0
+  kv_heads_by_tensor,     ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
+  ffn_by_tensor,          ///< ffn_hidden % tp != 0
+  vocabulary_by_tensor,   ///< vocabulary, padded to the stack's multiple, does not split over tp
+  sequence_by_context,    ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
+  layers_by_pipeline,     ///< layers % (pp * virtual_stages) != 0 under a uniform partition
+  fewer_layers_than_stages,
+  batch_by_data,          ///< global_batch % (dp * microbatch) != 0
+  microbatches_by_stages, ///< interleaved: microbatches % pp != 0
+  requests_by_data,       ///< concurrency % dp != 0
+  constraint,             ///< a constraint of the study
+  memory_capacity,        ///< the fullest device needs more than it has
+  no_route,               ///< a group cannot reach itself
+  precision,              ///< the device has no unit for the compute type
+  schedule,               ///< the schedule is not modelled for this plan
+};
+SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
+                      "vocabulary_by_tensor", "sequence_by_context", "layers_by_pipeline",
+                      "fewer_layers_than_stages", "batch_by_data", "microbatches_by_stages",
+                      "requests_by_data", "constraint", "memory_capacity", "no_route", "precision", "schedule");
+
+/// Bytes on one device at the moment of its peak.
+struct MemoryUse {
+  Bytes weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve;
+  [[nodiscard]] Bytes total() const {
+    return weights + gradients + optimizer + activations + logits + kv_cache + buffers + reserve;
+  }
+};
+
+/// Along the critical rank every second of the step (training) or of one request (inference) belongs to exactly one class;
+/// communication counts only where it is exposed. The classes add up to step_time (training) or e2e (inference).
+struct Breakdown {
+  Seconds compute, recompute, tensor_comm, context_comm, pipeline_comm, data_comm, bubble, optimizer, host;
+  [[nodiscard]] Seconds total() const {
+    return compute + recompute + tensor_comm + context_comm + pipeline_comm + data_comm + bubble + optimizer + host;
+  }
+};
+
+/// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory verdict, when asked), memory for every status but
+/// indivisible, constraint and unsupported.
+struct Prediction {
+  Status status = Status::ok;
+  Reason reason = Reason::none;
+  std::int32_t microbatches = 0;  ///< per step and replica (training)
+  std::int32_t peak_stage = 0;    ///< pipeline stage of the fullest device
+  Seconds step_time;              ///< training
+  Seconds ttft, itl, e2e;         ///< inference: time to first token, inter-token latency, whole request
+  double tokens_per_s_per_gpu = 0;
+  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see README)
+  Bytes memory_peak;
+  MemoryUse memory;  ///< of the fullest device
+  Breakdown breakdown;
+};
+
+/// One row of the operator table of `simulate --explain`.
+struct OperatorRow {
+  std::string phase;  ///< forward, backward, recompute, prefill, decode, step
+  std::string name;   ///< qkv_projection, attention, ...
+  std::string shape;  ///< "M x N x K", bytes, ...
+  double count = 0;   ///< executions on the critical rank per step (per request for inference)
+  Seconds time;       ///< of one execution
+  std::string bound;  ///< compute, sram, l2, hbm, launch, link
+};
+
+/// What only a reader of a single point wants; never filled in a sweep.
+struct Details {
+  std::vector<MemoryUse> stage_memory;  ///< one per pipeline stage
+  std::vector<std::int32_t> stage_layers;
+  std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
+  std::vector<OperatorRow> operators;
+};
+
+}  // namespace shardscape

@@ -1,0 +1,37 @@
+// THE pass list: from a scenario to a prediction.
+//
+// A Simulator is bound to one Setting (model, machine, software, workload) and evaluates plans on it. It owns the memo
+// tables that make neighbouring plans cheap; they never change a result (`reference` bypasses them). One object per
+// thread; no object shares state with another.
+#pragma once
+
+#include <memory>
+
+#include "engine/prediction.h"
+#include "engine/spec/scenario.h"
+
+namespace shardscape {
+
+struct SimulateOptions {
+  bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
+  bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
+};
+
+class Simulator {
+ public:
+  /// `setting` must be valid (Setting's parts validate() clean) and outlive the simulator.
+  explicit Simulator(const Setting& setting, SimulateOptions options = {});
+  ~Simulator();
+  Simulator(Simulator&&) noexcept;
+  Simulator& operator=(Simulator&&) noexcept;
+
+  /// Evaluates one plan. Never throws on bad plans: infeasibility is a status with a reason. `details`, where given, is filled
+  /// for human readers. plan.gpus() must equal the fabric's size.
+  Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscape

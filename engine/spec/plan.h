@@ -1,0 +1,63 @@
+// How one model is laid over the devices: the point of the design space.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/base/enum_names.h"
+
+namespace shardscape {
+
+enum class PlanAxis : std::uint8_t { tensor, context, data, pipeline };
+SHARDSCAPE_ENUM_NAMES(PlanAxis, "tp", "cp", "dp", "pp");
+inline constexpr std::size_t kPlanAxes = 4;
+
+/// none: keep every activation. selective: recompute the attention core. full: keep the input of each block only.
+enum class Recompute : std::uint8_t { none, selective, full };
+SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");
+
+enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
+SHARDSCAPE_ENUM_NAMES(ScheduleKind, "gpipe", "1f1b", "interleaved", "zero_bubble");
+
+/// Axes from innermost (stride 1) to outermost.
+using RankOrder = std::array<PlanAxis, kPlanAxes>;
+inline constexpr RankOrder kDefaultRankOrder = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data,
+                                                PlanAxis::pipeline};
+
+/// "tp-cp-dp-pp".
+std::string to_string(const RankOrder& order);
+/// The inverse; nothing unless each axis is named exactly once.
+std::optional<RankOrder> parse_rank_order(std::string_view text);
+
+struct ParallelPlan {
+  std::int32_t tensor = 1;
+  std::int32_t context = 1;
+  std::int32_t data = 1;
+  std::int32_t pipeline = 1;
+  bool sequence_parallel = false;  ///< norms and dropouts sharded over the tensor group (Korthikanti et al. 2022)
+  std::int32_t zero_stage = 0;     ///< 0..3, sharded over data * context
+  Recompute recompute = Recompute::none;
+  std::int32_t microbatch = 1;  ///< samples
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only with interleaved
+  RankOrder order = kDefaultRankOrder;
+
+  [[nodiscard]] std::int32_t degree(PlanAxis axis) const {
+    switch (axis) {
+      case PlanAxis::tensor: return tensor;
+      case PlanAxis::context: return context;
+      case PlanAxis::data: return data;
+      case PlanAxis::pipeline: return pipeline;
+    }
+    return 1;
+  }
+  [[nodiscard]] std::int64_t gpus() const {
+    return static_cast<std::int64_t>(tensor) * context * data * pipeline;
+  }
+  friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
+};
+
+}  // namespace shardscape

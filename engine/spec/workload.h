@@ -1,0 +1,29 @@
+// What is run: one training step or one inference load.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/problems.h"
+#include "engine/spec/precision.h"
+
+namespace shardscape {
+
+enum class Phase : std::uint8_t { training, inference };
+SHARDSCAPE_ENUM_NAMES(Phase, "training", "inference");
+
+struct WorkloadSpec {
+  Phase phase = Phase::training;
+  Precision precision = Precision::bf16;  ///< of weights, activations and matrix products
+  // Training.
+  std::int64_t sequence_length = 0;  ///< tokens per sample
+  std::int64_t global_batch = 0;     ///< samples per step over all data-parallel replicas
+  // Inference.
+  std::int64_t prompt_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::int64_t concurrency = 0;  ///< requests in flight over all replicas
+
+  [[nodiscard]] Problems validate() const;
+};
+
+}  // namespace shardscape
