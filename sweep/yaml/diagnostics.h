@@ -9,8 +9,8 @@
 
 namespace shardscape::yaml {
 
-/// Where a piece of input was written. Lines and columns count from 1; line 0 stands for the source as a whole (a command-line
-/// override, a file that cannot be opened).
+/// Where a piece of input was written. Lines and columns count from 1; line 0 stands for the source as a
+/// whole (a command-line override, a file that cannot be opened).
 struct Location {
   std::shared_ptr<const std::string> source;  ///< file name as the user knows it; never null once located
   int line = 0;

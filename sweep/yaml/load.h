@@ -1,7 +1,8 @@
-// From files to validated specs. Each loader either gives a spec that passes its own validate(), or every problem of its files.
+// From files to validated specs. Each loader either gives a spec that passes its own validate(), or every
+// problem of its files.
 //
-// Loaders read the file system and keep no state; they are safe to call from any thread. Names are looked up in the catalog
-// or taken as paths (see Catalog::find).
+// Loaders read the file system and keep no state; they are safe to call from any thread. Names are looked up
+// in the catalog or taken as paths (see Catalog::find).
 #pragma once
 
 #include <filesystem>
