@@ -90,11 +90,11 @@ class Lexer {
   }
 
   tl::expected<Token, ExpressionError> symbol() {
-    static constexpr std::array<std::string_view, 14> kSymbols = {"==", "!=", "<=", ">=", "<", ">", "+",
-                                                                  "-",  "*",  "/",  "%",  "(", ")"};
+    static constexpr auto kSymbols = std::to_array<std::string_view>(
+        {"==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")"});
     const std::string_view rest = text_.substr(at_);
     for (const std::string_view candidate : kSymbols) {
-      if (!candidate.empty() && rest.starts_with(candidate)) {
+      if (rest.starts_with(candidate)) {
         const Token token{TokenKind::symbol, at_, rest.substr(0, candidate.size()), 0};
         at_ += candidate.size();
         return token;
