@@ -22,9 +22,9 @@ struct PointRecord {
 /// One row of /links.
 struct LinkRecord {
   std::int32_t link_id = 0;
-  std::int32_t source = 0;       ///< vertex: a rank below the number of ranks, a switch above
+  std::int32_t source = 0;  ///< vertex: a rank below the number of ranks, a switch above
   std::int32_t destination = 0;
-  std::int32_t dimension = 0;    ///< index in the fabric's list
+  std::int32_t dimension = 0;  ///< index in the fabric's list
   double bandwidth_bytes_per_s = 0;
   double latency_s = 0;
 };
