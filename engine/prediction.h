@@ -16,26 +16,27 @@ SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unre
 /// Which rule a point that is not `ok` breaks first.
 enum class Reason : std::uint8_t {
   none,
-  heads_by_tensor,        ///< heads % tp != 0
-  kv_heads_by_tensor,     ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
-  ffn_by_tensor,          ///< ffn_hidden % tp != 0
-  vocabulary_by_tensor,   ///< vocabulary, padded to the stack's multiple, does not split over tp
-  sequence_by_context,    ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
-  layers_by_pipeline,     ///< layers % (pp * virtual_stages) != 0 under a uniform partition
+  heads_by_tensor,       ///< heads % tp != 0
+  kv_heads_by_tensor,    ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
+  ffn_by_tensor,         ///< ffn_hidden % tp != 0
+  vocabulary_by_tensor,  ///< vocabulary, padded to the stack's multiple, does not split over tp
+  sequence_by_context,   ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
+  layers_by_pipeline,    ///< layers % (pp * virtual_stages) != 0 under a uniform partition
   fewer_layers_than_stages,
-  batch_by_data,          ///< global_batch % (dp * microbatch) != 0
-  microbatches_by_stages, ///< interleaved: microbatches % pp != 0
-  requests_by_data,       ///< concurrency % dp != 0
-  constraint,             ///< a constraint of the study
-  memory_capacity,        ///< the fullest device needs more than it has
-  no_route,               ///< a group cannot reach itself
-  precision,              ///< the device has no unit for the compute type
-  schedule,               ///< the schedule is not modelled for this plan
+  batch_by_data,           ///< global_batch % (dp * microbatch) != 0
+  microbatches_by_stages,  ///< interleaved: microbatches % pp != 0
+  requests_by_data,        ///< concurrency % dp != 0
+  constraint,              ///< a constraint of the study
+  memory_capacity,         ///< the fullest device needs more than it has
+  no_route,                ///< a group cannot reach itself
+  precision,               ///< the device has no unit for the compute type
+  schedule,                ///< the schedule is not modelled for this plan
 };
 SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
                       "vocabulary_by_tensor", "sequence_by_context", "layers_by_pipeline",
                       "fewer_layers_than_stages", "batch_by_data", "microbatches_by_stages",
-                      "requests_by_data", "constraint", "memory_capacity", "no_route", "precision", "schedule");
+                      "requests_by_data", "constraint", "memory_capacity", "no_route", "precision",
+                      "schedule");
 
 /// Bytes on one device at the moment of its peak.
 struct MemoryUse {
@@ -45,17 +46,19 @@ struct MemoryUse {
   }
 };
 
-/// Along the critical rank every second of the step (training) or of one request (inference) belongs to exactly one class;
-/// communication counts only where it is exposed. The classes add up to step_time (training) or e2e (inference).
+/// Along the critical rank every second of the step (training) or of one request (inference) belongs to
+/// exactly one class; communication counts only where it is exposed. The classes add up to step_time
+/// (training) or e2e (inference).
 struct Breakdown {
   Seconds compute, recompute, tensor_comm, context_comm, pipeline_comm, data_comm, bubble, optimizer, host;
   [[nodiscard]] Seconds total() const {
-    return compute + recompute + tensor_comm + context_comm + pipeline_comm + data_comm + bubble + optimizer + host;
+    return compute + recompute + tensor_comm + context_comm + pipeline_comm + data_comm + bubble + optimizer +
+           host;
   }
 };
 
-/// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory verdict, when asked), memory for every status but
-/// indivisible, constraint and unsupported.
+/// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
+/// verdict, when asked), memory for every status but indivisible, constraint and unsupported.
 struct Prediction {
   Status status = Status::ok;
   Reason reason = Reason::none;

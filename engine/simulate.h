@@ -1,8 +1,8 @@
 // THE pass list: from a scenario to a prediction.
 //
-// A Simulator is bound to one Setting (model, machine, software, workload) and evaluates plans on it. It owns the memo
-// tables that make neighbouring plans cheap; they never change a result (`reference` bypasses them). One object per
-// thread; no object shares state with another.
+// A Simulator is bound to one Setting (model, machine, software, workload) and evaluates plans on it. It owns
+// the memo tables that make neighbouring plans cheap; they never change a result (`reference` bypasses them).
+// One object per thread; no object shares state with another.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ class Simulator {
   Simulator(Simulator&&) noexcept;
   Simulator& operator=(Simulator&&) noexcept;
 
-  /// Evaluates one plan. Never throws on bad plans: infeasibility is a status with a reason. `details`, where given, is filled
-  /// for human readers. plan.gpus() must equal the fabric's size.
+  /// Evaluates one plan. Never throws on bad plans: infeasibility is a status with a reason. `details`, where
+  /// given, is filled for human readers. plan.gpus() must equal the fabric's size.
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
 
  private:

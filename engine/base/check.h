@@ -1,4 +1,5 @@
-// Checks for bugs (never for bad input): a failed check prints where, what and the values involved, and aborts.
+// Checks for bugs (never for bad input): a failed check prints where, what and the values involved, and
+// aborts.
 #pragma once
 
 #include <cstdio>
@@ -20,9 +21,9 @@ template <class... Values>
 }  // namespace shardscape::detail
 
 /// Aborts unless `condition` holds; further arguments are streamed into the message.
-#define SHARDSCAPE_CHECK(condition, ...)                                                              \
-  do {                                                                                                \
-    if (!(condition)) [[unlikely]] {                                                                  \
-      ::shardscape::detail::check_failed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__);  \
-    }                                                                                                 \
+#define SHARDSCAPE_CHECK(condition, ...)                                                             \
+  do {                                                                                               \
+    if (!(condition)) [[unlikely]] {                                                                 \
+      ::shardscape::detail::check_failed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
+    }                                                                                                \
   } while (false)

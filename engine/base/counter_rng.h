@@ -1,7 +1,8 @@
-// Counter-based random numbers (Philox4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+// Counter-based random numbers (Philox4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
+// 3").
 //
-// A generator is a pure function of (seed, stream, position): any draw can be recomputed alone, on any thread and in
-// any order. The cipher is Random123's; this class only counts and converts.
+// A generator is a pure function of (seed, stream, position): any draw can be recomputed alone, on any thread
+// and in any order. The cipher is Random123's; this class only counts and converts.
 #pragma once
 
 #include <Random123/philox.h>
@@ -39,9 +40,9 @@ class CounterRng {
   using Cipher = r123::Philox4x32;
 
   void refill() {
-    const Cipher::ctr_type counter{{static_cast<std::uint32_t>(block_index_),
-                                    static_cast<std::uint32_t>(block_index_ >> 32),
-                                    static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)}};
+    const Cipher::ctr_type counter{
+        {static_cast<std::uint32_t>(block_index_), static_cast<std::uint32_t>(block_index_ >> 32),
+         static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)}};
     block_ = Cipher()(counter, key_);
     ++block_index_;
     used_ = 0;

@@ -40,8 +40,8 @@ constexpr std::optional<E> parse_enum(std::string_view name) {
 }  // namespace shardscape
 
 /// Declares the string table of an enum in namespace shardscape; place it right after the enum.
-#define SHARDSCAPE_ENUM_NAMES(Enum, ...)                                     \
-  template <>                                                               \
-  struct EnumNames<Enum> {                                                  \
+#define SHARDSCAPE_ENUM_NAMES(Enum, ...)                                          \
+  template <>                                                                     \
+  struct EnumNames<Enum> {                                                        \
     static constexpr auto names = std::to_array<std::string_view>({__VA_ARGS__}); \
   }

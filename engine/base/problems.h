@@ -7,8 +7,8 @@
 
 namespace shardscape {
 
-/// One violated rule. `field` is the dotted path inside the spec ("hbm.bandwidth"), `message` says what is wrong
-/// and what would be right.
+/// One violated rule. `field` is the dotted path inside the spec ("hbm.bandwidth"), `message` says what is
+/// wrong and what would be right.
 struct Problem {
   std::string field;
   std::string message;
@@ -17,7 +17,9 @@ struct Problem {
 /// Collects problems; empty means the spec is valid.
 class Problems {
  public:
-  void add(std::string field, std::string message) { list_.push_back({std::move(field), std::move(message)}); }
+  void add(std::string field, std::string message) {
+    list_.push_back({std::move(field), std::move(message)});
+  }
   /// Records `message` against `field` unless `ok`.
   void require(bool ok, std::string field, std::string message) {
     if (!ok) add(std::move(field), std::move(message));

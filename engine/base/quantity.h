@@ -2,7 +2,8 @@
 //
 // A Quantity carries its dimension (time, data, arithmetic work) in its type, so that bytes divided by
 // bytes-per-second is a time and nothing else compiles. Values are always in base units: seconds, bytes,
-// floating-point operations. Decimal and binary multiples (GB = 1e9, GiB = 2^30) exist only at the YAML border.
+// floating-point operations. Decimal and binary multiples (GB = 1e9, GiB = 2^30) exist only at the YAML
+// border.
 #pragma once
 
 #include <compare>

@@ -11,12 +11,14 @@
 
 namespace shardscape {
 
-/// Peak rates follow from the parts: units x per-unit rate x clock. YAML keys carry the same names, nested alike.
+/// Peak rates follow from the parts: units x per-unit rate x clock. YAML keys carry the same names, nested
+/// alike.
 struct DeviceSpec {
   struct StreamingMultiprocessors {
     std::int64_t count = 0;
     Hertz clock;  ///< boost clock at which data sheets quote their peaks
-    /// Dense matrix FLOPs per SM and clock, by precision; 0 where the device has no such unit. YAML: one key per type.
+    /// Dense matrix FLOPs per SM and clock, by precision; 0 where the device has no such unit. YAML: one key
+    /// per type.
     std::array<double, kPrecisionCount> tensor_flops_per_clock{};
     double vector_flops_per_clock = 0;  ///< fp32 FMA lanes x 2, per SM
     Bytes registers;                    ///< register file per SM
@@ -32,7 +34,8 @@ struct DeviceSpec {
     Bytes capacity_per_stack;            ///< YAML: or `capacity`, the total
     BytesPerSecond bandwidth_per_stack;  ///< YAML: or `bandwidth`, the total
   };
-  /// What long kernels sustain of the peak: power throttling for tensor cores, refresh and bank conflicts for HBM.
+  /// What long kernels sustain of the peak: power throttling for tensor cores, refresh and bank conflicts for
+  /// HBM.
   struct Sustained {
     double tensor = 1;
     double hbm = 1;

@@ -1,5 +1,5 @@
-// The interconnect as a list of dimensions. Rank = sum over dimensions of coordinate * stride, dimension 0 fastest;
-// inside a shaped dimension shape[0] is fastest.
+// The interconnect as a list of dimensions. Rank = sum over dimensions of coordinate * stride, dimension 0
+// fastest; inside a shaped dimension shape[0] is fastest.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,10 @@ SHARDSCAPE_ENUM_NAMES(LinkScope, "scale_up", "scale_out");
 struct DimensionSpec {
   std::string name;
   DimensionKind kind = DimensionKind::switched;
-  std::vector<std::int64_t> shape;  ///< one entry for ring, fully_connected, switch; one per axis for mesh, torus
-  BytesPerSecond bandwidth;         ///< of each link, per direction
-  Seconds latency;                  ///< of each link
+  std::vector<std::int64_t>
+      shape;                 ///< one entry for ring, fully_connected, switch; one per axis for mesh, torus
+  BytesPerSecond bandwidth;  ///< of each link, per direction
+  Seconds latency;           ///< of each link
   LinkScope scope = LinkScope::scale_up;
 
   /// Product of the shape.
@@ -52,8 +53,9 @@ struct FabricTemplate {
   FabricSpec fabric;
 
   [[nodiscard]] bool open() const;
-  /// The fabric for `gpus` ranks. The open dimension takes gpus / (product of the others); fewer GPUs than one innermost switch or
-  /// fully-connected dimension occupy part of it. Dimensions of size 1 are dropped. Problems where nothing fits.
+  /// The fabric for `gpus` ranks. The open dimension takes gpus / (product of the others); fewer GPUs than
+  /// one innermost switch or fully-connected dimension occupy part of it. Dimensions of size 1 are dropped.
+  /// Problems where nothing fits.
   [[nodiscard]] FabricSpec instantiate(std::int64_t gpus, Problems& problems) const;
 };
 

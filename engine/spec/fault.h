@@ -8,7 +8,8 @@
 
 namespace shardscape {
 
-/// Bandwidth of one directed link is multiplied by `derate` (0 < derate <= 1) and its latency grows by `added_latency`.
+/// Bandwidth of one directed link is multiplied by `derate` (0 < derate <= 1) and its latency grows by
+/// `added_latency`.
 struct LinkFault {
   std::int32_t link = 0;  ///< id in network::Fabric
   double derate = 1;

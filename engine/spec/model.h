@@ -22,9 +22,9 @@ struct ModelSpec {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;   ///< = heads for multi-head attention; YAML default: heads
-  std::int64_t head_dim = 0;   ///< YAML default: hidden / heads
-  std::int64_t ffn_hidden = 0; ///< width of the MLP (of each of gate and up for swiglu)
+  std::int64_t kv_heads = 0;    ///< = heads for multi-head attention; YAML default: heads
+  std::int64_t head_dim = 0;    ///< YAML default: hidden / heads
+  std::int64_t ffn_hidden = 0;  ///< width of the MLP (of each of gate and up for swiglu)
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;  ///< rows of the learned position table; 0 with rotary positions
   MlpKind mlp = MlpKind::gelu;

@@ -15,7 +15,8 @@ enum class PlanAxis : std::uint8_t { tensor, context, data, pipeline };
 SHARDSCAPE_ENUM_NAMES(PlanAxis, "tp", "cp", "dp", "pp");
 inline constexpr std::size_t kPlanAxes = 4;
 
-/// none: keep every activation. selective: recompute the attention core. full: keep the input of each block only.
+/// none: keep every activation. selective: recompute the attention core. full: keep the input of each block
+/// only.
 enum class Recompute : std::uint8_t { none, selective, full };
 SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");
 
@@ -37,8 +38,9 @@ struct ParallelPlan {
   std::int32_t context = 1;
   std::int32_t data = 1;
   std::int32_t pipeline = 1;
-  bool sequence_parallel = false;  ///< norms and dropouts sharded over the tensor group (Korthikanti et al. 2022)
-  std::int32_t zero_stage = 0;     ///< 0..3, sharded over data * context
+  bool sequence_parallel =
+      false;  ///< norms and dropouts sharded over the tensor group (Korthikanti et al. 2022)
+  std::int32_t zero_stage = 0;  ///< 0..3, sharded over data * context
   Recompute recompute = Recompute::none;
   std::int32_t microbatch = 1;  ///< samples
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
@@ -47,10 +49,14 @@ struct ParallelPlan {
 
   [[nodiscard]] std::int32_t degree(PlanAxis axis) const {
     switch (axis) {
-      case PlanAxis::tensor: return tensor;
-      case PlanAxis::context: return context;
-      case PlanAxis::data: return data;
-      case PlanAxis::pipeline: return pipeline;
+      case PlanAxis::tensor:
+        return tensor;
+      case PlanAxis::context:
+        return context;
+      case PlanAxis::data:
+        return data;
+      case PlanAxis::pipeline:
+        return pipeline;
     }
     return 1;
   }

@@ -1,5 +1,6 @@
-// A software-stack profile: what the framework, its kernels and its communication library do with the hardware.
-// Named constants, each with a unit, none of them per case. YAML keys carry the same names, nested alike.
+// A software-stack profile: what the framework, its kernels and its communication library do with the
+// hardware. Named constants, each with a unit, none of them per case. YAML keys carry the same names, nested
+// alike.
 #pragma once
 
 #include <cstdint>
@@ -15,56 +16,59 @@ namespace shardscape {
 enum class AttentionKernel : std::uint8_t { naive, flash };
 SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash");
 
-/// uniform: layers % stages == 0 and every stage holds the same number. balanced: contiguous split by cumulative compute cost, the head counted.
+/// uniform: layers % stages == 0 and every stage holds the same number. balanced: contiguous split by
+/// cumulative compute cost, the head counted.
 enum class PartitionRule : std::uint8_t { uniform, balanced };
 SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced");
 
-/// What happens to the gradients of a microbatch under ZeRO-2: reduce_scatter at once, or keep them whole until the last one.
+/// What happens to the gradients of a microbatch under ZeRO-2: reduce_scatter at once, or keep them whole
+/// until the last one.
 enum class Zero2Gradients : std::uint8_t { per_microbatch, last_microbatch };
 SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
-    Seconds forward_layer;        ///< launching one block's forward
-    Seconds backward_layer;       ///< launching one block's backward
-    Seconds per_collective;       ///< added per collective call in a block
-    Seconds step_fixed;           ///< once per step: data loading, logging, optimizer loop set-up
-    Seconds decode_layer;         ///< launching one block of one decode step
-    Seconds decode_step_fixed;    ///< once per decode step: sampling, scheduling
+    Seconds forward_layer;      ///< launching one block's forward
+    Seconds backward_layer;     ///< launching one block's backward
+    Seconds per_collective;     ///< added per collective call in a block
+    Seconds step_fixed;         ///< once per step: data loading, logging, optimizer loop set-up
+    Seconds decode_layer;       ///< launching one block of one decode step
+    Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
   };
   struct Communication {
     Seconds call;                  ///< fixed cost of one collective call
     Seconds rank_step;             ///< latency of one step of a collective's algorithm, beside the links' own
     double scale_up_fraction = 1;  ///< achieved share of link bandwidth inside the scale-up domain
-    double scale_out_fraction = 1; ///< same on the scale-out network
-    double tensor_overlap = 0;     ///< share of TP communication hidden behind compute, 0..1
-    double context_overlap = 0;    ///< share of CP communication hidden behind attention, 0..1
-    double data_overlap = 0;       ///< share of the last microbatch's backward that can hide DP traffic, 0..1
-    bool pipeline_async = false;   ///< stage sends overlap with the next operator
-    Bytes bucket;                  ///< gradient bucket: DP calls = bytes / bucket
+    double scale_out_fraction = 1;  ///< same on the scale-out network
+    double tensor_overlap = 0;      ///< share of TP communication hidden behind compute, 0..1
+    double context_overlap = 0;     ///< share of CP communication hidden behind attention, 0..1
+    double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
+    bool pipeline_async = false;  ///< stage sends overlap with the next operator
+    Bytes bucket;                 ///< gradient bucket: DP calls = bytes / bucket
   };
-  /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the precision.
+  /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
+  /// precision.
   struct State {
-    double gradient_bytes = 4;      ///< accumulation buffer
-    double gradient_comm_bytes = 4; ///< as sent by DP
+    double gradient_bytes = 4;       ///< accumulation buffer
+    double gradient_comm_bytes = 4;  ///< as sent by DP
     double master_bytes = 4;
-    double moment_bytes = 8;        ///< both Adam moments
+    double moment_bytes = 8;  ///< both Adam moments
   };
   struct Memory {
-    Bytes reserve;               ///< context, NCCL buffers, workspace: counted on every device
-    double fragmentation = 1;    ///< reserved / allocated of activations, >= 1
+    Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
+    double fragmentation = 1;  ///< reserved / allocated of activations, >= 1
   };
 
   std::string name;
   AttentionKernel attention = AttentionKernel::flash;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
-  bool fused_loss = false;        ///< cross-entropy keeps no fp32 copy of the logits
-  bool keep_gathered = false;     ///< gathered TP/SP inputs are saved, not gathered again in backward
-  double naive_score_forward_bytes = 13;   ///< HBM bytes per attention score of naive attention, forward
+  bool fused_loss = false;                ///< cross-entropy keeps no fp32 copy of the logits
+  bool keep_gathered = false;             ///< gathered TP/SP inputs are saved, not gathered again in backward
+  double naive_score_forward_bytes = 13;  ///< HBM bytes per attention score of naive attention, forward
   double naive_score_backward_bytes = 15;  ///< same, backward
-  Seconds zero_slice;             ///< ZeRO-1/2: per tensor and DP rank, once per step
+  Seconds zero_slice;                      ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;
   State state;

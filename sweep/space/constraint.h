@@ -1,8 +1,8 @@
 // Constraints of a study: small boolean expressions over the plan ("tp * cp <= 16", "pp <= 8 or mbs == 1").
 //
-// Grammar, loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number | name | ( ).
-// Names: tp cp dp pp sp zero mbs vpp gpus microbatches recompute schedule sequence_length global_batch concurrency;
-// recompute and schedule compare with their value names ("recompute == full").
+// Grammar, loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number |
+// name | ( ). Names: tp cp dp pp sp zero mbs vpp gpus microbatches recompute schedule sequence_length
+// global_batch concurrency; recompute and schedule compare with their value names ("recompute == full").
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,9 @@
 
 namespace shardscape::sweep {
 
-/// Values of one parallel degree, ascending and distinct; `fill` means gpus / (product of the other three), built rather than
-/// filtered. At most one axis fills. `powers_of_two` and `divisors` are expanded to values (up to gpus) when the study is read.
+/// Values of one parallel degree, ascending and distinct; `fill` means gpus / (product of the other three),
+/// built rather than filtered. At most one axis fills. `powers_of_two` and `divisors` are expanded to values
+/// (up to gpus) when the study is read.
 struct DegreeAxis {
   bool fill = false;
   std::vector<std::int32_t> values;

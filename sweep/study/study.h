@@ -12,13 +12,14 @@ namespace shardscape::sweep {
 
 /// One `hardware:` axis: a number (or a choice) of the device, the fabric or the stack, by its path.
 struct HardwareAxis {
-  std::string path;           ///< "device.hbm.bandwidth"
-  std::string column;         ///< column name, a Python identifier that ends in its unit: "device_hbm_bandwidth_bytes_per_s"
-  std::string unit;           ///< UDUNITS-style: "byte s-1", "s", "Hz", "1"
+  std::string path;  ///< "device.hbm.bandwidth"
+  std::string
+      column;  ///< column name, a Python identifier that ends in its unit: "device_hbm_bandwidth_bytes_per_s"
+  std::string unit;  ///< UDUNITS-style: "byte s-1", "s", "Hz", "1"
   std::string long_name;
-  std::vector<std::string> labels;  ///< the values as written in the study
-  std::vector<double> values;       ///< in SI units; for a choice: the codes 0, 1, ... of `choices`
-  std::vector<std::string> choices; ///< names of the codes; empty for numbers
+  std::vector<std::string> labels;   ///< the values as written in the study
+  std::vector<double> values;        ///< in SI units; for a choice: the codes 0, 1, ... of `choices`
+  std::vector<std::string> choices;  ///< names of the codes; empty for numbers
 };
 
 /// An input kept verbatim in the result file.
@@ -34,9 +35,10 @@ struct Study {
   std::string model_name, cluster_name, stack_name;
   ModelSpec model;
   std::int64_t gpus = 0;
-  std::vector<HardwareAxis> hardware;   ///< first axis slowest
-  std::vector<System> systems;          ///< product of the hardware axes in that order; at least one
-  std::vector<WorkloadSpec> workloads;  ///< product of the listed workload keys; at least one, all of one phase
+  std::vector<HardwareAxis> hardware;  ///< first axis slowest
+  std::vector<System> systems;         ///< product of the hardware axes in that order; at least one
+  std::vector<WorkloadSpec>
+      workloads;  ///< product of the listed workload keys; at least one, all of one phase
   SpaceSpec space;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study

@@ -1,0 +1,68 @@
+#include "engine/spec/model.h"
+
+namespace shardscape {
+
+double ModelSpec::block_matrix_parameters() const {
+  const auto h = static_cast<double>(hidden);
+  return h * static_cast<double>(qkv_width()) + static_cast<double>(attention_width()) * h +
+         h * static_cast<double>(mlp_in_width()) + static_cast<double>(ffn_hidden) * h;
+}
+
+double ModelSpec::block_vector_parameters() const {
+  const auto h = static_cast<double>(hidden);
+  const double norm_vectors = norm == NormKind::layernorm ? 2 : 1;
+  double count = 2 * norm_vectors * h;
+  if (linear_bias) {
+    count += static_cast<double>(qkv_width()) + h + static_cast<double>(mlp_in_width()) + h;
+  } else if (qkv_bias) {
+    count += static_cast<double>(qkv_width());
+  }
+  return count;
+}
+
+double ModelSpec::embedding_parameters() const {
+  return static_cast<double>(vocabulary + max_positions) * static_cast<double>(hidden);
+}
+
+double ModelSpec::head_parameters() const {
+  return tied_embeddings ? 0 : static_cast<double>(vocabulary) * static_cast<double>(hidden);
+}
+
+double ModelSpec::final_norm_parameters() const {
+  return (norm == NormKind::layernorm ? 2 : 1) * static_cast<double>(hidden);
+}
+
+double ModelSpec::parameters() const {
+  return static_cast<double>(layers) * (block_matrix_parameters() + block_vector_parameters()) +
+         embedding_parameters() + head_parameters() + final_norm_parameters();
+}
+
+Problems ModelSpec::validate() const {
+  Problems problems;
+  const auto positive = [&](std::int64_t value, const char* field) {
+    problems.require(value >= 1, field, "must be at least 1");
+  };
+  positive(layers, "layers");
+  positive(hidden, "hidden");
+  positive(heads, "heads");
+  positive(kv_heads, "kv_heads");
+  positive(head_dim, "head_dim");
+  positive(ffn_hidden, "ffn_hidden");
+  positive(vocabulary, "vocabulary");
+  if (heads >= 1 && kv_heads >= 1) {
+    problems.require(
+        heads % kv_heads == 0, "kv_heads",
+        "must divide heads (" + std::to_string(heads) + "): each KV head serves a group of query heads");
+  }
+  if (position == PositionKind::learned) {
+    problems.require(max_positions >= 1, "max_positions", "learned positions need a table of at least 1 row");
+  } else {
+    problems.require(max_positions == 0, "max_positions",
+                     "has no effect with rotary positions; leave it out");
+  }
+  problems.require(!(linear_bias && qkv_bias), "qkv_bias", "has no effect where linear_bias is already true");
+  problems.require(dropout >= 0 && dropout < 1, "dropout", "is a probability, 0 <= dropout < 1");
+  return problems;
+}
+
+}  // namespace shardscape
