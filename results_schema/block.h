@@ -15,6 +15,8 @@
 
 namespace shardscape::results {
 
+inline constexpr std::uint32_t kMaxRowsPerBlock = 65536;
+
 /// Consecutive blocks [first, first + count).
 struct BlockRange {
   std::uint64_t first = 0;
@@ -60,7 +62,8 @@ class BlockEncoder {
   BlockEncoder(BlockEncoder&&) noexcept;
   BlockEncoder& operator=(BlockEncoder&&) noexcept;
 
-  /// `rows` are the points of block `index` in ascending order of id: 1 .. rows_per_block of them.
+  /// `rows` are the points of block `index` in ascending order of id, from index * rows_per_block on: 1 ..
+  /// rows_per_block of them.
   EncodedBlock encode(std::uint64_t index, std::span<const PointRecord> rows);
 
  private:
@@ -69,6 +72,24 @@ class BlockEncoder {
   std::uint32_t rows_per_block_;
   std::vector<std::byte> plain_, shuffled_, packed_;
   std::unique_ptr<Compressor> compressor_;
+};
+
+/// The inverse of the encoder, for one chunk at a time. Owns scratch memory: one object per thread.
+class BlockDecoder {
+ public:
+  explicit BlockDecoder(std::uint32_t rows_per_block);
+  ~BlockDecoder();
+  BlockDecoder(const BlockDecoder&) = delete;
+  BlockDecoder& operator=(const BlockDecoder&) = delete;
+
+  /// rows_per_block packed values, valid until the next call; empty where the chunk is damaged.
+  std::span<const std::byte> decode(ColumnType type, std::span<const std::byte> chunk);
+
+ private:
+  struct Decompressor;
+  std::uint32_t rows_per_block_;
+  std::vector<std::byte> plain_, shuffled_;
+  std::unique_ptr<Decompressor> decompressor_;
 };
 
 }  // namespace shardscape::results

@@ -21,6 +21,16 @@ enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, me
 /// Which direction of a column is an improvement. Columns with a direction can be objectives.
 enum class Better : std::uint8_t { neither, smaller, larger };
 
+}  // namespace shardscape::results
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(results::ColumnType, "u8", "i32", "u64", "f4", "f8");
+SHARDSCAPE_ENUM_NAMES(results::ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory", "breakdown");
+SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
+}  // namespace shardscape
+
+namespace shardscape::results {
+
 /// Bytes of one stored value.
 constexpr std::size_t size_of(ColumnType type) {
   constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8};
@@ -67,7 +77,6 @@ class ColumnTable {
 
  private:
   using Value = double (*)(const PointRecord&);
-  friend class ColumnTableBuilder;
 
   std::vector<ColumnInfo> columns_;
   std::vector<Value> values_;       ///< null: hardware axis, or the point id
