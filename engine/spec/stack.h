@@ -64,11 +64,9 @@ struct StackProfile {
   AttentionKernel attention = AttentionKernel::flash;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
-  bool fused_loss = false;                ///< cross-entropy keeps no fp32 copy of the logits
-  bool keep_gathered = false;             ///< gathered TP/SP inputs are saved, not gathered again in backward
-  double naive_score_forward_bytes = 13;  ///< HBM bytes per attention score of naive attention, forward
-  double naive_score_backward_bytes = 15;  ///< same, backward
-  Seconds zero_slice;                      ///< ZeRO-1/2: per tensor and DP rank, once per step
+  bool fused_loss = false;     ///< cross-entropy keeps no fp32 copy of the logits
+  bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
+  Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;
   State state;
