@@ -198,6 +198,16 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
   }
 }
 
+/// One message between neighbouring stages.
+Seconds boundary_time(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives) {
+  const Bytes bytes = in.costs.boundary;
+  const bool scatter = in.setting.system.stack.communication.scatter_boundaries && !in.plan.sequence_parallel;
+  if (!scatter || in.plan.tensor == 1)
+    return collectives.time(CollectiveOp::chain_pass, bytes, groups.pipeline);
+  return collectives.time(CollectiveOp::chain_pass, bytes / in.plan.tensor, groups.pipeline) +
+         collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+}
+
 /// When each stage ends, with the real transfers and with free ones.
 void run_pipeline(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
@@ -218,8 +228,7 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
     scratch.end = scratch.end_without_transfers;
     return;
   }
-  const std::span<const double> real =
-      ends(collectives.time(CollectiveOp::chain_pass, in.costs.boundary, groups.pipeline).value());
+  const std::span<const double> real = ends(boundary_time(in, groups, collectives).value());
   scratch.end.assign(real.begin(), real.end());
 }
 

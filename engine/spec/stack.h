@@ -45,7 +45,10 @@ struct StackProfile {
     double context_overlap = 0;     ///< share of CP communication hidden behind attention, 0..1
     double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
-    Bytes bucket;                 ///< gradient bucket: DP calls = bytes / bucket
+    /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
+    /// 2021, section 4.1).
+    bool scatter_boundaries = false;
+    Bytes bucket;  ///< gradient bucket: DP calls = bytes / bucket
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.

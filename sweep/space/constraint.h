@@ -1,43 +1,45 @@
-// Constraints of a study: small boolean expressions over the plan ("tp * cp <= 16", "pp <= 8 or mbs == 1").
+// Constraints of a study: boolean expressions over the plan ("tp * cp <= 16", "pp <= 8 or mbs == 1"); grammar
+// in expression.h.
 //
-// Grammar, loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number |
-// name | ( ). Names: tp cp dp pp sp zero mbs vpp gpus microbatches recompute schedule sequence_length
-// global_batch concurrency; recompute and schedule compare with their value names ("recompute == full").
+// Names: tp cp dp pp sp zero mbs vpp gpus microbatches recompute schedule sequence_length global_batch
+// concurrency. sp is a truth value; recompute and schedule compare with their value names ("recompute ==
+// full"). microbatches is global_batch / (dp * mbs), rounded down. An axis that hangs on another one reads as
+// its idle value where it has no effect (zero 0, schedule 1f1b, vpp 1, sp false). sequence_length,
+// global_batch and microbatches are 0 for inference, concurrency for training.
 #pragma once
 
-#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "engine/spec/plan.h"
 #include "engine/spec/workload.h"
+#include "sweep/space/expression.h"
 
 namespace shardscape::sweep {
 
-struct ConstraintError {
-  std::size_t offset = 0;  ///< 0-based position in the text
-  std::string message;
-};
+using ConstraintError = ExpressionError;
 
-/// A compiled expression: parsed once, evaluated per point without allocation.
+/// A compiled constraint: parsed once, evaluated per point without allocation, on any number of threads.
 class Constraint {
  public:
-  static tl::expected<Constraint, ConstraintError> parse(std::string_view text);
+  static tl::expected<Constraint, ExpressionError> parse(std::string_view text);
 
   /// True where the plan satisfies the expression.
   [[nodiscard]] bool holds(const ParallelPlan& plan, const WorkloadSpec& workload) const;
-  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const std::string& text() const { return expression_.text(); }
+  /// The names the expression uses, in the order of the list above.
+  [[nodiscard]] std::vector<std::string_view> names() const;
 
  private:
-  struct Instruction {
-    std::uint8_t op = 0;
-    std::uint8_t name = 0;
-    double number = 0;
-  };
-  std::string text_;
-  std::vector<Instruction> program_;  ///< postfix
+  explicit Constraint(Expression expression) : expression_(std::move(expression)) {}
+  Expression expression_;
 };
+
+/// Every name a constraint may use.
+std::span<const ExpressionName> constraint_names();
 
 }  // namespace shardscape::sweep

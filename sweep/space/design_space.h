@@ -1,23 +1,26 @@
 // The design space: point_id <-> plan, both ways, without storing the points.
 //
-//   point_id = (setting * listed.size() + listed_index) * free + free_index
+//   point_id = (setting * listed + listed_index) * free + recompute_index * microbatches + microbatch_index
 //
 // `setting` is a combination of hardware and workload axes (slowest: neighbouring ids share a simulator's
-// memo). A `listed` entry is one (tp, cp, pp, dp) with the axes that hang on it: sequence_parallel only where
-// tp > 1, ZeRO stage only where dp * cp > 1, schedule only where pp > 1, virtual stages only where the
-// schedule is interleaved, rank orders that differ once axes of degree 1 are dropped. `free` runs over
-// recompute and microbatch. Thus each distinct plan has exactly one id, and ids do not depend on limits,
-// shards or search order.
+// memo). A listed entry is one (tp, cp, pp, dp) whose product is the number of GPUs, with the axes that hang
+// on it: sequence parallelism only where tp > 1, ZeRO stage only where dp * cp > 1, schedule only where pp >
+// 1, virtual stages only where the schedule is interleaved, and one rank order of each set that differs only
+// in axes of degree 1 (the first the study lists). Thus each distinct plan has exactly one id, and ids do not
+// depend on limits, shards or search order.
+//
+// Entries are listed by nested loops over tp, cp, pp, dp, sequence parallelism, ZeRO stage, schedule, virtual
+// stages and rank order, outermost first, each in the order of the study; a degree that fills has no loop of
+// its own but follows from the other three. Training-only axes (sequence parallelism, ZeRO, recompute,
+// microbatch, schedule, virtual stages) are idle for inference: one value each.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/spec/plan.h"
 #include "engine/spec/workload.h"
-#include "sweep/space/constraint.h"
 #include "sweep/space/space_spec.h"
 
 namespace shardscape::sweep {
@@ -27,25 +30,41 @@ struct PointIndex {
   ParallelPlan plan;
 };
 
+/// The plan with every axis that has no effect at its idle value: sequence parallelism off without tensor
+/// parallelism, ZeRO 0 without data or context parallelism, 1f1b without a pipeline or when interleaved with
+/// one chunk, one virtual stage unless interleaved, and for inference every training-only axis. The rank
+/// order is left alone.
+ParallelPlan canonical(ParallelPlan plan, Phase phase);
+
+/// True where the two orders lay the plan's ranks out alike: they differ only in axes of degree 1.
+bool same_layout(const ParallelPlan& plan, const RankOrder& a, const RankOrder& b);
+
+/// Immutable; all members may be called from any number of threads.
 class DesignSpace {
  public:
-  /// `gpus` >= 1; for inference the training-only axes (zero, recompute, microbatch, schedule, virtual
-  /// stages, sequence parallel...) hold a single value. `constraints` are the compiled expressions of
-  /// spec.constraints.
+  /// `gpus` >= 1, `settings` >= 1. A space that no combination of degrees fills is empty (plans() == 0).
   DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings);
 
   [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
-  [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }  ///< per setting
-  [[nodiscard]] PointIndex point(std::uint64_t id) const;                       ///< id < size()
-  /// The id of a plan in a setting; nothing where the plan is not in the space. Axes that hang on nothing are
-  /// ignored (the ZeRO stage of a plan without data parallelism, ...).
+  [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free(); }  ///< per setting
+  [[nodiscard]] std::uint64_t settings() const { return settings_; }
+  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }  ///< distinct (tp, cp, pp, dp)
+  /// The point of an id below size(). O(1).
+  [[nodiscard]] PointIndex point(std::uint64_t id) const;
+  /// The id of a plan in a setting; nothing where the plan is not in the space. Axes without effect are
+  /// ignored, as are the places of degree-1 axes in the rank order. O(listed entries).
   [[nodiscard]] std::optional<std::uint64_t> find(std::uint64_t setting, const ParallelPlan& plan) const;
 
  private:
+  [[nodiscard]] std::uint64_t free() const { return recompute_.size() * microbatch_.size(); }
+  void list_tuples(const SpaceSpec& spec, std::int64_t gpus);
+  void list_plans(const SpaceSpec& spec, const ParallelPlan& degrees);
+
+  Phase phase_;
   std::vector<ParallelPlan> listed_;
   std::vector<Recompute> recompute_;
   std::vector<std::int32_t> microbatch_;
-  std::uint64_t free_ = 1;
+  std::uint64_t tuples_ = 0;
   std::uint64_t settings_ = 1;
 };
 

@@ -1,0 +1,70 @@
+// "Did you mean ...?": the nearest of the names that would have been right.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardscape {
+
+/// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; case does not count. O(|a| *
+/// |b|).
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (same ? 0U : 1U)});
+      const bool swapped =
+          i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+/// The candidate nearest to `word` (the first of equals), or nothing where none is near enough to be a slip
+/// of the keyboard: at most a third of the word, at least one edit. `candidates`: any range of things that
+/// convert to string_view.
+template <class Names>
+std::optional<std::string> nearest_name(std::string_view word, const Names& candidates) {
+  std::optional<std::string> best;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const auto& candidate : candidates) {
+    const std::string_view name = candidate;
+    const std::size_t distance = edit_distance(word, name);
+    const bool prefix = word.size() >= 3 && name.substr(0, word.size()) == word;
+    if (distance < best_distance || (prefix && !best)) {
+      best = std::string(name);
+      best_distance = std::min(best_distance, distance);
+    }
+  }
+  return best;
+}
+
+/// " (did you mean 'x'?)" or "".
+template <class Names>
+std::string did_you_mean(std::string_view word, const Names& candidates) {
+  const std::optional<std::string> name = nearest_name(word, candidates);
+  return name ? " (did you mean '" + *name + "'?)" : std::string();
+}
+
+/// "a, b, c".
+template <class Names>
+std::string join_names(const Names& names) {
+  std::string text;
+  for (const auto& name : names) {
+    if (!text.empty()) text += ", ";
+    text += std::string_view(name);
+  }
+  return text;
+}
+
+}  // namespace shardscape

@@ -1,0 +1,467 @@
+#include "sweep/space/expression.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/suggest.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+constexpr std::size_t kMaxStack = 32;    ///< values held at once while evaluating
+constexpr std::size_t kMaxNesting = 64;  ///< parentheses, "not" and unary minus inside one another
+
+enum class TokenKind : std::uint8_t { end, number, word, quoted, symbol };
+
+struct Token {
+  TokenKind kind = TokenKind::end;
+  std::size_t offset = 0;
+  std::string_view text;  ///< without the quotes
+  double number = 0;
+};
+
+bool is_word_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+std::string describe(const Token& token) {
+  return token.kind == TokenKind::end ? "the end of the expression" : quote(token.text);
+}
+
+using Failure = tl::unexpected<ExpressionError>;
+Failure fail(std::size_t offset, std::string message) {
+  return Failure(ExpressionError{offset, std::move(message)});
+}
+
+/// Splits the text into tokens. A word may begin with a digit ("1f1b").
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  tl::expected<Token, ExpressionError> next() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+    if (at_ == text_.size()) return Token{TokenKind::end, at_, {}, 0};
+    const char c = text_[at_];
+    if (c == '\'' || c == '"') return quoted(c);
+    const bool fraction = c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]);
+    if (is_digit(c) || fraction) {
+      if (const std::optional<Token> token = number()) return *token;
+    }
+    if (is_word_char(c)) return word();
+    return symbol();
+  }
+
+ private:
+  std::optional<Token> number() {
+    Token token{TokenKind::number, at_, {}, 0};
+    const char* const begin = text_.data() + at_;
+    const char* const end = text_.data() + text_.size();
+    const auto [stop, error] = std::from_chars(begin, end, token.number);
+    if (error != std::errc() || (stop != end && is_word_char(*stop))) return std::nullopt;
+    token.text = text_.substr(at_, static_cast<std::size_t>(stop - begin));
+    at_ += token.text.size();
+    return token;
+  }
+
+  Token word() {
+    std::size_t stop = at_;
+    while (stop < text_.size() && is_word_char(text_[stop])) ++stop;
+    const Token token{TokenKind::word, at_, text_.substr(at_, stop - at_), 0};
+    at_ = stop;
+    return token;
+  }
+
+  tl::expected<Token, ExpressionError> quoted(char mark) {
+    const std::size_t close = text_.find(mark, at_ + 1);
+    if (close == std::string_view::npos) return fail(at_, "this quote is never closed");
+    const Token token{TokenKind::quoted, at_, text_.substr(at_ + 1, close - at_ - 1), 0};
+    at_ = close + 1;
+    return token;
+  }
+
+  tl::expected<Token, ExpressionError> symbol() {
+    static constexpr auto kSymbols = std::to_array<std::string_view>(
+        {"==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")"});
+    const std::string_view rest = text_.substr(at_);
+    for (const std::string_view candidate : kSymbols) {
+      if (rest.starts_with(candidate)) {
+        const Token token{TokenKind::symbol, at_, rest.substr(0, candidate.size()), 0};
+        at_ += candidate.size();
+        return token;
+      }
+    }
+    if (rest.starts_with("&&")) return fail(at_, "unknown operator '&&': write 'and'");
+    if (rest.starts_with("||")) return fail(at_, "unknown operator '||': write 'or'");
+    if (rest.front() == '=') return fail(at_, "unknown operator '=': write '=='");
+    if (rest.front() == '!') return fail(at_, "unknown operator '!': write 'not'");
+    const auto byte = static_cast<unsigned char>(rest.front());
+    const bool printable = byte >= 0x20 && byte < 0x7f;
+    return fail(at_, printable ? "unexpected character " + quote(rest.substr(0, 1)) : "unexpected character");
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+/// Recursive descent; emits postfix as it goes.
+class ExpressionParser {
+ public:
+  ExpressionParser(std::string_view text, std::span<const ExpressionName> names)
+      : lexer_(text), names_(names) {
+    result_.text_ = std::string(text);
+  }
+
+  tl::expected<Expression, ExpressionError> parse() {
+    if (auto started = advance(); !started) return Failure(started.error());
+    if (token_.kind == TokenKind::end) return fail(0, "empty expression; write a condition such as 'a <= 8'");
+    auto whole = disjunction();
+    if (!whole) return Failure(whole.error());
+    if (auto truth = require_truth(*whole); !truth) return Failure(truth.error());
+    if (token_.kind != TokenKind::end) {
+      return fail(token_.offset, "unexpected " + describe(token_) + "; an operator or the end is due here");
+    }
+    std::ranges::sort(result_.references_);
+    const auto repeated = std::ranges::unique(result_.references_);
+    result_.references_.erase(repeated.begin(), repeated.end());
+    return std::move(result_);
+  }
+
+ private:
+  using Op = Expression::Op;
+  enum class Type : std::uint8_t { number, truth, choice, word };
+  /// What a sub-expression left on the stack; a `word` is not resolved yet and has left nothing.
+  struct Operand {
+    Type type = Type::number;
+    Token token;           ///< its first token
+    std::size_t name = 0;  ///< of a choice
+  };
+  using Parsed = tl::expected<Operand, ExpressionError>;
+  using Done = tl::expected<void, ExpressionError>;
+
+  Done advance() {
+    auto token = lexer_.next();
+    if (!token) return Failure(token.error());
+    token_ = *token;
+    return {};
+  }
+  [[nodiscard]] bool at_symbol(std::string_view symbol) const {
+    return token_.kind == TokenKind::symbol && token_.text == symbol;
+  }
+  [[nodiscard]] bool at_word(std::string_view word) const {
+    return token_.kind == TokenKind::word && token_.text == word;
+  }
+
+  Done emit(Op op, std::size_t offset, std::size_t name = 0, double number = 0) {
+    const bool push = op == Op::push_number || op == Op::push_name;
+    const bool unary = op == Op::negate || op == Op::logical_not;
+    if (push && ++depth_ > kMaxStack) return fail(offset, "the expression is nested too deeply");
+    if (!push && !unary) --depth_;
+    result_.program_.push_back({op, static_cast<std::uint32_t>(name), number});
+    return {};
+  }
+
+  Failure unknown(const Token& token) const {
+    std::vector<std::string> known;
+    for (const ExpressionName& name : names_) known.push_back(name.name);
+    std::string hint = did_you_mean(token.text, known);
+    if (hint.empty()) hint = "; known names: " + join_names(known);
+    return fail(token.offset, "unknown name " + quote(token.text) + hint);
+  }
+
+  Done require_number(const Operand& operand) const {
+    if (operand.type == Type::word) return unresolved(operand.token);
+    if (operand.type != Type::choice) return {};
+    return fail(operand.token.offset, quote(operand.token.text) +
+                                          " is not a number; compare it with one of its names: " +
+                                          join_names(names_[operand.name].choices));
+  }
+  Done require_truth(const Operand& operand) const {
+    if (operand.type == Type::word) return unresolved(operand.token);
+    if (operand.type == Type::truth) return {};
+    const char* const example = operand.type == Type::choice ? " == ..." : " > 1";
+    return fail(operand.token.offset, "a condition is due here, not a plain value; compare it, as in " +
+                                          quote(std::string(operand.token.text) + example));
+  }
+  [[nodiscard]] Done unresolved(const Token& token) const {
+    if (token.kind != TokenKind::quoted) return unknown(token);
+    return fail(token.offset,
+                "text " + quote(token.text) + " has no meaning here; compare a name with it by == or !=");
+  }
+
+  /// One level of left-associative `and` / `or`.
+  template <class Next>
+  Parsed logical(std::string_view word, Op op, Next next) {
+    Parsed left = next();
+    while (left && at_word(word)) {
+      if (auto ok = require_truth(*left); !ok) return Failure(ok.error());
+      const std::size_t offset = token_.offset;
+      if (auto ok = advance(); !ok) return Failure(ok.error());
+      const Parsed right = next();
+      if (!right) return right;
+      if (auto ok = require_truth(*right); !ok) return Failure(ok.error());
+      if (auto ok = emit(op, offset); !ok) return Failure(ok.error());
+      left->type = Type::truth;
+    }
+    return left;
+  }
+  Parsed disjunction() {
+    return logical("or", Op::logical_or, [this] { return conjunction(); });
+  }
+  Parsed conjunction() {
+    return logical("and", Op::logical_and, [this] { return negation(); });
+  }
+
+  Parsed negation() {
+    if (!at_word("not")) return comparison();
+    const Token first = token_;
+    if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    const Parsed operand = negation();
+    --nesting_;
+    if (!operand) return operand;
+    if (auto ok = require_truth(*operand); !ok) return Failure(ok.error());
+    if (auto ok = emit(Op::logical_not, first.offset); !ok) return Failure(ok.error());
+    return Operand{Type::truth, first, 0};
+  }
+
+  [[nodiscard]] std::optional<Op> comparison_op() const {
+    static constexpr std::array<std::pair<std::string_view, Op>, 6> kOps = {{{"==", Op::equal},
+                                                                             {"!=", Op::not_equal},
+                                                                             {"<", Op::less},
+                                                                             {"<=", Op::less_equal},
+                                                                             {">", Op::greater},
+                                                                             {">=", Op::greater_equal}}};
+    for (const auto& [symbol, op] : kOps) {
+      if (at_symbol(symbol)) return op;
+    }
+    return std::nullopt;
+  }
+
+  Parsed comparison() {
+    Parsed left = sum();
+    if (!left) return left;
+    const std::optional<Op> op = comparison_op();
+    if (!op) return left;
+    const Token sign = token_;
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    Parsed right = left->type == Type::choice ? choice_value(left->name) : sum();
+    if (!right) return right;
+    if (auto ok = check_comparison(*left, sign, *right); !ok) return Failure(ok.error());
+    if (auto ok = emit(*op, sign.offset); !ok) return Failure(ok.error());
+    if (comparison_op()) {
+      return fail(token_.offset, "comparisons do not chain; write 'a < b and b < c'");
+    }
+    return Operand{Type::truth, left->token, 0};
+  }
+
+  /// Makes both sides numbers, or a choice and the code of its value.
+  Done check_comparison(const Operand& left, const Token& sign, const Operand& right) {
+    const bool choice = left.type == Type::choice || right.type == Type::choice;
+    if (choice && sign.text != "==" && sign.text != "!=") {
+      return fail(sign.offset, "names have no order; compare them by == or !=");
+    }
+    if (left.type == Type::choice) return {};  // choice_value() has dealt with the right side
+    if (right.type == Type::choice && left.type == Type::word) return emit_value(right.name, left.token);
+    if (auto ok = require_number(left); !ok) return ok;
+    return require_number(right);
+  }
+
+  Parsed choice_value(std::size_t name) {
+    const Token token = token_;
+    if (token.kind != TokenKind::word && token.kind != TokenKind::quoted) {
+      return fail(token.offset, quote(names_[name].name) +
+                                    " compares with one of its names: " + join_names(names_[name].choices));
+    }
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (auto ok = emit_value(name, token); !ok) return Failure(ok.error());
+    return Operand{Type::number, token, 0};
+  }
+
+  Done emit_value(std::size_t name, const Token& token) {
+    const std::vector<std::string>& choices = names_[name].choices;
+    const auto found = std::ranges::find(choices, token.text);
+    if (found != choices.end()) {
+      return emit(Op::push_number, token.offset, 0, static_cast<double>(found - choices.begin()));
+    }
+    return fail(token.offset, quote(names_[name].name) + " is never " + quote(token.text) +
+                                  did_you_mean(token.text, choices) + "; it is one of " +
+                                  join_names(choices));
+  }
+
+  /// One level of left-associative arithmetic.
+  template <class Next>
+  Parsed arithmetic(std::span<const std::pair<std::string_view, Op>> ops, Next next) {
+    Parsed left = next();
+    while (left) {
+      const auto op = std::ranges::find_if(ops, [this](const auto& entry) { return at_symbol(entry.first); });
+      if (op == ops.end()) break;
+      if (auto ok = require_number(*left); !ok) return Failure(ok.error());
+      const std::size_t offset = token_.offset;
+      if (auto ok = advance(); !ok) return Failure(ok.error());
+      const Parsed right = next();
+      if (!right) return right;
+      if (auto ok = require_number(*right); !ok) return Failure(ok.error());
+      if (auto ok = emit(op->second, offset); !ok) return Failure(ok.error());
+      left->type = Type::number;
+    }
+    return left;
+  }
+  Parsed sum() {
+    static constexpr std::array<std::pair<std::string_view, Op>, 2> kOps = {
+        {{"+", Op::add}, {"-", Op::subtract}}};
+    return arithmetic(kOps, [this] { return product(); });
+  }
+  Parsed product() {
+    static constexpr std::array<std::pair<std::string_view, Op>, 3> kOps = {
+        {{"*", Op::multiply}, {"/", Op::divide}, {"%", Op::modulo}}};
+    return arithmetic(kOps, [this] { return unary(); });
+  }
+
+  Parsed unary() {
+    if (!at_symbol("-")) return primary();
+    const Token first = token_;
+    if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    const Parsed operand = unary();
+    --nesting_;
+    if (!operand) return operand;
+    if (auto ok = require_number(*operand); !ok) return Failure(ok.error());
+    if (auto ok = emit(Op::negate, first.offset); !ok) return Failure(ok.error());
+    return Operand{Type::number, first, 0};
+  }
+
+  Parsed primary() {
+    const Token token = token_;
+    if (at_symbol("(")) return parenthesised();
+    const bool operand =
+        token.kind == TokenKind::number || token.kind == TokenKind::word || token.kind == TokenKind::quoted;
+    if (!operand || at_word("and") || at_word("or") || at_word("not")) {
+      return fail(token.offset, "a number, a name or '(' is due here, not " + describe(token));
+    }
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (token.kind == TokenKind::number) return push_number(token, token.number, Type::number);
+    if (token.kind == TokenKind::quoted) return Operand{Type::word, token, 0};
+    const auto found = std::ranges::find(names_, token.text, &ExpressionName::name);
+    if (found != names_.end()) return push_name(token, static_cast<std::size_t>(found - names_.begin()));
+    if (token.text == "true") return push_number(token, 1, Type::truth);
+    if (token.text == "false") return push_number(token, 0, Type::truth);
+    return Operand{Type::word, token, 0};
+  }
+
+  Parsed parenthesised() {
+    const Token open = token_;
+    if (++nesting_ > kMaxNesting) return fail(open.offset, "the expression is nested too deeply");
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    Parsed inside = disjunction();
+    --nesting_;
+    if (!inside) return inside;
+    if (!at_symbol(")")) {
+      return fail(token_.offset, "')' is due here, not " + describe(token_) + "; the '(' at position " +
+                                     std::to_string(open.offset + 1) + " is not closed");
+    }
+    if (auto ok = advance(); !ok) return Failure(ok.error());
+    return inside;
+  }
+
+  Parsed push_number(const Token& token, double number, Type type) {
+    if (auto ok = emit(Op::push_number, token.offset, 0, number); !ok) return Failure(ok.error());
+    return Operand{type, token, 0};
+  }
+  Parsed push_name(const Token& token, std::size_t name) {
+    if (auto ok = emit(Op::push_name, token.offset, name); !ok) return Failure(ok.error());
+    result_.references_.push_back(name);
+    const NameKind kind = names_[name].kind;
+    const Type type = kind == NameKind::choice  ? Type::choice
+                      : kind == NameKind::truth ? Type::truth
+                                                : Type::number;
+    return Operand{type, token, name};
+  }
+
+  Lexer lexer_;
+  std::span<const ExpressionName> names_;
+  Token token_;
+  Expression result_;
+  std::size_t depth_ = 0;
+  std::size_t nesting_ = 0;
+};
+
+tl::expected<Expression, ExpressionError> Expression::parse(std::string_view text,
+                                                            std::span<const ExpressionName> names) {
+  return ExpressionParser(text, names).parse();
+}
+
+double Expression::apply(Op op, double left, double right) {
+  switch (op) {
+    case Op::logical_or:
+      return left != 0 || right != 0 ? 1 : 0;
+    case Op::logical_and:
+      return left != 0 && right != 0 ? 1 : 0;
+    case Op::equal:
+      return left == right ? 1 : 0;
+    case Op::not_equal:
+      return left != right ? 1 : 0;
+    case Op::less:
+      return left < right ? 1 : 0;
+    case Op::less_equal:
+      return left <= right ? 1 : 0;
+    case Op::greater:
+      return left > right ? 1 : 0;
+    case Op::greater_equal:
+      return left >= right ? 1 : 0;
+    case Op::add:
+      return left + right;
+    case Op::subtract:
+      return left - right;
+    case Op::multiply:
+      return left * right;
+    case Op::divide:
+      return left / right;
+    case Op::modulo:
+      return std::fmod(left, right);
+    case Op::push_number:
+    case Op::push_name:
+    case Op::negate:
+    case Op::logical_not:
+      break;
+  }
+  SHARDSCAPE_CHECK(false, "not a binary operator", static_cast<int>(op));
+}
+
+bool Expression::holds(std::span<const double> values) const {
+  std::array<double, kMaxStack> stack;  // the parser has checked the depth
+  std::size_t top = 0;
+  for (const Instruction& step : program_) {
+    switch (step.op) {
+      case Op::push_number:
+        stack[top++] = step.number;
+        break;
+      case Op::push_name:
+        stack[top++] = values[step.name];
+        break;
+      case Op::negate:
+        stack[top - 1] = -stack[top - 1];
+        break;
+      case Op::logical_not:
+        stack[top - 1] = stack[top - 1] == 0 ? 1 : 0;
+        break;
+      default:
+        --top;
+        stack[top - 1] = apply(step.op, stack[top - 1], stack[top]);
+    }
+  }
+  return stack[0] != 0;
+}
+
+}  // namespace shardscape::sweep

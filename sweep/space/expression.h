@@ -1,0 +1,83 @@
+// Small boolean expressions over named values, compiled once and evaluated without allocation.
+//
+// Grammar, loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number |
+// name | 'quoted text' | true | false | ( ). Comparisons do not chain. A name is a number, a truth value (0
+// or 1, usable as a number, too) or a choice; a choice compares by == and != with one of its value names,
+// bare or quoted
+// ("recompute == full", "rank_order == 'tp-cp-dp-pp'"). The whole expression must be a truth value.
+//
+// Arithmetic is that of double: x / 0 and x % 0 give infinity or NaN, and every comparison with NaN but != is
+// false.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace shardscape::sweep {
+
+enum class NameKind : std::uint8_t { number, truth, choice };
+
+/// A name an expression may use. A choice has the values 0, 1, ... of its `choices`.
+struct ExpressionName {
+  std::string name;
+  NameKind kind = NameKind::number;
+  std::vector<std::string> choices = {};
+};
+
+struct ExpressionError {
+  std::size_t offset = 0;  ///< 0-based position in the text
+  std::string message;     ///< what is wrong and what would be right
+};
+
+/// Immutable once parsed; evaluate() may run on any number of threads.
+class Expression {
+ public:
+  /// The table is needed while parsing only.
+  static tl::expected<Expression, ExpressionError> parse(std::string_view text,
+                                                         std::span<const ExpressionName> names);
+
+  /// `values[i]` is the value of `names[i]` of the table given to parse().
+  [[nodiscard]] bool holds(std::span<const double> values) const;
+  [[nodiscard]] const std::string& text() const { return text_; }
+  /// Indices of the names the expression uses, ascending and distinct.
+  [[nodiscard]] const std::vector<std::size_t>& references() const { return references_; }
+
+ private:
+  friend class ExpressionParser;
+  enum class Op : std::uint8_t {
+    push_number,
+    push_name,
+    negate,
+    logical_not,
+    logical_or,
+    logical_and,
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    add,
+    subtract,
+    multiply,
+    divide,
+    modulo
+  };
+  struct Instruction {
+    Op op = Op::push_number;
+    std::uint32_t name = 0;
+    double number = 0;
+  };
+  static double apply(Op op, double left, double right);
+
+  std::string text_;
+  std::vector<Instruction> program_;  ///< postfix
+  std::vector<std::size_t> references_;
+};
+
+}  // namespace shardscape::sweep

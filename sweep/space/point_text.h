@@ -1,0 +1,35 @@
+// One plan written out by hand:
+// "tp=8,sp=1,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1,schedule=1f1b,vpp=1,order=tp-cp-dp-pp".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "engine/base/problems.h"
+#include "engine/spec/plan.h"
+#include "engine/spec/workload.h"
+#include "sweep/space/space_spec.h"
+
+namespace shardscape::sweep {
+
+struct PointText {
+  ParallelPlan plan;                        ///< canonical: axes without effect are idle
+  std::optional<std::int64_t> concurrency;  ///< inference; where given
+};
+
+/// Parses `text`. Keys: tp sp cp pp dp zero recompute mbs schedule vpp order, for inference tp cp pp dp order
+/// concurrency. An axis left out takes the first value of `space`, a degree that fills follows from the
+/// others. The plan need not be in the space, but its degrees must multiply to `gpus`. Every problem is
+/// reported, with the key as its field.
+tl::expected<PointText, Problems> parse_point(std::string_view text, const SpaceSpec& space,
+                                              std::int64_t gpus, Phase phase);
+
+/// The plan for human readers, and the inverse of parse_point() where the first values of the space are idle:
+/// "tp=8,pp=4,dp=2,zero=1,recompute=none,mbs=1, schedule=1f1b". Axes without effect and the default rank
+/// order are left out.
+std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator = ',');
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,184 @@
+// Is the design space a bijection onto exactly the distinct plans? Held against brute force on random specs.
+#include "sweep/space/design_space.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/base/counter_rng.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::sweep {
+namespace {
+
+constexpr std::uint64_t kSeeds = 200;
+
+/// A random non-empty selection of `pool`, in random order.
+template <class T>
+std::vector<T> pick(CounterRng& random, std::vector<T> pool) {
+  for (std::size_t i = pool.size(); i > 1; --i) std::swap(pool[i - 1], pool[random.below(i)]);
+  pool.resize(1 + random.below(std::min<std::uint64_t>(pool.size(), 3)));
+  return pool;
+}
+
+SpaceSpec random_spec(CounterRng& random) {
+  SpaceSpec spec;
+  const std::vector<std::int32_t> degrees = {1, 2, 3, 4, 6, 8, 12};
+  std::array<DegreeAxis*, 4> axes = {&spec.tensor, &spec.context, &spec.pipeline, &spec.data};
+  for (DegreeAxis* axis : axes) *axis = {false, pick(random, degrees)};
+  const std::uint64_t filling = random.below(5);
+  if (filling < 4) *axes[filling] = {true, {}};
+  spec.sequence_parallel =
+      random.below(2) == 0 ? std::vector{true} : std::vector{random.below(2) == 0, false};
+  if (spec.sequence_parallel.size() == 2 && !spec.sequence_parallel[0]) spec.sequence_parallel[1] = true;
+  spec.zero_stage = pick<std::int32_t>(random, {0, 1, 2, 3});
+  spec.recompute = pick<Recompute>(random, {Recompute::none, Recompute::selective, Recompute::full});
+  spec.microbatch = pick<std::int32_t>(random, {1, 2, 4, 8});
+  spec.schedule = pick<ScheduleKind>(random, {ScheduleKind::gpipe, ScheduleKind::one_f_one_b,
+                                              ScheduleKind::interleaved, ScheduleKind::zero_bubble});
+  spec.virtual_stages = pick<std::int32_t>(random, {1, 2, 3, 4});
+  std::vector<RankOrder> orders;
+  RankOrder order = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
+  do orders.push_back(order);
+  while (std::next_permutation(order.begin(), order.end()));
+  spec.rank_order = pick(random, orders);
+  return spec;
+}
+
+/// What a plan computes, as text: written out from the rules of the design, not from canonical().
+std::string essence(const ParallelPlan& plan, Phase phase) {
+  std::string text;
+  for (const PlanAxis axis : plan.order) {  // axes of degree 1 leave no trace in the layout
+    if (plan.degree(axis) > 1) text += std::string(name_of(axis)) + std::to_string(plan.degree(axis)) + " ";
+  }
+  if (phase == Phase::inference) return text;
+  if (plan.tensor > 1 && plan.sequence_parallel) text += "sp ";
+  if (plan.data * plan.context > 1) text += "zero" + std::to_string(plan.zero_stage) + " ";
+  if (plan.pipeline > 1) {
+    const bool chunks = plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1;
+    if (chunks) {
+      text += "interleaved" + std::to_string(plan.virtual_stages) + " ";
+    } else {
+      const bool plain =
+          plan.schedule == ScheduleKind::interleaved || plan.schedule == ScheduleKind::one_f_one_b;
+      text += plain ? "1f1b " : std::string(name_of(plan.schedule)) + " ";
+    }
+  }
+  return text + std::string(name_of(plan.recompute)) + " mbs" + std::to_string(plan.microbatch);
+}
+
+std::vector<std::int32_t> values_of(const DegreeAxis& axis, std::int64_t gpus) {
+  if (!axis.fill) return axis.values;
+  std::vector<std::int32_t> all;
+  for (std::int32_t value = 1; value <= gpus; ++value) all.push_back(value);
+  return all;
+}
+
+/// Every combination of every axis, kept where the degrees multiply to the GPUs.
+std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phase phase) {
+  std::set<std::string> essences;
+  ParallelPlan p;
+  for (std::int32_t tensor : values_of(spec.tensor, gpus)) {
+    for (std::int32_t context : values_of(spec.context, gpus)) {
+      for (std::int32_t pipeline : values_of(spec.pipeline, gpus)) {
+        for (std::int32_t data : values_of(spec.data, gpus)) {
+          p.tensor = tensor, p.context = context, p.pipeline = pipeline, p.data = data;
+          if (p.gpus() != gpus) continue;
+          for (bool sp : spec.sequence_parallel)
+            for (std::int32_t zero : spec.zero_stage)
+              for (ScheduleKind schedule : spec.schedule)
+                for (std::int32_t chunks : spec.virtual_stages)
+                  for (const RankOrder& order : spec.rank_order)
+                    for (Recompute recompute : spec.recompute)
+                      for (std::int32_t microbatch : spec.microbatch) {
+                        p.sequence_parallel = sp, p.zero_stage = zero, p.schedule = schedule;
+                        p.virtual_stages = chunks, p.order = order, p.recompute = recompute;
+                        p.microbatch = microbatch;
+                        essences.insert(essence(p, phase));
+                      }
+        }
+      }
+    }
+  }
+  return essences;
+}
+
+struct Case {
+  SpaceSpec spec;
+  std::int64_t gpus = 1;
+  Phase phase = Phase::training;
+  std::uint64_t settings = 1;
+};
+
+Case random_case(std::uint64_t seed) {
+  CounterRng random(seed, 0);
+  Case c;
+  c.spec = random_spec(random);
+  constexpr std::array<std::int64_t, 7> kGpus = {1, 2, 6, 8, 12, 24, 48};
+  c.gpus = kGpus[random.below(kGpus.size())];
+  c.phase = random.below(4) == 0 ? Phase::inference : Phase::training;
+  c.settings = 1 + random.below(3);
+  return c;
+}
+
+TEST(DesignSpaceProperty, HoldsEachDistinctPlanOnce) {
+  std::uint64_t non_empty = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Case c = random_case(seed);
+    const DesignSpace space(c.spec, c.gpus, c.phase, c.settings);
+    std::set<std::string> listed;
+    for (std::uint64_t id = 0; id < space.plans(); ++id) {
+      const ParallelPlan plan = space.point(id).plan;
+      ASSERT_EQ(plan.gpus(), c.gpus) << "seed " << seed;
+      ASSERT_TRUE(listed.insert(essence(plan, c.phase)).second) << "twice, seed " << seed << " id " << id;
+    }
+    ASSERT_EQ(listed, brute_force(c.spec, c.gpus, c.phase)) << "seed " << seed;
+    non_empty += space.plans() > 0 ? 1 : 0;
+  }
+  EXPECT_GT(non_empty, kSeeds / 4);  // the generator does exercise the claim
+}
+
+TEST(DesignSpaceProperty, FindInvertsPoint) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Case c = random_case(seed);
+    const DesignSpace space(c.spec, c.gpus, c.phase, c.settings);
+    const std::uint64_t stride = 1 + space.size() / 500;
+    for (std::uint64_t id = 0; id < space.size(); id += stride) {
+      const PointIndex point = space.point(id);
+      ASSERT_EQ(space.find(point.setting, point.plan), id) << "seed " << seed;
+    }
+  }
+}
+
+TEST(DesignSpaceProperty, EveryPlanWrittenOutIsReadBackAsItself) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Case c = random_case(seed);
+    const DesignSpace space(c.spec, c.gpus, c.phase, 1);
+    const std::uint64_t stride = 1 + space.size() / 200;
+    for (std::uint64_t id = 0; id < space.size(); id += stride) {
+      const std::string text = to_point_text(space.point(id).plan, c.phase);
+      const auto parsed = parse_point(text, SpaceSpec{}, c.gpus, c.phase);
+      ASSERT_TRUE(parsed) << text;
+      ASSERT_EQ(space.find(0, parsed->plan), id) << "seed " << seed << ": " << text;
+    }
+  }
+}
+
+TEST(DesignSpaceProperty, IdsDoNotDependOnTheNumberOfSettings) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Case c = random_case(seed);
+    const DesignSpace one(c.spec, c.gpus, c.phase, 1);
+    const DesignSpace many(c.spec, c.gpus, c.phase, c.settings);
+    for (std::uint64_t id = 0; id < one.size(); id += 1 + one.size() / 100) {
+      ASSERT_EQ(one.point(id).plan, many.point(id).plan) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::sweep

@@ -1,0 +1,143 @@
+// Which plans are listed, and in which order?
+#include "sweep/space/design_space.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sweep/space/point_text.h"
+
+namespace shardscape::sweep {
+namespace {
+
+std::vector<std::string> all_points(const DesignSpace& space, Phase phase = Phase::training) {
+  std::vector<std::string> texts;
+  for (std::uint64_t id = 0; id < space.size(); ++id) {
+    texts.push_back(to_point_text(space.point(id).plan, phase, ' '));
+  }
+  return texts;
+}
+
+TEST(DesignSpace, ListsNestedLoopsWithTheFillBuilt) {
+  SpaceSpec spec;
+  spec.tensor.values = {1, 2, 3, 4};  // 3 divides nothing
+  spec.pipeline.values = {1, 2};
+  const DesignSpace space(spec, 4, Phase::training, 1);
+  EXPECT_EQ(space.tuples(), 5U);
+  EXPECT_EQ(all_points(space), (std::vector<std::string>{
+                                   "tp=1 pp=1 dp=4 recompute=none mbs=1",
+                                   "tp=1 pp=2 dp=2 recompute=none mbs=1 schedule=1f1b",
+                                   "tp=2 pp=1 dp=2 recompute=none mbs=1",
+                                   "tp=2 pp=2 dp=1 recompute=none mbs=1 schedule=1f1b",
+                                   "tp=4 pp=1 dp=1 recompute=none mbs=1",
+                               }));
+}
+
+TEST(DesignSpace, AnyDegreeMayFill) {
+  SpaceSpec spec;
+  spec.tensor = {true, {}};
+  spec.data = {false, {4, 1}};  // the study's order, not ascending
+  spec.pipeline.values = {2, 1};
+  const DesignSpace space(spec, 8, Phase::inference, 1);
+  EXPECT_EQ(
+      all_points(space, Phase::inference),
+      (std::vector<std::string>{"tp=1 pp=2 dp=4", "tp=4 pp=2 dp=1", "tp=2 pp=1 dp=4", "tp=8 pp=1 dp=1"}));
+}
+
+TEST(DesignSpace, WithoutFillOnlyExactProductsCount) {
+  SpaceSpec spec;
+  spec.tensor.values = {1, 2, 4};
+  spec.data = {false, {1, 2, 4}};
+  const DesignSpace space(spec, 4, Phase::inference, 1);
+  EXPECT_EQ(all_points(space, Phase::inference),
+            (std::vector<std::string>{"tp=1 pp=1 dp=4", "tp=2 pp=1 dp=2", "tp=4 pp=1 dp=1"}));
+  spec.tensor.values = {3};
+  EXPECT_EQ(DesignSpace(spec, 4, Phase::inference, 1).size(), 0U);
+}
+
+TEST(DesignSpace, HangingAxesVaryOnlyWhereTheyAct) {
+  SpaceSpec spec;
+  spec.tensor.values = {1, 2};
+  spec.pipeline.values = {1, 2};
+  spec.sequence_parallel = {true, false};
+  spec.zero_stage = {1, 0};
+  spec.schedule = {ScheduleKind::interleaved, ScheduleKind::one_f_one_b};
+  spec.virtual_stages = {2, 1, 3};  // interleaved with one chunk is 1f1b
+  const DesignSpace space(spec, 2, Phase::training, 1);
+  EXPECT_EQ(all_points(space), (std::vector<std::string>{
+                                   "tp=1 pp=1 dp=2 zero=1 recompute=none mbs=1",
+                                   "tp=1 pp=1 dp=2 recompute=none mbs=1",
+                                   "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=interleaved vpp=2",
+                                   "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=1f1b",
+                                   "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=interleaved vpp=3",
+                                   "tp=2 sp=1 pp=1 dp=1 recompute=none mbs=1",
+                                   "tp=2 pp=1 dp=1 recompute=none mbs=1",
+                               }));
+}
+
+TEST(DesignSpace, RankOrdersThatDifferInIdleAxesAreOnePlan) {
+  SpaceSpec spec;
+  spec.tensor.values = {2};
+  spec.rank_order = {*parse_rank_order("pp-dp-tp-cp"), *parse_rank_order("dp-cp-tp-pp"),
+                     *parse_rank_order("tp-cp-dp-pp")};
+  const DesignSpace space(spec, 4, Phase::training, 1);  // tp 2, dp 2
+  ASSERT_EQ(space.size(), 2U);
+  EXPECT_EQ(to_string(space.point(0).plan.order), "pp-dp-tp-cp");
+  EXPECT_EQ(to_string(space.point(1).plan.order), "tp-cp-dp-pp");
+  ParallelPlan plan = space.point(0).plan;
+  plan.order = *parse_rank_order("dp-tp-pp-cp");
+  EXPECT_EQ(space.find(0, plan), 0U);
+}
+
+TEST(DesignSpace, SettingsAreSlowestAndMicrobatchFastest) {
+  SpaceSpec spec;
+  spec.recompute = {Recompute::full, Recompute::none};
+  spec.microbatch = {1, 2, 4};
+  const DesignSpace space(spec, 1, Phase::training, 3);
+  ASSERT_EQ(space.plans(), 6U);
+  ASSERT_EQ(space.size(), 18U);
+  const PointIndex last_of_second = space.point(11);
+  EXPECT_EQ(last_of_second.setting, 1U);
+  EXPECT_EQ(last_of_second.plan.recompute, Recompute::none);
+  EXPECT_EQ(last_of_second.plan.microbatch, 4);
+  EXPECT_EQ(space.point(7).plan.microbatch, 2);
+  EXPECT_EQ(space.point(7).plan.recompute, Recompute::full);
+}
+
+TEST(DesignSpace, TrainingAxesAreIdleForInference) {
+  SpaceSpec spec;
+  spec.tensor.values = {2};
+  spec.sequence_parallel = {true};
+  spec.zero_stage = {3, 1};
+  spec.recompute = {Recompute::full, Recompute::none};
+  spec.microbatch = {4, 8};
+  const DesignSpace space(spec, 4, Phase::inference, 1);
+  ASSERT_EQ(space.size(), 1U);
+  ParallelPlan expected;
+  expected.tensor = 2;
+  expected.data = 2;
+  EXPECT_EQ(space.point(0).plan, expected);
+}
+
+TEST(DesignSpace, FindKnowsWhatIsNotThere) {
+  SpaceSpec spec;
+  spec.tensor.values = {2};
+  const DesignSpace space(spec, 4, Phase::training, 2);
+  const ParallelPlan plan = space.point(0).plan;
+  EXPECT_EQ(space.find(1, plan), 1U);
+  EXPECT_FALSE(space.find(2, plan));
+  for (const auto& change : std::vector<void (*)(ParallelPlan&)>{
+           [](ParallelPlan& p) { p.microbatch = 2; }, [](ParallelPlan& p) { p.zero_stage = 1; },
+           [](ParallelPlan& p) { p.tensor = 4; }, [](ParallelPlan& p) { p.recompute = Recompute::full; }}) {
+    ParallelPlan other = plan;
+    change(other);
+    EXPECT_FALSE(space.find(0, other)) << to_point_text(other, Phase::training);
+  }
+  ParallelPlan idle = plan;  // no pipeline: its schedule says nothing
+  idle.schedule = ScheduleKind::gpipe;
+  EXPECT_EQ(space.find(0, idle), 0U);
+}
+
+}  // namespace
+}  // namespace shardscape::sweep
