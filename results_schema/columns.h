@@ -67,7 +67,8 @@ class ColumnTable {
   /// from the fixed names.
   explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {});
 
-  [[nodiscard]] std::span<const ColumnInfo> columns() const { return columns_; }
+  [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
+  std::span<const ColumnInfo> columns() && = delete;  // it would dangle
   /// Nothing where there is no such column.
   [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
 

@@ -42,7 +42,8 @@ TEST(Columns, PhasesHaveTheirOwn) {
 
 TEST(Columns, NamesAreIdentifiersThatEndInTheirUnit) {
   for (const Phase phase : {Phase::training, Phase::inference}) {
-    for (const ColumnInfo& column : ColumnTable(phase, fake_hardware()).columns()) {
+    const ColumnTable table(phase, fake_hardware());
+    for (const ColumnInfo& column : table.columns()) {
       EXPECT_TRUE(std::ranges::all_of(column.name, [](char c) {
         return std::islower(c) || std::isdigit(c) || c == '_';
       })) << column.name;
@@ -116,7 +117,8 @@ TEST(Columns, FingerprintSeesUnitsTypesAndCodes) {
   const ColumnTable table(Phase::training);
   std::vector<ColumnInfo> columns(table.columns().begin(), table.columns().end());
   const std::string original = columns_sha256(columns);
-  EXPECT_EQ(original, columns_sha256(ColumnTable(Phase::training).columns()));
+  const ColumnTable again(Phase::training);
+  EXPECT_EQ(original, columns_sha256(again.columns()));
   columns[1].meanings[0] = "fine";
   EXPECT_NE(original, columns_sha256(columns));
 }
