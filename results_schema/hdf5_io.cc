@@ -79,8 +79,8 @@ bool read_number_attribute(hid_t attribute, T& value) {
          H5Aread(attribute, native_type<T>(), &value) >= 0;
 }
 
-// Tracking the order of attributes gives object headers their checksummed form; compact links stay inside such a header. Damage is
-// then an error of HDF5's instead of a walk through garbage.
+// Tracking the order of attributes gives object headers their checksummed form; compact links stay inside
+// such a header. Damage is then an error of HDF5's instead of a walk through garbage.
 Hid ordered_creation(hid_t kind) {
   constexpr unsigned kCompactLinks = 4096;
   Hid list(H5Pcreate(kind));
@@ -106,6 +106,8 @@ Hid dataset_creation(std::uint64_t chunk_rows, std::size_t width) {
 }  // namespace
 
 QuietErrors::QuietErrors() {
+  static const herr_t kNoExitHandler = H5dont_atexit();  // fails, harmlessly, where HDF5 is in use already
+  (void)kNoExitHandler;
   H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

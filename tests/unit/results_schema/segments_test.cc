@@ -2,7 +2,10 @@
 #include "results_schema/segments.h"
 
 #include <sys/resource.h>
+
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -201,6 +204,26 @@ TEST_F(SegmentsTest, FullDiskKeepsWhatIsSealedAndWhatIsOpen) {
   writer.seal();
   store.scan();
   EXPECT_TRUE(store.missing().empty());
+}
+
+/// HDF5 cannot close a file on a full disk; the program must still end as it wants to.
+TEST_F(SegmentsTest, FullDiskDuringAssemblyLeavesAnOrderlyExit) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [&] {
+    const Manifest manifest = fake_manifest(20000, 1024);
+    SegmentStore store = SegmentStore::create(parts(), manifest);
+    seal(store, {{0, 20}});
+    const FullDisk full(100000);
+    try {
+      assemble(std::move(store), file("out.h5"), {});
+    } catch (const StoreError& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      std::filesystem::remove_all(folder_);
+      std::exit(1);
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(1), "/points/.*can't write");
 }
 
 TEST_F(SegmentsTest, FullDiskDuringAssemblyKeepsTheSegments) {
