@@ -124,9 +124,11 @@ class StudyParser {
 
   void read_hardware() {
     const yaml::Node* node = reader_.take("hardware");
-    if (!cluster_ || !fabric_ || !stack_) return;
+    if (!cluster_ || !stack_) return;
+    // Without a good number of GPUs the axes can still be checked, on the fabric as its file has it.
+    const FabricSpec& fabric = fabric_ ? *fabric_ : cluster_->fabric.fabric;
     const std::size_t limit = kMaxSettings / std::max<std::size_t>(1, study_.workloads.size());
-    ParsedHardware parsed = parse_hardware(node, {cluster_->device, *fabric_, *stack_}, limit, diagnostics_);
+    ParsedHardware parsed = parse_hardware(node, {cluster_->device, fabric, *stack_}, limit, diagnostics_);
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
   }
