@@ -117,6 +117,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("context_overlap", c.context_overlap);
   v.optional("data_overlap", c.data_overlap);
   v.optional("pipeline_async", c.pipeline_async);
+  v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
 }
 
@@ -129,8 +130,6 @@ void describe(V& v, StackProfile& s) {
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
   v.optional("keep_gathered", s.keep_gathered);
-  v.optional("naive_score_forward_bytes", s.naive_score_forward_bytes);
-  v.optional("naive_score_backward_bytes", s.naive_score_backward_bytes);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
   v.group("communication", [&](V& communication) { describe(communication, s.communication); });
