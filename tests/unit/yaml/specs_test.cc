@@ -86,7 +86,7 @@ TEST(ReadModel, EachErrorClassIsLocated) {
   EXPECT_TRUE(
       reports(model_problems(replaced(text, "layers: 4", "layers: [4]")), "f:2:9: layers", "not a list"));
   EXPECT_TRUE(
-      reports(model_problems(replaced(text, "layers: 4", "layers:")), "f:2:8: layers", "not nothing"));
+      reports(model_problems(replaced(text, "layers: 4", "layers:")), "f:2:1: layers", "not nothing"));
   EXPECT_TRUE(
       reports(model_problems(replaced(text, "layers: 4", "layers: \"4\"")), "f:2:9: layers", "in quotes"));
   EXPECT_TRUE(
@@ -156,7 +156,7 @@ TEST(ReadDevice, TotalAndSharePreferNeither) {
 TEST(ReadDevice, RulesOfTheSpecAreLocatedAtTheirField) {
   const std::string text = kDevice;
   EXPECT_TRUE(reports(device_problems(replaced(text, "2 TB/s", "-2 TB/s")),
-                      "f:11:49: hbm.bandwidth_per_stack", "greater than 0"));
+                      "f:11:47: hbm.bandwidth_per_stack", "greater than 0"));
   EXPECT_TRUE(reports(device_problems(replaced(text, "{bf16: 1024, fp8: 2048.5}", "{}")),
                       "f:5:27: sm.tensor_flops_per_clock", ""));
   EXPECT_TRUE(reports(device_problems(replaced(text, "bf16", "bf17")),
@@ -180,7 +180,7 @@ TEST(ReadStack, NestedGroupsAndDefaults) {
 TEST(ReadStack, ProblemsInsideGroups) {
   const std::string text = kStack;
   EXPECT_TRUE(reports(stack_problems(replaced(text, "fragmentation: 1.1", "fragmentation: 0.5")),
-                      "f:5:40: memory.fragmentation", ""));
+                      "f:5:41: memory.fragmentation", ""));
   EXPECT_TRUE(
       reports(stack_problems(replaced(text, "call:", "cal:")), "f:4:32: communication.cal", "\"call\""));
   EXPECT_TRUE(reports(stack_problems(replaced(text, "bucket: 25 MB, ", "")), "f:4:16: communication.bucket",
@@ -208,11 +208,11 @@ TEST(ReadFabric, SizesShapesAndFill) {
   EXPECT_TRUE(
       reports(problems(replaced(text, "[4, 2]", "[4, 0]"), read), "f:4:39: dimensions[0].shape", "from 1"));
   EXPECT_TRUE(reports(problems(replaced(text, "shape: [4, 2]", "size: fill"), read),
-                      "f:4:35: dimensions[0].shape", "outermost"));
+                      "f:4:34: dimensions[0].shape", "outermost"));
   EXPECT_TRUE(reports(problems(replaced(text, "shape: [4, 2], ", ""), read), "f:4:5: dimensions[0].shape",
                       "missing"));
   EXPECT_TRUE(reports(problems(replaced(text, "size: fill", "size: 2, shape: [2]"), read),
-                      "f:5:46: dimensions[1].shape", "given twice"));
+                      "f:5:45: dimensions[1].shape", "given twice"));
   EXPECT_TRUE(
       reports(problems(replaced(text, "name: b", "name: a"), read), "f:5:12: dimensions[1].name", "earlier"));
   EXPECT_TRUE(reports(problems(replaced(text, "device: gpu\n", ""), read), "f:1:1: device", "missing"));
