@@ -27,8 +27,10 @@ struct Objective {
 };
 std::optional<Objective> first_objective(const SweepJob& job);
 
-/// Reused from block to block; a result depends on the block alone. Move-free: it lives in thread-local
-/// storage.
+/// Adds the counts of `part` to `whole`, and keeps the better of the two best points.
+void add(Tally& whole, const Tally& part, results::Better better);
+
+/// Reused from block to block; a result depends on the block alone.
 class BlockWorker {
  public:
   /// `layout` says what a block is; all three outlive the worker.
