@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
@@ -41,6 +43,15 @@ struct DeviceSpec {
     double hbm = 1;
     double l2 = 1;
   };
+  /// What a data sheet says beside: kept for the reader, used by no model. 0 or empty where it is not stated.
+  struct Facts {
+    double die_area_mm2 = 0;
+    double process_nm = 0;
+    std::vector<std::pair<std::string, std::string>> package;  ///< free remarks, key and text
+    std::int64_t link_ports = 0;
+    BytesPerSecond link_bandwidth_per_port;
+    double power_watts = 0;
+  };
 
   std::string name;
   StreamingMultiprocessors sm;
@@ -48,6 +59,7 @@ struct DeviceSpec {
   Hbm hbm;
   Sustained sustained;
   Seconds kernel_latency;  ///< start-up and drain of one kernel on the device, back to back
+  Facts facts;
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {
     return FlopsPerSecond(static_cast<double>(sm.count) *

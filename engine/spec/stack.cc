@@ -13,8 +13,6 @@ Problems StackProfile::validate() const {
   const auto fraction = [&](double value, const char* field) {
     problems.require(value > 0 && value <= 1, field, "is an achieved share of the peak, 0 < share <= 1");
   };
-  not_negative(naive_score_forward_bytes, "naive_score_forward_bytes");
-  not_negative(naive_score_backward_bytes, "naive_score_backward_bytes");
   not_negative(zero_slice.value(), "zero_slice");
   not_negative(host.forward_layer.value(), "host.forward_layer");
   not_negative(host.backward_layer.value(), "host.backward_layer");

@@ -45,7 +45,10 @@ struct StackProfile {
     double context_overlap = 0;     ///< share of CP communication hidden behind attention, 0..1
     double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
-    Bytes bucket;                 ///< gradient bucket: DP calls = bytes / bucket
+    /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
+    /// 2021, section 4.1).
+    bool scatter_boundaries = false;
+    Bytes bucket;  ///< gradient bucket: DP calls = bytes / bucket
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.
@@ -64,11 +67,9 @@ struct StackProfile {
   AttentionKernel attention = AttentionKernel::flash;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
-  bool fused_loss = false;                ///< cross-entropy keeps no fp32 copy of the logits
-  bool keep_gathered = false;             ///< gathered TP/SP inputs are saved, not gathered again in backward
-  double naive_score_forward_bytes = 13;  ///< HBM bytes per attention score of naive attention, forward
-  double naive_score_backward_bytes = 15;  ///< same, backward
-  Seconds zero_slice;                      ///< ZeRO-1/2: per tensor and DP rank, once per step
+  bool fused_loss = false;     ///< cross-entropy keeps no fp32 copy of the logits
+  bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
+  Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;
   State state;

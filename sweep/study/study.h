@@ -40,6 +40,7 @@ struct Study {
   std::vector<WorkloadSpec>
       workloads;  ///< product of the listed workload keys; at least one, all of one phase
   SpaceSpec space;
+  Mode mode = Mode::hierarchical;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
@@ -53,3 +54,7 @@ struct Study {
 };
 
 }  // namespace shardscape::sweep
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(sweep::Mode, "hierarchical");
+}  // namespace shardscape

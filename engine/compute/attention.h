@@ -1,0 +1,41 @@
+// The attention core: scores, softmax, weighted sum, without its projections.
+//
+// flash   one kernel, tiles in SRAM, the score matrix never reaches HBM (Dao 2023, FlashAttention-2). Matrix
+// FLOPs per score and head: 4 d forward,
+//         10 d backward (scores again, dP, dV, dQ, dK); the exponentials and rescaling run on the vector
+//         units, between the products. A causal mask halves the work.
+// naive   batched products that write the score matrix, and streaming kernels for scale-mask-softmax and
+// dropout
+//         (Korthikanti et al. 2022, section 4.1). Per score: softmax reads and writes 2 bytes each, dropout
+//         the same and a 1-byte mask; the backward of dropout moves 5 and that of softmax 6. The causal mask
+//         saves nothing.
+// decode  one query per sequence against a cache of keys and values: a stream of the cache (split over the
+// SMs).
+#pragma once
+
+#include "engine/compute/pointwise.h"
+
+namespace shardscape::compute {
+
+/// One call of the core on one rank.
+struct AttentionShape {
+  double batch = 0;     ///< sequences
+  double heads = 0;     ///< query heads on this rank
+  double kv_heads = 0;  ///< KV heads on this rank
+  double head_dim = 0;
+  double queries = 0;    ///< query tokens per sequence on this rank
+  double keys = 0;       ///< key tokens that a query may meet
+  double visible = 0.5;  ///< share of query-key pairs that the mask leaves: 0.5 causal, 1 full
+  bool dropout = false;  ///< naive only: a dropout kernel on the probabilities
+
+  [[nodiscard]] double scores() const { return batch * heads * queries * keys; }
+};
+
+OperatorCost flash_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
+OperatorCost flash_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
+OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
+OperatorCost naive_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
+/// shape.queries = 1; shape.keys = cached tokens per sequence; `kv_precision` is that of the cache.
+OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device);
+
+}  // namespace shardscape::compute

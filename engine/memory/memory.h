@@ -1,0 +1,63 @@
+// Peak bytes of each pipeline stage.
+//
+//   static       weights, gradients, optimizer state of the stage's parameters on one rank, sharded by ZeRO
+//   over data * context
+//                (Rajbhandari et al. 2020): stage 1 optimizer, 2 + gradients, 3 + weights
+//   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
+//   (Korthikanti et al. 2022), the working set of the block that
+//                recomputes, the saved input of the head; times the allocator's fragmentation
+//   logits       while the loss of one microbatch is computed, on the last stage
+//   buffers      DP buckets, boundary tensors, gathered weights of two blocks under ZeRO-3
+//   reserve      context and communication library
+//
+// Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/prediction.h"
+#include "engine/schedule/pipeline.h"
+#include "engine/spec/scenario.h"
+#include "engine/workload/layers.h"
+
+namespace shardscape::memory {
+
+/// Parameters held by one rank, before ZeRO.
+struct StageParameters {
+  double block = 0;      ///< one block
+  double embedding = 0;  ///< token and position tables
+  double head = 0;       ///< LM head and final norm
+
+  [[nodiscard]] double of_stage(std::int32_t layers, bool first, bool last, bool tied) const;
+};
+
+/// Matrices and the vocabulary are split over the tensor group, vectors are not.
+StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor);
+
+/// Saved bytes of the parts of the model for one microbatch on one rank.
+struct ActivationBytes {
+  Bytes block;          ///< kept per block under the plan's recompute policy
+  Bytes block_working;  ///< live beside it while one block runs backward
+  Bytes embedding;
+  Bytes head;
+  Bytes logits;
+  Bytes boundary;
+};
+
+/// Everything that the memory of a stage depends on.
+struct MemoryInputs {
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const std::vector<std::int32_t>& layers;  ///< per stage
+  StageParameters parameters;
+  ActivationBytes activations;
+  schedule::PipelineShape pipeline;
+};
+
+MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage);
+
+/// `sequences` per replica in flight, each of `tokens` cached tokens when the last one is written.
+MemoryUse inference_stage(const MemoryInputs& inputs, std::int32_t stage, double sequences, double tokens);
+
+}  // namespace shardscape::memory

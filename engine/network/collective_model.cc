@@ -1,0 +1,192 @@
+#include "engine/network/collective_model.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/base/check.h"
+
+namespace shardscape::network {
+
+namespace {
+
+/// The rank of member `index` of the group that `origin` starts.
+std::int32_t member(const RankGroup& group, std::int32_t origin, std::int32_t index) {
+  std::int32_t rank = origin;
+  for (std::int32_t i = 0; i < group.depth; ++i) {
+    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+    rank += index % level.extent * level.stride;
+    index /= level.extent;
+  }
+  return rank;
+}
+
+/// True where `rank` has coordinate 0 in every level, that is where it starts a group.
+bool starts_group(const RankGroup& group, std::int32_t rank) {
+  for (std::int32_t i = 0; i < group.depth; ++i) {
+    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+    if (rank / level.stride % level.extent != 0) return false;
+  }
+  return true;
+}
+
+/// Adds up what a set of simultaneous flows puts on each link.
+class LinkLoads {
+ public:
+  LinkLoads(const Fabric& fabric, const std::vector<double>& seconds_per_byte,
+            const std::vector<Seconds>& latency)
+      : fabric_(fabric),
+        seconds_per_byte_(seconds_per_byte),
+        latency_(latency),
+        flows_(fabric.links().size(), 0) {}
+
+  void add_flow(std::int32_t source, std::int32_t destination) {
+    path_.clear();
+    fabric_.append_route(source, destination, path_);
+    Seconds path_latency;
+    for (const std::int32_t link : path_) {
+      const auto index = static_cast<std::size_t>(link);
+      path_latency += latency_[index];
+      worst_.seconds_per_byte = std::max(worst_.seconds_per_byte, ++flows_[index] * seconds_per_byte_[index]);
+    }
+    worst_.latency = std::max(worst_.latency, path_latency);
+  }
+  [[nodiscard]] AffineCost worst() const { return worst_; }
+
+ private:
+  const Fabric& fabric_;
+  const std::vector<double>& seconds_per_byte_;
+  const std::vector<Seconds>& latency_;
+  std::vector<std::int32_t> flows_;
+  std::vector<std::int32_t> path_;
+  AffineCost worst_;
+};
+
+}  // namespace
+
+std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const {
+  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  for (std::int32_t i = 0; i < group.depth; ++i) {
+    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+    hash ^= (static_cast<std::uint64_t>(level.extent) << 32) | static_cast<std::uint32_t>(level.stride);
+    hash *= 0xFF51AFD7ED558CCDULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication)
+    : fabric_(fabric), communication_(communication) {
+  set_faults({});
+}
+
+void CollectiveModel::set_faults(const FaultSet& faults) {
+  if (faults.empty() && !faulty_ && !latency_.empty()) return;
+  memo_.clear();
+  faulty_ = !faults.empty();
+  const std::vector<Link>& links = fabric_.links();
+  seconds_per_byte_.resize(links.size());
+  latency_.resize(links.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LinkScope scope = fabric_.spec().dimensions[static_cast<std::size_t>(links[i].dimension)].scope;
+    const double fraction =
+        scope == LinkScope::scale_up ? communication_.scale_up_fraction : communication_.scale_out_fraction;
+    seconds_per_byte_[i] = 1 / (fraction * links[i].bandwidth.value());
+    latency_[i] = links[i].latency;
+  }
+  for (const LinkFault& fault : faults.links) {
+    const auto link = static_cast<std::size_t>(fault.link);
+    SHARDSCAPE_CHECK(link < links.size() && fault.derate > 0, fault.link, fault.derate);
+    seconds_per_byte_[link] /= fault.derate;
+    latency_[link] += fault.added_latency;
+  }
+}
+
+AffineCost CollectiveModel::step(const RankGroup& group, Pattern pattern) const {
+  LinkLoads loads(fabric_, seconds_per_byte_, latency_);
+  const std::int32_t size = group.size();
+  for (std::int32_t origin = 0; origin < fabric_.ranks(); ++origin) {
+    if (!starts_group(group, origin)) continue;
+    for (std::int32_t i = 0; i < size; ++i) {
+      const bool last = i + 1 == size;
+      if (pattern == Pattern::chain && last) break;
+      const std::int32_t from = member(group, origin, i);
+      const std::int32_t to = member(group, origin, last ? 0 : i + 1);
+      loads.add_flow(from, to);
+      if (pattern == Pattern::chain) loads.add_flow(to, from);
+    }
+  }
+  AffineCost cost = loads.worst();
+  cost.latency += communication_.rank_step;
+  return cost;
+}
+
+bool CollectiveModel::split_by_axis(const RankGroup& group, std::vector<RankGroup>& factors) const {
+  for (std::int32_t i = 0; i < group.depth; ++i) {
+    std::int32_t extent = group.levels[static_cast<std::size_t>(i)].extent;
+    std::int32_t stride = group.levels[static_cast<std::size_t>(i)].stride;
+    for (const Fabric::Axis& axis : fabric_.axes()) {
+      const std::int32_t end = axis.stride * axis.size;
+      if (extent == 1) break;
+      if (stride >= end) continue;
+      if (stride < axis.stride || stride % axis.stride != 0 || end % stride != 0) return false;
+      const std::int32_t room = end / stride;
+      const std::int32_t here = std::min(room, extent);
+      if (extent % here != 0) return false;
+      RankGroup factor;
+      factor.push(here, stride);
+      factors.push_back(factor);
+      extent /= here;
+      stride = end;
+    }
+    if (extent != 1) return false;
+  }
+  return true;
+}
+
+CollectiveModel::GroupCosts CollectiveModel::analyse(const RankGroup& group) const {
+  GroupCosts costs;
+  if (group.size() == 1) return costs;
+  const double n = group.size();
+  costs.ring_pass = step(group, Pattern::ring);
+  costs.chain_pass = step(group, Pattern::chain);
+  costs.sweeps.push_back({(n - 1) * costs.ring_pass.latency, (n - 1) / n * costs.ring_pass.seconds_per_byte});
+
+  std::vector<RankGroup> factors;
+  if (split_by_axis(group, factors) && factors.size() > 1) {
+    AffineCost sum;
+    double share = 1;  // of the buffer that is left when this axis has its turn
+    for (const RankGroup& factor : factors) {
+      const double extent = factor.size();
+      const AffineCost one = step(factor, Pattern::ring);
+      sum.latency += (extent - 1) * one.latency;
+      sum.seconds_per_byte += share * (extent - 1) / extent * one.seconds_per_byte;
+      share /= extent;
+    }
+    costs.sweeps.push_back(sum);
+  }
+  return costs;
+}
+
+Seconds CollectiveModel::price(CollectiveOp op, Bytes bytes, const GroupCosts& costs, double calls) const {
+  const auto affine = [&](const AffineCost& cost) {
+    return calls * (communication_.call + cost.latency) + Seconds(cost.seconds_per_byte * bytes.value());
+  };
+  if (op == CollectiveOp::ring_pass) return affine(costs.ring_pass);
+  if (op == CollectiveOp::chain_pass) return affine(costs.chain_pass);
+  const double sweeps = op == CollectiveOp::all_reduce ? 2 : 1;
+  Seconds best(std::numeric_limits<double>::infinity());
+  for (const AffineCost& sweep : costs.sweeps) {
+    best = std::min(best, affine({sweeps * sweep.latency, sweeps * sweep.seconds_per_byte}));
+  }
+  return best;
+}
+
+Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
+  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (!memoise_) return price(op, bytes, analyse(group), calls);
+  auto entry = memo_.find(group);
+  if (entry == memo_.end()) entry = memo_.emplace(group, analyse(group)).first;
+  return price(op, bytes, entry->second, calls);
+}
+
+}  // namespace shardscape::network

@@ -1,0 +1,72 @@
+// Groups of ranks as lattices: how the axes of a plan lie on the rank numbers.
+//
+// With a rank order, rank = sum over axes of coordinate * stride. The ranks that differ in some axes only
+// form a group; all groups of that kind (siblings) tile the machine and communicate at the same time.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+
+#include "engine/spec/plan.h"
+
+namespace shardscape::network {
+
+/// Members: sum over levels of i * stride, 0 <= i < extent, level 0 fastest. Levels of extent 1 are not kept.
+struct RankGroup {
+  struct Level {
+    std::int32_t extent = 1;
+    std::int32_t stride = 0;
+    friend auto operator<=>(const Level&, const Level&) = default;
+  };
+  std::array<Level, kPlanAxes> levels{};
+  std::int32_t depth = 0;
+
+  [[nodiscard]] std::int32_t size() const {
+    std::int32_t product = 1;
+    for (std::int32_t i = 0; i < depth; ++i) product *= levels[static_cast<std::size_t>(i)].extent;
+    return product;
+  }
+  /// Adds a level outside the others; merges it where it continues the last one.
+  void push(std::int32_t extent, std::int32_t stride) {
+    if (extent == 1) return;
+    if (depth > 0) {
+      Level& last = levels[static_cast<std::size_t>(depth - 1)];
+      if (last.stride * last.extent == stride) {
+        last.extent *= extent;
+        return;
+      }
+    }
+    levels[static_cast<std::size_t>(depth++)] = {extent, stride};
+  }
+  friend auto operator<=>(const RankGroup&, const RankGroup&) = default;
+};
+
+/// Strides of a plan's axes under its rank order.
+class PlanLayout {
+ public:
+  explicit PlanLayout(const ParallelPlan& plan) : plan_(plan) {
+    std::int32_t stride = 1;
+    for (const PlanAxis axis : plan.order) {
+      strides_[static_cast<std::size_t>(axis)] = stride;
+      stride *= plan.degree(axis);
+    }
+  }
+  [[nodiscard]] std::int32_t stride(PlanAxis axis) const { return strides_[static_cast<std::size_t>(axis)]; }
+
+  /// The group that spans the given axes.
+  template <class... Axes>
+  [[nodiscard]] RankGroup group(Axes... axes) const {
+    RankGroup result;
+    for (const PlanAxis axis : plan_.order) {
+      if (((axis == axes) || ...)) result.push(plan_.degree(axis), stride(axis));
+    }
+    return result;
+  }
+
+ private:
+  const ParallelPlan& plan_;
+  std::array<std::int32_t, kPlanAxes> strides_{};
+};
+
+}  // namespace shardscape::network

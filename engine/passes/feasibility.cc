@@ -1,0 +1,60 @@
+#include "engine/passes/feasibility.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) {
+  if (model.heads % tensor != 0) return Reason::heads_by_tensor;
+  if (model.kv_heads % tensor != 0 && tensor % model.kv_heads != 0) return Reason::kv_heads_by_tensor;
+  if (model.ffn_hidden % tensor != 0) return Reason::ffn_by_tensor;
+  return Reason::none;
+}
+
+Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
+  // A causally balanced context split gives each rank two pieces.
+  if (plan.context > 1 && tokens % (2L * plan.context) != 0) return Reason::sequence_by_context;
+  if (plan.sequence_parallel && tokens / plan.context % plan.tensor != 0) return Reason::sequence_by_context;
+  return Reason::none;
+}
+
+Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
+  const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
+  if (chunks > setting.model.layers) return Reason::fewer_layers_than_stages;
+  const bool uniform = setting.system.stack.partition == PartitionRule::uniform || plan.virtual_stages > 1;
+  if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
+  return Reason::none;
+}
+
+Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
+  if (workload.phase == Phase::inference) {
+    return workload.concurrency % plan.data == 0 ? Reason::none : Reason::requests_by_data;
+  }
+  const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
+  if (workload.global_batch % per_microbatch != 0) return Reason::batch_by_data;
+  const std::int64_t microbatches = workload.global_batch / per_microbatch;
+  if (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1 &&
+      microbatches % plan.pipeline != 0) {
+    return Reason::microbatches_by_stages;
+  }
+  return Reason::none;
+}
+
+}  // namespace
+
+Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
+  const WorkloadSpec& workload = setting.workload;
+  const std::int64_t tokens =
+      workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
+  for (const Reason reason : {tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
+                              pipeline_rule(setting, plan), batch_rule(workload, plan)}) {
+    if (reason != Reason::none) return {Status::indivisible, reason};
+  }
+  if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};
+  if (plan.schedule == ScheduleKind::zero_bubble && plan.pipeline > 1) {
+    return {Status::unsupported, Reason::schedule};
+  }
+  return {};
+}
+
+}  // namespace shardscape::passes

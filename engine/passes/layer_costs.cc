@@ -1,0 +1,100 @@
+#include "engine/passes/layer_costs.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+using workload::Operator;
+using workload::OperatorKind;
+
+OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const Precision precision = setting.workload.precision;
+  const compute::GemmShape& f = op.gemm;
+  const compute::GemmOutput activation{bytes_per_element(precision), false};
+  const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
+  const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
+  const compute::GemmCost dgrad = compute::gemm({f.m, f.k, f.n, f.batch}, precision, device, activation);
+  const compute::GemmCost wgrad = compute::gemm({f.k, f.n, f.m, f.batch}, precision, device, gradient);
+  return {{forward.time, forward.bound},
+          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound}};
+}
+
+OperatorTimes price_attention(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const Precision precision = setting.workload.precision;
+  if (op.attention.queries == 1) return {compute::decode(op.attention, precision, device), {}};
+  if (setting.system.stack.attention == AttentionKernel::flash) {
+    return {compute::flash_forward(op.attention, precision, device),
+            compute::flash_backward(op.attention, precision, device)};
+  }
+  return {compute::naive_forward(op.attention, precision, device),
+          compute::naive_backward(op.attention, precision, device)};
+}
+
+}  // namespace
+
+OperatorTimes price(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return price_gemm(op, setting);
+    case OperatorKind::attention:
+      return price_attention(op, setting);
+    case OperatorKind::pointwise:
+      return {compute::pointwise(op.forward.traffic, op.forward.vector_flops, op.forward.kernels, device),
+              compute::pointwise(op.backward.traffic, op.backward.vector_flops, op.backward.kernels, device)};
+    case OperatorKind::collective:
+      break;
+  }
+  return {{Seconds(0), Bound::link}, {Seconds(0), Bound::link}};
+}
+
+LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
+  LayerCost cost;
+  for (const Operator& op : operators) {
+    const OperatorTimes times = price(op, setting);
+    cost.forward += times.forward.time;
+    cost.backward += times.backward.time;
+    if (op.attention_core) cost.attention_core += times.forward.time;
+    if (op.forward_comm.repeats > 0) cost.forward_calls.push_back(op.forward_comm);
+    if (op.backward_comm.repeats > 0) cost.backward_calls.push_back(op.backward_comm);
+    cost.forward_call_count += op.forward_comm.repeats;
+    cost.backward_call_count += op.backward_comm.repeats;
+  }
+  return cost;
+}
+
+LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
+                        workload::Mode mode) {
+  const auto layer = [&](const std::vector<Operator>& operators) {
+    LayerCost cost = price_layer(operators, setting);
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      cost.saved[static_cast<std::size_t>(recompute)] =
+          workload::saved_bytes(operators, recompute, setting, key, tokens);
+    }
+    return cost;
+  };
+  LayerCosts costs;
+  costs.block = layer(workload::block_operators(setting, key, tokens, mode));
+  costs.embedding = layer(workload::embedding_operators(setting, key, tokens, mode));
+  costs.head = layer(workload::head_operators(setting, key, tokens, mode));
+  costs.logits =
+      mode == workload::Mode::training
+          ? workload::logits_bytes(setting, key, tokens)
+          : Bytes(4.0 * key.microbatch * static_cast<double>(setting.model.vocabulary) / key.tensor);
+  costs.boundary = workload::boundary_bytes(setting, key, tokens);
+  return costs;
+}
+
+LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached) {
+  LayerCosts costs;
+  costs.block = price_layer(workload::decode_block_operators(setting, key, cached), setting);
+  costs.head = price_layer(workload::decode_head_operators(setting, key), setting);
+  workload::LayerKey token = key;
+  token.context = 1;
+  costs.boundary = workload::boundary_bytes(setting, token, 1);
+  return costs;
+}
+
+}  // namespace shardscape::passes

@@ -1,0 +1,49 @@
+// Device time, collectives and saved bytes of a block, the embedding and the head: the part of a prediction
+// that plans share.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "engine/compute/pointwise.h"
+#include "engine/spec/scenario.h"
+#include "engine/workload/layers.h"
+
+namespace shardscape::passes {
+
+/// What one operator costs on one device, without its communication.
+struct OperatorTimes {
+  compute::OperatorCost forward, backward;
+};
+
+/// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
+/// gradient buffer.
+OperatorTimes price(const workload::Operator& op, const Setting& setting);
+
+/// The sums over an operator list.
+struct LayerCost {
+  Seconds forward, backward;  ///< device time
+  Seconds attention_core;     ///< forward of what selective recompute repeats
+  std::vector<workload::CollectiveCall> forward_calls, backward_calls;
+  double forward_call_count = 0, backward_call_count = 0;
+  std::array<Bytes, 3> saved{};  ///< by Recompute
+};
+
+LayerCost price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
+
+/// Everything about layers that depends on a LayerKey only.
+struct LayerCosts {
+  LayerCost block, embedding, head;
+  Bytes logits;
+  Bytes boundary;
+};
+
+/// `tokens` per sequence of the phase (sequence length, prompt).
+LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
+                        workload::Mode mode);
+
+/// The block and head of one decode step.
+LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached);
+
+}  // namespace shardscape::passes

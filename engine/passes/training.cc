@@ -1,0 +1,298 @@
+#include "engine/passes/training.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscape::passes {
+
+namespace {
+
+using network::CollectiveOp;
+using network::PlanLayout;
+using network::RankGroup;
+
+struct Groups {
+  RankGroup tensor, context, shard, pipeline;  ///< shard: data and context together
+};
+
+struct CommTime {
+  Seconds tensor, context;
+};
+
+CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const Groups& groups,
+                     network::CollectiveModel& collectives) {
+  CommTime sum;
+  for (const workload::CollectiveCall& call : calls) {
+    const bool tensor = call.axis == PlanAxis::tensor;
+    const Seconds time =
+        call.repeats * collectives.time(call.op, call.bytes, tensor ? groups.tensor : groups.context);
+    (tensor ? sum.tensor : sum.context) += time;
+  }
+  return sum;
+}
+
+/// Times of the pieces that stages are put together from.
+class LayerTimer {
+ public:
+  LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
+      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+
+  [[nodiscard]] PassTime forward(const LayerCost& layer) const {
+    PassTime time = forward_device(layer);
+    return with_host(time, stack_.host.forward_layer + layer.forward_call_count * stack_.host.per_collective);
+  }
+
+  [[nodiscard]] PassTime backward(const LayerCost& layer, Recompute recompute) const {
+    const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_);
+    PassTime time;
+    time.compute = layer.backward;
+    time.tensor_comm = exposed_tensor(comm.tensor);
+    time.context_comm = exposed_context(comm.context, layer.attention_core);
+    Seconds launch = stack_.host.backward_layer + layer.backward_call_count * stack_.host.per_collective;
+    if (recompute == Recompute::full) {
+      PassTime again = forward_device(layer);
+      std::swap(again.compute, again.recompute);
+      time += again;
+      launch += stack_.host.forward_layer + layer.forward_call_count * stack_.host.per_collective;
+    } else if (recompute == Recompute::selective) {
+      time.recompute += layer.attention_core;
+      time.context_comm +=
+          forward_device(layer).context_comm;  // keys and values of the other ranks come again
+    }
+    return with_host(time, launch);
+  }
+
+ private:
+  [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
+    const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_);
+    PassTime time;
+    time.compute = layer.forward;
+    time.tensor_comm = exposed_tensor(comm.tensor);
+    time.context_comm = exposed_context(comm.context, layer.attention_core);
+    return time;
+  }
+  [[nodiscard]] Seconds exposed_tensor(Seconds comm) const {
+    return (1 - stack_.communication.tensor_overlap) * comm;
+  }
+  [[nodiscard]] Seconds exposed_context(Seconds comm, Seconds attention) const {
+    return std::max(Seconds(0), comm - stack_.communication.context_overlap * attention);
+  }
+  /// The device waits where the host launches more slowly than it computes.
+  [[nodiscard]] static PassTime with_host(PassTime time, Seconds launch) {
+    time.host = std::max(Seconds(0), launch - time.total());
+    return time;
+  }
+
+  const TrainingInputs& in_;
+  const Groups& groups_;
+  network::CollectiveModel& collectives_;
+  const StackProfile& stack_;
+};
+
+/// Data-parallel traffic of one stage.
+struct DataComm {
+  Seconds per_forward;   ///< exposed, each microbatch
+  Seconds per_backward;  ///< exposed, each microbatch
+  Seconds gradients;     ///< once, beginning with the last microbatch's backward
+  Seconds weights;       ///< once, after the optimizer
+};
+
+DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
+                   const PassTime& backward, network::CollectiveModel& collectives) {
+  DataComm comm;
+  if (groups.shard.depth == 0) return comm;
+  const StackProfile& stack = in.setting.system.stack;
+  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
+  const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
+  const auto buckets = [&](Bytes bytes) {
+    return std::max(1.0, std::ceil(bytes / stack.communication.bucket));
+  };
+  const auto cost = [&](CollectiveOp op, Bytes bytes) {
+    return collectives.time(op, bytes, groups.shard, buckets(bytes));
+  };
+  const double overlap = stack.communication.data_overlap;
+  const auto exposed = [&](Seconds time, Seconds hider) {
+    return std::max(Seconds(0), time - overlap * hider);
+  };
+  const std::int32_t zero = in.plan.zero_stage;
+
+  if (zero == 0) {
+    comm.gradients = cost(CollectiveOp::all_reduce, gradient_bytes);
+    return comm;
+  }
+  const Seconds scatter = cost(CollectiveOp::reduce_scatter, gradient_bytes);
+  const Seconds gather = cost(CollectiveOp::all_gather, weight_bytes);
+  const bool each_microbatch =
+      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
+  if (zero == 3) {
+    comm.per_forward = exposed(gather, forward.total());
+    comm.per_backward = exposed(gather + scatter, backward.total());
+  } else {
+    if (each_microbatch) comm.per_backward = exposed(scatter, backward.total());
+    comm.weights = gather;
+  }
+  if (!each_microbatch) comm.gradients = scatter;
+  return comm;
+}
+
+/// Bytes that the optimizer moves per parameter it owns: reads the gradient, reads and writes master copy and
+/// moments, writes the weights.
+double optimizer_bytes(const Setting& setting) {
+  const StackProfile::State& state = setting.system.stack.state;
+  return state.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) +
+         bytes_per_element(setting.workload.precision);
+}
+
+/// Weight tensors of a block: matrices (gate and up apart), norms and biases.
+double tensors_per_block(const ModelSpec& model) {
+  const double matrices = model.mlp == MlpKind::swiglu ? 5 : 4;
+  const double norms = model.norm == NormKind::layernorm ? 4 : 2;
+  return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
+}
+
+Seconds optimizer_time(const TrainingInputs& in, double parameters, std::int32_t layers) {
+  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
+  const double owned = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / in.setting.system.device.hbm_sustained();
+  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
+  if (sliced && shards > 1) {
+    time += tensors_per_block(in.setting.model) * layers * shards * in.setting.system.stack.zero_slice;
+  }
+  return time;
+}
+
+void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
+  const PassTime block_forward = timer.forward(in.costs.block);
+  const PassTime block_backward = timer.backward(in.costs.block, in.plan.recompute);
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.forward.resize(stages);
+  scratch.backward.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    scratch.forward[s] = in.layers[s] * block_forward;
+    scratch.backward[s] = in.layers[s] * block_backward;
+  }
+  scratch.forward.front() += timer.forward(in.costs.embedding);
+  scratch.backward.front() += timer.backward(in.costs.embedding, Recompute::none);
+  scratch.forward.back() += timer.forward(in.costs.head);
+  scratch.backward.back() += timer.backward(in.costs.head, Recompute::none);
+}
+
+/// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
+/// tail.
+void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+                       TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  scratch.tails.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const double parameters =
+        in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
+    const Seconds last_backward = scratch.backward[s].total();
+    const DataComm comm =
+        data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s], collectives);
+    scratch.forward[s].data_comm += comm.per_forward;
+    scratch.backward[s].data_comm += comm.per_backward;
+    scratch.tails[s].data_comm =
+        std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
+    scratch.tails[s].optimizer = optimizer_time(in, parameters, in.layers[s]);
+  }
+}
+
+/// One message between neighbouring stages.
+Seconds boundary_time(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives) {
+  const Bytes bytes = in.costs.boundary;
+  const bool scatter = in.setting.system.stack.communication.scatter_boundaries && !in.plan.sequence_parallel;
+  if (!scatter || in.plan.tensor == 1)
+    return collectives.time(CollectiveOp::chain_pass, bytes, groups.pipeline);
+  return collectives.time(CollectiveOp::chain_pass, bytes / in.plan.tensor, groups.pipeline) +
+         collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+}
+
+/// When each stage ends, with the real transfers and with free ones.
+void run_pipeline(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+                  TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.times.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const double chunks = in.pipeline.virtual_stages;
+    scratch.times[s] = {scratch.forward[s].total().value() / chunks,
+                        scratch.backward[s].total().value() / chunks};
+  }
+  const auto ends = [&](double transfer) {
+    const bool blocking = !in.setting.system.stack.communication.pipeline_async;
+    return scratch.timer.run(in.pipeline, scratch.times, {transfer, blocking});
+  };
+  const std::span<const double> free = ends(0);
+  scratch.end_without_transfers.assign(free.begin(), free.end());
+  if (stages == 1) {
+    scratch.end = scratch.end_without_transfers;
+    return;
+  }
+  const std::span<const double> real = ends(boundary_time(in, groups, collectives).value());
+  scratch.end.assign(real.begin(), real.end());
+}
+
+void fill_rates(const TrainingInputs& in, Prediction& out) {
+  const WorkloadSpec& workload = in.setting.workload;
+  const auto gpus = static_cast<double>(in.plan.gpus());
+  const auto batch = static_cast<double>(workload.global_batch);
+  out.tokens_per_s_per_gpu =
+      batch * static_cast<double>(workload.sequence_length) / out.step_time.value() / gpus;
+  const Flops useful = batch * workload::model_flops_per_sequence(in.setting.model, workload.sequence_length);
+  out.mfu = useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.precision));
+}
+
+}  // namespace
+
+PassTime& PassTime::operator+=(const PassTime& o) {
+  compute += o.compute;
+  recompute += o.recompute;
+  tensor_comm += o.tensor_comm;
+  context_comm += o.context_comm;
+  data_comm += o.data_comm;
+  host += o.host;
+  return *this;
+}
+
+PassTime operator*(double n, const PassTime& t) {
+  return {n * t.compute, n * t.recompute, n * t.tensor_comm, n * t.context_comm, n * t.data_comm, n * t.host};
+}
+
+std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& collectives,
+                           TrainingScratch& scratch, Prediction& out) {
+  const PlanLayout layout(in.plan);
+  const Groups groups{layout.group(PlanAxis::tensor), layout.group(PlanAxis::context),
+                      layout.group(PlanAxis::data, PlanAxis::context), layout.group(PlanAxis::pipeline)};
+  fill_stage_times(in, LayerTimer(in, groups, collectives), scratch);
+  add_data_parallel(in, groups, collectives, scratch);
+  run_pipeline(in, groups, collectives, scratch);
+
+  const auto after_pipeline = [&](std::size_t s) {
+    return Seconds(scratch.end[s]) + scratch.tails[s].data_comm + scratch.tails[s].optimizer;
+  };
+  std::size_t critical = 0;
+  for (std::size_t s = 1; s < scratch.end.size(); ++s) {
+    if (after_pipeline(s) > after_pipeline(critical)) critical = s;
+  }
+  const Seconds fixed = in.setting.system.stack.host.step_fixed;
+  out.step_time = after_pipeline(critical) + fixed;
+
+  const double m = in.pipeline.microbatches;
+  PassTime busy = m * scratch.forward[critical];
+  busy += m * scratch.backward[critical];
+  Breakdown& b = out.breakdown;
+  b.compute = busy.compute;
+  b.recompute = busy.recompute;
+  b.tensor_comm = busy.tensor_comm;
+  b.context_comm = busy.context_comm;
+  b.data_comm = busy.data_comm + scratch.tails[critical].data_comm;
+  b.pipeline_comm = Seconds(scratch.end[critical] - scratch.end_without_transfers[critical]);
+  b.bubble = Seconds(scratch.end_without_transfers[critical]) - busy.total();
+  b.optimizer = scratch.tails[critical].optimizer;
+  b.host = busy.host + fixed;
+
+  fill_rates(in, out);
+  return static_cast<std::int32_t>(critical);
+}
+
+}  // namespace shardscape::passes

@@ -1,0 +1,61 @@
+// The time of one training step, from layer costs to the breakdown along the critical rank.
+//
+//   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
+//   stage    its layers, the embedding on the first, the head on the last
+//   pipeline the schedule over all stages and microbatches
+//   tail     exposed data-parallel communication, optimizer, weight gather under ZeRO-1 and 2
+//
+// The critical rank is the stage that ends last.
+#pragma once
+
+#include <vector>
+
+#include "engine/memory/memory.h"
+#include "engine/network/collective_model.h"
+#include "engine/passes/layer_costs.h"
+#include "engine/prediction.h"
+#include "engine/schedule/pipeline.h"
+
+namespace shardscape::passes {
+
+/// One direction of one microbatch through a layer or a stage, by class; every second is in exactly one.
+struct PassTime {
+  Seconds compute, recompute, tensor_comm, context_comm, data_comm, host;
+
+  [[nodiscard]] Seconds total() const {
+    return compute + recompute + tensor_comm + context_comm + data_comm + host;
+  }
+  PassTime& operator+=(const PassTime& o);
+  friend PassTime operator*(double n, const PassTime& t);
+};
+
+/// What the time of a step is made from.
+struct TrainingInputs {
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const LayerCosts& costs;
+  const std::vector<std::int32_t>& layers;  ///< per stage
+  memory::StageParameters parameters;
+  schedule::PipelineShape pipeline;
+};
+
+/// What a stage does after its last backward.
+struct StageTail {
+  Seconds data_comm;  ///< exposed gradient traffic and the gather of updated weights
+  Seconds optimizer;
+};
+
+/// Scratch that outlives a point.
+struct TrainingScratch {
+  std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
+  std::vector<StageTail> tails;
+  std::vector<schedule::StageTime> times;
+  std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
+  schedule::PipelineTimer timer;
+};
+
+/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
+std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
+                           TrainingScratch& scratch, Prediction& prediction);
+
+}  // namespace shardscape::passes

@@ -1,0 +1,281 @@
+#include "engine/simulate.h"
+
+#include <unordered_map>
+
+#include "engine/base/check.h"
+#include "engine/memory/memory.h"
+#include "engine/network/collective_model.h"
+#include "engine/network/fabric.h"
+#include "engine/passes/explain.h"
+#include "engine/passes/feasibility.h"
+#include "engine/passes/inference.h"
+#include "engine/passes/layer_costs.h"
+#include "engine/passes/training.h"
+#include "engine/workload/partition.h"
+
+namespace shardscape {
+
+namespace {
+
+struct LayerKeyHash {
+  std::size_t operator()(const workload::LayerKey& key) const {
+    std::uint64_t hash = static_cast<std::uint64_t>(key.tensor) * 0x9E3779B97F4A7C15ULL;
+    hash = (hash ^ static_cast<std::uint64_t>(key.context)) * 0xFF51AFD7ED558CCDULL;
+    hash = (hash ^ static_cast<std::uint64_t>(key.microbatch)) * 0xC4CEB9FE1A85EC53ULL;
+    return hash ^ (hash >> 29) ^ (key.sequence_parallel ? 1U : 0U);
+  }
+};
+
+using LayerMemo = std::unordered_map<workload::LayerKey, passes::LayerCosts, LayerKeyHash>;
+
+}  // namespace
+
+struct Simulator::Impl {
+  Impl(const Setting& s, SimulateOptions o)
+      : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {}
+
+  Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
+
+  // The passes, in order.
+  bool partition(const ParallelPlan& plan);
+  void measure_training_memory(const ParallelPlan& plan, Prediction& out, Details* details);
+  void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
+  void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
+  void time_inference(const ParallelPlan& plan, Prediction& out);
+
+  void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
+  void explain_inference(const ParallelPlan& plan, Details& details);
+
+  const passes::LayerCosts& training_costs(const ParallelPlan& plan);
+  const passes::LayerCosts& prefill_costs(const ParallelPlan& plan);
+  const passes::LayerCosts& decode_costs(const ParallelPlan& plan);
+  template <class Make>
+  const passes::LayerCosts& remember(LayerMemo& memo, const workload::LayerKey& key, Make make);
+
+  [[nodiscard]] bool training() const { return setting.workload.phase == Phase::training; }
+  [[nodiscard]] double requests(const ParallelPlan& plan) const {
+    return static_cast<double>(setting.workload.concurrency) / plan.data;
+  }
+  /// The context a decode step meets on average: the prompt and half of the output.
+  [[nodiscard]] double mean_cached_tokens() const {
+    return static_cast<double>(setting.workload.prompt_tokens) +
+           0.5 * static_cast<double>(setting.workload.output_tokens);
+  }
+  void keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out, Details* details) const;
+  void set_pipeline(const ParallelPlan& plan, std::int32_t microbatches);
+  [[nodiscard]] memory::MemoryInputs memory_inputs(const ParallelPlan& plan,
+                                                   memory::ActivationBytes activations) const;
+
+  const Setting& setting;
+  SimulateOptions options;
+  network::Fabric fabric;
+  network::CollectiveModel collectives;
+  LayerMemo training_memo, prefill_memo, decode_memo;
+  std::vector<std::int32_t> layers;  ///< of the current plan, per stage
+  schedule::PipelineShape pipeline;  ///< of the current plan
+  passes::TrainingScratch scratch;
+};
+
+// One design point: what does not divide is rejected first, then what does not fit, and only the rest is
+// timed.
+Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
+  SHARDSCAPE_CHECK(plan.gpus() == fabric.ranks(), plan.gpus(), fabric.ranks());
+  if (options.reference) {
+    training_memo.clear();
+    prefill_memo.clear();
+    decode_memo.clear();
+  }
+  Prediction out;
+  collectives.set_faults(faults);
+  collectives.use_memo(!options.reference);
+
+  // 1. Divisibility and support: O(1), no numbers.
+  const passes::Verdict verdict = passes::check_plan(setting, plan);
+  out.status = verdict.status;
+  out.reason = verdict.reason;
+  if (out.status != Status::ok) return out;
+
+  // 2. Layers to stages, by the stack's rule.
+  if (!partition(plan)) {
+    out.status = Status::indivisible;
+    out.reason = Reason::layers_by_pipeline;
+    return out;
+  }
+
+  // 3. Peak memory of every stage; the fullest decides.
+  if (training()) {
+    measure_training_memory(plan, out, details);
+  } else {
+    measure_inference_memory(plan, out, details);
+  }
+  if (out.memory_peak > setting.system.device.memory_capacity()) {
+    out.status = Status::memory;
+    out.reason = Reason::memory_capacity;
+    if (!options.time_infeasible) return out;
+  }
+
+  // 4. Time: operators, collectives, pipeline, tail.
+  if (training()) {
+    time_training(plan, out, details);
+  } else {
+    time_inference(plan, out);
+    if (details != nullptr) explain_inference(plan, *details);
+  }
+  return out;
+}
+
+bool Simulator::Impl::partition(const ParallelPlan& plan) {
+  return workload::partition_layers(setting.model, setting.system.stack.partition, plan.pipeline,
+                                    plan.virtual_stages, layers);
+}
+
+void Simulator::Impl::set_pipeline(const ParallelPlan& plan, std::int32_t microbatches) {
+  pipeline = {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches};
+}
+
+memory::MemoryInputs Simulator::Impl::memory_inputs(const ParallelPlan& plan,
+                                                    memory::ActivationBytes activations) const {
+  return {setting, plan, layers, memory::stage_parameters(setting.model, plan.tensor), activations, pipeline};
+}
+
+void Simulator::Impl::keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out,
+                                Details* details) const {
+  if (details != nullptr) details->stage_memory.push_back(use);
+  if (stage > 0 && use.total() <= out.memory_peak) return;
+  out.memory = use;
+  out.memory_peak = use.total();
+  out.peak_stage = stage;
+}
+
+void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Prediction& out, Details* details) {
+  const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
+  out.microbatches = static_cast<std::int32_t>(setting.workload.global_batch / per_microbatch);
+  set_pipeline(plan, out.microbatches);
+  const passes::LayerCosts& costs = training_costs(plan);
+  const auto policy = static_cast<std::size_t>(plan.recompute);
+  memory::ActivationBytes activations;
+  activations.block = costs.block.saved[policy];
+  // A block that recomputes holds all of its activations again while its backward runs.
+  activations.block_working =
+      costs.block.saved[static_cast<std::size_t>(Recompute::none)] - activations.block;
+  activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
+  activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
+  activations.logits = costs.logits;
+  activations.boundary = costs.boundary;
+  const memory::MemoryInputs inputs = memory_inputs(plan, activations);
+  for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+    keep_peak(memory::training_stage(inputs, stage), stage, out, details);
+  }
+}
+
+void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details) {
+  set_pipeline(plan, 1);
+  const passes::LayerCosts& costs = prefill_costs(plan);
+  memory::ActivationBytes activations;
+  activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)];
+  activations.logits = costs.logits;
+  activations.boundary = costs.boundary;
+  const memory::MemoryInputs inputs = memory_inputs(plan, activations);
+  const auto tokens = static_cast<double>(setting.workload.prompt_tokens + setting.workload.output_tokens);
+  for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+    keep_peak(memory::inference_stage(inputs, stage, requests(plan), tokens), stage, out, details);
+  }
+}
+
+void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, Details* details) {
+  const passes::TrainingInputs inputs{
+      setting, plan, training_costs(plan), layers, memory::stage_parameters(setting.model, plan.tensor),
+      pipeline};
+  const std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
+  if (details == nullptr) return;
+  details->stage_layers = layers;
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
+    details->stage_forward.push_back(scratch.forward[s].total());
+    details->stage_backward.push_back(scratch.backward[s].total());
+  }
+  explain_training(plan, critical, *details);
+}
+
+void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out) {
+  const passes::InferenceInputs inputs{setting, plan,          prefill_costs(plan), decode_costs(plan),
+                                       layers,  requests(plan)};
+  passes::time_inference(inputs, collectives, out);
+}
+
+template <class Make>
+const passes::LayerCosts& Simulator::Impl::remember(LayerMemo& memo, const workload::LayerKey& key,
+                                                    Make make) {
+  const auto found = memo.find(key);
+  return found != memo.end() ? found->second : memo.emplace(key, make()).first->second;
+}
+
+const passes::LayerCosts& Simulator::Impl::training_costs(const ParallelPlan& plan) {
+  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  return remember(training_memo, key, [&] {
+    return passes::price_layers(setting, key, setting.workload.sequence_length, workload::Mode::training);
+  });
+}
+
+const passes::LayerCosts& Simulator::Impl::prefill_costs(const ParallelPlan& plan) {
+  const workload::LayerKey key{plan.tensor, plan.context, 1, false};
+  return remember(prefill_memo, key, [&] {
+    return passes::price_layers(setting, key, setting.workload.prompt_tokens, workload::Mode::prefill);
+  });
+}
+
+const passes::LayerCosts& Simulator::Impl::decode_costs(const ParallelPlan& plan) {
+  const workload::LayerKey key{plan.tensor, plan.context, passes::decode_group(setting.workload, plan),
+                               false};
+  return remember(decode_memo, key, [&] { return passes::price_decode(setting, key, mean_cached_tokens()); });
+}
+
+void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details) {
+  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  const std::int64_t tokens = setting.workload.sequence_length;
+  const double microbatches = pipeline.microbatches;
+  const auto add = [&](const std::vector<workload::Operator>& operators, double count, Recompute recompute) {
+    passes::explain({operators, "forward", count, count, recompute == Recompute::none ? 0 : count,
+                     recompute == Recompute::selective},
+                    setting, plan, collectives, details.operators);
+  };
+  if (critical == 0) {
+    add(workload::embedding_operators(setting, key, tokens, workload::Mode::training), microbatches,
+        Recompute::none);
+  }
+  add(workload::block_operators(setting, key, tokens, workload::Mode::training),
+      microbatches * layers[static_cast<std::size_t>(critical)], plan.recompute);
+  if (critical + 1 == plan.pipeline) {
+    add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
+        Recompute::none);
+  }
+}
+
+void Simulator::Impl::explain_inference(const ParallelPlan& plan, Details& details) {
+  details.stage_layers = layers;
+  const auto blocks = static_cast<double>(setting.model.layers);
+  const double steps = static_cast<double>(setting.workload.output_tokens) - 1;
+  const std::int64_t prompt = setting.workload.prompt_tokens;
+  const auto add = [&](const std::vector<workload::Operator>& operators, const char* phase, double count) {
+    passes::explain({operators, phase, count, 0, 0, false}, setting, plan, collectives, details.operators);
+  };
+  const workload::LayerKey prefill{plan.tensor, plan.context, 1, false};
+  add(workload::embedding_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
+  add(workload::block_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", blocks);
+  add(workload::head_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
+  const workload::LayerKey decode{plan.tensor, plan.context, passes::decode_group(setting.workload, plan),
+                                  false};
+  add(workload::decode_block_operators(setting, decode, mean_cached_tokens()), "decode", steps * blocks);
+  add(workload::decode_head_operators(setting, decode), "decode", steps);
+}
+
+Simulator::Simulator(const Setting& setting, SimulateOptions options)
+    : impl_(std::make_unique<Impl>(setting, options)) {}
+Simulator::~Simulator() = default;
+Simulator::Simulator(Simulator&&) noexcept = default;
+Simulator& Simulator::operator=(Simulator&&) noexcept = default;
+
+Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
+  return impl_->run(plan, faults, details);
+}
+
+}  // namespace shardscape

@@ -1,0 +1,349 @@
+#include "engine/workload/layers.h"
+
+#include <algorithm>
+
+namespace shardscape::workload {
+
+namespace {
+
+using network::CollectiveOp;
+
+/// Vector FLOPs per element: enough to tell compute from bandwidth; every one of these is bound by HBM on
+/// known devices.
+constexpr double kNormFlops = 8;
+constexpr double kActivationFlops = 12;
+constexpr double kResidualFlops = 3;
+constexpr double kRotaryFlops = 6;
+constexpr double kLossFlops = 10;
+
+constexpr double kMaskBytes = 1;  ///< dropout masks, one byte per element
+constexpr double kFp32Bytes = 4;
+
+/// Sizes on one rank, and builders for the operators that both attention and MLP need.
+class Builder {
+ public:
+  Builder(const Setting& setting, const LayerKey& key, double tokens_per_sequence, Mode mode)
+      : model_(setting.model),
+        stack_(setting.system.stack),
+        key_(key),
+        element_(bytes_per_element(setting.workload.precision)),
+        tokens_(tokens_per_sequence * key.microbatch / key.context),
+        norm_tokens_(key.sequence_parallel ? tokens_ / key.tensor : tokens_),
+        dropout_(mode == Mode::training && setting.model.dropout > 0) {}
+
+  [[nodiscard]] double tokens() const { return tokens_; }
+  [[nodiscard]] double element() const { return element_; }
+  [[nodiscard]] double hidden() const { return static_cast<double>(model_.hidden); }
+  [[nodiscard]] double per_rank(std::int64_t width) const { return static_cast<double>(width) / key_.tensor; }
+  [[nodiscard]] bool dropout() const { return dropout_; }
+  [[nodiscard]] double qkv_width() const {
+    return static_cast<double>((model_.heads / key_.tensor + 2 * local_kv_heads(model_, key_.tensor)) *
+                               model_.head_dim);
+  }
+
+  /// A tensor of tokens x width elements on this rank.
+  [[nodiscard]] Bytes tensor(double width) const { return Bytes(element_ * tokens_ * width); }
+  [[nodiscard]] Bytes norm_tensor() const { return Bytes(element_ * norm_tokens_ * hidden()); }
+
+  [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes saved) const {
+    Operator op;
+    op.name = name;
+    op.kind = OperatorKind::gemm;
+    op.gemm = {static_cast<std::int64_t>(std::max(1.0, tokens_)), static_cast<std::int64_t>(n),
+               static_cast<std::int64_t>(k), 1};
+    op.saved = op.saved_selective = saved;
+    return op;
+  }
+
+  [[nodiscard]] Operator norm(std::string_view name) const {
+    Operator op;
+    op.name = name;
+    const double elements = norm_tokens_ * hidden();
+    op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
+    op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
+    op.saved = op.saved_selective = norm_tensor();
+    return op;
+  }
+
+  /// Bias, dropout and residual addition in one kernel.
+  [[nodiscard]] Operator residual(std::string_view name) const {
+    Operator op;
+    op.name = name;
+    const double elements = norm_tokens_ * hidden();
+    const double mask = dropout_ ? kMaskBytes : 0;
+    op.forward = {Bytes((3 * element_ + mask) * elements), Flops(kResidualFlops * elements), 1};
+    op.backward = {Bytes((dropout_ ? 2 * element_ + mask : 2 * element_) * elements),
+                   Flops(kResidualFlops * elements), 1};
+    op.saved = op.saved_selective = Bytes(mask * elements);
+    return op;
+  }
+
+  /// Before a column-parallel product: all-gather of the tokens (sequence parallel), or nothing now and an
+  /// all-reduce of the input's gradient. Sequence parallelism gathers the input once more in backward for the
+  /// weights' gradient, unless the stack keeps it.
+  [[nodiscard]] Operator enter_tensor_region(std::string_view name) const {
+    Operator op = collective(name);
+    if (key_.sequence_parallel) {
+      op.forward_comm = call(CollectiveOp::all_gather, 1);
+      op.backward_comm = call(CollectiveOp::reduce_scatter, stack_.keep_gathered ? 1 : 2);
+    } else {
+      op.backward_comm = call(CollectiveOp::all_reduce, 1);
+    }
+    return op;
+  }
+
+  /// After a row-parallel product: reduce-scatter of the partial sums (sequence parallel), or all-reduce.
+  [[nodiscard]] Operator leave_tensor_region(std::string_view name) const {
+    Operator op = collective(name);
+    if (key_.sequence_parallel) {
+      op.forward_comm = call(CollectiveOp::reduce_scatter, 1);
+      op.backward_comm = call(CollectiveOp::all_gather, 1);
+    } else {
+      op.forward_comm = call(CollectiveOp::all_reduce, 1);
+    }
+    return op;
+  }
+
+  /// What a column-parallel product keeps of its input: the rank's own tokens, or all of them.
+  [[nodiscard]] Bytes gathered_input() const {
+    return key_.sequence_parallel && !stack_.keep_gathered ? norm_tensor() : tensor(hidden());
+  }
+
+ private:
+  [[nodiscard]] static Operator collective(std::string_view name) {
+    Operator op;
+    op.name = name;
+    op.kind = OperatorKind::collective;
+    return op;
+  }
+  [[nodiscard]] CollectiveCall call(CollectiveOp op, double repeats) const {
+    return {op, PlanAxis::tensor, tensor(hidden()), key_.tensor > 1 ? repeats : 0};
+  }
+
+  const ModelSpec& model_;
+  const StackProfile& stack_;
+  const LayerKey key_;
+  double element_;
+  double tokens_;       ///< on this rank inside the tensor-parallel region
+  double norm_tokens_;  ///< on this rank outside it
+  bool dropout_;
+};
+
+compute::AttentionShape attention_shape(const Setting& setting, const LayerKey& key, double tokens,
+                                        bool dropout) {
+  compute::AttentionShape shape;
+  shape.batch = key.microbatch;
+  shape.heads = static_cast<double>(setting.model.heads) / key.tensor;
+  shape.kv_heads = static_cast<double>(local_kv_heads(setting.model, key.tensor));
+  shape.head_dim = static_cast<double>(setting.model.head_dim);
+  shape.queries = tokens / key.context;
+  shape.keys = tokens;
+  shape.visible = 0.5;
+  shape.dropout = dropout;
+  return shape;
+}
+
+/// The attention core. Saved: Q, K, V, and for flash the log-sum-exp of each row; naive keeps softmax output,
+/// dropout mask and dropout output (5 a s^2 b).
+Operator attention_core(const Setting& setting, const LayerKey& key, double tokens, const Builder& b) {
+  Operator op;
+  op.name = "attention";
+  op.kind = OperatorKind::attention;
+  op.attention = attention_shape(setting, key, tokens, b.dropout());
+  op.attention_core = true;
+  op.saved_selective = b.tensor(b.qkv_width());
+  const compute::AttentionShape& shape = op.attention;
+  const bool naive = setting.system.stack.attention == AttentionKernel::naive;
+  const double per_score = b.dropout() ? 2 * b.element() + kMaskBytes : b.element();
+  const Bytes core = naive ? Bytes(per_score * shape.scores())
+                           : Bytes(kFp32Bytes * shape.batch * shape.heads * shape.queries);
+  op.saved = op.saved_selective + core;
+  return op;
+}
+
+/// Keys and values go round the context group, one piece per step; backward passes them again together with
+/// their gradients.
+Operator context_ring(const LayerKey& key, const Setting& setting, const Builder& b) {
+  Operator op;
+  op.name = "context_ring";
+  op.kind = OperatorKind::collective;
+  const double kv_width =
+      2 * static_cast<double>(local_kv_heads(setting.model, key.tensor) * setting.model.head_dim);
+  const double steps = key.context - 1;
+  op.forward_comm = {CollectiveOp::ring_pass, PlanAxis::context, b.tensor(kv_width), steps};
+  op.backward_comm = {CollectiveOp::ring_pass, PlanAxis::context, 2 * b.tensor(kv_width), steps};
+  return op;
+}
+
+Operator rotary(const Setting& setting, const LayerKey& key, const Builder& b) {
+  Operator op;
+  op.name = "rotary";
+  const ModelSpec& model = setting.model;
+  const double elements =
+      b.tokens() *
+      static_cast<double>((model.heads / key.tensor + local_kv_heads(model, key.tensor)) * model.head_dim);
+  op.forward = op.backward = {Bytes(2 * b.element() * elements), Flops(kRotaryFlops * elements), 1};
+  return op;
+}
+
+Operator activation(const Setting& setting, const Builder& b) {
+  Operator op;
+  const bool swiglu = setting.model.mlp == MlpKind::swiglu;
+  op.name = swiglu ? "swiglu" : "gelu";
+  const double elements = b.tokens() * b.per_rank(setting.model.ffn_hidden);
+  const double inputs = swiglu ? 2 : 1;
+  op.forward = {Bytes((inputs + 1) * b.element() * elements), Flops(kActivationFlops * elements), 1};
+  op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
+  op.saved = op.saved_selective = Bytes(inputs * b.element() * elements);
+  return op;
+}
+
+void append_attention(std::vector<Operator>& ops, const Setting& setting, const LayerKey& key, double tokens,
+                      const Builder& b) {
+  const ModelSpec& model = setting.model;
+  ops.push_back(b.norm("input_norm"));
+  ops.push_back(b.enter_tensor_region("attention_gather"));
+  ops.push_back(b.gemm("qkv_projection", b.hidden(), b.qkv_width(), b.gathered_input()));
+  if (model.position == PositionKind::rotary) ops.push_back(rotary(setting, key, b));
+  if (key.context > 1) ops.push_back(context_ring(key, setting, b));
+  ops.push_back(attention_core(setting, key, tokens, b));
+  Operator projection = b.gemm("output_projection", b.per_rank(model.attention_width()), b.hidden(),
+                               b.tensor(b.per_rank(model.attention_width())));
+  // Flash recomputes its output, which is the projection's input; naive attention keeps it.
+  if (setting.system.stack.attention == AttentionKernel::flash) projection.saved_selective = Bytes(0);
+  ops.push_back(projection);
+  ops.push_back(b.leave_tensor_region("attention_reduce"));
+  ops.push_back(b.residual("attention_residual"));
+}
+
+void append_mlp(std::vector<Operator>& ops, const Setting& setting, const Builder& b) {
+  const double ffn = b.per_rank(setting.model.ffn_hidden);
+  ops.push_back(b.norm("mlp_norm"));
+  ops.push_back(b.enter_tensor_region("mlp_gather"));
+  ops.push_back(b.gemm("mlp_in", b.hidden(), b.per_rank(setting.model.mlp_in_width()), b.gathered_input()));
+  ops.push_back(activation(setting, b));
+  ops.push_back(b.gemm("mlp_out", ffn, b.hidden(), b.tensor(ffn)));
+  ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  ops.push_back(b.residual("mlp_residual"));
+}
+
+/// Padded so that it splits over the tensor group in whole columns.
+double local_vocabulary(const ModelSpec& model, std::int32_t tensor) {
+  return static_cast<double>((model.vocabulary + tensor - 1) / tensor);
+}
+
+}  // namespace
+
+std::int64_t local_kv_heads(const ModelSpec& model, std::int32_t tensor) {
+  return std::max<std::int64_t>(1, model.kv_heads / tensor);
+}
+
+std::vector<Operator> block_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
+                                      Mode mode) {
+  const Builder b(setting, key, static_cast<double>(tokens), mode);
+  std::vector<Operator> ops;
+  ops.reserve(18);
+  append_attention(ops, setting, key, static_cast<double>(tokens), b);
+  append_mlp(ops, setting, b);
+  return ops;
+}
+
+std::vector<Operator> embedding_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
+                                          Mode mode) {
+  const Builder b(setting, key, static_cast<double>(tokens), mode);
+  std::vector<Operator> ops;
+  Operator lookup;
+  lookup.name = "embedding";
+  lookup.forward = {2 * b.tensor(b.hidden()), Flops(0), 1};
+  lookup.backward = {Bytes(b.tokens() * b.hidden() * (b.element() + 2 * kFp32Bytes)), Flops(0), 1};
+  ops.push_back(lookup);
+  ops.push_back(b.leave_tensor_region("embedding_reduce"));  // the vocabulary is split over the tensor group
+  if (b.dropout()) ops.push_back(b.residual("embedding_dropout"));
+  return ops;
+}
+
+std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
+                                     Mode mode) {
+  LayerKey head_key = key;
+  if (mode == Mode::prefill) {  // one token per sequence, on the last context rank
+    head_key.context = 1;
+    head_key.sequence_parallel = false;
+  }
+  const Builder b(setting, head_key, mode == Mode::prefill ? 1.0 : static_cast<double>(tokens), mode);
+  const double columns = local_vocabulary(setting.model, key.tensor);
+  std::vector<Operator> ops;
+  ops.push_back(b.norm("final_norm"));
+  ops.push_back(b.enter_tensor_region("head_gather"));
+  ops.push_back(b.gemm("lm_head", b.hidden(), columns, b.gathered_input()));
+  if (mode == Mode::training) {
+    Operator loss;
+    loss.name = "cross_entropy";
+    const double elements = b.tokens() * columns;
+    // Unfused: logits are cast to fp32, reduced twice (maximum, sum of exponentials) and written as
+    // probabilities; backward turns them into gradients.
+    const bool fused = setting.system.stack.fused_loss;
+    const double forward = fused ? b.element() : b.element() + 4 * kFp32Bytes;
+    const double backward = fused ? 2 * b.element() : kFp32Bytes + 2 * b.element();
+    loss.forward = {Bytes(forward * elements), Flops(kLossFlops * elements), fused ? 1.0 : 4.0};
+    loss.backward = {Bytes(backward * elements), Flops(kLossFlops * elements), fused ? 1.0 : 2.0};
+    ops.push_back(loss);
+  }
+  return ops;
+}
+
+std::vector<Operator> decode_block_operators(const Setting& setting, const LayerKey& key, double cached) {
+  LayerKey step = key;  // each rank of a context group would hold a part of the cache; decode splits the
+                        // keys, not the query
+  step.context = 1;
+  step.sequence_parallel = false;
+  const Builder b(setting, step, 1, Mode::prefill);
+  std::vector<Operator> ops;
+  append_attention(ops, setting, step, 1, b);
+  append_mlp(ops, setting, b);
+  for (Operator& op : ops) {
+    if (op.kind != OperatorKind::attention) continue;
+    op.name = "decode_attention";
+    op.attention.queries = 1;
+    op.attention.keys = cached / key.context;
+    op.attention.visible = 1;
+  }
+  return ops;
+}
+
+std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
+  return head_operators(setting, key, 1, Mode::prefill);
+}
+
+Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const double per_rank = static_cast<double>(tokens) * key.microbatch / key.context;
+  const double share = key.sequence_parallel ? 1.0 / key.tensor : 1.0;
+  return Bytes(bytes_per_element(setting.workload.precision) * per_rank * share *
+               static_cast<double>(setting.model.hidden));
+}
+
+Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
+                  const LayerKey& key, std::int64_t tokens) {
+  if (recompute == Recompute::full) return boundary_bytes(setting, key, tokens);
+  Bytes sum;
+  for (const Operator& op : operators)
+    sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
+  return sum;
+}
+
+Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const double element = bytes_per_element(setting.workload.precision);
+  // Logits and their gradient; unfused losses keep an fp32 copy as well.
+  const double per_logit = 2 * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
+  return Bytes(per_logit * static_cast<double>(tokens) * key.microbatch / key.context *
+               local_vocabulary(setting.model, key.tensor));
+}
+
+Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens) {
+  const auto s = static_cast<double>(tokens);
+  const double block =
+      2 * s * model.block_matrix_parameters() + 4 * s * s * static_cast<double>(model.attention_width());
+  const double head = 2 * s * static_cast<double>(model.hidden) * static_cast<double>(model.vocabulary);
+  return Flops(3 * (static_cast<double>(model.layers) * block + head));
+}
+
+}  // namespace shardscape::workload

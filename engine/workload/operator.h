@@ -1,0 +1,47 @@
+// The operators of a transformer on one rank: what they compute, move, keep for backward and send.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/quantity.h"
+#include "engine/compute/attention.h"
+#include "engine/compute/gemm.h"
+#include "engine/network/collective_model.h"
+#include "engine/spec/plan.h"
+
+namespace shardscape::workload {
+
+enum class OperatorKind : std::uint8_t { gemm, attention, pointwise, collective };
+
+/// A collective over the plan's tensor or context axis; `repeats` of them, one after the other. repeats = 0:
+/// none.
+struct CollectiveCall {
+  network::CollectiveOp op = network::CollectiveOp::all_reduce;
+  PlanAxis axis = PlanAxis::tensor;
+  Bytes bytes;
+  double repeats = 0;
+};
+
+/// Streaming work of a pointwise operator.
+struct Stream {
+  Bytes traffic;
+  Flops vector_flops;
+  double kernels = 0;
+};
+
+/// One operator of the forward pass together with what its backward costs.
+struct Operator {
+  std::string_view name;
+  OperatorKind kind = OperatorKind::pointwise;
+  compute::GemmShape
+      gemm;  ///< forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n]
+  compute::AttentionShape attention;
+  Stream forward, backward;  ///< pointwise
+  CollectiveCall forward_comm, backward_comm;
+  Bytes saved;                  ///< kept from forward to backward where nothing is recomputed
+  Bytes saved_selective;        ///< the same under selective recompute
+  bool attention_core = false;  ///< repeated by selective recompute
+};
+
+}  // namespace shardscape::workload

@@ -1,0 +1,82 @@
+#include "sweep/yaml/catalog.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <system_error>
+
+#include "sweep/yaml/suggest.h"
+
+namespace shardscape::yaml {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::path& relative_to) {
+  const fs::path path(name);
+  if (!path.is_absolute() && !relative_to.empty() && is_file(relative_to / path)) return relative_to / path;
+  if (is_file(path)) return path;
+  std::string message = "no such file: " + std::string(name);
+  if (!path.is_absolute() && !relative_to.empty()) {
+    message += " (looked in " + relative_to.string() + " and in the working directory)";
+  }
+  return tl::unexpected(message);
+}
+
+}  // namespace
+
+std::string_view to_string(PresetKind kind) {
+  constexpr std::array<std::string_view, 4> kNames = {"model", "device", "cluster", "stack"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view preset_folder(PresetKind kind) {
+  constexpr std::array<std::string_view, 4> kFolders = {"models", "hw_presets/devices", "hw_presets/clusters",
+                                                        "hw_presets/stacks"};
+  return kFolders[static_cast<std::size_t>(kind)];
+}
+
+bool is_path(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".yaml") || name.ends_with(".yml") ||
+         name.ends_with(".json");
+}
+
+std::vector<Catalog::Entry> Catalog::list(PresetKind kind) const {
+  std::map<std::string, fs::path> found;
+  for (const fs::path& directory : directories_) {
+    std::error_code ignored;
+    for (const fs::directory_entry& file : fs::directory_iterator(directory / preset_folder(kind), ignored)) {
+      if (file.path().extension() != ".yaml" || !is_file(file.path())) continue;
+      found.emplace(file.path().stem().string(), file.path());
+    }
+  }
+  std::vector<Entry> entries;
+  for (const auto& [name, file] : found) entries.push_back({name, file});
+  return entries;
+}
+
+tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_view name,
+                                                  const fs::path& relative_to) const {
+  if (is_path(name)) return find_path(name, relative_to);
+  const fs::path file = std::string(name) + ".yaml";
+  for (const fs::path& directory : directories_) {
+    fs::path candidate = directory / preset_folder(kind) / file;
+    if (!name.empty() && is_file(candidate)) return candidate;
+  }
+  std::vector<std::string> names;
+  for (const Entry& entry : list(kind)) names.push_back(entry.name);
+  std::string message = "unknown " + std::string(to_string(kind)) + " \"" + std::string(name) + '"';
+  const std::vector<std::string> near = closest(name, names, 3);
+  for (std::size_t i = 0; i < near.size(); ++i) message += (i == 0 ? "; did you mean " : ", ") + near[i];
+  if (!near.empty()) message += '?';
+  message += names.empty() ? "; the preset directories have none" : "; available: " + join(names);
+  return tl::unexpected(message);
+}
+
+}  // namespace shardscape::yaml

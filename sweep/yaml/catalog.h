@@ -1,0 +1,51 @@
+// Finds models and hardware presets by name in a list of preset directories.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace shardscape::yaml {
+
+enum class PresetKind : std::uint8_t { model, device, cluster, stack };
+
+/// "model", "device", ...
+std::string_view to_string(PresetKind kind);
+/// The folder of a kind inside a preset directory: "models", "hw_presets/devices", ...
+std::string_view preset_folder(PresetKind kind);
+
+/// A preset directory contains `models/` and `hw_presets/devices|clusters|stacks/`; each preset is one file
+/// NAME.yaml there. Where several directories have the same name, the first directory of the list wins.
+/// Immutable after construction: lookups are safe from any thread (they read the file system).
+class Catalog {
+ public:
+  struct Entry {
+    std::string name;
+    std::filesystem::path file;
+  };
+
+  Catalog() = default;
+  explicit Catalog(std::vector<std::filesystem::path> directories) : directories_(std::move(directories)) {}
+
+  /// All presets of a kind, by name. Directories that do not exist contribute nothing.
+  [[nodiscard]] std::vector<Entry> list(PresetKind kind) const;
+
+  /// The file behind a name. A name that contains '/' or ends in .yaml, .yml or .json is a path, looked up in
+  /// `relative_to` first and in the working directory second. The error says what was looked for and names
+  /// the closest and all available presets.
+  [[nodiscard]] tl::expected<std::filesystem::path, std::string> find(
+      PresetKind kind, std::string_view name, const std::filesystem::path& relative_to) const;
+
+  [[nodiscard]] const std::vector<std::filesystem::path>& directories() const { return directories_; }
+
+ private:
+  std::vector<std::filesystem::path> directories_;
+};
+
+/// True where `name` is taken as a path rather than looked up.
+bool is_path(std::string_view name);
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,148 @@
+// THE table of keys: one description per spec, walked by Reader, Writer and Lister alike (visitors.h).
+#pragma once
+
+#include "engine/spec/device.h"
+#include "engine/spec/fabric.h"
+#include "engine/spec/model.h"
+#include "engine/spec/stack.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::yaml {
+
+template <class V>
+void describe(V& v, ModelSpec& m) {
+  v.required("name", m.name);
+  v.comment("source");
+  v.required("layers", m.layers);
+  v.required("hidden", m.hidden);
+  v.required("heads", m.heads);
+  v.optional("kv_heads", m.kv_heads, [&] { return m.heads; });
+  v.optional("head_dim", m.head_dim,
+             [&] { return m.heads >= 1 && m.hidden % m.heads == 0 ? m.hidden / m.heads : 0; });
+  v.required("ffn_hidden", m.ffn_hidden);
+  v.required("vocabulary", m.vocabulary);
+  v.optional("max_positions", m.max_positions);
+  v.optional("mlp", m.mlp);
+  v.optional("norm", m.norm);
+  v.optional("position", m.position);
+  v.optional("tied_embeddings", m.tied_embeddings);
+  v.optional("linear_bias", m.linear_bias);
+  v.optional("qkv_bias", m.qkv_bias);
+  v.optional("dropout", m.dropout);
+}
+
+template <class V>
+void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
+  v.required("count", sm.count);
+  v.required("clock", sm.clock);
+  v.template by_name<Precision>("tensor_flops_per_clock", sm.tensor_flops_per_clock);
+  v.required("vector_flops_per_clock", sm.vector_flops_per_clock);
+  v.required("registers", sm.registers);
+  v.required("sram", sm.sram);
+  v.required("sram_bytes_per_clock", sm.sram_bytes_per_clock);
+}
+
+template <class V>
+void describe_facts(V& v, DeviceSpec::Facts& facts) {
+  v.optional_group("die", [&](V& die) {
+    die.fact("area_mm2", facts.die_area_mm2);
+    die.fact("process_nm", facts.process_nm);
+  });
+  v.remarks("package", facts.package);
+  v.optional_group("links", [&](V& links) {
+    links.fact("ports", facts.link_ports);
+    links.fact("bandwidth_per_port", facts.link_bandwidth_per_port);
+  });
+  v.fact("power", facts.power_watts, Dimension::power);
+}
+
+template <class V>
+void describe(V& v, DeviceSpec& d) {
+  v.required("name", d.name);
+  v.comment("source");
+  v.group("sm", [&](V& sm) { describe(sm, d.sm); });
+  v.group("l2", [&](V& l2) {
+    l2.required("capacity", d.l2.capacity);
+    l2.required("bytes_per_clock", d.l2.bytes_per_clock);
+  });
+  v.group("hbm", [&](V& hbm) {
+    hbm.required("stacks", d.hbm.stacks);
+    hbm.shared("capacity_per_stack", "capacity", d.hbm.stacks, d.hbm.capacity_per_stack);
+    hbm.shared("bandwidth_per_stack", "bandwidth", d.hbm.stacks, d.hbm.bandwidth_per_stack);
+  });
+  v.optional_group("sustained", [&](V& sustained) {
+    sustained.optional("tensor", d.sustained.tensor);
+    sustained.optional("hbm", d.sustained.hbm);
+    sustained.optional("l2", d.sustained.l2);
+  });
+  v.required("kernel_latency", d.kernel_latency);
+  describe_facts(v, d.facts);
+}
+
+template <class V>
+void describe(V& v, DimensionSpec& d) {
+  v.required("name", d.name);
+  v.required("kind", d.kind);
+  v.extents("size", "shape", d.shape);
+  v.required("bandwidth", d.bandwidth);
+  v.required("latency", d.latency);
+  v.optional("scope", d.scope);
+}
+
+/// A cluster file is a fabric and a `device`, which the caller reads itself.
+template <class V>
+void describe(V& v, FabricSpec& f) {
+  v.required("name", f.name);
+  v.comment("source");
+  v.list("dimensions", f.dimensions, [](V& item, DimensionSpec& d) { describe(item, d); });
+}
+
+template <class V>
+void describe(V& v, StackProfile::Host& h) {
+  v.optional("forward_layer", h.forward_layer);
+  v.optional("backward_layer", h.backward_layer);
+  v.optional("per_collective", h.per_collective);
+  v.optional("step_fixed", h.step_fixed);
+  v.optional("decode_layer", h.decode_layer);
+  v.optional("decode_step_fixed", h.decode_step_fixed);
+}
+
+template <class V>
+void describe(V& v, StackProfile::Communication& c) {
+  v.optional("call", c.call);
+  v.optional("rank_step", c.rank_step);
+  v.optional("scale_up_fraction", c.scale_up_fraction);
+  v.optional("scale_out_fraction", c.scale_out_fraction);
+  v.optional("tensor_overlap", c.tensor_overlap);
+  v.optional("context_overlap", c.context_overlap);
+  v.optional("data_overlap", c.data_overlap);
+  v.optional("pipeline_async", c.pipeline_async);
+  v.optional("scatter_boundaries", c.scatter_boundaries);
+  v.required("bucket", c.bucket);
+}
+
+template <class V>
+void describe(V& v, StackProfile& s) {
+  v.required("name", s.name);
+  v.comment("source");
+  v.optional("attention", s.attention);
+  v.optional("partition", s.partition);
+  v.optional("zero2_gradients", s.zero2_gradients);
+  v.optional("fused_loss", s.fused_loss);
+  v.optional("keep_gathered", s.keep_gathered);
+  v.optional("zero_slice", s.zero_slice);
+  v.optional_group("host", [&](V& host) { describe(host, s.host); });
+  v.group("communication", [&](V& communication) { describe(communication, s.communication); });
+  v.optional_group("state", [&](V& state) {
+    state.optional("gradient_bytes", s.state.gradient_bytes);
+    state.optional("gradient_comm_bytes", s.state.gradient_comm_bytes);
+    state.optional("master_bytes", s.state.master_bytes);
+    state.optional("moment_bytes", s.state.moment_bytes);
+  });
+  v.optional_group("memory", [&](V& memory) {
+    memory.optional("reserve", s.memory.reserve);
+    memory.optional("fragmentation", s.memory.fragmentation);
+  });
+}
+
+}  // namespace shardscape::yaml

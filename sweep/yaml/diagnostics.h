@@ -1,0 +1,52 @@
+// Located problems of input files: every one is collected, none stops the search for the next.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscape::yaml {
+
+/// Where a piece of input was written. Lines and columns count from 1; line 0 stands for the source as a
+/// whole (a command-line override, a file that cannot be opened).
+struct Location {
+  std::shared_ptr<const std::string> source;  ///< file name as the user knows it; never null once located
+  int line = 0;
+  int column = 0;
+};
+
+/// "file:line:column", or "file" alone for line 0.
+std::string to_string(const Location& where);
+
+struct Diagnostic {
+  Location where;
+  std::string path;     ///< dotted path inside the file ("space.zero_stage"); empty for the file as a whole
+  std::string message;  ///< what is wrong, and what would be right
+};
+
+/// "file:line:column: path: message".
+std::string to_string(const Diagnostic& diagnostic);
+
+/// An ordered collection of diagnostics; empty means that the input is good.
+class Diagnostics {
+ public:
+  /// Adds a problem unless the very same one (place, path and message) is there already.
+  void add(Location where, std::string path, std::string message);
+  void add(const Diagnostic& diagnostic);
+  void append(const Diagnostics& other);
+  /// Orders by line and column inside each file; files keep the order of their first problem.
+  void sort();
+
+  [[nodiscard]] bool empty() const { return list_.empty(); }
+  [[nodiscard]] std::size_t size() const { return list_.size(); }
+  [[nodiscard]] const std::vector<Diagnostic>& list() const { return list_; }
+  /// One line per problem, each ended by a newline: ready for stderr.
+  [[nodiscard]] std::string to_string() const;
+
+ private:
+  std::vector<Diagnostic> list_;
+};
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,120 @@
+#include <array>
+#include <cstdio>
+
+#include "sweep/yaml/node.h"
+
+namespace shardscape::yaml {
+
+namespace {
+
+/// Characters that mean nothing to YAML wherever they stand in a plain scalar.
+bool harmless(char c) {
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' || c == '+' || c == '-' ||
+         c == ' ' || c == '(' || c == ')';
+}
+
+bool plain(const std::string& text) {
+  if (text.empty() || text.front() == ' ' || text.back() == ' ') return false;
+  if (text == "null" || text == "Null" || text == "NULL" || text == "---" || text == "...") return false;
+  const bool dash = text.front() == '-' && (text.size() == 1 || text[1] == ' ' || text[1] == '-');
+  if (dash || text.starts_with("...")) return false;
+  for (const char c : text) {
+    if (!harmless(c)) return false;
+  }
+  return true;
+}
+
+std::string quote(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n') {
+      result += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\x%02x", static_cast<unsigned>(byte));
+      result += escape.data();
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string scalar_text(const std::string& text, bool quoted) {
+  return !quoted && plain(text) ? text : quote(text);
+}
+
+std::string flow_text(const Node& node) {
+  std::string text;
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return scalar_text(node.text, node.quoted);
+    case Node::Kind::list:
+      for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + flow_text(item);
+      return '[' + text + ']';
+    case Node::Kind::map:
+      for (const Entry& entry : node.entries) {
+        text += (text.empty() ? "" : ", ") + scalar_text(entry.key, false) + ": " + flow_text(entry.value);
+      }
+      return '{' + text + '}';
+  }
+  return text;
+}
+
+bool on_one_line(const Node& node) { return node.flow || (node.items.empty() && node.entries.empty()); }
+
+/// Appends `node` after "key:" or "-": on the same line where it fits, else as an indented block.
+void append_block(const Node& node, std::size_t indent, std::string& out);
+
+void append_map(const Node& node, std::size_t indent, bool first_inline, std::string& out) {
+  for (const Entry& entry : node.entries) {
+    if (!first_inline) out += std::string(indent, ' ');
+    first_inline = false;
+    out += scalar_text(entry.key, false) + ':';
+    append_block(entry.value, indent + 2, out);
+  }
+}
+
+void append_block(const Node& node, std::size_t indent, std::string& out) {
+  if (on_one_line(node)) {
+    out += ' ' + flow_text(node) + '\n';
+  } else if (node.is_map()) {
+    out += '\n';
+    append_map(node, indent, false, out);
+  } else {
+    out += '\n';
+    for (const Node& item : node.items) {
+      out += std::string(indent, ' ') + '-';
+      if (item.is_map() && !on_one_line(item)) {
+        out += ' ';
+        append_map(item, indent + 2, true, out);
+      } else {
+        append_block(item, indent + 2, out);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string emit(const Node& node) {
+  std::string out;
+  if (node.is_map() && !on_one_line(node)) {
+    append_map(node, 0, false, out);
+  } else if (node.is_list() && !on_one_line(node)) {
+    append_block(node, 0, out);
+    out.erase(0, 1);
+  } else {
+    out = flow_text(node) + '\n';
+  }
+  return out;
+}
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,22 @@
+// Model shapes out of a Hugging Face config.json.
+//
+// Families: llama, mistral, qwen2, gpt2, gpt_neo, gpt_neox (the config's `model_type`). Only keys that shape
+// the computation are read; a config holds many others, so unknown keys are no error here. Defaults are those
+// of the Hugging Face transformers configuration classes. Left out: sliding-window attention (mistral,
+// gpt_neo's local layers count as full attention) and partial rotary embeddings.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/spec/model.h"
+#include "sweep/yaml/diagnostics.h"
+
+namespace shardscape::yaml {
+
+/// `name` becomes the model's name where the config does not name itself (`_name_or_path`); `source` is the
+/// file in messages.
+std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
+                                          const std::string& source, Diagnostics& diagnostics);
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,45 @@
+// From files to validated specs. Each loader either gives a spec that passes its own validate(), or every
+// problem of its files.
+//
+// Loaders read the file system and keep no state; they are safe to call from any thread. Names are looked up
+// in the catalog or taken as paths (see Catalog::find).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "engine/spec/device.h"
+#include "engine/spec/fabric.h"
+#include "engine/spec/model.h"
+#include "engine/spec/stack.h"
+#include "sweep/yaml/catalog.h"
+#include "sweep/yaml/diagnostics.h"
+
+namespace shardscape::yaml {
+
+/// One kind of GPU on one fabric, whose outermost dimension may be open (see FabricTemplate).
+struct Cluster {
+  std::string name;
+  DeviceSpec device;
+  FabricTemplate fabric;
+};
+
+/// A model description, or a Hugging Face config.json (see huggingface.h) where the file ends in .json.
+tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
+                                                const std::filesystem::path& relative_to = {});
+tl::expected<DeviceSpec, Diagnostics> load_device(const Catalog& catalog, std::string_view name,
+                                                  const std::filesystem::path& relative_to = {});
+tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::string_view name,
+                                                const std::filesystem::path& relative_to = {});
+tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
+                                                   const std::filesystem::path& relative_to = {});
+
+/// The spec as YAML with every default filled in; loading it gives an equal spec.
+std::string to_yaml(const ModelSpec& model);
+std::string to_yaml(const DeviceSpec& device);
+std::string to_yaml(const Cluster& cluster);
+std::string to_yaml(const StackProfile& stack);
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,65 @@
+// Follows references to models, devices, clusters and stacks: a name, a path, or the thing itself written in
+// place.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sweep/yaml/catalog.h"
+#include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/load.h"
+#include "sweep/yaml/node.h"
+
+namespace shardscape::yaml {
+
+/// A file that went into a result: its name there ("models/llama3.1-70b.yaml") and its text.
+struct InputFile {
+  std::string name;
+  std::string text;
+};
+
+/// The text of a file, or why it cannot be read.
+tl::expected<std::string, std::string> read_text(const std::filesystem::path& file);
+
+class Loader {
+ public:
+  /// Both references outlive the loader. Problems go to `diagnostics`; a load that has any gives nothing.
+  Loader(const Catalog& catalog, Diagnostics& diagnostics) : catalog_(catalog), diagnostics_(diagnostics) {}
+
+  /// `reference` is a scalar (name or path, relative to `folder`) or a map; `path` is where it stands in its
+  /// own file.
+  std::optional<ModelSpec> model(const Node& reference, const std::string& path,
+                                 const std::filesystem::path& folder);
+  std::optional<DeviceSpec> device(const Node& reference, const std::string& path,
+                                   const std::filesystem::path& folder);
+  std::optional<Cluster> cluster(const Node& reference, const std::string& path,
+                                 const std::filesystem::path& folder);
+  std::optional<StackProfile> stack(const Node& reference, const std::string& path,
+                                    const std::filesystem::path& folder);
+
+  /// Every file read so far, in order.
+  [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
+
+ private:
+  /// A reference followed: the tree to read and what its paths start with.
+  struct Target {
+    Node node;
+    std::string prefix;
+    std::filesystem::path folder;
+  };
+  std::optional<std::filesystem::path> find(PresetKind kind, const Node& reference, const std::string& path,
+                                            const std::filesystem::path& folder);
+  std::optional<std::string> text_of(PresetKind kind, const std::filesystem::path& file,
+                                     const Node& reference, const std::string& path);
+  std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
+                               const std::filesystem::path& folder);
+
+  const Catalog& catalog_;
+  Diagnostics& diagnostics_;
+  std::vector<InputFile> files_;
+};
+
+}  // namespace shardscape::yaml

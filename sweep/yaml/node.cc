@@ -1,0 +1,259 @@
+#include "sweep/yaml/node.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace shardscape::yaml {
+
+namespace {
+
+constexpr std::size_t kMaxNodes = 1'000'000;  // aliases of aliases grow exponentially
+
+/// Thrown out of yaml-cpp's parser by the builder; never leaves parse().
+struct Refused {
+  Location where;
+  std::string message;
+};
+
+std::size_t count_nodes(const Node& node) {
+  std::size_t count = 1;
+  for (const Node& item : node.items) count += count_nodes(item);
+  for (const Entry& entry : node.entries) count += count_nodes(entry.value);
+  return count;
+}
+
+/// Turns parser events into a tree. A stack holds the open containers; a map alternates between a pending key
+/// and its value.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::shared_ptr<const std::string> source) : source_(std::move(source)) {}
+
+  Node take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node;
+    node.where = at(mark);
+    finish(std::move(node), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto it = anchors_.find(anchor);
+    if (it == anchors_.end()) throw Refused{at(mark), "an alias to a node that is not complete"};
+    count(at(mark), count_nodes(it->second));
+    place(Node(it->second), at(mark));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_tag(mark, tag);
+    Node node = Node::scalar(value);
+    node.quoted = tag == "!";
+    node.where = at(mark);
+    finish(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(Node::list(), mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(Node::map(), mark, tag, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+  [[nodiscard]] Location at(const YAML::Mark& mark) const {
+    return {source_, mark.line + 1, mark.column + 1};
+  }
+
+ private:
+  struct Open {
+    Node node;
+    YAML::anchor_t anchor;
+    std::optional<Entry> pending;
+  };
+
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      throw Refused{at(mark), "tags are not used here; remove \"" + tag + '"'};
+    }
+  }
+
+  void count(const Location& where, std::size_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > kMaxNodes) throw Refused{where, "the file has more than a million values"};
+  }
+
+  void open(Node node, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    refuse_tag(mark, tag);
+    node.where = at(mark);
+    stack_.push_back({std::move(node), anchor, std::nullopt});
+  }
+
+  void close() {
+    Open done = std::move(stack_.back());
+    stack_.pop_back();
+    finish(std::move(done.node), done.anchor);
+  }
+
+  void finish(Node node, YAML::anchor_t anchor) {
+    count(node.where, 1);
+    if (anchor != 0) anchors_[anchor] = node;
+    const Location where = node.where;
+    place(std::move(node), where);
+  }
+
+  void place(Node node, const Location& where) {
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& top = stack_.back();
+    if (top.node.is_list()) {
+      top.node.items.push_back(std::move(node));
+    } else if (!top.pending) {
+      if (!node.is_scalar())
+        throw Refused{where, "a key must be plain text, not " + std::string(kind_name(node))};
+      top.pending = Entry{std::move(node.text), where, {}};
+    } else {
+      top.pending->value = std::move(node);
+      top.node.entries.push_back(std::move(*top.pending));
+      top.pending.reset();
+    }
+  }
+
+  std::shared_ptr<const std::string> source_;
+  std::vector<Open> stack_;
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t nodes_ = 0;
+  Node root_;
+};
+
+/// A second document after the first is an error of its own.
+class Ignore final : public YAML::EventHandler {
+ public:
+  std::optional<YAML::Mark> start;
+  void OnDocumentStart(const YAML::Mark& mark) override { start = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
+
+}  // namespace
+
+const Node* Node::find(std::string_view key) const {
+  const auto it = std::ranges::find(entries, key, &Entry::key);
+  return it == entries.end() ? nullptr : &it->value;
+}
+
+Node* Node::find(std::string_view key) {
+  const auto it = std::ranges::find(entries, key, &Entry::key);
+  return it == entries.end() ? nullptr : &it->value;
+}
+
+void Node::set(std::string_view key, Node value) {
+  if (kind == Kind::null) kind = Kind::map;
+  const auto it = std::ranges::find(entries, key, &Entry::key);
+  if (it == entries.end()) {
+    const Location place = value.where;
+    entries.push_back({std::string(key), place, std::move(value)});
+  } else {
+    it->key_where = value.where;
+    it->value = std::move(value);
+  }
+}
+
+void Node::erase(std::string_view key) {
+  std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; });
+}
+
+Node Node::scalar(std::string text) {
+  Node node;
+  node.kind = Kind::scalar;
+  node.text = std::move(text);
+  return node;
+}
+
+Node Node::list(std::vector<Node> items) {
+  Node node;
+  node.kind = Kind::list;
+  node.items = std::move(items);
+  return node;
+}
+
+Node Node::map() {
+  Node node;
+  node.kind = Kind::map;
+  return node;
+}
+
+std::string_view kind_name(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::scalar:
+      return "text";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "a map";
+  }
+  return "?";
+}
+
+std::optional<Node> parse(const std::string& text, const std::string& source, Diagnostics& diagnostics) {
+  const auto name = std::make_shared<const std::string>(source);
+  TreeBuilder builder(name);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) {
+      diagnostics.add({name, 1, 1}, "", "the file is empty");
+      return std::nullopt;
+    }
+    Ignore rest;
+    if (parser.HandleNextDocument(rest)) {
+      const Location where = rest.start ? builder.at(*rest.start) : Location{name, 1, 1};
+      diagnostics.add(where, "", "one document per file; a second one starts here");
+      return std::nullopt;
+    }
+  } catch (const Refused& refused) {
+    diagnostics.add(refused.where, "", refused.message);
+    return std::nullopt;
+  } catch (const YAML::Exception& error) {
+    const Location where = error.mark.is_null() ? Location{name, 1, 1} : builder.at(error.mark);
+    diagnostics.add(where, "", "not valid YAML: " + error.msg);
+    return std::nullopt;
+  }
+  return builder.take();
+}
+
+void relocate(Node& node, const Location& where) {
+  node.where = where;
+  for (Node& item : node.items) relocate(item, where);
+  for (Entry& entry : node.entries) {
+    entry.key_where = where;
+    relocate(entry.value, where);
+  }
+}
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,94 @@
+#include "sweep/yaml/specs.h"
+
+#include "sweep/yaml/describe.h"
+
+namespace shardscape::yaml {
+
+namespace {
+
+constexpr std::int64_t kMaxRanks = 1 << 30;
+
+template <class Spec>
+std::optional<Spec> read(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
+  Spec spec;
+  ReadState state(node.where, prefix, diagnostics);
+  Reader reader(node, "", state);
+  if (!node.is_map()) return std::nullopt;
+  describe(reader, spec);
+  reader.finish();
+  state.report(spec.validate());
+  if (state.failed()) return std::nullopt;
+  return spec;
+}
+
+template <class Spec>
+Node write_spec(Spec spec) {
+  Node node = Node::map();
+  Writer writer(node);
+  describe(writer, spec);
+  return node;
+}
+
+template <class Spec>
+std::vector<Leaf> leaves(const std::string& prefix) {
+  std::vector<Leaf> result;
+  Lister lister(prefix, result);
+  Spec spec;
+  describe(lister, spec);
+  return result;
+}
+
+/// Sizes multiply: DimensionSpec::size() must not overflow.
+bool too_large(const FabricSpec& fabric) {
+  std::int64_t product = 1;
+  for (const DimensionSpec& dimension : fabric.dimensions) {
+    for (const std::int64_t extent : dimension.shape) {
+      if (extent == FabricTemplate::kFill) continue;
+      if (product > kMaxRanks / extent) return true;
+      product *= extent;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<ModelSpec> read_model(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
+  return read<ModelSpec>(node, prefix, diagnostics);
+}
+
+std::optional<DeviceSpec> read_device(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
+  return read<DeviceSpec>(node, prefix, diagnostics);
+}
+
+std::optional<StackProfile> read_stack(const Node& node, const std::string& prefix,
+                                       Diagnostics& diagnostics) {
+  return read<StackProfile>(node, prefix, diagnostics);
+}
+
+std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& prefix,
+                                          Diagnostics& diagnostics, const Node** device) {
+  FabricTemplate result;
+  ReadState state(node.where, prefix, diagnostics);
+  Reader reader(node, "", state);
+  *device = nullptr;
+  if (!node.is_map()) return std::nullopt;
+  *device = reader.take_required("device");
+  describe(reader, result.fabric);
+  reader.finish();
+  Problems problems = result.fabric.validate();
+  problems.require(!too_large(result.fabric), "dimensions", "more than 2^30 ranks");
+  state.report(problems);
+  if (state.failed()) return std::nullopt;
+  return result;
+}
+
+Node write(const ModelSpec& model) { return write_spec(model); }
+Node write(const DeviceSpec& device) { return write_spec(device); }
+Node write(const StackProfile& stack) { return write_spec(stack); }
+Node write(const FabricSpec& fabric) { return write_spec(fabric); }
+
+std::vector<Leaf> device_leaves(const std::string& prefix) { return leaves<DeviceSpec>(prefix); }
+std::vector<Leaf> stack_leaves(const std::string& prefix) { return leaves<StackProfile>(prefix); }
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,86 @@
+#include "sweep/yaml/suggest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace shardscape::yaml {
+
+namespace {
+
+constexpr std::size_t kMaxCompared = 128;  // longer texts are no misspelt names
+constexpr std::size_t kMaxListed = 40;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+/// Distance without regard to case, or a large number where the candidate can't be meant.
+std::size_t similarity(std::string_view text, std::string_view candidate) {
+  constexpr std::size_t kUnrelated = 1000;
+  const std::string a = lower(text);
+  const std::string b = lower(candidate);
+  const std::size_t distance = edit_distance(a, b);
+  const std::size_t allowed = std::max<std::size_t>(1, std::max(a.size(), b.size()) / 3);
+  if (distance <= allowed && distance < a.size()) return distance;
+  const bool prefix = a.size() >= 3 && b.starts_with(a);
+  return prefix ? allowed + 1 : kUnrelated;
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
+                                 std::size_t limit) {
+  if (text.size() > kMaxCompared) return {};
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = similarity(text, candidate);
+    if (distance < 1000) ranked.emplace_back(distance, candidate);
+  }
+  std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> names;
+  for (const auto& [distance, name] : ranked) {
+    if (names.size() == limit) break;
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::string join(std::span<const std::string> names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == kMaxListed) return text + ", ...";
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return text;
+}
+
+std::string suggestion(std::string_view text, std::span<const std::string> candidates,
+                       std::string_view what) {
+  const std::vector<std::string> near = closest(text, candidates);
+  if (!near.empty()) return "; did you mean \"" + near.front() + "\"?";
+  if (candidates.empty()) return "";
+  return "; known " + std::string(what) + ": " + join(candidates);
+}
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,74 @@
+// One YAML scalar to one C++ value, and back. Errors are messages that say what is due.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "sweep/yaml/node.h"
+#include "sweep/yaml/number.h"
+#include "sweep/yaml/quantity.h"
+
+namespace shardscape::yaml {
+
+template <class T>
+using Parsed = tl::expected<T, std::string>;
+
+/// The text of a scalar, or what the node is instead of `due` ("must be an integer, not a list").
+Parsed<std::string> scalar_text(const Node& node, std::string_view due);
+/// The same for values that are never written in quotes.
+Parsed<std::string> bare_text(const Node& node, std::string_view due);
+
+Parsed<bool> parse_flag(const Node& node);
+Parsed<double> parse_number_node(const Node& node);
+Parsed<std::int64_t> parse_integer_node(const Node& node, std::int64_t low, std::int64_t high);
+Parsed<double> parse_quantity_node(const Node& node, Dimension dimension);
+/// The position of the node's text in `names`; the error suggests the closest.
+Parsed<std::size_t> parse_choice(const Node& node, std::span<const std::string_view> names);
+
+/// Parses a value of type T: bool, text, an integer, a bare double, a quantity with its unit, or the name of
+/// an enum's value.
+template <class T>
+Parsed<T> parse_value(const Node& node) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return parse_flag(node);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return scalar_text(node, "text");
+  } else if constexpr (std::is_enum_v<T>) {
+    return parse_choice(node, enum_names<T>()).map([](std::size_t i) { return static_cast<T>(i); });
+  } else if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    return parse_integer_node(node, Limits::min(), Limits::max()).map([](std::int64_t v) {
+      return static_cast<T>(v);
+    });
+  } else if constexpr (std::is_same_v<T, double>) {
+    return parse_number_node(node);
+  } else {
+    return parse_quantity_node(node, DimensionOf<T>::value).map([](double v) { return T(v); });
+  }
+}
+
+/// The scalar that parse_value() reads as exactly `value`.
+template <class T>
+Node make_scalar(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return Node::scalar(value ? "true" : "false");
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return Node::scalar(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return Node::scalar(std::string(name_of(value)));
+  } else if constexpr (std::is_integral_v<T>) {
+    return Node::scalar(std::to_string(value));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Node::scalar(format_number(value));
+  } else {
+    return Node::scalar(format_quantity(value.value(), DimensionOf<T>::value));
+  }
+}
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,206 @@
+#include "sweep/yaml/visitors.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/spec/fabric.h"
+#include "sweep/yaml/suggest.h"
+
+namespace shardscape::yaml {
+
+namespace {
+
+constexpr std::int64_t kMaxExtent = 1 << 30;
+
+/// "a.b[2]" for "a.b[2].c", "" for "a".
+std::string parent(const std::string& field) {
+  const std::size_t cut = field.find_last_of(".[");
+  return cut == std::string::npos ? std::string() : field.substr(0, cut);
+}
+
+bool inside(const std::string& field, const std::string& outer) {
+  return field.size() > outer.size() && field.starts_with(outer) &&
+         (outer.empty() || field[outer.size()] == '.' || field[outer.size()] == '[');
+}
+
+}  // namespace
+
+ReadState::ReadState(const Location& root, std::string prefix, Diagnostics& diagnostics)
+    : root_(root), prefix_(std::move(prefix)), diagnostics_(diagnostics) {}
+
+void ReadState::seen(const std::string& field, const Location& where) {
+  places_.insert({field, {where, false}});
+}
+
+void ReadState::bad(const std::string& field, const Location& where, const std::string& message) {
+  places_[field] = {where, true};
+  failed_ = true;
+  diagnostics_.add(where, shown(field), message);
+}
+
+std::string ReadState::shown(const std::string& field) const {
+  if (prefix_.empty() || field.empty()) return prefix_ + field;
+  return prefix_ + '.' + field;
+}
+
+Location ReadState::nearest(std::string field) const {
+  while (!field.empty()) {
+    if (const auto it = places_.find(field); it != places_.end()) return it->second.where;
+    field = parent(field);
+  }
+  return root_;
+}
+
+bool ReadState::follows_from_bad(const std::string& field) const {
+  if (!failed_) return false;
+  const auto it = places_.find(field);
+  if (it == places_.end()) return true;  // a default, perhaps computed from what could not be read
+  return std::ranges::any_of(places_, [&](const auto& entry) {
+    const auto& [name, place] = entry;
+    return place.bad && (name == field || inside(name, field) || inside(field, name));
+  });
+}
+
+void ReadState::report(const Problems& problems) {
+  for (const Problem& problem : problems.list()) {
+    if (follows_from_bad(problem.field)) continue;
+    diagnostics_.add(nearest(problem.field), shown(problem.field), problem.message);
+  }
+  failed_ = failed_ || !problems.empty();
+}
+
+Reader::Reader(const Node& node, std::string path, ReadState& state)
+    : node_(node), path_(std::move(path)), state_(state) {
+  if (!node.is_map()) {
+    state_.bad(path_, node.where, "must be a map of keys and values, not " + std::string(kind_name(node)));
+    return;
+  }
+  if (!path_.empty()) state_.seen(path_, node.where);
+  std::map<std::string_view, const Entry*> first;
+  for (const Entry& entry : node.entries) {
+    const auto [it, fresh] = first.emplace(entry.key, &entry);
+    if (fresh) continue;
+    state_.bad(at(entry.key), entry.key_where,
+               "duplicate key; first given at line " + std::to_string(it->second->key_where.line));
+  }
+}
+
+std::string Reader::at(std::string_view key) const {
+  return path_.empty() ? std::string(key) : path_ + '.' + std::string(key);
+}
+
+const Node* Reader::take(const char* key) {
+  known_.emplace_back(key);
+  return node_.find(key);
+}
+
+const Node* Reader::take_required(const char* key) {
+  const Node* node = take(key);
+  if (node == nullptr && node_.is_map()) state_.bad(at(key), node_.where, "missing; this key is required");
+  return node;
+}
+
+void Reader::finish() {
+  if (!node_.is_map()) return;
+  for (const Entry& entry : node_.entries) {
+    if (std::ranges::find(known_, entry.key) != known_.end()) continue;
+    state_.bad(at(entry.key), entry.key_where, "unknown key" + suggestion(entry.key, known_, "keys"));
+  }
+}
+
+void Reader::fact(const char* key, double& value, Dimension dimension) {
+  if (const Node* node = take(key)) keep(key, *node, parse_quantity_node(*node, dimension), value);
+}
+
+void Reader::remarks(const char* key, std::vector<std::pair<std::string, std::string>>& values) {
+  const Node* node = take(key);
+  if (node == nullptr) return;
+  Reader inner(*node, at(key), state_);
+  for (const Entry& entry : node->entries) {
+    std::string text;
+    inner.optional(entry.key.c_str(), text);
+    values.emplace_back(entry.key, text);
+  }
+}
+
+std::pair<const Node*, const Node*> Reader::take_one_of(const char* key, const char* total_key) {
+  const Node* each = take(key);
+  const Node* total = take(total_key);
+  if (each != nullptr && total != nullptr) {
+    state_.bad(
+        at(total_key), total->where,
+        "given twice: as " + std::string(key) + " and as the total " + total_key + "; keep one of them");
+    total = nullptr;
+  } else if (each == nullptr && total == nullptr && node_.is_map()) {
+    state_.bad(at(key), node_.where, "missing; give " + std::string(key) + " or the total " + total_key);
+  }
+  return {each, total};
+}
+
+const Node* Reader::take_list(const char* key) {
+  const Node* node = take_required(key);
+  if (node == nullptr || node->is_list()) {
+    if (node != nullptr) state_.seen(at(key), node->where);
+    return node;
+  }
+  state_.bad(at(key), node->where, "must be a list, not " + std::string(kind_name(*node)));
+  return nullptr;
+}
+
+void Reader::extents(const char* size_key, const char* shape_key, std::vector<std::int64_t>& values) {
+  const Node* size = take(size_key);
+  const Node* shape = take(shape_key);
+  if ((size == nullptr) == (shape == nullptr)) {
+    const Location& where = shape != nullptr ? shape->where : node_.where;
+    const std::string what =
+        std::string(size_key) + " (a number or fill) or " + shape_key + " (a list of numbers)";
+    if (node_.is_map())
+      state_.bad(at(shape_key), where, (shape ? "given twice: keep " : "missing; give ") + what);
+    return;
+  }
+  const char* const key = size != nullptr ? size_key : shape_key;
+  const Node& given = size != nullptr ? *size : *shape;
+  state_.seen(at(shape_key), given.where);
+  if (size != nullptr && size->is_scalar() && size->text == "fill") {
+    values = {FabricTemplate::kFill};
+    return;
+  }
+  if (shape != nullptr && !shape->is_list()) {
+    state_.bad(at(key), given.where, "must be a list of numbers, not " + std::string(kind_name(given)));
+    return;
+  }
+  const std::vector<Node> single{given};
+  for (const Node& extent : size != nullptr ? single : shape->items) {
+    std::int64_t value = 1;
+    keep(key, extent, parse_integer_node(extent, 1, kMaxExtent), value);
+    values.push_back(value);
+  }
+}
+
+void Reader::comment(const char* key) {
+  const Node* node = take(key);
+  if (node == nullptr || node->is_scalar()) return;
+  const bool texts = node->is_list() && std::ranges::all_of(node->items, &Node::is_scalar);
+  if (!texts) state_.bad(at(key), node->where, "must be text or a list of texts");
+}
+
+void Writer::remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {
+  if (values.empty()) return;
+  group(key, [&](Writer& inner) {
+    for (const auto& [name, text] : values) inner.required(name.c_str(), text);
+  });
+}
+
+void Writer::extents(const char* size_key, const char* shape_key, const std::vector<std::int64_t>& values) {
+  if (values.size() == 1) {
+    const std::int64_t size = values.front();
+    map_.set(size_key, Node::scalar(size == FabricTemplate::kFill ? "fill" : std::to_string(size)));
+    return;
+  }
+  Node shape = Node::list();
+  shape.flow = true;
+  for (const std::int64_t extent : values) shape.items.push_back(make_scalar(extent));
+  map_.set(shape_key, std::move(shape));
+}
+
+}  // namespace shardscape::yaml

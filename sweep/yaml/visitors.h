@@ -1,0 +1,325 @@
+// The three ways to walk a description (describe.h): Reader (YAML -> spec), Writer (spec -> YAML) and Lister
+// (the paths there are).
+//
+// A description names every key of a spec once, through these calls, which all visitors have:
+//   required(key, value)              the key must be there
+//   optional(key, value[, fallback])  else the value stays as it is, or becomes fallback()
+//   fact(key, value)                  informational: optional, written only where stated, no what-if
+//   remarks(key, values)              informational: a free map of key and text
+//   by_name<Enum>(key, array)         a map from names of Enum to numbers, 0 where a name is absent
+//   shared(key, total_key, count, value)  an amount per part, or the total over `count` parts
+//   extents(size_key, shape_key, values)  a size or a list of them; the size may be `fill`
+//   group(key, describe)              a required map with keys of its own
+//   optional_group(key, describe)     the same, all of whose keys have defaults
+//   list(key, values, describe)       a list of maps
+//   comment(key)                      free text or a list of it; read over
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/base/problems.h"
+#include "sweep/yaml/node.h"
+#include "sweep/yaml/value.h"
+
+namespace shardscape::yaml {
+
+/// What reading one spec has seen so far: where each field stands and which could not be read.
+class ReadState {
+ public:
+  /// `prefix` goes before every path in messages ("model" for a model written inside a study).
+  ReadState(const Location& root, std::string prefix, Diagnostics& diagnostics);
+
+  void seen(const std::string& field, const Location& where);
+  /// Reports a problem of a field and remembers that its value means nothing.
+  void bad(const std::string& field, const Location& where, const std::string& message);
+  /// Reports what validate() found, each at the place of its field. Consequences of unreadable fields are
+  /// left out.
+  void report(const Problems& problems);
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  struct Place {
+    Location where;
+    bool bad = false;
+  };
+  [[nodiscard]] std::string shown(const std::string& field) const;
+  [[nodiscard]] Location nearest(std::string field) const;
+  [[nodiscard]] bool follows_from_bad(const std::string& field) const;
+
+  Location root_;
+  std::string prefix_;
+  Diagnostics& diagnostics_;
+  std::map<std::string, Place> places_;
+  bool failed_ = false;
+};
+
+class Reader {
+ public:
+  /// Reads the keys of `node`; duplicates and anything but a map are reported at once. Both references
+  /// outlive the reader.
+  Reader(const Node& node, std::string path, ReadState& state);
+
+  template <class T>
+  void required(const char* key, T& value) {
+    if (const Node* node = take_required(key)) assign(key, *node, value);
+  }
+  template <class T>
+  void optional(const char* key, T& value) {
+    if (const Node* node = take(key)) assign(key, *node, value);
+  }
+  template <class T, class F>
+  void optional(const char* key, T& value, F&& fallback) {
+    if (const Node* node = take(key)) {
+      assign(key, *node, value);
+    } else {
+      value = fallback();
+    }
+  }
+  template <class T>
+  void fact(const char* key, T& value) {
+    optional(key, value);
+  }
+  void fact(const char* key, double& value, Dimension dimension);
+  void remarks(const char* key, std::vector<std::pair<std::string, std::string>>& values);
+
+  template <class E, class Array>
+  void by_name(const char* key, Array& values) {
+    group(key, [&](Reader& rates) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        rates.optional(std::string(enum_names<E>()[i]).c_str(), values[i]);
+    });
+  }
+
+  template <class T>
+  void shared(const char* key, const char* total_key, std::int64_t count, T& value) {
+    const auto [each, total] = take_one_of(key, total_key);
+    if (each != nullptr) assign(key, *each, value);
+    if (total == nullptr) return;
+    assign(total_key, *total, value);
+    state_.seen(at(key), total->where);
+    if (count >= 1) value /= static_cast<double>(count);
+  }
+  void extents(const char* size_key, const char* shape_key, std::vector<std::int64_t>& values);
+
+  template <class F>
+  void group(const char* key, F&& describe_group) {
+    if (const Node* node = take_required(key)) descend(*node, at(key), describe_group);
+  }
+  template <class F>
+  void optional_group(const char* key, F&& describe_group) {
+    if (const Node* node = take(key)) descend(*node, at(key), describe_group);
+  }
+  template <class T, class F>
+  void list(const char* key, std::vector<T>& values, F&& describe_item) {
+    const Node* node = take_list(key);
+    if (node == nullptr) return;
+    for (std::size_t i = 0; i < node->items.size(); ++i) {
+      T& value = values.emplace_back();
+      descend(node->items[i], at(key) + '[' + std::to_string(i) + ']',
+              [&](Reader& item) { describe_item(item, value); });
+    }
+  }
+  void comment(const char* key);
+
+  /// The node of a key that the caller reads itself, or null; the key counts as known.
+  const Node* take(const char* key);
+  const Node* take_required(const char* key);
+  /// Reports keys that no call asked for.
+  void finish();
+
+ private:
+  [[nodiscard]] std::string at(std::string_view key) const;
+  std::pair<const Node*, const Node*> take_one_of(const char* key, const char* total_key);
+  const Node* take_list(const char* key);
+
+  template <class T>
+  void assign(const char* key, const Node& node, T& value) {
+    keep(key, node, parse_value<T>(node), value);
+  }
+  template <class T>
+  void keep(const char* key, const Node& node, Parsed<T> parsed, T& value) {
+    if (parsed) {
+      state_.seen(at(key), node.where);
+      value = std::move(*parsed);
+    } else {
+      state_.bad(at(key), node.where, parsed.error());
+    }
+  }
+  template <class F>
+  void descend(const Node& node, const std::string& path, F&& describe_group) {
+    Reader inner(node, path, state_);
+    describe_group(inner);
+    inner.finish();
+  }
+
+  const Node& node_;
+  std::string path_;
+  ReadState& state_;
+  std::vector<std::string> known_;
+};
+
+class Writer {
+ public:
+  explicit Writer(Node& map) : map_(map) { map_.kind = Node::Kind::map; }
+
+  template <class T>
+  void required(const char* key, const T& value) {
+    map_.set(key, make_scalar(value));
+  }
+  template <class T>
+  void optional(const char* key, const T& value) {
+    required(key, value);
+  }
+  template <class T, class F>
+  void optional(const char* key, const T& value, F&&) {
+    required(key, value);
+  }
+  template <class T>
+  void fact(const char* key, const T& value) {
+    if (!(value == T{})) required(key, value);
+  }
+  void fact(const char* key, const double& value, Dimension dimension) {
+    if (value != 0) map_.set(key, Node::scalar(format_quantity(value, dimension)));
+  }
+  void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values);
+
+  template <class E, class Array>
+  void by_name(const char* key, const Array& values) {
+    group(key, [&](Writer& rates) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        rates.fact(std::string(enum_names<E>()[i]).c_str(), values[i]);
+    });
+  }
+  template <class T>
+  void shared(const char* key, const char*, std::int64_t, const T& value) {
+    required(key, value);
+  }
+  void extents(const char* size_key, const char* shape_key, const std::vector<std::int64_t>& values);
+
+  template <class F>
+  void group(const char* key, F&& describe_group) {
+    Node child = Node::map();
+    Writer inner(child);
+    describe_group(inner);
+    map_.set(key, std::move(child));
+  }
+  template <class F>
+  void optional_group(const char* key, F&& describe_group) {
+    Node child = Node::map();
+    Writer inner(child);
+    describe_group(inner);
+    if (!child.entries.empty()) map_.set(key, std::move(child));
+  }
+  template <class T, class F>
+  void list(const char* key, std::vector<T>& values, F&& describe_item) {
+    Node items = Node::list();
+    for (T& value : values) {
+      Node child = Node::map();
+      Writer inner(child);
+      describe_item(inner, value);
+      items.items.push_back(std::move(child));
+    }
+    map_.set(key, std::move(items));
+  }
+  void comment(const char*) {}
+
+ private:
+  Node& map_;
+};
+
+/// What one path of a spec holds, for what-if axes.
+struct Leaf {
+  enum class Type : std::uint8_t { text, flag, integer, number, quantity, choice, informational };
+  std::string path;
+  Type type = Type::number;
+  Dimension dimension = Dimension::time;  ///< of a quantity
+  std::vector<std::string> choices;       ///< of a flag or a choice, in the order of their codes
+  std::string replaces;  ///< the key that stands for the same part otherwise (total and per part)
+};
+
+class Lister {
+ public:
+  Lister(std::string prefix, std::vector<Leaf>& leaves) : prefix_(std::move(prefix)), leaves_(leaves) {}
+
+  template <class T>
+  void required(const char* key, const T&) {
+    leaves_.push_back(leaf<T>(key));
+  }
+  template <class T>
+  void optional(const char* key, const T& value) {
+    required(key, value);
+  }
+  template <class T, class F>
+  void optional(const char* key, const T& value, F&&) {
+    required(key, value);
+  }
+  template <class T>
+  void fact(const char* key, const T&) {
+    leaves_.push_back({at(key), Leaf::Type::informational, {}, {}, {}});
+  }
+  void fact(const char* key, const double& value, Dimension) { fact(key, value); }
+  void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {
+    fact(key, values);
+  }
+
+  template <class E, class Array>
+  void by_name(const char* key, const Array& values) {
+    group(key, [&](Lister& rates) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        rates.required(std::string(enum_names<E>()[i]).c_str(), values[i]);
+    });
+  }
+  template <class T>
+  void shared(const char* key, const char* total_key, std::int64_t, const T&) {
+    leaves_.push_back(leaf<T>(key));
+    leaves_.back().replaces = at(total_key);
+    leaves_.push_back(leaf<T>(total_key));
+    leaves_.back().replaces = at(key);
+  }
+  template <class F>
+  void group(const char* key, F&& describe_group) {
+    Lister inner(at(key), leaves_);
+    describe_group(inner);
+  }
+  template <class F>
+  void optional_group(const char* key, F&& describe_group) {
+    group(key, describe_group);
+  }
+  void comment(const char*) {}
+
+ private:
+  [[nodiscard]] std::string at(std::string_view key) const {
+    return prefix_.empty() ? std::string(key) : prefix_ + '.' + std::string(key);
+  }
+  template <class T>
+  [[nodiscard]] Leaf leaf(const char* key) const {
+    Leaf result{at(key), Leaf::Type::number, {}, {}, {}};
+    if constexpr (std::is_same_v<T, std::string>) {
+      result.type = Leaf::Type::text;
+    } else if constexpr (std::is_same_v<T, bool>) {
+      result.type = Leaf::Type::flag;
+      result.choices = {"false", "true"};
+    } else if constexpr (std::is_enum_v<T>) {
+      result.type = Leaf::Type::choice;
+      result.choices.assign(enum_names<T>().begin(), enum_names<T>().end());
+    } else if constexpr (std::is_integral_v<T>) {
+      result.type = Leaf::Type::integer;
+    } else if constexpr (Dimensional<T>) {
+      result.type = Leaf::Type::quantity;
+      result.dimension = DimensionOf<T>::value;
+    }
+    return result;
+  }
+
+  std::string prefix_;
+  std::vector<Leaf>& leaves_;
+};
+
+}  // namespace shardscape::yaml
