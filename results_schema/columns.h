@@ -25,7 +25,8 @@ enum class Better : std::uint8_t { neither, smaller, larger };
 
 namespace shardscape {
 SHARDSCAPE_ENUM_NAMES(results::ColumnType, "u8", "i32", "u64", "f4", "f8");
-SHARDSCAPE_ENUM_NAMES(results::ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory", "breakdown");
+SHARDSCAPE_ENUM_NAMES(results::ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory",
+                      "breakdown");
 SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
 }  // namespace shardscape
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace shardscape::results {
 
@@ -21,7 +22,8 @@ namespace {
 /// An open file descriptor.
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+  Descriptor(const fs::path& path, int flags)
+      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
     if (fd_ < 0) fail(path_, (flags & O_CREAT) != 0 ? "can't create" : "can't open", errno);
   }
   ~Descriptor() {
@@ -51,7 +53,7 @@ class Descriptor {
   int fd_;
 };
 
-void rename(const fs::path& from, const fs::path& to) {
+void put_in_place(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
   if (error) fail(to, "can't be put in place", error.value());
@@ -74,7 +76,7 @@ void write_durably(const fs::path& path, std::span<const std::byte> bytes) {
     file.write(bytes);
     file.sync();
     file.close();
-    rename(temporary, path);
+    put_in_place(temporary, path);
   } catch (const StoreError&) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
@@ -85,7 +87,7 @@ void write_durably(const fs::path& path, std::span<const std::byte> bytes) {
 
 void publish(const fs::path& temporary, const fs::path& path) {
   Descriptor(temporary, O_RDONLY).sync();
-  rename(temporary, path);
+  put_in_place(temporary, path);
   sync_directory(directory_of(path));
   sync_directory(directory_of(temporary));
 }
@@ -101,7 +103,7 @@ void remove_folder(const fs::path& folder) {
   std::error_code error;
   fs::remove_all(dying, error);
   if (!fs::exists(folder)) return;
-  rename(folder, dying);
+  put_in_place(folder, dying);
   fs::remove_all(dying, error);
   if (error) fail(dying, "can't delete", error.value());
 }

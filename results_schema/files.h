@@ -12,7 +12,8 @@ namespace shardscape::results {
 /// Ending of files that are being written.
 inline constexpr const char* kTemporaryEnding = ".tmp";
 
-/// Writes `path` under a temporary name beside it, syncs, renames, syncs the directory. On failure nothing remains.
+/// Writes `path` under a temporary name beside it, syncs, renames, syncs the directory. On failure nothing
+/// remains.
 void write_durably(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// Syncs `temporary`, renames it over `path` (same file system) and syncs both directories.

@@ -111,11 +111,16 @@ QuietErrors::~QuietErrors() {
 
 hid_t native_type(ColumnType type) {
   switch (type) {
-    case ColumnType::u8: return native_type<std::uint8_t>();
-    case ColumnType::i32: return native_type<std::int32_t>();
-    case ColumnType::u64: return native_type<std::uint64_t>();
-    case ColumnType::f4: return native_type<float>();
-    case ColumnType::f8: return native_type<double>();
+    case ColumnType::u8:
+      return native_type<std::uint8_t>();
+    case ColumnType::i32:
+      return native_type<std::int32_t>();
+    case ColumnType::u64:
+      return native_type<std::uint64_t>();
+    case ColumnType::f4:
+      return native_type<float>();
+    case ColumnType::f8:
+      return native_type<double>();
   }
   return H5I_INVALID_HID;
 }
@@ -177,7 +182,8 @@ void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {
   if (begin > end || end > count) {
     fail("has " + std::to_string(count) + " rows, not " + std::to_string(end));
   }
-  // Contiguous data would read as zeros, chunks as fill values, where a damaged header promises more rows than the file holds.
+  // Contiguous data would read as zeros, chunks as fill values, where a damaged header promises more rows
+  // than the file holds.
   const std::uint64_t chunk = chunk_rows();
   if (chunk == 0) {
     const Hid type(H5Dget_type(id()));
@@ -271,6 +277,14 @@ bool H5File::has(const std::string& object) const {
   }
 }
 
+bool H5File::is_group(const std::string& path) const {
+  H5O_info_t info;
+  if (H5Oget_info_by_name2(id(), path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) {
+    fail("can't open " + path);
+  }
+  return info.type == H5O_TYPE_GROUP;
+}
+
 std::vector<std::string> H5File::children(const std::string& group) const {
   if (group != "/" && !has(group)) fail("has no " + group);
   const Hid object(check(H5Gopen2(id(), group.c_str(), H5P_DEFAULT), group + " is not a group"));
@@ -325,10 +339,10 @@ Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t co
   const Hid space(H5Screate_simple(1, &size, nullptr));
   const std::uint64_t chunk = count < kCompressFrom ? 0 : std::min<std::size_t>(count, kMaxRowsPerBlock);
   const Hid creation = dataset_creation(chunk, H5Tget_size(type));
-  Dataset dataset(*this, path,
-                  Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(),
-                                       H5P_DEFAULT),
-                            "can't write " + path)));
+  Dataset dataset(
+      *this, path,
+      Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                "can't write " + path)));
   if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
     fail("can't write " + path);
   }
@@ -404,8 +418,10 @@ std::map<std::string, std::string> H5File::attributes() const {
     std::string text;
     std::uint64_t number = 0;
     auto& map = *static_cast<std::map<std::string, std::string>*>(list);
-    if (read_text_attribute(attribute.get(), text)) map[name] = text;
-    else if (read_number_attribute(attribute.get(), number)) map[name] = std::to_string(number);
+    if (read_text_attribute(attribute.get(), text))
+      map[name] = text;
+    else if (read_number_attribute(attribute.get(), number))
+      map[name] = std::to_string(number);
     return 0;
   };
   if (H5Aiterate2(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &found) < 0) {

@@ -1,7 +1,7 @@
 // The little of HDF5 that result files need, with its errors as StoreError. Private to this folder.
 //
-// Public entry points of the folder open a QuietErrors first: HDF5 then prints nothing, and the innermost reason of its error stack goes into the
-// exception instead.
+// Public entry points of the folder open a QuietErrors first: HDF5 then prints nothing, and the innermost
+// reason of its error stack goes into the exception instead.
 #pragma once
 
 #include <hdf5.h>
@@ -88,7 +88,8 @@ class Dataset {
   [[nodiscard]] ColumnType column_type() const;
 
   void write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const;
-  /// The stored bytes of the chunk that starts at `row`, at most `limit` of them (more is damage); `bytes` is overwritten.
+  /// The stored bytes of the chunk that starts at `row`, at most `limit` of them (more is damage); `bytes` is
+  /// overwritten.
   void read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
 
   /// Converts rows [begin, end) to T; StoreError unless they exist and all their chunks are stored.
@@ -118,7 +119,8 @@ class Dataset {
   Hid id_;
 };
 
-/// An open HDF5 file. Files are written in the default (earliest) format, without time stamps, with children in order of creation.
+/// An open HDF5 file. Files are written in the default (earliest) format, without time stamps, with children
+/// in order of creation.
 class H5File {
  public:
   static H5File create(const std::filesystem::path& path);
@@ -134,6 +136,7 @@ class H5File {
   void close();
 
   [[nodiscard]] bool has(const std::string& object) const;
+  [[nodiscard]] bool is_group(const std::string& path) const;
   [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
   void create_group(const std::string& path) const;
 
@@ -173,7 +176,8 @@ class H5File {
   Hid id_;
 };
 
-/// Attributes that make a number a code: CF flag_values and flag_meanings (blanks in names become underscores).
+/// Attributes that make a number a code: CF flag_values and flag_meanings (blanks in names become
+/// underscores).
 void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::string> meanings);
 
 /// The words of a blank-separated list.

@@ -111,7 +111,8 @@ std::string clipped(const std::string& text) {
   return text.size() <= kLimit ? text : text.substr(0, kLimit) + "...";
 }
 
-void write_root(const H5File& file, const char* schema, const Manifest& m, const RunInfo& run, bool complete) {
+void write_root(const H5File& file, const char* schema, const Manifest& m, const RunInfo& run,
+                bool complete) {
   file.set_attribute("schema", schema);
   file.set_attribute("schema_version", kSchemaVersion);
   file.set_attribute("title", clipped(m.study.title));
@@ -175,7 +176,8 @@ std::vector<std::string> manifest_problems(const Manifest& manifest) {
   std::set<std::string> names;
   for (const SourceText& source : manifest.study.sources) {
     const std::string name = object_name(source.name);
-    if (name.empty() || name == ".") problems.push_back("source name \"" + source.name + "\" can't be stored");
+    if (name.empty() || name == ".")
+      problems.push_back("source name \"" + source.name + "\" can't be stored");
     if (!names.insert(name).second) problems.push_back("source name \"" + source.name + "\" is used twice");
   }
   for (const std::string& objective : manifest.study.objectives) {

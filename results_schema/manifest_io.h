@@ -1,4 +1,5 @@
-// The manifest in HDF5: root attributes, /study and /links. Shared by manifest.h5 and the finished file; private to this folder.
+// The manifest in HDF5: root attributes, /study and /links. Shared by manifest.h5 and the finished file;
+// private to this folder.
 #pragma once
 
 #include <cstdint>

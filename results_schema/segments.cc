@@ -78,7 +78,8 @@ Identity identity_of(const Manifest& manifest) {
   return {study_sha256(manifest.study), columns_sha256(manifest.columns)};
 }
 
-void check_segment(const fs::path& path, BlockRange blocks, const Manifest& manifest, const Identity& identity) {
+void check_segment(const fs::path& path, BlockRange blocks, const Manifest& manifest,
+                   const Identity& identity) {
   const H5File file = H5File::open(path);
   check_schema(file, kSegmentSchema);
   const BlockRange stored{file.number_attribute("first_block"), file.number_attribute("block_count")};
@@ -97,7 +98,8 @@ void check_segment(const fs::path& path, BlockRange blocks, const Manifest& mani
 
 void require(bool same, const fs::path& parts, const std::string& what) {
   if (!same) {
-    throw StoreError(parts, "holds the results of " + what + "; resume with the original, or start over (--force)");
+    throw StoreError(parts,
+                     "holds the results of " + what + "; resume with the original, or start over (--force)");
   }
 }
 
@@ -111,7 +113,8 @@ void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manif
   require(stored.columns == wanted.columns, parts, "a table with other columns");
   require(stored.run.software_version == wanted.run.software_version &&
               stored.run.git_commit == wanted.run.git_commit,
-          parts, "version " + stored.run.software_version + " (" + stored.run.git_commit + ") of the program");
+          parts,
+          "version " + stored.run.software_version + " (" + stored.run.git_commit + ") of the program");
 }
 
 void check_manifest(const fs::path& parts, const Manifest& manifest) {
@@ -166,9 +169,9 @@ SegmentStore SegmentStore::make(const fs::path& parts, const Manifest& manifest)
     if (fs::exists(parts / kManifestName)) {
       throw StoreError(parts, "already holds a sweep; continue it (--resume) or start over (--force)");
     }
+    store.scan();
     write_durably(parts / kManifestName, manifest_image(parts / kManifestName, manifest));
     sync_directory(directory_of(parts));
-    store.scan();
     return store;
   } catch (const StoreError&) {
     if (created) fs::remove_all(parts, error);
@@ -256,12 +259,14 @@ std::vector<BlockRange> SegmentStore::missing() const {
   return gaps;
 }
 
-SegmentWriter::SegmentWriter(const SegmentStore& store, SealPolicy policy) : store_(&store), policy_(policy) {}
+SegmentWriter::SegmentWriter(const SegmentStore& store, SealPolicy policy)
+    : store_(&store), policy_(policy) {}
 SegmentWriter::~SegmentWriter() = default;
 
 void SegmentWriter::append(EncodedBlock&& block, Time now) {
   const Manifest& manifest = store_->manifest();
-  SHARDSCAPE_CHECK(block.rows > 0 && block.rows == manifest.layout.rows_of(block.index), block.index, block.rows);
+  SHARDSCAPE_CHECK(block.rows > 0 && block.rows == manifest.layout.rows_of(block.index), block.index,
+                   block.rows);
   SHARDSCAPE_CHECK(block.chunks.size() == manifest.columns.size(), block.index, block.chunks.size());
   if (!open_.empty() && block.index != open_.back().index + 1) seal();
   if (open_.empty()) opened_ = now;

@@ -43,8 +43,7 @@ class SummaryBuilder {
   explicit SummaryBuilder(std::vector<Better> directions, std::size_t top_count = kTopCount);
 
   /// Only rows of status ok without a NaN objective are ranked. Of several points with equal objectives the
-  /// front keeps the smallest id. O(log F + F') for the front of F points, F' of them better in the first
-  /// objective.
+  /// front keeps the smallest id. O(size of the front).
   void add(std::uint64_t point_id, Status status, Reason reason, std::span<const double> objectives);
 
   [[nodiscard]] Summary finish() const;
@@ -59,13 +58,15 @@ class SummaryBuilder {
     std::vector<double> costs;
   };
   static void count(Tally& tally, std::uint64_t point_id);
+  static bool dominates(const Entry& a, const Entry& b);
+  static bool ranks_before(const Entry& a, const Entry& b);
   void offer_top(const Entry& entry);
   void offer_front(const Entry& entry);
   [[nodiscard]] RankedPoint ranked(const Entry& entry) const;
 
   std::vector<Better> directions_;
   std::size_t top_count_;
-  std::array<Tally, 256> statuses_{}, reasons_{};
+  std::array<Tally, 256> statuses_{}, reasons_{};  ///< by code
   std::vector<Entry> front_, top_;
   Entry candidate_;
 };
