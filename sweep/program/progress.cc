@@ -101,7 +101,7 @@ std::string ProgressReporter::describe(const sweep::SweepProgress& progress) con
 std::string ProgressReporter::best(const sweep::BestPoint& point) const {
   const results::ColumnInfo* const column = job_->columns().find(job_->study().objectives.front());
   const std::string plan =
-      to_point_text(job_->space().point(point.point_id).plan, job_->study().phase(), ' ');
+      sweep::to_point_text(job_->space().point(point.point_id).plan, job_->study().phase(), ' ');
   return format_value(point.objective, column->unit) + " (" + plan + ")";
 }
 
@@ -116,7 +116,7 @@ std::string ProgressReporter::json(const sweep::SweepProgress& progress) const {
     line["best"] = {
         {"point_id", found->point_id},
         {job_->study().objectives.front(), found->objective},
-        {"plan", to_point_text(job_->space().point(found->point_id).plan, job_->study().phase())}};
+        {"plan", sweep::to_point_text(job_->space().point(found->point_id).plan, job_->study().phase())}};
   }
   return line.dump();
 }

@@ -188,7 +188,7 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
       cells.push_back(format_value(ranked.values[k], job.columns().find(objectives[k])->unit));
     }
     if (job.study().setting_count() > 1) cells.push_back(std::to_string(point.setting));
-    cells.push_back(to_point_text(point.plan, job.study().phase()));
+    cells.push_back(sweep::to_point_text(point.plan, job.study().phase()));
     table.add_row(std::move(cells));
   }
   table.print(std::cout, 2);
