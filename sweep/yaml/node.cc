@@ -128,6 +128,8 @@ class TreeBuilder final : public YAML::EventHandler {
         throw Refused{where, "a key must be plain text, not " + std::string(kind_name(node))};
       top.pending = Entry{std::move(node.text), where, {}};
     } else {
+      // The parser places an empty value at the token after it, perhaps on another line.
+      if (node.kind == Node::Kind::null) node.where = top.pending->key_where;
       top.pending->value = std::move(node);
       top.node.entries.push_back(std::move(*top.pending));
       top.pending.reset();

@@ -36,8 +36,10 @@ struct Decimal {
 
 Decimal read_decimal(std::string_view text) {
   if (!looks_decimal(text)) return {};
-  if (text.front() == '+') text.remove_prefix(1);
-  if (text.empty() || text.front() == '+') return {};
+  if (text.front() == '+') {
+    text.remove_prefix(1);
+    if (text.empty() || text.front() == '-') return {};
+  }
   Decimal result;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.value);
   result.overflow = error == std::errc::result_out_of_range;

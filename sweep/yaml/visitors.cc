@@ -90,7 +90,7 @@ std::string Reader::at(std::string_view key) const {
 }
 
 const Node* Reader::take(const char* key) {
-  known_.emplace_back(key);
+  if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
   return node_.find(key);
 }
 

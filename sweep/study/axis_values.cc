@@ -1,0 +1,128 @@
+#include "sweep/study/axis_values.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+constexpr std::int64_t kMaxValues = 65'536;
+
+std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+std::vector<std::int32_t> powers_of_two(const IntegerDomain& domain) {
+  std::vector<std::int32_t> values;
+  for (std::int64_t power = 1; power <= *domain.whole && power <= domain.high; power *= 2) {
+    if (power >= domain.low) values.push_back(narrow(power));
+  }
+  return values;
+}
+
+std::vector<std::int32_t> divisors_within(const IntegerDomain& domain) {
+  std::vector<std::int32_t> values;
+  for (const std::int64_t divisor : divisors(*domain.whole)) {
+    if (divisor >= domain.low && divisor <= domain.high) values.push_back(narrow(divisor));
+  }
+  return values;
+}
+
+/// {from: a, to: b, step: c}: a, a + c, ... up to b.
+std::vector<std::int32_t> range_values(const AxisPlace& place, const IntegerDomain& domain) {
+  const std::size_t before = place.diagnostics.size();
+  yaml::ReadState state(place.node.where, "", place.diagnostics);
+  yaml::Reader reader(place.node, place.path, state);
+  std::int64_t step = 1;
+  const auto bound = [&](const char* key, std::int64_t low, std::int64_t& value, const yaml::Node* node) {
+    if (node == nullptr) return;
+    const auto parsed = yaml::parse_integer_node(*node, low, domain.high);
+    if (parsed) {
+      value = *parsed;
+    } else {
+      state.bad(place.path + '.' + key, node->where, parsed.error());
+    }
+  };
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  bound("from", domain.low, from, reader.take_required("from"));
+  bound("to", domain.low, to, reader.take_required("to"));
+  bound("step", 1, step, reader.take("step"));
+  reader.finish();
+  if (place.diagnostics.size() != before || state.failed()) return {};
+  if (from > to) {
+    state.bad(place.path, place.node.where, "from must not be greater than to");
+    return {};
+  }
+  if ((to - from) / step >= kMaxValues) {
+    state.bad(place.path, place.node.where, "more than " + std::to_string(kMaxValues) + " values");
+    return {};
+  }
+  std::vector<std::int32_t> values;
+  for (std::int64_t value = from; value <= to; value += step) values.push_back(narrow(value));
+  return values;
+}
+
+bool is_word(const yaml::Node& node) {
+  return node.is_scalar() && !node.text.empty() &&
+         std::isalpha(static_cast<unsigned char>(node.text.front()));
+}
+
+IntegerAxis word_values(const AxisPlace& place, const IntegerDomain& domain) {
+  std::vector<std::string> known;
+  if (domain.whole) known = {"powers_of_two", "divisors"};
+  if (domain.may_fill) known.emplace_back("fill");
+  const std::string& word = place.node.text;
+  IntegerAxis axis;
+  if (word == "fill" && domain.may_fill) {
+    axis.fill = true;
+  } else if (word == "powers_of_two" && domain.whole) {
+    axis.values = powers_of_two(domain);
+  } else if (word == "divisors" && domain.whole) {
+    axis.values = divisors_within(domain);
+  } else {
+    place.diagnostics.add(place.node.where, place.path,
+                          "must be an integer, not \"" + word + '"' + yaml::suggestion(word, known, "words"));
+    return axis;
+  }
+  if (!axis.fill && axis.values.empty()) {
+    place.diagnostics.add(place.node.where, place.path,
+                          word + " gives no value from " + std::to_string(domain.low) + " to " +
+                              std::to_string(std::min(domain.high, *domain.whole)));
+  }
+  return axis;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d != n / d) large.push_back(n / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+std::vector<const yaml::Node*> axis_items(const AxisPlace& place) {
+  if (!place.node.is_list()) return {&place.node};
+  if (place.node.items.empty())
+    place.diagnostics.add(place.node.where, place.path, "an empty list; give a value");
+  std::vector<const yaml::Node*> items;
+  for (const yaml::Node& item : place.node.items) items.push_back(&item);
+  return items;
+}
+
+IntegerAxis parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain) {
+  if (is_word(place.node)) return word_values(place, domain);
+  if (place.node.is_map()) return {false, range_values(place, domain)};
+  return {false, parse_axis<std::int32_t>(place, [&](const yaml::Node& item) {
+            return yaml::parse_integer_node(item, domain.low, domain.high).map(narrow);
+          })};
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,75 @@
+// The values of one axis as a study may write them: a value, a list, `powers_of_two`, `divisors`, {from, to,
+// step} or `fill`.
+//
+// Every function reports all its problems against the node they stand at and gives an empty list where there
+// is any.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+#include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/node.h"
+#include "sweep/yaml/value.h"
+
+namespace shardscape::sweep {
+
+/// Where an axis stands and where its problems go.
+struct AxisPlace {
+  const yaml::Node& node;
+  std::string path;
+  yaml::Diagnostics& diagnostics;
+};
+
+/// What the values of an integer axis may be.
+struct IntegerDomain {
+  std::int64_t low = 1;
+  std::int64_t high = 1;
+  /// `powers_of_two` are taken up to it and `divisors` divide it; without it neither word is known.
+  std::optional<std::int64_t> whole;
+  bool may_fill = false;
+};
+
+struct IntegerAxis {
+  bool fill = false;
+  std::vector<std::int32_t> values;
+};
+
+/// Values in the order they are written, distinct. `high` fits in 32 bits.
+IntegerAxis parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain);
+
+/// The single items of a value or a non-empty list.
+std::vector<const yaml::Node*> axis_items(const AxisPlace& place);
+
+/// Every divisor, ascending.
+std::vector<std::int64_t> divisors(std::int64_t n);
+
+/// A value or a list of values, each read by `parse` (Node -> yaml::Parsed<T>), distinct.
+template <class T, class Parse>
+std::vector<T> parse_axis(const AxisPlace& place, Parse&& parse) {
+  std::vector<T> values;
+  bool good = true;
+  const auto problem = [&](const yaml::Node& item, const std::string& message) {
+    place.diagnostics.add(item.where, place.path, message);
+    good = false;
+  };
+  for (const yaml::Node* item : axis_items(place)) {
+    yaml::Parsed<T> value = parse(*item);
+    if (!value) {
+      problem(*item, value.error());
+    } else if (std::find(values.begin(), values.end(), *value) != values.end()) {
+      problem(*item, item->text + " is in the list twice");
+    } else {
+      values.push_back(*value);
+    }
+  }
+  if (!good) values.clear();
+  return values;
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,305 @@
+#include "sweep/study/load_study.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "sweep/space/constraint.h"
+#include "sweep/study/axis_values.h"
+#include "sweep/study/hardware_axes.h"
+#include "sweep/study/overrides.h"
+#include "sweep/study/space_parser.h"
+#include "sweep/study/workload_parser.h"
+#include "sweep/yaml/loader.h"
+#include "sweep/yaml/specs.h"
+#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::sweep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t kMaxGpus = 1 << 30;
+
+/// Reads the keys of a study in the order they depend on each other; every step goes as far as the problems
+/// before it allow.
+class StudyParser {
+ public:
+  StudyParser(const yaml::Node& root, std::string name, fs::path folder, const yaml::Catalog& catalog,
+              const StudyOptions& options, yaml::Diagnostics& diagnostics)
+      : root_(root),
+        name_(std::move(name)),
+        folder_(std::move(folder)),
+        options_(options),
+        diagnostics_(diagnostics),
+        state_(root.where, "", diagnostics),
+        reader_(root, "", state_),
+        loader_(catalog, diagnostics) {}
+
+  std::optional<Study> run() {
+    if (!root_.is_map()) return std::nullopt;
+    read_title();
+    read_references();
+    read_workload();
+    read_space();
+    read_hardware();
+    read_constraints();
+    read_objectives();
+    read_mode();
+    reader_.finish();
+    if (!diagnostics_.empty()) return std::nullopt;
+    check_positions();
+    if (!diagnostics_.empty()) return std::nullopt;
+    study_.resolved_yaml = resolved();
+    return std::move(study_);
+  }
+
+  [[nodiscard]] const std::vector<yaml::InputFile>& files() const { return loader_.files(); }
+
+ private:
+  void read_title() {
+    study_.title = fs::path(name_).stem().string();
+    reader_.optional("study", study_.title);
+  }
+
+  void read_references() {
+    const yaml::Node* gpus = reader_.take("gpus");
+    if (const yaml::Node* node = reader_.take_required("model"))
+      model_ = loader_.model(*node, "model", folder_);
+    if (const yaml::Node* node = reader_.take_required("cluster")) {
+      cluster_ = loader_.cluster(*node, "cluster", folder_);
+      if (cluster_) read_fabric(*node, gpus);
+    }
+    if (const yaml::Node* node = reader_.take_required("stack"))
+      stack_ = loader_.stack(*node, "stack", folder_);
+    if (model_) study_.model = *model_;
+    if (model_) study_.model_name = model_->name;
+    if (cluster_) study_.cluster_name = cluster_->name;
+    if (stack_) study_.stack_name = stack_->name;
+  }
+
+  void read_fabric(const yaml::Node& cluster, const yaml::Node* gpus) {
+    std::int64_t count = 0;
+    if (gpus != nullptr) {
+      const auto parsed = yaml::parse_integer_node(*gpus, 1, kMaxGpus);
+      if (!parsed) return state_.bad("gpus", gpus->where, parsed.error());
+      count = *parsed;
+    } else if (cluster_->fabric.open()) {
+      return state_.bad("gpus", cluster.where,
+                        "missing: cluster " + cluster_->name + " comes in any size; say how many GPUs");
+    } else {
+      count = cluster_->fabric.fabric.size();
+    }
+    Problems problems;
+    FabricSpec fabric = cluster_->fabric.instantiate(count, problems);
+    for (const Problem& problem : problems.list()) {
+      state_.bad(problem.field, gpus != nullptr ? gpus->where : cluster.where, problem.message);
+    }
+    if (!problems.empty()) return;
+    gpus_ = study_.gpus = count;
+    fabric_ = std::move(fabric);
+  }
+
+  void read_workload() {
+    const yaml::Node* node = reader_.take_required("workload");
+    if (node == nullptr) return;
+    ParsedWorkload parsed = parse_workload(*node, diagnostics_);
+    if (parsed.phase_known) phase_ = parsed.phase;
+    study_.workloads = std::move(parsed.workloads);
+    workload_resolved_ = std::move(parsed.resolved);
+  }
+
+  void read_space() {
+    SpaceContext context;
+    context.gpus = gpus_;
+    context.phase = phase_;
+    if (model_) context.layers = model_->layers;
+    for (const WorkloadSpec& workload : study_.workloads) {
+      context.largest_batch = std::max(context.largest_batch.value_or(1), workload.global_batch);
+    }
+    study_.space = parse_space(reader_.take("space"), root_.where, context, diagnostics_);
+  }
+
+  void read_hardware() {
+    const yaml::Node* node = reader_.take("hardware");
+    if (!cluster_ || !stack_) return;
+    // Without a good number of GPUs the axes can still be checked, on the fabric as its file has it.
+    const FabricSpec& fabric = fabric_ ? *fabric_ : cluster_->fabric.fabric;
+    const std::size_t limit = kMaxSettings / std::max<std::size_t>(1, study_.workloads.size());
+    ParsedHardware parsed = parse_hardware(node, {cluster_->device, fabric, *stack_}, limit, diagnostics_);
+    study_.hardware = std::move(parsed.axes);
+    study_.systems = std::move(parsed.systems);
+  }
+
+  /// A value or a list of texts; nothing where the key is absent.
+  std::vector<const yaml::Node*> texts(const char* key) {
+    const yaml::Node* node = reader_.take(key);
+    if (node == nullptr || (node->is_list() && node->items.empty())) return {};
+    std::vector<const yaml::Node*> result;
+    for (const yaml::Node* item : axis_items({*node, key, diagnostics_})) {
+      const auto text = yaml::scalar_text(*item, "text");
+      if (text) {
+        result.push_back(item);
+      } else {
+        diagnostics_.add(item->where, key, text.error());
+      }
+    }
+    return result;
+  }
+
+  void read_constraints() {
+    for (const yaml::Node* item : texts("constraints")) {
+      const auto constraint = Constraint::parse(item->text);
+      if (constraint) {
+        study_.space.constraints.push_back(item->text);
+        continue;
+      }
+      yaml::Location where = item->where;
+      const auto offset = static_cast<int>(constraint.error().offset) + (item->quoted ? 1 : 0);
+      if (where.line > 0) where.column += offset;
+      diagnostics_.add(where, "constraints", '"' + item->text + "\": " + constraint.error().message);
+    }
+  }
+
+  void read_objectives() {
+    for (const yaml::Node* item : texts("objectives")) {
+      const std::vector<std::string>& known = options_.objective_columns;
+      const bool listed = std::ranges::find(study_.objectives, item->text) != study_.objectives.end();
+      if (!known.empty() && std::ranges::find(known, item->text) == known.end()) {
+        diagnostics_.add(
+            item->where, "objectives",
+            "unknown column \"" + item->text + '"' + yaml::suggestion(item->text, known, "columns"));
+      } else if (listed) {
+        diagnostics_.add(item->where, "objectives", item->text + " is in the list twice");
+      } else {
+        study_.objectives.push_back(item->text);
+      }
+    }
+    if (!study_.objectives.empty()) return;
+    study_.objectives = {phase_ == Phase::inference ? "e2e_s" : "step_time_s", "memory_peak_bytes"};
+  }
+
+  void read_mode() {
+    const yaml::Node* node = reader_.take("mode");
+    if (node == nullptr) return;
+    const auto mode = yaml::parse_value<Mode>(*node);
+    if (mode) {
+      study_.mode = *mode;
+    } else {
+      state_.bad("mode", node->where, mode.error());
+    }
+  }
+
+  /// A table of learned positions is as long as it is.
+  void check_positions() {
+    const ModelSpec& model = study_.model;
+    if (model.position != PositionKind::learned) return;
+    for (const WorkloadSpec& workload : study_.workloads) {
+      const bool training = workload.phase == Phase::training;
+      const std::int64_t tokens =
+          training ? workload.sequence_length : workload.prompt_tokens + workload.output_tokens;
+      if (tokens <= model.max_positions) continue;
+      const yaml::Node& node = *root_.find("workload");
+      const char* const key = training ? "sequence_length" : "output_tokens";
+      state_.bad(std::string("workload.") + key, node.find(key)->where,
+                 std::to_string(tokens) + " tokens are more than the " + std::to_string(model.max_positions) +
+                     " learned positions of model " + model.name);
+    }
+  }
+
+  /// The complete study, every part in full. The fabric is the one of exactly `gpus` ranks.
+  std::string resolved() const {
+    yaml::Node node = yaml::Node::map();
+    node.set("study", yaml::make_scalar(study_.title));
+    node.set("model", yaml::write(study_.model));
+    node.set("cluster", resolved_cluster());
+    node.set("gpus", yaml::make_scalar(study_.gpus));
+    node.set("stack", yaml::write(*stack_));
+    node.set("workload", workload_resolved_);
+    node.set("space", write_space(study_.space, study_.phase()));
+    if (!study_.hardware.empty()) node.set("hardware", resolved_hardware());
+    if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
+    node.set("objectives", text_list(study_.objectives));
+    node.set("mode", yaml::make_scalar(study_.mode));
+    return yaml::emit(node);
+  }
+
+  yaml::Node resolved_cluster() const {
+    FabricSpec fabric = *fabric_;
+    if (fabric.dimensions.empty()) {  // one GPU: keep a dimension of size 1, so that the file is a cluster
+      DimensionSpec only = cluster_->fabric.fabric.dimensions.front();
+      only.shape = {1};
+      fabric.dimensions.push_back(std::move(only));
+    }
+    yaml::Node node = yaml::write(fabric);
+    node.set("device", yaml::write(cluster_->device));
+    return node;
+  }
+
+  yaml::Node resolved_hardware() const {
+    yaml::Node node = yaml::Node::map();
+    for (const HardwareAxis& axis : study_.hardware) node.set(axis.path, text_list(axis.labels));
+    return node;
+  }
+
+  static yaml::Node text_list(const std::vector<std::string>& values) {
+    yaml::Node list = yaml::Node::list();
+    list.flow = true;
+    for (const std::string& value : values) list.items.push_back(yaml::Node::scalar(value));
+    return list;
+  }
+
+  const yaml::Node& root_;
+  std::string name_;
+  fs::path folder_;
+  const StudyOptions& options_;
+  yaml::Diagnostics& diagnostics_;
+  yaml::ReadState state_;
+  yaml::Reader reader_;
+  yaml::Loader loader_;
+  Study study_;
+  yaml::Node workload_resolved_;
+  std::optional<ModelSpec> model_;
+  std::optional<yaml::Cluster> cluster_;
+  std::optional<StackProfile> stack_;
+  std::optional<std::int64_t> gpus_;
+  std::optional<FabricSpec> fabric_;
+  std::optional<Phase> phase_;
+};
+
+tl::unexpected<yaml::Diagnostics> failure(yaml::Diagnostics diagnostics) {
+  diagnostics.sort();
+  return tl::unexpected(std::move(diagnostics));
+}
+
+}  // namespace
+
+tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, const std::string& name,
+                                                   const fs::path& folder, const yaml::Catalog& catalog,
+                                                   const StudyOptions& options) {
+  yaml::Diagnostics diagnostics;
+  std::optional<yaml::Node> root = yaml::parse(text, name, diagnostics);
+  if (!root) return failure(std::move(diagnostics));
+  if (root->is_map()) {
+    for (const std::string& setting : options.overrides) apply_override(*root, setting, diagnostics);
+  }
+  StudyParser parser(*root, name, folder, catalog, options, diagnostics);
+  std::optional<Study> study = parser.run();
+  if (!study) return failure(std::move(diagnostics));
+  study->sources.push_back({fs::path(name).filename().string(), text});
+  for (const yaml::InputFile& file : parser.files()) study->sources.push_back({file.name, file.text});
+  return std::move(*study);
+}
+
+tl::expected<Study, yaml::Diagnostics> load_study(const fs::path& file, const yaml::Catalog& catalog,
+                                                  const StudyOptions& options) {
+  const tl::expected<std::string, std::string> text = yaml::read_text(file);
+  if (text) return parse_study(*text, file.string(), file.parent_path(), catalog, options);
+  yaml::Diagnostics diagnostics;
+  diagnostics.add({std::make_shared<const std::string>(file.string()), 0, 0}, "", text.error());
+  return tl::unexpected(std::move(diagnostics));
+}
+
+}  // namespace shardscape::sweep

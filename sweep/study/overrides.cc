@@ -1,0 +1,69 @@
+#include "sweep/study/overrides.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace shardscape::sweep {
+
+namespace {
+
+constexpr std::string_view kHardware = "hardware.";
+
+std::vector<std::string> split_key(const std::string& key) {
+  if (key.starts_with(kHardware)) return {"hardware", key.substr(kHardware.size())};
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', start)) {
+    parts.push_back(key.substr(start, dot - start));
+    start = dot + 1;
+  }
+  parts.push_back(key.substr(start));
+  return parts;
+}
+
+/// The value as a tree, all of it located at `where`.
+std::optional<yaml::Node> parse_value(const std::string& text, const yaml::Location& where,
+                                      const std::string& key, yaml::Diagnostics& diagnostics) {
+  yaml::Diagnostics problems;
+  std::optional<yaml::Node> value = yaml::parse(text, *where.source, problems);
+  for (const yaml::Diagnostic& problem : problems.list()) diagnostics.add(where, key, problem.message);
+  if (value) yaml::relocate(*value, where);
+  return value;
+}
+
+}  // namespace
+
+void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnostics& diagnostics) {
+  const yaml::Location where{std::make_shared<const std::string>("--set " + setting), 0, 0};
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == setting.size()) {
+    diagnostics.add(where, "", "must be KEY=VALUE, such as workload.global_batch=64");
+    return;
+  }
+  const std::string key = setting.substr(0, equals);
+  std::optional<yaml::Node> value = parse_value(setting.substr(equals + 1), where, key, diagnostics);
+  if (!value) return;
+  const std::vector<std::string> parts = split_key(key);
+  if (std::ranges::any_of(parts, &std::string::empty)) {
+    diagnostics.add(where, key, "has an empty part between its dots");
+    return;
+  }
+  yaml::Node* node = &root;
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (node->find(parts[i]) == nullptr) {
+      yaml::Node child = yaml::Node::map();
+      child.where = where;
+      node->set(parts[i], std::move(child));
+    }
+    node = node->find(parts[i]);
+    if (!node->is_map()) {
+      diagnostics.add(where, key, parts[i] + " is no map in the study; set " + parts[i] + " itself");
+      return;
+    }
+  }
+  node->set(parts.back(), std::move(*value));
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,15 @@
+// `--set KEY=VALUE`: changes a study's tree before it is read.
+#pragma once
+
+#include <string>
+
+#include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/node.h"
+
+namespace shardscape::sweep {
+
+/// Applies one override to the root map of a study. KEY is a dotted path; what follows "hardware." is one
+/// key, dots and all. Everything it sets is located as "--set KEY=VALUE".
+void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnostics& diagnostics);
+
+}  // namespace shardscape::sweep

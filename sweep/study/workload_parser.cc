@@ -1,0 +1,167 @@
+#include "sweep/study/workload_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "sweep/study/axis_values.h"
+#include "sweep/study/load_study.h"
+#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+struct Field {
+  const char* key;
+  Phase phase;
+  std::int64_t WorkloadSpec::*member;
+};
+
+constexpr std::array<Field, 5> kFields = {{
+    {"sequence_length", Phase::training, &WorkloadSpec::sequence_length},
+    {"global_batch", Phase::training, &WorkloadSpec::global_batch},
+    {"prompt_tokens", Phase::inference, &WorkloadSpec::prompt_tokens},
+    {"output_tokens", Phase::inference, &WorkloadSpec::output_tokens},
+    {"concurrency", Phase::inference, &WorkloadSpec::concurrency},
+}};
+
+/// One listed key: how each of its values changes a workload.
+struct Axis {
+  std::vector<std::function<void(WorkloadSpec&)>> values;
+};
+
+class WorkloadParser {
+ public:
+  WorkloadParser(const yaml::Node& node, yaml::Diagnostics& diagnostics)
+      : node_(node),
+        diagnostics_(diagnostics),
+        state_(node.where, "", diagnostics),
+        reader_(node, "workload", state_) {}
+
+  ParsedWorkload run() {
+    const std::size_t before = diagnostics_.size();
+    result_.resolved = yaml::Node::map();
+    if (!node_.is_map()) return std::move(result_);
+    read_phase();
+    for (const yaml::Entry& entry : node_.entries) read_entry(entry);
+    take_defaults();
+    reader_.finish();
+    if (diagnostics_.size() == before && !state_.failed()) multiply();
+    return std::move(result_);
+  }
+
+ private:
+  static std::string path(const std::string& key) { return "workload." + key; }
+
+  void read_phase() {
+    const yaml::Node* node = reader_.take_required("phase");
+    if (node == nullptr) return;
+    const yaml::Parsed<Phase> phase = yaml::parse_value<Phase>(*node);
+    if (!phase) return state_.bad(path("phase"), node->where, phase.error());
+    result_.phase = *phase;
+    result_.phase_known = true;
+    result_.resolved.set("phase", yaml::make_scalar(*phase));
+  }
+
+  void read_entry(const yaml::Entry& entry) {
+    if (&entry.value != node_.find(entry.key)) return;  // a duplicate, reported already
+    if (entry.key == "precision") return read_precision(entry.value);
+    const auto field =
+        std::ranges::find(kFields, entry.key, [](const Field& f) { return std::string_view(f.key); });
+    if (field == kFields.end()) return;
+    reader_.take(field->key);
+    if (result_.phase_known && field->phase != result_.phase) {
+      state_.bad(path(entry.key), entry.key_where, "has no effect in " + std::string(name_of(result_.phase)));
+      return;
+    }
+    constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+    const AxisPlace place{entry.value, path(entry.key), diagnostics_};
+    const auto values = parse_axis<std::int64_t>(
+        place, [](const yaml::Node& item) { return yaml::parse_integer_node(item, 1, kMax); });
+    add_axis<std::int64_t>(entry.key, values, field->member);
+  }
+
+  void read_precision(const yaml::Node& node) {
+    reader_.take("precision");
+    const AxisPlace place{node, path("precision"), diagnostics_};
+    add_axis<Precision>("precision", parse_axis<Precision>(place, yaml::parse_value<Precision>),
+                        &WorkloadSpec::precision);
+  }
+
+  template <class T>
+  void add_axis(const std::string& key, const std::vector<T>& values, T WorkloadSpec::*member) {
+    Axis axis;
+    yaml::Node list = yaml::Node::list();
+    list.flow = true;
+    for (const T& value : values) {
+      axis.values.emplace_back([member, value](WorkloadSpec& workload) { workload.*member = value; });
+      list.items.push_back(yaml::make_scalar(value));
+    }
+    axes_.push_back(std::move(axis));
+    result_.resolved.set(key, std::move(list));
+  }
+
+  void take_defaults() {
+    for (const Field& field : kFields) {
+      if (result_.phase_known && field.phase == result_.phase) {
+        reader_.take_required(field.key);
+      } else {
+        reader_.take(field.key);
+      }
+    }
+    if (reader_.take("precision") == nullptr)
+      add_axis<Precision>("precision", {Precision::bf16}, &WorkloadSpec::precision);
+  }
+
+  /// The product of the axes, last one fastest.
+  void multiply() {
+    std::size_t count = 1;
+    for (const Axis& axis : axes_) {
+      count *= axis.values.size();
+      if (count > kMaxSettings) {
+        return state_.bad("workload", node_.where,
+                          "its lists multiply to more than " + std::to_string(kMaxSettings));
+      }
+    }
+    for (std::size_t index = 0; index < count; ++index) {
+      WorkloadSpec workload;
+      workload.phase = result_.phase;
+      std::size_t rest = index;
+      for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+        axis->values[rest % axis->values.size()](workload);
+        rest /= axis->values.size();
+      }
+      check(workload);
+      result_.workloads.push_back(workload);
+    }
+    if (state_.failed()) result_.workloads.clear();
+  }
+
+  void check(const WorkloadSpec& workload) {
+    const Problems problems = workload.validate();
+    for (const Problem& problem : problems.list()) {
+      const yaml::Node* field = node_.find(problem.field);
+      state_.bad(path(problem.field), field != nullptr ? field->where : node_.where, problem.message);
+    }
+  }
+
+  const yaml::Node& node_;
+  yaml::Diagnostics& diagnostics_;
+  yaml::ReadState state_;
+  yaml::Reader reader_;
+  std::vector<Axis> axes_;
+  ParsedWorkload result_;
+};
+
+}  // namespace
+
+ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics) {
+  return WorkloadParser(node, diagnostics).run();
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,481 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sweep/study/load_study.h"
+#include "tests/unit/yaml/problems_of.h"
+
+namespace shardscape::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using yaml::reports;
+
+// Parts written in full, so that no test depends on a preset. The model occupies lines 1 to 9.
+const char* const kModel = R"(model:
+  name: tiny
+  layers: 8
+  hidden: 256
+  heads: 8
+  ffn_hidden: 1024
+  vocabulary: 1000
+  position: rotary
+  mlp: swiglu
+)";
+
+// Lines 10 to 29: four GPUs under a switch, any number of switches on a rail.
+const char* const kSystem = R"(cluster:
+  name: pod
+  device:
+    name: gpu
+    sm: {count: 10, clock: 1 GHz, tensor_flops_per_clock: {bf16: 1024}, vector_flops_per_clock: 128,
+         registers: 256 KiB, sram: 100 KiB, sram_bytes_per_clock: 128}
+    l2: {capacity: 4 MiB, bytes_per_clock: 512}
+    hbm: {stacks: 4, capacity_per_stack: 16 GiB, bandwidth_per_stack: 0.5 TB/s}
+    kernel_latency: 2 us
+    power: 400 W
+  dimensions:
+    - {name: nvswitch, kind: switch, size: 4, bandwidth: 300 GB/s, latency: 1 us}
+    - {name: rail-a, kind: switch, size: fill, bandwidth: 25 GB/s, latency: 2 us, scope: scale_out}
+stack:
+  name: soft
+  communication: {bucket: 25 MB, call: 5 us}
+  host:
+    forward_layer: 10 us
+gpus: 16
+study: unit
+)";
+
+// From line 30.
+const char* const kTraining = "workload: {phase: training, sequence_length: 512, global_batch: 32}\n";
+const char* const kInference =
+    "workload: {phase: inference, prompt_tokens: 100, output_tokens: [10, 20], concurrency: [1, 8]}\n";
+
+std::string training(const std::string& rest) { return std::string(kModel) + kSystem + kTraining + rest; }
+std::string inference(const std::string& rest) { return std::string(kModel) + kSystem + kInference + rest; }
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+Study good(const std::string& text, const StudyOptions& options = {}) {
+  auto study = parse_study(text, "s.yaml", {}, yaml::Catalog(), options);
+  EXPECT_TRUE(study.has_value()) << study.error().to_string();
+  return study ? *study : Study();
+}
+
+yaml::Diagnostics bad(const std::string& text, const StudyOptions& options = {}) {
+  const auto study = parse_study(text, "s.yaml", {}, yaml::Catalog(), options);
+  EXPECT_FALSE(study.has_value());
+  return study ? yaml::Diagnostics() : study.error();
+}
+
+using Degrees = std::vector<std::int32_t>;
+
+TEST(Study, DefaultsAreFilledIn) {
+  const Study study = good(training(""));
+  EXPECT_EQ(study.title, "unit");
+  EXPECT_EQ(study.model_name, "tiny");
+  EXPECT_EQ(study.cluster_name, "pod");
+  EXPECT_EQ(study.stack_name, "soft");
+  EXPECT_EQ(study.gpus, 16);
+  ASSERT_EQ(study.systems.size(), 1U);
+  EXPECT_EQ(study.systems[0].fabric.size(), 16);
+  ASSERT_EQ(study.workloads.size(), 1U);
+  EXPECT_EQ(study.workloads[0].precision, Precision::bf16);
+  EXPECT_TRUE(study.space.data.fill);
+  EXPECT_EQ(study.space.tensor.values, Degrees{1});
+  EXPECT_EQ(study.objectives, (std::vector<std::string>{"step_time_s", "memory_peak_bytes"}));
+  EXPECT_EQ(study.mode, Mode::hierarchical);
+  EXPECT_EQ(good(inference("")).objectives, (std::vector<std::string>{"e2e_s", "memory_peak_bytes"}));
+  EXPECT_EQ(good(replaced(training(""), "study: unit\n", "")).title, "s");
+}
+
+TEST(Study, ReferencesAreDue) {
+  EXPECT_TRUE(reports(bad("gpus: 4\n"), "s.yaml:1:1: model", "missing"));
+  EXPECT_TRUE(reports(bad("model: [a]\n"), "s.yaml:1:8: model", "name or the path"));
+  EXPECT_TRUE(reports(bad("model: nowhere\n"), "s.yaml:1:8: model", "unknown model \"nowhere\""));
+  EXPECT_TRUE(reports(bad("model: ./nowhere.yaml\n"), "s.yaml:1:8: model", "no such file"));
+  EXPECT_TRUE(reports(bad(training("faults: {kind: soft_link}\n")), "s.yaml:31:1: faults", "unknown key"));
+  EXPECT_TRUE(reports(bad(replaced(training(""), "layers: 8", "layers: zero")), "s.yaml:3:11: model.layers",
+                      "integer"));
+  EXPECT_TRUE(reports(bad(replaced(training(""), "2 us\n    power", "2\n    power")),
+                      "s.yaml:18:21: cluster.device.kernel_latency", "bare number"));
+  EXPECT_TRUE(reports(bad("[]"), "s.yaml:1:1", "must be a map"));
+}
+
+TEST(Study, GpusMustFitTheCluster) {
+  EXPECT_TRUE(reports(bad(replaced(training(""), "gpus: 16\n", "")), "s.yaml:11:3: gpus", "any size"));
+  EXPECT_TRUE(
+      reports(bad(replaced(training(""), "gpus: 16", "gpus: 18")), "s.yaml:28:7: gpus", "units of 4"));
+  EXPECT_TRUE(reports(bad(replaced(training(""), "gpus: 16", "gpus: 0")), "s.yaml:28:7: gpus", "from 1"));
+  const std::string closed = replaced(training(""), "size: fill", "size: 2");
+  EXPECT_TRUE(reports(bad(closed), "s.yaml:28:7: gpus", "exactly 8"));
+  EXPECT_EQ(good(replaced(closed, "gpus: 16\n", "")).gpus, 8);
+}
+
+TEST(Study, LearnedPositionsBoundTheSequence) {
+  const std::string text = replaced(training(""), "position: rotary", "max_positions: 500");
+  EXPECT_TRUE(
+      reports(bad(text), "s.yaml:30:46: workload.sequence_length", "more than the 500 learned positions"));
+}
+
+TEST(Study, ConstraintsObjectivesAndMode) {
+  const Study study = good(training("constraints: [\"tp * cp <= 16\", pp <= 8]\nobjectives: mfu\n"));
+  EXPECT_EQ(study.space.constraints, (std::vector<std::string>{"tp * cp <= 16", "pp <= 8"}));
+  EXPECT_EQ(study.objectives, std::vector<std::string>{"mfu"});
+  EXPECT_FALSE(bad(training("constraints: [\"tp * <= 16\"]\n")).empty());
+  // The place is that of the offending token: column 15 is the quote, the '<' is five characters into the
+  // text.
+  EXPECT_TRUE(
+      reports(bad(training("constraints: [\"tp * <= 16\"]\n")), "s.yaml:31:21: constraints", "tp * <= 16"));
+  EXPECT_TRUE(reports(bad(training("constraints: [{tp: 3}]\n")), "s.yaml:31:15: constraints", "text"));
+  EXPECT_TRUE(reports(bad(training("mode: flattened\n")), "s.yaml:31:7: mode", "known values: hierarchical"));
+  EXPECT_TRUE(reports(bad(training("objectives: [a, a]\n")), "s.yaml:31:17: objectives", "twice"));
+  StudyOptions options;
+  options.objective_columns = {"step_time_s", "memory_peak_bytes"};
+  EXPECT_TRUE(reports(bad(training("objectives: [step_tim_s]\n"), options), "s.yaml:31:14: objectives",
+                      "did you mean \"step_time_s\"?"));
+}
+
+TEST(Study, ProblemsOfAllPartsComeTogether) {
+  std::string text = training("space: {tensor_paralel: 2}\nmode: x\nmode: y\n");
+  text = replaced(text, "layers: 8", "layers: -1");
+  text = replaced(text, "bucket: 25 MB", "bucket: 25");
+  text = replaced(text, "global_batch: 32", "global_batch: 0");
+  const yaml::Diagnostics found = bad(text);
+  EXPECT_TRUE(reports(found, "s.yaml:3:11: model.layers", "at least 1"));
+  EXPECT_TRUE(reports(found, "s.yaml:25:27: stack.communication.bucket", "bare number"));
+  EXPECT_TRUE(reports(found, "s.yaml:30:65: workload.global_batch", "from 1"));
+  EXPECT_TRUE(reports(found, "s.yaml:31:9: space.tensor_paralel", "did you mean \"tensor_parallel\"?"));
+  EXPECT_TRUE(reports(found, "s.yaml:32:7: mode", "unknown value"));
+  EXPECT_TRUE(reports(found, "s.yaml:33:1: mode", "duplicate key"));
+  EXPECT_EQ(found.size(), 6U) << found.to_string();
+}
+
+TEST(Workload, ListsMultiplyInFileOrder) {
+  const Study study = good(inference(""));
+  ASSERT_EQ(study.workloads.size(), 4U);
+  EXPECT_EQ(study.workloads[1].output_tokens, 10);
+  EXPECT_EQ(study.workloads[1].concurrency, 8);
+  EXPECT_EQ(study.workloads[2].output_tokens, 20);
+  EXPECT_EQ(study.workloads[2].concurrency, 1);
+  EXPECT_EQ(study.phase(), Phase::inference);
+  const std::string swapped =
+      std::string(kModel) + kSystem +
+      "workload: {phase: inference, prompt_tokens: 1, concurrency: [1, 8], output_tokens: [10, 20]}\n";
+  EXPECT_EQ(good(swapped).workloads[1].output_tokens, 20);
+}
+
+TEST(Workload, KeysOfTheOtherPhaseHaveNoEffect) {
+  const auto with = [](const std::string& workload) {
+    return bad(std::string(kModel) + kSystem + "workload: " + workload + "\n");
+  };
+  EXPECT_TRUE(reports(with("{phase: training, sequence_length: 1, global_batch: 1, concurrency: 2}"),
+                      "s.yaml:30:66: workload.concurrency", "no effect in training"));
+  EXPECT_TRUE(reports(with("{phase: inference, sequence_length: 1}"),
+                      "s.yaml:30:30: workload.sequence_length", "no effect in inference"));
+  EXPECT_TRUE(reports(with("{phase: inference}"), "s.yaml:30:11: workload.prompt_tokens", "missing"));
+  EXPECT_TRUE(reports(with("{sequence_length: 1}"), "s.yaml:30:11: workload.phase", "missing"));
+  EXPECT_TRUE(reports(with("{phase: trainig}"), "s.yaml:30:19: workload.phase", "\"training\""));
+  EXPECT_TRUE(reports(with("{phase: training, sequence_length: [4, 4], global_batch: []}"),
+                      "s.yaml:30:50: workload.sequence_length", "twice"));
+  EXPECT_TRUE(reports(with("{phase: training, sequence_length: 1, global_batch: []}"),
+                      "s.yaml:30:63: workload.global_batch", "empty"));
+  EXPECT_TRUE(reports(with("7"), "s.yaml:30:11: workload", "must be a map"));
+}
+
+TEST(Workload, ProductIsCapped) {
+  std::string list = "[1";
+  for (int i = 2; i <= 400; ++i) list += ", " + std::to_string(i);
+  list += ']';
+  const std::string text = std::string(kModel) + kSystem +
+                           "workload: {phase: training, sequence_length: " + list +
+                           ", global_batch: " + list + "}\n";
+  EXPECT_TRUE(reports(bad(text), "s.yaml:30:11: workload", "more than 100000"));
+}
+
+TEST(Space, EveryWayToWriteAnAxis) {
+  const Study study =
+      good(training("space:\n"
+                    "  tensor_parallel: powers_of_two\n"
+                    "  context_parallel: divisors\n"
+                    "  pipeline_parallel: {from: 2, to: 8, step: 2}\n"
+                    "  data_parallel: [4, 1]\n"
+                    "  microbatch_size: powers_of_two\n"
+                    "  schedule: [interleaved]\n"
+                    "  virtual_stages: divisors\n"
+                    "  rank_order: [tp-cp-dp-pp, tp-dp-cp-pp]\n"
+                    "  zero_stage: {from: 0, to: 3}\n"
+                    "  recompute: [full, none]\n"
+                    "  sequence_parallel: [true, false]\n"));
+  EXPECT_EQ(study.space.tensor.values, (Degrees{1, 2, 4, 8, 16}));
+  EXPECT_EQ(study.space.context.values, (Degrees{1, 2, 4, 8, 16}));
+  EXPECT_EQ(study.space.pipeline.values, (Degrees{2, 4, 6, 8}));
+  EXPECT_EQ(study.space.data.values, (Degrees{1, 4}));
+  EXPECT_FALSE(study.space.data.fill);
+  EXPECT_EQ(study.space.microbatch, (Degrees{1, 2, 4, 8, 16, 32}));
+  EXPECT_EQ(study.space.virtual_stages, (Degrees{2, 4, 8}));
+  EXPECT_EQ(study.space.rank_order.size(), 2U);
+  EXPECT_EQ(study.space.zero_stage, (Degrees{0, 1, 2, 3}));
+  EXPECT_EQ(study.space.recompute, (std::vector<Recompute>{Recompute::full, Recompute::none}));
+  EXPECT_EQ(study.space.sequence_parallel, (std::vector<bool>{true, false}));
+}
+
+TEST(Space, AnotherAxisMayFill) {
+  const Study study = good(training("space: {tensor_parallel: fill, pipeline_parallel: 2}\n"));
+  EXPECT_TRUE(study.space.tensor.fill);
+  EXPECT_FALSE(study.space.data.fill);
+  EXPECT_EQ(study.space.data.values, Degrees{1});
+  EXPECT_TRUE(reports(bad(training("space: {tensor_parallel: fill, data_parallel: fill}\n")),
+                      "s.yaml:31:47: space.data_parallel", "only one axis can fill"));
+}
+
+TEST(Space, ValuesOutOfRangeAndDuplicates) {
+  const auto with = [](const std::string& space) { return bad(training("space: {" + space + "}\n")); };
+  EXPECT_TRUE(
+      reports(with("tensor_parallel: [1, 32]"), "s.yaml:31:30: space.tensor_parallel", "from 1 to 16"));
+  EXPECT_TRUE(reports(with("tensor_parallel: 0"), "s.yaml:31:26: space.tensor_parallel", "from 1 to 16"));
+  EXPECT_TRUE(reports(with("tensor_parallel: [2, 2]"), "s.yaml:31:30: space.tensor_parallel", "twice"));
+  EXPECT_TRUE(
+      reports(with("tensor_parallel: powers_of_to"), "s.yaml:31:26: space.tensor_parallel", "powers_of_two"));
+  EXPECT_TRUE(
+      reports(with("tensor_parallel: {from: 4, to: 2}"), "s.yaml:31:26: space.tensor_parallel", "greater"));
+  EXPECT_TRUE(reports(with("tensor_parallel: {from: 4, too: 2}"), "s.yaml:31:36: space.tensor_parallel.too",
+                      "\"to\""));
+  EXPECT_TRUE(reports(with("microbatch_size: {from: 1, to: 1e6}"), "s.yaml:31:26: space.microbatch_size",
+                      "more than"));
+  EXPECT_TRUE(reports(with("zero_stage: 4"), "s.yaml:31:21: space.zero_stage", "from 0 to 3"));
+  EXPECT_TRUE(reports(with("zero_stage: fill"), "s.yaml:31:21: space.zero_stage", "integer"));
+  EXPECT_TRUE(reports(with("recompute: some"), "s.yaml:31:20: space.recompute", "unknown value"));
+  EXPECT_TRUE(
+      reports(with("rank_order: tp-dp"), "s.yaml:31:21: space.rank_order", "each of tp, cp, dp and pp once"));
+  EXPECT_TRUE(reports(with("schedule: [1f1b, 1f1b]"), "s.yaml:31:26: space.schedule", "twice"));
+  EXPECT_TRUE(reports(with("microbatch_size: []"), "s.yaml:31:26: space.microbatch_size", "empty"));
+}
+
+TEST(Space, AxesWithoutEffect) {
+  const auto with = [](const std::string& space) { return bad(training("space: {" + space + "}\n")); };
+  EXPECT_TRUE(reports(with("pipeline_parallel: 2, virtual_stages: 2"), "s.yaml:31:47: space.virtual_stages",
+                      "without interleaved"));
+  EXPECT_TRUE(
+      reports(with("sequence_parallel: true"), "s.yaml:31:28: space.sequence_parallel", "tensor_parallel"));
+  EXPECT_TRUE(
+      reports(with("tensor_parallel: 16, zero_stage: [0, 1]"), "s.yaml:31:42: space.zero_stage", "only 1"));
+  EXPECT_TRUE(reports(with("schedule: gpipe"), "s.yaml:31:19: space.schedule", "pipeline_parallel"));
+  // 3 never divides 16, so the tensor degree that remains is 1.
+  EXPECT_TRUE(reports(with("tensor_parallel: [1, 3], sequence_parallel: [false, true]"),
+                      "s.yaml:31:53: space.sequence_parallel", "only 1"));
+  EXPECT_TRUE(
+      reports(bad(inference("space: {zero_stage: 0}\n")), "s.yaml:31:21: space.zero_stage", "in inference"));
+  EXPECT_EQ(good(training("space: {sequence_parallel: false, zero_stage: 0, schedule: 1f1b}\n")).gpus, 16);
+}
+
+TEST(Space, GpusThatNoPlanFills) {
+  const std::string at = "s.yaml:31:8: space";
+  EXPECT_TRUE(reports(
+      bad(training("space: {tensor_parallel: 2, data_parallel: [1, 4]}\n")), at,
+      "no plan fills the 16 GPUs: no product of degrees equals 16 (tensor_parallel 2, context_parallel "
+      "1, pipeline_parallel 1, data_parallel [1, 4])"));
+  EXPECT_TRUE(reports(bad(training("space: {tensor_parallel: 3}\n")), at, "data_parallel filling"));
+}
+
+TEST(Hardware, ProductOfSystems) {
+  const Study study =
+      good(training("hardware:\n"
+                    "  device.hbm.bandwidth: [2 TB/s, 4 TB/s, 8 TB/s]\n"
+                    "  fabric.rail-a.bandwidth: [\"400 Gb/s\", 25 GB/s]\n"
+                    "  stack.attention: [naive, flash]\n"
+                    "  stack.communication.pipeline_async: [true, false]\n"
+                    "  device.sm.tensor_flops_per_clock.fp8: 2048\n"));
+  ASSERT_EQ(study.hardware.size(), 5U);
+  EXPECT_EQ(study.hardware[0].column, "device_hbm_bandwidth_bytes_per_s");
+  EXPECT_EQ(study.hardware[0].unit, "byte s-1");
+  EXPECT_EQ(study.hardware[0].values, (std::vector<double>{2e12, 4e12, 8e12}));
+  EXPECT_EQ(study.hardware[0].labels[1], "4 TB/s");
+  EXPECT_EQ(study.hardware[1].column, "fabric_rail_a_bandwidth_bytes_per_s");
+  EXPECT_EQ(study.hardware[1].values, (std::vector<double>{50e9, 25e9}));
+  EXPECT_EQ(study.hardware[2].column, "stack_attention");
+  EXPECT_EQ(study.hardware[2].unit, "1");
+  EXPECT_EQ(study.hardware[2].choices, (std::vector<std::string>{"naive", "flash"}));
+  EXPECT_EQ(study.hardware[2].values, (std::vector<double>{0, 1}));
+  EXPECT_EQ(study.hardware[3].values, (std::vector<double>{1, 0}));
+  ASSERT_EQ(study.systems.size(), 24U);
+  for (std::size_t i = 0; i < study.systems.size(); ++i) {
+    const System& system = study.systems[i];
+    EXPECT_EQ(system.device.hbm_peak().value(), study.hardware[0].values[i / 8]);
+    EXPECT_EQ(system.fabric.dimensions[1].bandwidth.value(), study.hardware[1].values[i / 4 % 2]);
+    EXPECT_EQ(system.stack.attention, i / 2 % 2 == 0 ? AttentionKernel::naive : AttentionKernel::flash);
+    EXPECT_EQ(system.stack.communication.pipeline_async, i % 2 == 0);
+    EXPECT_TRUE(system.device.supports(Precision::fp8));
+    EXPECT_EQ(system.device.hbm.capacity_per_stack.value(), 16.0 * (1 << 30));
+    EXPECT_EQ(system.fabric.dimensions[0].bandwidth.value(), 300e9);
+  }
+}
+
+TEST(Hardware, StacksAndTotalsCombine) {
+  const Study study = good(training("hardware: {device.hbm.stacks: [4, 8], device.hbm.bandwidth: 4 TB/s}\n"));
+  ASSERT_EQ(study.systems.size(), 2U);
+  EXPECT_EQ(study.systems[1].device.hbm.bandwidth_per_stack.value(), 0.5e12);
+  EXPECT_EQ(study.systems[1].device.memory_capacity().value(), 128.0 * (1 << 30));
+}
+
+TEST(Hardware, ProblemsStandAtTheStudysOwnLine) {
+  const auto with = [](const std::string& hardware) {
+    return bad(training("hardware:\n  " + hardware + "\n"));
+  };
+  EXPECT_TRUE(reports(with("device.hbm.bandwith: 2 TB/s"), "s.yaml:32:3: hardware.device.hbm.bandwith",
+                      "did you mean \"device.hbm.bandwidth\"?"));
+  EXPECT_TRUE(reports(with("fabric.rail.latency: 2 us"), "s.yaml:32:3: hardware.fabric.rail.latency",
+                      "did you mean \"fabric.rail-a.latency\"?"));
+  EXPECT_TRUE(reports(with("device.hbm.bandwidth: [2 TB/s, 3]"),
+                      "s.yaml:32:34: hardware.device.hbm.bandwidth", "bare number"));
+  EXPECT_TRUE(reports(with("device.hbm.bandwidth: 3 GB"), "s.yaml:32:25: hardware.device.hbm.bandwidth",
+                      "an amount of data"));
+  EXPECT_TRUE(reports(with("device.hbm.stacks: [4, 0]"), "s.yaml:32:26: hardware.device.hbm.stacks",
+                      "greater than 0"));
+  EXPECT_TRUE(reports(with("fabric.rail-a.bandwidth: 0 GB/s"),
+                      "s.yaml:32:28: hardware.fabric.rail-a.bandwidth", "greater than 0"));
+  EXPECT_TRUE(reports(with("stack.attention: flush"), "s.yaml:32:20: hardware.stack.attention", "\"flash\""));
+  EXPECT_TRUE(reports(with("device.power: 500 W"), "s.yaml:32:3: hardware.device.power", "has no effect"));
+  EXPECT_TRUE(reports(with("device.name: x"), "s.yaml:32:3: hardware.device.name", "has no effect"));
+  EXPECT_TRUE(reports(with("stack.memory.fragmentation: 0.5"),
+                      "s.yaml:32:31: hardware.stack.memory.fragmentation", ""));
+  EXPECT_TRUE(
+      reports(with("device.hbm.bandwidth: {a: 1}"), "s.yaml:32:25: hardware.device.hbm.bandwidth", "a map"));
+  EXPECT_TRUE(reports(with("7"), "s.yaml:32:3: hardware", "must be a map"));
+}
+
+TEST(Hardware, IdenticalSystemsAndConflictsAreProblems) {
+  EXPECT_TRUE(reports(bad(training("hardware: {device.hbm.bandwidth: [2 TB/s, 2000 GB/s]}\n")),
+                      "s.yaml:31:43: hardware.device.hbm.bandwidth",
+                      "2000 GB/s gives the same system as 2 TB/s"));
+  EXPECT_TRUE(reports(bad(training("hardware: {fabric.nvswitch.latency: [1 us, 1000 ns]}\n")),
+                      "s.yaml:31:44: hardware.fabric.nvswitch.latency", "same system"));
+  EXPECT_TRUE(reports(
+      bad(training("hardware:\n  device.hbm.bandwidth: 2 TB/s\n  device.hbm.bandwidth_per_stack: 1 TB/s\n")),
+      "s.yaml:33:3: hardware.device.hbm.bandwidth_per_stack", "same part"));
+  EXPECT_TRUE(reports(bad(training("hardware:\n  device.l2.capacity: 2 MiB\n  device.l2.capacity: 3 MiB\n")),
+                      "s.yaml:33:3: hardware.device.l2.capacity", "duplicate key"));
+}
+
+TEST(Overrides, SetReplacesAndAdds) {
+  StudyOptions options;
+  options.overrides = {"workload.global_batch=[64, 128]", "space.tensor_parallel=[4,8]", "gpus=32",
+                       "hardware.device.hbm.bandwidth=[1 TB/s, 2 TB/s]", "study=renamed"};
+  const Study study = good(training(""), options);
+  EXPECT_EQ(study.workloads.size(), 2U);
+  EXPECT_EQ(study.workloads[1].global_batch, 128);
+  EXPECT_EQ(study.space.tensor.values, (Degrees{4, 8}));
+  EXPECT_EQ(study.gpus, 32);
+  EXPECT_EQ(study.systems.size(), 2U);
+  EXPECT_EQ(study.title, "renamed");
+}
+
+TEST(Overrides, ProblemsAreThoseOfTheSetting) {
+  const auto with = [](const std::string& setting) {
+    StudyOptions options;
+    options.overrides = {setting};
+    return bad(training(""), options);
+  };
+  EXPECT_TRUE(reports(with("gpus=x"), "--set gpus=x: gpus", "integer"));
+  EXPECT_TRUE(reports(with("space.tensor_paralel=2"), "--set space.tensor_paralel=2: space.tensor_paralel",
+                      "\"tensor_parallel\""));
+  EXPECT_TRUE(reports(with("hardware.device.hbm.x=2"), "--set hardware.device.hbm.x=2: hardware.device.hbm.x",
+                      "unknown path"));
+  EXPECT_TRUE(reports(with("gpus"), "--set gpus", "KEY=VALUE"));
+  EXPECT_TRUE(reports(with("gpus="), "--set gpus=", "KEY=VALUE"));
+  EXPECT_TRUE(reports(with("gpus=[1"), "--set gpus=[1: gpus", "not valid YAML"));
+  EXPECT_TRUE(reports(with("study.x=1"), "--set study.x=1: study.x", "no map"));
+  EXPECT_TRUE(reports(with("a..b=1"), "--set a..b=1: a..b", "empty part"));
+}
+
+TEST(Resolved, ParsesBackToAnEqualStudy) {
+  const std::vector<std::string> texts = {
+      training(""),
+      inference("space: {tensor_parallel: [1, 2, 4]}\n"),
+      replaced(training(""), "gpus: 16", "gpus: 1"),
+      replaced(training(""), "gpus: 16", "gpus: 4"),
+      training(
+          "space: {tensor_parallel: powers_of_two, sequence_parallel: [true, false], zero_stage: [0, 2], "
+          "schedule: [1f1b, interleaved], pipeline_parallel: [1, 2], rank_order: [dp-tp-cp-pp]}\n"
+          "hardware: {device.hbm.bandwidth: [1.1 TB/s, \"2.2 TB/s\"], stack.attention: [naive, flash], "
+          "device.sm.sram_bytes_per_clock: [64, 128]}\n"
+          "constraints: [\"tp <= 4 or pp == 1\"]\nobjectives: [memory_peak_bytes]\n"),
+  };
+  for (const std::string& text : texts) {
+    const Study first = good(text);
+    const Study second = good(first.resolved_yaml);
+    EXPECT_EQ(second.resolved_yaml, first.resolved_yaml);
+    EXPECT_EQ(second.title, first.title);
+    EXPECT_EQ(second.gpus, first.gpus);
+    EXPECT_EQ(second.space.tensor.values, first.space.tensor.values);
+    EXPECT_EQ(second.space.data.fill, first.space.data.fill);
+    EXPECT_EQ(second.space.constraints, first.space.constraints);
+    EXPECT_EQ(second.objectives, first.objectives);
+    ASSERT_EQ(second.setting_count(), first.setting_count());
+    for (std::size_t i = 0; i < first.systems.size(); ++i) {
+      EXPECT_EQ(second.systems[i].device.hbm_peak(), first.systems[i].device.hbm_peak());
+      EXPECT_EQ(second.systems[i].fabric.size(), first.systems[i].fabric.size());
+      EXPECT_EQ(second.systems[i].stack.attention, first.systems[i].stack.attention);
+    }
+    for (std::size_t i = 0; i < first.hardware.size(); ++i) {
+      EXPECT_EQ(second.hardware[i].values, first.hardware[i].values);
+      EXPECT_EQ(second.hardware[i].labels, first.hardware[i].labels);
+    }
+  }
+}
+
+class StudyFiles : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(root_); }
+  void TearDown() override { fs::remove_all(root_); }
+  const fs::path root_ = fs::path(::testing::TempDir()) / "study-files";
+};
+
+TEST_F(StudyFiles, PathsStartAtTheStudysFolderAndSourcesAreVerbatim) {
+  const std::string config =
+      R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 4, "vocab_size": 8,
+                                 "num_attention_heads": 2, "intermediate_size": 8})";
+  std::ofstream(root_ / "config.json") << config;
+  const std::string text = std::string("model: config.json\n") + kSystem + kTraining;
+  std::ofstream(root_ / "own.yaml") << text;
+  const auto study = load_study(root_ / "own.yaml", yaml::Catalog());
+  ASSERT_TRUE(study.has_value()) << study.error().to_string();
+  EXPECT_EQ(study->model_name, "study-files");
+  EXPECT_EQ(study->model.layers, 4);
+  ASSERT_EQ(study->sources.size(), 2U);
+  EXPECT_EQ(study->sources[0].name, "own.yaml");
+  EXPECT_EQ(study->sources[0].text, text);
+  EXPECT_EQ(study->sources[1].name, "models/config.json");
+  EXPECT_EQ(study->sources[1].text, config);
+}
+
+TEST_F(StudyFiles, UnreadableFilesAreNamed) {
+  const auto absent = load_study(root_ / "absent.yaml", yaml::Catalog());
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_TRUE(reports(absent.error(), (root_ / "absent.yaml").string(), "cannot read"));
+  const auto folder = load_study(root_, yaml::Catalog());
+  ASSERT_FALSE(folder.has_value());
+  EXPECT_TRUE(reports(folder.error(), root_.string(), "is a directory"));
+}
+
+// Every study of the repository obeys its own format, and so does what it resolves to.
+TEST(RepositoryStudies, AllLoadAndReadBack) {
+  const fs::path source = SHARDSCAPE_SOURCE_DIR;
+  const yaml::Catalog catalog({source});
+  for (const auto& file : fs::directory_iterator(source / "sweep/studies")) {
+    if (file.path().extension() != ".yaml") continue;
+    const auto study = load_study(file.path(), catalog);
+    ASSERT_TRUE(study.has_value()) << study.error().to_string();
+    const auto back = parse_study(study->resolved_yaml, "resolved.yaml", {}, yaml::Catalog());
+    ASSERT_TRUE(back.has_value()) << file.path() << '\n' << back.error().to_string();
+    EXPECT_EQ(back->resolved_yaml, study->resolved_yaml);
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::sweep

@@ -1,0 +1,123 @@
+#include "sweep/yaml/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sweep/yaml/load.h"
+#include "tests/unit/yaml/problems_of.h"
+
+namespace shardscape::yaml {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CatalogTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(::testing::TempDir()) /
+            (std::string("catalog-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  fs::path write(const fs::path& file, const std::string& text) {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+    return root_ / file;
+  }
+  static std::string model(const std::string& name, int layers) {
+    return "name: " + name + "\nlayers: " + std::to_string(layers) +
+           "\nhidden: 8\nheads: 2\nffn_hidden: 8\nvocabulary: 8\nmax_positions: 8\n";
+  }
+
+  fs::path root_;
+};
+
+TEST_F(CatalogTest, FirstDirectoryWinsAndListIsSorted) {
+  write("one/models/b.yaml", model("b", 1));
+  write("two/models/b.yaml", model("b", 2));
+  write("two/models/a.yaml", model("a", 2));
+  write("two/models/notes.txt", "no preset");
+  const Catalog catalog({root_ / "one", root_ / "two", root_ / "absent"});
+  const auto entries = catalog.list(PresetKind::model);
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].name, "a");
+  EXPECT_EQ(entries[1].file, root_ / "one/models/b.yaml");
+  const auto loaded = load_model(catalog, "b");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+  EXPECT_EQ(loaded->layers, 1);
+  EXPECT_TRUE(catalog.list(PresetKind::stack).empty());
+}
+
+TEST_F(CatalogTest, UnknownNamesListTheClosestAndAll) {
+  write("one/models/llama-70b.yaml", model("x", 1));
+  write("one/models/gpt.yaml", model("x", 1));
+  const Catalog catalog({root_ / "one"});
+  const auto found = catalog.find(PresetKind::model, "lama-70b", {});
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error(), "unknown model \"lama-70b\"; did you mean llama-70b?; available: gpt, llama-70b");
+}
+
+TEST_F(CatalogTest, PathsAreRelativeToTheFolderGiven) {
+  const fs::path file = write("studies/own.yaml", model("own", 3));
+  const Catalog catalog;
+  EXPECT_EQ(catalog.find(PresetKind::model, "own.yaml", root_ / "studies").value(), file);
+  EXPECT_EQ(catalog.find(PresetKind::model, "../studies/own.yaml", root_ / "studies").value(),
+            root_ / "studies" / "../studies/own.yaml");
+  EXPECT_EQ(catalog.find(PresetKind::model, file.string(), {}).value(), file);
+  EXPECT_NE(catalog.find(PresetKind::model, "absent.yaml", root_).error().find("no such file"),
+            std::string::npos);
+}
+
+TEST_F(CatalogTest, HuggingFaceConfigIsNamedAfterItsFolder) {
+  const fs::path file =
+      write("tiny/config.json",
+            R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "vocab_size": 8,
+                                  "num_attention_heads": 2, "intermediate_size": 8})");
+  const auto loaded = load_model(Catalog(), file.string());
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+  EXPECT_EQ(loaded->name, "tiny");
+}
+
+TEST_F(CatalogTest, ProblemsAreLocatedInTheFileThatHasThem) {
+  const fs::path file = write("one/models/b.yaml", model("b", 0));
+  const auto loaded = load_model(Catalog({root_ / "one"}), "b");
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_TRUE(reports(loaded.error(), file.string() + ":2:9: layers", "at least 1"));
+}
+
+// Every preset of the repository obeys its own format.
+TEST(Presets, AllLoadAndReadBack) {
+  const Catalog catalog({SHARDSCAPE_SOURCE_DIR});
+  std::size_t count = 0;
+  for (const auto& [name, file] : catalog.list(PresetKind::model)) {
+    const auto loaded = load_model(catalog, name);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+    EXPECT_EQ(loaded->name, name);
+    ++count;
+  }
+  for (const auto& [name, file] : catalog.list(PresetKind::device)) {
+    const auto loaded = load_device(catalog, name);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+    EXPECT_EQ(loaded->name, name);
+    ++count;
+  }
+  for (const auto& [name, file] : catalog.list(PresetKind::cluster)) {
+    const auto loaded = load_cluster(catalog, name);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+    EXPECT_EQ(loaded->name, name);
+    ++count;
+  }
+  for (const auto& [name, file] : catalog.list(PresetKind::stack)) {
+    const auto loaded = load_stack(catalog, name);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+    EXPECT_EQ(loaded->name, name);
+    ++count;
+  }
+  EXPECT_GE(count, 1U);
+}
+
+}  // namespace
+}  // namespace shardscape::yaml
