@@ -32,7 +32,10 @@ using LayerMemo = std::unordered_map<workload::LayerKey, passes::LayerCosts, Lay
 
 struct Simulator::Impl {
   Impl(const Setting& s, SimulateOptions o)
-      : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {}
+      : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
+    scratch.reference = o.reference;
+    collectives.use_memo(!o.reference);
+  }
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
 
@@ -87,7 +90,6 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   }
   Prediction out;
   collectives.set_faults(faults);
-  collectives.use_memo(!options.reference);
 
   // 1. Divisibility and support: O(1), no numbers.
   const passes::Verdict verdict = passes::check_plan(setting, plan);

@@ -14,7 +14,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/prediction.h"
-#include "engine/schedule/pipeline.h"
+#include "engine/schedule/pipeline_memo.h"
 
 namespace shardscape::passes {
 
@@ -51,7 +51,8 @@ struct TrainingScratch {
   std::vector<StageTail> tails;
   std::vector<schedule::StageTime> times;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
-  schedule::PipelineTimer timer;
+  schedule::PipelineMemo pipelines;
+  bool reference = false;  ///< walk the schedule operation by operation instead
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
