@@ -10,6 +10,7 @@
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
+#include "sweep/program/verdicts.h"
 #include "sweep/runner/block_worker.h"
 
 namespace shardscape::program {
@@ -26,7 +27,7 @@ constexpr const char* kFooter =
     "rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.";
 
 /// Sampled are this many runs of so many neighbours: neighbours share memo tables as they do in a sweep.
-constexpr std::uint64_t kSampleBlocks = 32;
+constexpr std::uint64_t kSampleBlocks = 64;
 constexpr std::uint32_t kSampleRows = 128;
 
 std::string values_of(const sweep::DegreeAxis& axis) {
@@ -81,7 +82,7 @@ void print_axes(const sweep::Study& study) {
 void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   TextTable table = list();
   table.add_row({"study", study.title});
-  table.add_row({"model", study.model_name + " (" + format_si(study.model.parameters(), "parameters") + ")"});
+  table.add_row({"model", study.model_name + " (" + format_parameters(study.model.parameters()) + ")"});
   table.add_row({"cluster",
                  study.cluster_name + ", " + format_count(static_cast<std::uint64_t>(study.gpus)) + " GPUs"});
   table.add_row({"stack", study.stack_name});
@@ -114,26 +115,6 @@ std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
   return sample;
 }
 
-void print_verdicts(const sweep::Tally& tally, std::uint64_t rows, bool all) {
-  std::cout << "\nverdicts of " << (all ? "all " : "a sample of ") << format_count(rows) << " points\n";
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("");
-  table.add_column("");
-  const auto add = [&](const std::string& name, std::uint64_t count) {
-    if (count == 0) return;
-    table.add_row(
-        {name, format_count(count), format_percent(static_cast<double>(count) / static_cast<double>(rows))});
-  };
-  for (std::size_t i = 0; i < tally.by_status.size(); ++i) {
-    add(std::string(name_of(static_cast<Status>(i))), tally.by_status[i]);
-  }
-  for (std::size_t i = 1; i < tally.by_reason.size(); ++i) {
-    add("  " + std::string(name_of(static_cast<Reason>(i))), tally.by_reason[i]);
-  }
-  table.print(std::cout, 2);
-}
-
 void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const std::uint64_t size = job.space().size();
   const auto layout = results::BlockLayout::whole(size, kSampleRows);
@@ -148,7 +129,9 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
     rows += finished.block.rows;
     for (const auto& chunk : finished.block.chunks) bytes += static_cast<double>(chunk.size());
   }
-  print_verdicts(tally, rows, rows == size);
+  std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
+            << " points\n";
+  print_verdicts(std::cout, verdict_counts(tally, rows));
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
   const double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds());
   const int threads = tbb::info::default_concurrency();

@@ -61,6 +61,11 @@ std::string format_si(double value, std::string_view unit) {
   return print("%.3g ", value) + std::string(unit);
 }
 
+std::string format_parameters(double count) {
+  return count < 1e9 ? four_digits(count / 1e6) + " M parameters"
+                     : four_digits(count / 1e9) + " B parameters";
+}
+
 std::string format_bytes(double bytes) {
   if (!std::isfinite(bytes)) return not_a_number();
   static constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

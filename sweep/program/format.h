@@ -13,6 +13,8 @@ std::string format_count(std::uint64_t count);
 std::string format_fixed(double value, int digits);
 /// Four significant digits with an SI prefix before the unit: "312.0 TFLOP/s", "12.35 ms".
 std::string format_si(double value, std::string_view unit);
+/// "70.55 B parameters".
+std::string format_parameters(double count);
 /// Binary multiples: "71.25 GiB".
 std::string format_bytes(double bytes);
 /// From nanoseconds to seconds; minutes and hours for long ones: "6.643 s", "12.35 ms".

@@ -4,6 +4,7 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/suggest.h"
@@ -40,6 +41,24 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   if (std::ranges::find(names, words[1]) != names.end()) return "";
   return "unknown command '" + words[1] + "'" + did_you_mean(words[1], names) +
          "; commands: " + join_names(names);
+}
+
+/// "--set A=1 B=2" means "--set A=1 --set B=2": a list ends where something is no KEY=VALUE, so that STUDY
+/// may follow.
+std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
+  std::vector<std::string> expanded;
+  std::string list;  // the list option we are in
+  bool first = false;
+  for (const std::string& word : words) {
+    const bool assignment =
+        !word.starts_with("-") && word.find('=') != std::string::npos && word.find('/') > word.find('=');
+    if (!first && !assignment) list.clear();
+    if (!first && !list.empty()) expanded.push_back(list);
+    expanded.push_back(word);
+    first = word == "--set" || word == "--fault";
+    if (first) list = word;
+  }
+  return expanded;
 }
 
 int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
@@ -84,12 +103,15 @@ int run(int argc, char** argv) {
             "--presets", common.presets,
             "A directory with models/ and hw_presets/, searched before the built-in ones; repeatable")
         ->type_name("DIR")
+        ->allow_extra_args(false)
         ->check(CLI::ExistingDirectory);
     command->add_flag("--reference", common.reference,
                       "The plain path: no memo, no fast path, no shortcut; same results, slowly");
   }
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = expand_lists({argv + 1, argv + argc});
+    std::ranges::reverse(words);  // as CLI11 wants them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return parse_failure(app, error, common.command_line);
   }

@@ -31,8 +31,8 @@ constexpr std::array<std::pair<PresetKind, const char*>, 4> kKinds = {{{PresetKi
 std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
 
 std::string facts(const ModelSpec& model) {
-  std::string text = format_si(model.parameters(), "parameters") + ", " + count(model.layers) +
-                     " layers, hidden " + count(model.hidden) + ", " + count(model.heads) + " heads";
+  std::string text = format_parameters(model.parameters()) + ", " + count(model.layers) + " layers, hidden " +
+                     count(model.hidden) + ", " + count(model.heads) + " heads";
   if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
   return text + ", MLP " + count(model.ffn_hidden) + " " + std::string(name_of(model.mlp));
 }

@@ -69,7 +69,8 @@ yaml::Catalog make_catalog(const CommonOptions& common) {
 void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
   command.add_option("STUDY", arguments.file, "The study (YAML)")->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
-      ->type_name("KEY=VALUE");
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
 }
 
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) {

@@ -187,7 +187,8 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command
       ->add_option("--fault", arguments->faults,
                    "A sick link: A-B, A->B or its id, and what is left of its bandwidth; repeatable")
-      ->type_name("LINK=DERATE");
+      ->type_name("LINK=DERATE")
+      ->allow_extra_args(false);
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);

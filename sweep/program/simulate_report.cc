@@ -7,6 +7,7 @@
 
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
+#include "sweep/program/verdicts.h"
 #include "sweep/space/point_text.h"
 
 namespace shardscape::program {
@@ -253,44 +254,6 @@ void print_operators(std::ostream& out, const SimulatedPoint& point) {
     return;
   }
   table.print(out, 2);
-}
-
-std::string describe(Reason reason) {
-  switch (reason) {
-    case Reason::none:
-      return "nothing is wrong";
-    case Reason::heads_by_tensor:
-      return "the number of heads does not divide by tp";
-    case Reason::kv_heads_by_tensor:
-      return "neither do the KV heads divide by tp nor tp by the KV heads";
-    case Reason::ffn_by_tensor:
-      return "the width of the MLP does not divide by tp";
-    case Reason::vocabulary_by_tensor:
-      return "the padded vocabulary does not divide by tp";
-    case Reason::sequence_by_context:
-      return "the sequence does not divide by 2 * cp, or by cp * tp with sequence parallelism";
-    case Reason::layers_by_pipeline:
-      return "the layers do not divide by pp * vpp, as the stack's partition asks";
-    case Reason::fewer_layers_than_stages:
-      return "there are fewer layers than pipeline stages";
-    case Reason::batch_by_data:
-      return "the global batch does not divide by dp * mbs";
-    case Reason::microbatches_by_stages:
-      return "the interleaved schedule needs a number of microbatches that divides by pp";
-    case Reason::requests_by_data:
-      return "the concurrency does not divide by dp";
-    case Reason::constraint:
-      return "a constraint of the study rejects it";
-    case Reason::memory_capacity:
-      return "the fullest device needs more memory than it has";
-    case Reason::no_route:
-      return "some ranks cannot reach each other";
-    case Reason::precision:
-      return "the device has no unit for the compute type";
-    case Reason::schedule:
-      return "this schedule is not modelled for such a plan";
-  }
-  return "?";
 }
 
 }  // namespace shardscape::program

@@ -28,7 +28,4 @@ void print_report(std::ostream& out, const SimulatedPoint& point);
 /// The operators on the critical rank, one line each.
 void print_operators(std::ostream& out, const SimulatedPoint& point);
 
-/// What a reason means, as half a sentence: "the number of heads does not divide by tp".
-std::string describe(Reason reason);
-
 }  // namespace shardscape::program

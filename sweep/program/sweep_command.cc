@@ -19,6 +19,7 @@
 #include "sweep/program/program.h"
 #include "sweep/program/progress.h"
 #include "sweep/program/table.h"
+#include "sweep/program/verdicts.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/space/point_text.h"
 
@@ -152,22 +153,6 @@ struct RunCost {
   double elapsed = 0, cpu = 0;
 };
 
-void print_counts(const results::Summary& summary, std::uint64_t rows) {
-  TextTable table;
-  for (int i = 0; i < 4; ++i)
-    table.add_column("", i == 0 || i == 3 ? TextTable::Align::left : TextTable::Align::right);
-  const auto add = [&](const std::string& name, const results::CodeCount& entry) {
-    const double share = static_cast<double>(entry.count) / static_cast<double>(rows);
-    table.add_row({name, format_count(entry.count), format_percent(share),
-                   "first: point " + std::to_string(entry.example)});
-  };
-  for (const auto& entry : summary.statuses)
-    add(std::string(name_of(static_cast<Status>(entry.code))), entry);
-  for (const auto& entry : summary.reasons)
-    add("  " + std::string(name_of(static_cast<Reason>(entry.code))), entry);
-  table.print(std::cout, 2);
-}
-
 void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
   if (summary.top.empty()) {
     std::cout << "\nno point is feasible\n";
@@ -203,7 +188,7 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
   std::cout << ", " << format_duration(cost.elapsed) << " (" << format_duration(cost.cpu) << " of CPU, "
             << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
             << " points per CPU second)\n";
-  print_counts(summary, job.layout().rows());
+  print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
   print_best(job, summary);
   std::cout << "\nresults in " << output.string() << " ("
             << format_bytes(static_cast<double>(fs::file_size(output)))
