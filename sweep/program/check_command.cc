@@ -1,0 +1,167 @@
+// shardscape check: what a study holds and what a sweep of it would cost; nothing is written.
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "engine/base/counter_rng.h"
+#include "engine/base/suggest.h"
+#include "sweep/program/format.h"
+#include "sweep/program/program.h"
+#include "sweep/program/table.h"
+#include "sweep/program/verdicts.h"
+#include "sweep/runner/block_worker.h"
+
+namespace shardscape::program {
+
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape check study.yaml\n"
+    "  shardscape check study.yaml --set gpus=128\n"
+    "\n"
+    "Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to "
+    "count\n"
+    "rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.";
+
+/// Sampled are this many runs of so many neighbours: neighbours share memo tables as they do in a sweep.
+constexpr std::uint64_t kSampleBlocks = 64;
+constexpr std::uint32_t kSampleRows = 128;
+
+std::string values_of(const sweep::DegreeAxis& axis) {
+  if (axis.fill) return "fill";
+  std::vector<std::string> texts;
+  for (const std::int32_t value : axis.values) texts.push_back(std::to_string(value));
+  return join_names(texts);
+}
+
+template <class T, class Text>
+std::string values_of(const std::vector<T>& values, const Text& text) {
+  std::vector<std::string> texts;
+  for (const T& value : values) texts.emplace_back(text(value));
+  return join_names(texts);
+}
+
+TextTable list() {
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("", TextTable::Align::left);
+  return table;
+}
+
+void print_axes(const sweep::Study& study) {
+  const sweep::SpaceSpec& space = study.space;
+  TextTable table = list();
+  table.add_row({"tensor_parallel", values_of(space.tensor)});
+  table.add_row({"context_parallel", values_of(space.context)});
+  table.add_row({"pipeline_parallel", values_of(space.pipeline)});
+  table.add_row({"data_parallel", values_of(space.data)});
+  const auto number = [](std::int32_t value) { return std::to_string(value); };
+  const auto name = [](auto value) { return name_of(value); };
+  if (study.phase() == Phase::training) {
+    table.add_row({"sequence_parallel",
+                   values_of(space.sequence_parallel, [](bool on) { return on ? "true" : "false"; })});
+    table.add_row({"zero_stage", values_of(space.zero_stage, number)});
+    table.add_row({"recompute", values_of(space.recompute, name)});
+    table.add_row({"microbatch_size", values_of(space.microbatch, number)});
+    table.add_row({"schedule", values_of(space.schedule, name)});
+    if (std::ranges::find(space.schedule, ScheduleKind::interleaved) != space.schedule.end()) {
+      table.add_row({"virtual_stages", values_of(space.virtual_stages, number)});
+    }
+  }
+  table.add_row(
+      {"rank_order", values_of(space.rank_order, [](const RankOrder& order) { return to_string(order); })});
+  for (const sweep::HardwareAxis& axis : study.hardware) table.add_row({axis.path, join_names(axis.labels)});
+  for (const std::string& constraint : space.constraints) table.add_row({"constraint", constraint});
+  std::cout << "axes\n";
+  table.print(std::cout, 2);
+}
+
+void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
+  TextTable table = list();
+  table.add_row({"study", study.title});
+  table.add_row({"model", study.model_name + " (" + format_parameters(study.model.parameters()) + ")"});
+  table.add_row({"cluster",
+                 study.cluster_name + ", " + format_count(static_cast<std::uint64_t>(study.gpus)) + " GPUs"});
+  table.add_row({"stack", study.stack_name});
+  table.add_row({"phase", std::string(name_of(study.phase()))});
+  table.add_row({"objectives", join_names(study.objectives)});
+  table.print(std::cout);
+  std::cout << '\n';
+  print_axes(study);
+  std::cout << "\npoints\n";
+  TextTable counts = list();
+  counts.add_row({"(tp, cp, pp, dp)", format_count(job.space().tuples())});
+  counts.add_row({"plans", format_count(job.space().plans())});
+  counts.add_row({"settings", format_count(job.space().settings()) + " (" +
+                                  format_count(study.systems.size()) + " of hardware x " +
+                                  format_count(study.workloads.size()) + " of workload)"});
+  counts.add_row({"points", format_count(job.space().size())});
+  counts.print(std::cout, 2);
+}
+
+/// The blocks to evaluate: all of a small space, otherwise one of each of equally large parts, always the
+/// same ones.
+std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
+  const std::uint64_t count = std::min(blocks, kSampleBlocks);
+  std::vector<std::uint64_t> sample;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t first = blocks / count * i + std::min(i, blocks % count);
+    const std::uint64_t size = blocks / count + (i < blocks % count ? 1 : 0);
+    sample.push_back(first + CounterRng(0, i).below(size));
+  }
+  return sample;
+}
+
+void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
+  const std::uint64_t size = job.space().size();
+  const auto layout = results::BlockLayout::whole(size, kSampleRows);
+  const sweep::EvaluatorFactory factory = sweep::simulator_factory({.reference = common.reference});
+  sweep::BlockWorker worker(job, layout, factory);
+  sweep::Tally tally;
+  std::uint64_t rows = 0;
+  double bytes = 0;
+  for (const std::uint64_t block : sample_blocks(layout.blocks.count)) {
+    const sweep::FinishedBlock finished = worker.run(block);
+    add(tally, finished.tally, results::Better::smaller);
+    rows += finished.block.rows;
+    for (const auto& chunk : finished.block.chunks) bytes += static_cast<double>(chunk.size());
+  }
+  std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
+            << " points\n";
+  print_verdicts(std::cout, verdict_counts(tally, rows));
+  const double scale = static_cast<double>(size) / static_cast<double>(rows);
+  const double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds());
+  const int threads = tbb::info::default_concurrency();
+  std::cout << "\na sweep takes about " << format_duration(cpu / threads) << " on " << threads << " threads ("
+            << format_duration(cpu) << " of CPU) and writes about " << format_bytes(scale * bytes) << "\n";
+}
+
+int run_check(const StudyArguments& arguments, const CommonOptions& common) {
+  const sweep::Study study = load(arguments, common);
+  const sweep::SweepJob job(study);
+  print_study(study, job);
+  if (job.space().size() == 0) {
+    throw BadInput(arguments.file.string() + ": space: no tp * cp * pp * dp of these axes makes " +
+                   std::to_string(study.gpus) + " GPUs; 'data_parallel: fill' takes what the others leave");
+  }
+  print_estimates(job, common);
+  return kDone;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "check", "Parse a study, count its points and rejections, estimate time and file size");
+  const auto arguments = std::make_shared<StudyArguments>();
+  add_study_arguments(*command, *arguments);
+  command->footer(kFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_check(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::program

@@ -1,0 +1,46 @@
+#include "sweep/program/interrupt.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "sweep/program/program.h"
+
+namespace shardscape::program {
+
+namespace {
+
+// A signal handler reaches nothing but globals.
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+struct sigaction previous_interrupt, previous_terminate;
+
+extern "C" void on_signal(int /*signal*/) {
+  if (stop_requested.exchange(true)) _exit(kInterrupted);
+  constexpr std::string_view kMessage =
+      "\nshardscape: finishing the blocks in flight; once more to leave at once (sealed rows are safe)\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  stop_requested = false;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &previous_interrupt);
+  sigaction(SIGTERM, &action, &previous_terminate);
+}
+
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &previous_interrupt, nullptr);
+  sigaction(SIGTERM, &previous_terminate, nullptr);
+}
+
+const std::atomic<bool>& InterruptGuard::stop() const { return stop_requested; }
+
+}  // namespace shardscape::program

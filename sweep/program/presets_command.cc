@@ -1,0 +1,144 @@
+// shardscape presets: what models, devices, clusters and stacks there are.
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <memory>
+
+#include "engine/base/suggest.h"
+#include "sweep/program/format.h"
+#include "sweep/program/program.h"
+#include "sweep/program/table.h"
+#include "sweep/yaml/load.h"
+
+namespace shardscape::program {
+
+namespace {
+
+using yaml::Catalog;
+using yaml::PresetKind;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape presets\n"
+    "  shardscape presets a100-sxm-80gb\n"
+    "  shardscape presets --presets my-presets";
+
+constexpr std::array<std::pair<PresetKind, const char*>, 4> kKinds = {{{PresetKind::model, "models"},
+                                                                       {PresetKind::device, "devices"},
+                                                                       {PresetKind::cluster, "clusters"},
+                                                                       {PresetKind::stack, "stacks"}}};
+
+std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
+
+std::string facts(const ModelSpec& model) {
+  std::string text = format_parameters(model.parameters()) + ", " + count(model.layers) + " layers, hidden " +
+                     count(model.hidden) + ", " + count(model.heads) + " heads";
+  if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
+  return text + ", MLP " + count(model.ffn_hidden) + " " + std::string(name_of(model.mlp));
+}
+
+std::string facts(const DeviceSpec& device) {
+  const Precision precision = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
+  return format_si(device.tensor_peak(precision).value(), "FLOP/s") + " " + std::string(name_of(precision)) +
+         ", " + count(device.sm.count) + " SMs, " + format_bytes(device.memory_capacity().value()) + " at " +
+         format_si(device.hbm_peak().value(), "B/s");
+}
+
+std::string facts(const yaml::Cluster& cluster) {
+  std::string text = cluster.device.name;
+  for (const DimensionSpec& dimension : cluster.fabric.fabric.dimensions) {
+    text += ", " + dimension.name + ": ";
+    std::string shape;
+    for (const std::int64_t size : dimension.shape) {
+      if (!shape.empty()) shape += 'x';
+      shape += size == FabricTemplate::kFill ? "any" : count(size);
+    }
+    text += std::string(name_of(dimension.kind)) + " of " + shape + " at " +
+            format_si(dimension.bandwidth.value(), "B/s");
+  }
+  return text;
+}
+
+std::string facts(const StackProfile& stack) {
+  return std::string(name_of(stack.attention)) + " attention, " + std::string(name_of(stack.partition)) +
+         " partition, " + format_seconds(stack.communication.call.value()) + " per collective, links at " +
+         format_percent(stack.communication.scale_up_fraction) + " / " +
+         format_percent(stack.communication.scale_out_fraction);
+}
+
+/// What `use` makes of the spec behind a preset, or the problems of its file.
+template <class Use>
+tl::expected<std::string, std::string> with_preset(const Catalog& catalog, PresetKind kind,
+                                                   const std::string& name, const Use& use) {
+  const auto apply = [&](const auto& loaded) -> tl::expected<std::string, std::string> {
+    if (!loaded) return tl::unexpected(loaded.error().to_string());
+    return use(*loaded);
+  };
+  switch (kind) {
+    case PresetKind::model:
+      return apply(yaml::load_model(catalog, name));
+    case PresetKind::device:
+      return apply(yaml::load_device(catalog, name));
+    case PresetKind::cluster:
+      return apply(yaml::load_cluster(catalog, name));
+    case PresetKind::stack:
+      return apply(yaml::load_stack(catalog, name));
+  }
+  return tl::unexpected(std::string("?"));
+}
+
+int list_presets(const Catalog& catalog) {
+  for (const auto& [kind, title] : kKinds) {
+    TextTable table;
+    table.add_column("", TextTable::Align::left);
+    table.add_column("", TextTable::Align::left);
+    for (const Catalog::Entry& entry : catalog.list(kind)) {
+      const auto line = with_preset(catalog, kind, entry.name, [](const auto& spec) { return facts(spec); });
+      table.add_row(
+          {entry.name, line ? *line : "broken: " + line.error().substr(0, line.error().find('\n'))});
+    }
+    if (table.empty()) continue;
+    std::cout << title << '\n';
+    table.print(std::cout, 2);
+  }
+  return kDone;
+}
+
+int show_preset(const Catalog& catalog, const std::string& name) {
+  std::vector<std::string> names;
+  bool found = false;
+  for (const auto& [kind, title] : kKinds) {
+    for (const Catalog::Entry& entry : catalog.list(kind)) {
+      names.push_back(entry.name);
+      if (entry.name != name) continue;
+      found = true;
+      const auto text =
+          with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
+      if (!text) throw BadInput(text.error());
+      std::cout << "# " << to_string(kind) << ", " << entry.file.string() << '\n' << *text;
+    }
+  }
+  if (!found) {
+    throw BadInput("presets: no preset '" + name + "'" + did_you_mean(name, names) +
+                   "; 'shardscape presets' lists all");
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("presets", "List models, devices, clusters and stacks, or show one");
+  const auto name = std::make_shared<std::string>();
+  command->add_option("NAME", *name, "Show this preset with every default filled in");
+  command->footer(kFooter);
+  command->callback([name, &common, &action] {
+    action = [name, &common] {
+      const Catalog catalog = make_catalog(common);
+      return name->empty() ? list_presets(catalog) : show_preset(catalog, *name);
+    };
+  });
+}
+
+}  // namespace shardscape::program

@@ -1,0 +1,131 @@
+#include "sweep/program/program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+
+#include "git_commit.h"
+#include "results_schema/columns.h"
+#include "sweep/program/format.h"
+#include "sweep/study/load_study.h"
+
+namespace shardscape::program {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The directory with models/ and hw_presets/ that belongs to this binary; nothing where it has been moved
+/// away from both.
+std::optional<fs::path> built_in_presets() {
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path installed = binary.parent_path().parent_path() / SHARDSCAPE_SHARE_DIR;
+    if (fs::is_directory(installed / "models", error)) return installed;
+  }
+  const fs::path source = SHARDSCAPE_SOURCE_TREE;
+  if (fs::is_directory(source / "models", error)) return source;
+  return std::nullopt;
+}
+
+/// Objectives that the phase of the study does not have.
+std::string objective_problems(const sweep::Study& study, const fs::path& file) {
+  const results::ColumnTable table(study.phase());
+  std::string problems;
+  for (const std::string& objective : study.objectives) {
+    if (table.find(objective) != nullptr) continue;
+    problems += file.string() + ": objectives: '" + objective + "' has no meaning for " +
+                std::string(name_of(study.phase())) + "\n";
+  }
+  return problems;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text;
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+}  // namespace
+
+yaml::Catalog make_catalog(const CommonOptions& common) {
+  std::vector<fs::path> directories = common.presets;
+  if (auto own = built_in_presets()) directories.push_back(*std::move(own));
+  return yaml::Catalog(std::move(directories));
+}
+
+void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
+  command.add_option("STUDY", arguments.file, "The study (YAML)")->required();
+  command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) {
+  sweep::StudyOptions options;
+  options.overrides = arguments.overrides;
+  options.objective_columns = objective_columns();
+  auto study = sweep::load_study(arguments.file, make_catalog(common), options);
+  if (!study) throw BadInput(study.error().to_string());
+  if (const std::string problems = objective_problems(*study, arguments.file); !problems.empty()) {
+    throw BadInput(problems);
+  }
+  return *std::move(study);
+}
+
+std::vector<std::string> objective_columns() {
+  std::vector<std::string> names;
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    const results::ColumnTable table(phase);
+    for (const results::ColumnInfo& column : table.columns()) {
+      const bool known = std::ranges::find(names, column.name) != names.end();
+      if (column.better != results::Better::neither && !known) names.push_back(column.name);
+    }
+  }
+  return names;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+std::string_view version() { return SHARDSCAPE_VERSION; }
+
+results::RunInfo run_info(const CommonOptions& common, int threads) {
+  results::RunInfo run;
+  run.created_utc = utc_now();
+  run.software_version = SHARDSCAPE_VERSION;
+  run.git_commit = SHARDSCAPE_GIT_COMMIT;
+  run.compiler = SHARDSCAPE_COMPILER;
+  run.hostname = host_name();
+  run.command_line = shell_line(common.command_line);
+  run.threads = threads;
+  return run;
+}
+
+}  // namespace shardscape::program

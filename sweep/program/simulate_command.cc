@@ -1,0 +1,200 @@
+// shardscape simulate: one point of a study, in full.
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <memory>
+
+#include "engine/network/fabric.h"
+#include "engine/simulate.h"
+#include "sweep/program/program.h"
+#include "sweep/program/simulate_report.h"
+#include "sweep/space/constraint.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::program {
+
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape simulate study.yaml\n"
+    "  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 "
+    "--explain\n"
+    "  shardscape simulate study.yaml --set workload.global_batch=256 --json\n"
+    "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
+    "bandwidth\n"
+    "\n"
+    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
+    "concurrency\n"
+    "for inference). An axis left out takes the first value of the study; a degree that fills follows from "
+    "the others.\n"
+    "The time is predicted whatever the memory verdict.";
+
+struct SimulateArguments {
+  StudyArguments study;
+  std::string point;
+  std::string mode = "hierarchical";
+  std::vector<std::string> faults;
+  bool explain = false, json = false;
+};
+
+sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
+  auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
+  if (point) return *point;
+  std::string lines;
+  for (const Problem& problem : point.error().list())
+    lines += "--point: " + problem.field + ": " + problem.message + "\n";
+  throw BadInput(lines);
+}
+
+/// "LINK=DERATE": LINK is "A-B" (both directions between two vertices), "A->B" (one), or the id of a link
+/// (and its opposite).
+class FaultParser {
+ public:
+  explicit FaultParser(const FabricSpec& fabric) : fabric_(fabric) {}
+
+  FaultSet parse(const std::vector<std::string>& texts) {
+    FaultSet faults;
+    std::string problems;
+    for (const std::string& text : texts) {
+      const std::string problem = add(text, faults);
+      if (!problem.empty()) problems += "--fault " + text + ": " + problem + "\n";
+    }
+    if (!problems.empty()) throw BadInput(problems);
+    return faults;
+  }
+
+ private:
+  std::string add(const std::string& text, FaultSet& faults) const {
+    const std::size_t sign = text.find('=');
+    const auto derate = sign == std::string::npos ? std::nullopt : number<double>(text.substr(sign + 1));
+    if (!derate || !(*derate > 0 && *derate <= 1)) {
+      return "write it as LINK=DERATE with 0 < DERATE <= 1, such as 0-1=0.5";
+    }
+    const std::string link = text.substr(0, sign);
+    const std::size_t dash = link.find('-');
+    const bool one_way = dash != std::string::npos && link.substr(dash, 2) == "->";
+    const std::vector<std::int32_t> ids =
+        dash == std::string::npos
+            ? by_id(link)
+            : between(link.substr(0, dash), link.substr(dash + (one_way ? 2 : 1)), one_way);
+    if (ids.empty()) return "there is no such link; the fabric has " + extent();
+    for (const std::int32_t id : ids) {
+      const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
+      if (twice) return "link " + std::to_string(id) + " has a fault already";
+      faults.links.push_back({id, *derate, {}});
+    }
+    return "";
+  }
+
+  template <class T>
+  static std::optional<T> number(const std::string& text) {
+    T value{};
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+    return value;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> by_id(const std::string& text) const {
+    const auto id = number<std::int32_t>(text);
+    if (!id || *id < 0 || static_cast<std::size_t>(*id) >= fabric_.links().size()) return {};
+    const network::Link& link = fabric_.links()[static_cast<std::size_t>(*id)];
+    std::vector<std::int32_t> ids = {*id};
+    for (const std::int32_t back : links(link.destination, link.source)) {
+      if (fabric_.links()[static_cast<std::size_t>(back)].dimension == link.dimension) {
+        ids.push_back(back);
+        break;
+      }
+    }
+    return ids;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> between(const std::string& a, const std::string& b,
+                                                  bool one_way) const {
+    const auto from = number<std::int32_t>(a), to = number<std::int32_t>(b);
+    if (!from || !to) return {};
+    std::vector<std::int32_t> ids = links(*from, *to);
+    if (one_way) return ids;
+    const std::vector<std::int32_t> back = links(*to, *from);
+    ids.insert(ids.end(), back.begin(), back.end());
+    return ids;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> links(std::int32_t source, std::int32_t destination) const {
+    std::vector<std::int32_t> ids;
+    for (std::size_t id = 0; id < fabric_.links().size(); ++id) {
+      const network::Link& link = fabric_.links()[id];
+      if (link.source == source && link.destination == destination)
+        ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return ids;
+  }
+
+  [[nodiscard]] std::string extent() const {
+    return "links 0 .. " + std::to_string(fabric_.links().size() - 1) + " between vertices 0 .. " +
+           std::to_string(fabric_.vertices() - 1) + " (GPUs below " + std::to_string(fabric_.ranks()) + ")";
+  }
+
+  network::Fabric fabric_;
+};
+
+/// Things a reader should know although they are no errors.
+void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
+  if (study.setting_count() > 1) {
+    std::cerr << "note: the study has " << study.setting_count()
+              << " settings of hardware and workload; this is the first, --set chooses another\n";
+  }
+  for (const std::string& text : study.space.constraints) {
+    const auto constraint = sweep::Constraint::parse(text);
+    if (constraint && !constraint->holds(point.plan, setting.workload)) {
+      std::cerr << "note: a sweep would reject this plan by the constraint '" << text << "'\n";
+    }
+  }
+}
+
+int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
+  const sweep::Study study = load(arguments.study, common);
+  const sweep::PointText point = chosen_point(arguments, study);
+  Setting setting = study.setting(0);
+  if (point.concurrency) setting.workload.concurrency = *point.concurrency;
+  const FaultSet faults = FaultParser(setting.system.fabric).parse(arguments.faults);
+
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
+  Details details;
+  const Prediction prediction = simulator.run(point.plan, faults, &details);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details};
+  if (arguments.json) {
+    std::cout << to_json(simulated).dump(2) << '\n';
+    return kDone;
+  }
+  print_report(std::cout, simulated);
+  if (arguments.explain) print_operators(std::cout, simulated);
+  std::cout.flush();
+  print_notes(study, point, setting);
+  return kDone;
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("simulate", "Predict one point of a study in full");
+  const auto arguments = std::make_shared<SimulateArguments>();
+  add_study_arguments(*command, arguments->study);
+  command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
+      ->type_name("KEY=VALUE,...");
+  command->add_option("--mode", arguments->mode, "How the step is executed: hierarchical")
+      ->check(CLI::IsMember({"hierarchical"}));
+  command
+      ->add_option("--fault", arguments->faults,
+                   "A sick link: A-B, A->B or its id, and what is left of its bandwidth; repeatable")
+      ->type_name("LINK=DERATE")
+      ->allow_extra_args(false);
+  command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->footer(kFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_simulate(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::program

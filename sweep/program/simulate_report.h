@@ -1,0 +1,31 @@
+// What `simulate` says about one point: for people and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "engine/prediction.h"
+#include "engine/spec/scenario.h"
+#include "sweep/study/study.h"
+
+namespace shardscape::program {
+
+struct SimulatedPoint {
+  const sweep::Study& study;
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const Prediction& prediction;
+  const Details& details;
+};
+
+/// Values that were not computed for this verdict are null.
+nlohmann::ordered_json to_json(const SimulatedPoint& point);
+
+/// Verdict, times, memory against capacity, stages, breakdown.
+void print_report(std::ostream& out, const SimulatedPoint& point);
+
+/// The operators on the critical rank, one line each.
+void print_operators(std::ostream& out, const SimulatedPoint& point);
+
+}  // namespace shardscape::program

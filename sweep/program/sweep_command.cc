@@ -1,0 +1,336 @@
+// shardscape sweep: every point of a study into one result file.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/suggest.h"
+#include "results_schema/assemble.h"
+#include "results_schema/reader.h"
+#include "results_schema/segments.h"
+#include "sweep/program/format.h"
+#include "sweep/program/interrupt.h"
+#include "sweep/program/program.h"
+#include "sweep/program/progress.h"
+#include "sweep/program/table.h"
+#include "sweep/program/verdicts.h"
+#include "sweep/runner/run_sweep.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::program {
+
+namespace {
+
+namespace fs = std::filesystem;
+using results::SegmentStore;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape sweep study.yaml -o out.h5\n"
+    "  shardscape sweep study.yaml -o out.h5 --resume          after an interruption\n"
+    "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
+    "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
+    "\n"
+    "The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be "
+    "resumed.";
+
+struct SweepArguments {
+  StudyArguments study;
+  fs::path output;
+  bool resume = false, force = false, stats = false;
+  int threads = 0;  ///< 0: as many as the machine has
+  std::optional<std::uint64_t> limit;
+  std::string shard = "1/1";
+  std::string progress = "auto";
+};
+
+sweep::Shard parse_shard(const std::string& text) {
+  sweep::Shard shard;
+  const char* const end = text.data() + text.size();
+  const auto [slash, index_error] = std::from_chars(text.data(), end, shard.index);
+  if (index_error == std::errc() && slash != end && *slash == '/') {
+    const auto [stop, count_error] = std::from_chars(slash + 1, end, shard.count);
+    const bool whole = count_error == std::errc() && stop == end;
+    if (whole && shard.index >= 1 && shard.index <= shard.count) return shard;
+  }
+  throw BadInput("--shard: '" + text + "' is not I/N with 1 <= I <= N, such as 3/16");
+}
+
+ProgressMode parse_progress(const std::string& text) {
+  if (const auto mode = parse_enum<ProgressMode>(text)) return *mode;
+  const auto names = enum_names<ProgressMode>();
+  throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
+}
+
+/// Refuses what can't be written before any work is done.
+void require_writable(const fs::path& output) {
+  const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw std::runtime_error(output.string() + ": the folder " + folder.string() + " does not exist");
+  }
+  if (fs::is_directory(output, error))
+    throw std::runtime_error(output.string() + ": is a folder, not a file");
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw std::runtime_error(output.string() + ": the folder " + folder.string() + " is not writable");
+  }
+}
+
+/// What already lies at the output path.
+enum class Existing { nothing, parts, finished };
+Existing existing(const fs::path& output) {
+  std::error_code error;
+  if (fs::exists(results::parts_folder(output), error)) return Existing::parts;
+  return fs::exists(output, error) ? Existing::finished : Existing::nothing;
+}
+
+void require_permission(const SweepArguments& arguments) {
+  if (arguments.resume || arguments.force) return;
+  switch (existing(arguments.output)) {
+    case Existing::nothing:
+      return;
+    case Existing::finished:
+      throw BadInput(arguments.output.string() + ": exists; --force replaces it");
+    case Existing::parts:
+      throw BadInput(results::parts_folder(arguments.output).string() +
+                     ": holds an unfinished sweep; --resume continues it, --force starts again");
+  }
+}
+
+/// True where `--resume` finds the very same sweep already finished. BadInput where the file holds another
+/// one.
+bool already_finished(const SweepArguments& arguments, const results::Manifest& manifest) {
+  if (!arguments.resume || existing(arguments.output) != Existing::finished) return false;
+  const results::ResultReader reader(arguments.output);
+  const auto& attributes = reader.attributes();
+  const auto identity = attributes.find("study_sha256");
+  const bool same = identity != attributes.end() && identity->second == study_sha256(manifest.study) &&
+                    reader.row_count() == manifest.layout.rows();
+  if (!same) {
+    throw BadInput(arguments.output.string() +
+                   ": exists and holds another study or range; --force replaces it");
+  }
+  return true;
+}
+
+SegmentStore open_store(const SweepArguments& arguments, const results::Manifest& manifest) {
+  const fs::path parts = results::parts_folder(arguments.output);
+  if (arguments.resume) return SegmentStore::resume(parts, manifest);
+  if (arguments.force) SegmentStore::discard(parts);
+  return SegmentStore::create(parts, manifest);
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);  // Linux counts KiB
+}
+
+/// The command that continues this one.
+std::string resume_command(const CommonOptions& common) {
+  std::vector<std::string> words = common.command_line;
+  std::erase(words, "--force");
+  if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");
+  return shell_line(words);
+}
+
+struct RunCost {
+  double elapsed = 0, cpu = 0;
+};
+
+void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
+  if (summary.top.empty()) {
+    std::cout << "\nno point is feasible\n";
+    return;
+  }
+  const auto& objectives = job.study().objectives;
+  std::cout << "\nbest by " << objectives.front() << "\n";
+  TextTable table;
+  table.add_column("point");
+  for (const std::string& objective : objectives) table.add_column(objective);
+  if (job.study().setting_count() > 1) table.add_column("setting");
+  table.add_column("plan", TextTable::Align::left);
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, summary.top.size()); ++i) {
+    const results::RankedPoint& ranked = summary.top[i];
+    const sweep::PointIndex point = job.space().point(ranked.point_id);
+    std::vector<std::string> cells = {std::to_string(ranked.point_id)};
+    for (std::size_t k = 0; k < objectives.size(); ++k) {
+      cells.push_back(format_value(ranked.values[k], job.columns().find(objectives[k])->unit));
+    }
+    if (job.study().setting_count() > 1) cells.push_back(std::to_string(point.setting));
+    cells.push_back(sweep::to_point_text(point.plan, job.study().phase()));
+    table.add_row(std::move(cells));
+  }
+  table.print(std::cout, 2);
+}
+
+void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
+                   const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
+  const std::uint64_t evaluated = outcome.progress.rows_evaluated;
+  std::cout << job.study().title << ": " << format_count(job.layout().rows()) << " points";
+  if (outcome.progress.rows_before > 0)
+    std::cout << ", " << format_count(evaluated) << " of them in this run";
+  std::cout << ", " << format_duration(cost.elapsed) << " (" << format_duration(cost.cpu) << " of CPU, "
+            << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
+            << " points per CPU second)\n";
+  print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
+  print_best(job, summary);
+  std::cout << "\nresults in " << output.string() << " ("
+            << format_bytes(static_cast<double>(fs::file_size(output)))
+            << "); see more with: " << shell_line({"shardscape", "top", output.string()}) << "\n";
+}
+
+void print_done(const results::Summary& summary, const sweep::SweepJob& job,
+                const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
+  std::uint64_t feasible = 0;
+  for (const auto& entry : summary.statuses) {
+    if (static_cast<Status>(entry.code) == Status::ok) feasible = entry.count;
+  }
+  const nlohmann::ordered_json line = {
+      {"event", "done"},
+      {"points", job.layout().rows()},
+      {"feasible", feasible},
+      {"elapsed_s", cost.elapsed},
+      {"cpu_s", cost.cpu},
+      {"points_per_cpu_s", static_cast<double>(outcome.progress.rows_evaluated) / cost.cpu},
+      {"output", output.string()}};
+  std::cout << line.dump() << std::endl;
+}
+
+void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost, int threads) {
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("");
+  table.add_row({"elapsed", format_seconds(cost.elapsed)});
+  table.add_row({"CPU", format_seconds(cost.cpu)});
+  table.add_row(
+      {"evaluate (all " + std::to_string(threads) + " threads)", format_seconds(outcome.times.evaluate)});
+  table.add_row({"encode (all threads)", format_seconds(outcome.times.encode)});
+  table.add_row({"write and seal", format_seconds(outcome.times.write)});
+  table.add_row({"peak memory", format_bytes(peak_memory_bytes())});
+  std::cerr << "statistics\n";
+  table.print(std::cerr, 2);
+}
+
+int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& outcome, ProgressMode mode) {
+  const std::string command = resume_command(common);
+  const sweep::SweepProgress& progress = outcome.progress;
+  if (mode == ProgressMode::json) {
+    const nlohmann::ordered_json line = {{"event", "interrupted"},
+                                         {"points", progress.rows_done()},
+                                         {"total", progress.rows_total},
+                                         {"resume", command}};
+    std::cout << line.dump() << std::endl;
+  }
+  std::cerr << "interrupted: " << format_count(progress.rows_done()) << " of "
+            << format_count(progress.rows_total) << " points are safe; continue with\n  " << command << "\n";
+  return kInterrupted;
+}
+
+/// One shard's rows may be none at all: more shards than blocks.
+void require_points(const sweep::SweepJob& job, const SweepArguments& arguments) {
+  if (job.space().size() == 0) {
+    throw BadInput(arguments.study.file.string() + ": space: no tp * cp * pp * dp of these axes makes " +
+                   std::to_string(job.study().gpus) +
+                   " GPUs; 'data_parallel: fill' takes what the others leave");
+  }
+  if (job.layout().rows() == 0) {
+    throw BadInput(
+        "--shard: part " + arguments.shard + " of the study holds no points; it has " +
+        std::to_string(results::BlockLayout::whole(job.layout().total_points, job.layout().rows_per_block)
+                           .blocks.count) +
+        " blocks to share out");
+  }
+}
+
+int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
+  // Everything that can be wrong is looked at before anything is written.
+  const sweep::Shard shard = parse_shard(arguments.shard);
+  const ProgressMode mode = parse_progress(arguments.progress);
+  const sweep::Study study = load(arguments.study, common);
+  const sweep::SweepJob job(study, arguments.limit, shard);
+  require_points(job, arguments);
+  require_permission(arguments);
+  require_writable(arguments.output);
+  const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
+  const results::RunInfo run = run_info(common, threads);
+  const results::Manifest manifest = job.manifest(run);
+  if (already_finished(arguments, manifest)) {
+    std::cerr << arguments.output.string() << ": is complete already\n";
+    return kDone;
+  }
+
+  SegmentStore store = open_store(arguments, manifest);
+  const InterruptGuard interrupt;
+  ProgressReporter reporter(job, mode);
+  const double cpu_before = cpu_seconds();
+  sweep::SweepOptions options;
+  options.threads = threads;
+  options.evaluator = sweep::simulator_factory({.reference = common.reference});
+  options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
+  options.stop = &interrupt.stop();
+  const sweep::SweepOutcome outcome = run_sweep(job, store, options);
+  reporter.close();
+  if (!outcome.complete) return report_interrupted(common, outcome, mode);
+
+  store.scan();
+  const results::Summary summary = results::assemble(std::move(store), arguments.output, run);
+  const RunCost cost{reporter.elapsed_seconds(), cpu_seconds() - cpu_before};
+  if (mode == ProgressMode::json) {
+    print_done(summary, job, outcome, cost, arguments.output);
+  } else {
+    print_summary(job, summary, outcome, cost, arguments.output);
+  }
+  if (arguments.stats) print_stats(outcome, cost, threads);
+  return kDone;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("sweep", "Evaluate every point of a study into one HDF5 file");
+  const auto arguments = std::make_shared<SweepArguments>();
+  add_study_arguments(*command, arguments->study);
+  command->add_option("-o,--output", arguments->output, "The result file to write")
+      ->required()
+      ->type_name("OUT.h5");
+  CLI::Option* const resume =
+      command->add_flag("--resume", arguments->resume, "Continue an interrupted sweep of the same study");
+  command->add_flag("--force", arguments->force, "Replace what lies at the output path")->excludes(resume);
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Worker threads (default: all); the results are the same for any number")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--limit", arguments->limit, "The first N points only")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--shard", arguments->shard, "Part I of N of the points, I from 1 to N")
+      ->type_name("I/N");
+  command
+      ->add_option("--progress", arguments->progress,
+                   "auto, plain, json (one object per line on stdout) or none")
+      ->type_name("MODE");
+  command->add_flag("--stats", arguments->stats, "Say where time and memory went");
+  command->footer(kFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_sweep_command(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::program

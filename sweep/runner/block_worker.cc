@@ -1,0 +1,136 @@
+#include "sweep/runner/block_worker.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+namespace shardscape::sweep {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+template <class T>
+double load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return static_cast<double>(value);
+}
+
+double load(results::ColumnType type, const std::byte* at) {
+  switch (type) {
+    case results::ColumnType::u8:
+      return load<std::uint8_t>(at);
+    case results::ColumnType::i32:
+      return load<std::int32_t>(at);
+    case results::ColumnType::u64:
+      return load<std::uint64_t>(at);
+    case results::ColumnType::f4:
+      return load<float>(at);
+    case results::ColumnType::f8:
+      return load<double>(at);
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool ranks_before(const BestPoint& a, const BestPoint& b, results::Better better) {
+  if (a.objective == b.objective) return a.point_id < b.point_id;
+  return better == results::Better::larger ? a.objective > b.objective : a.objective < b.objective;
+}
+
+std::optional<Objective> first_objective(const SweepJob& job) {
+  if (job.study().objectives.empty()) return std::nullopt;
+  const results::ColumnInfo* const column = job.columns().find(job.study().objectives.front());
+  if (column == nullptr) return std::nullopt;
+  const auto index = static_cast<std::size_t>(column - job.columns().columns().data());
+  return Objective{index, column->type, column->better};
+}
+
+void add(Tally& whole, const Tally& part, results::Better better) {
+  for (std::size_t i = 0; i < whole.by_status.size(); ++i) whole.by_status[i] += part.by_status[i];
+  for (std::size_t i = 0; i < whole.by_reason.size(); ++i) whole.by_reason[i] += part.by_reason[i];
+  if (part.best && (!whole.best || ranks_before(*part.best, *whole.best, better))) whole.best = part.best;
+}
+
+BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout,
+                         const EvaluatorFactory& factory)
+    : job_(&job),
+      layout_(&layout),
+      factory_(&factory),
+      objective_(first_objective(job)),
+      encoder_(job.columns(), layout.rows_per_block) {
+  const std::uint32_t rows = layout.rows_per_block;
+  points_.reserve(rows);
+  predictions_.reserve(rows);
+  records_.reserve(rows);
+}
+
+FinishedBlock BlockWorker::run(std::uint64_t block) {
+  const Clock::time_point start = Clock::now();
+  evaluate(layout_->first_point(block), layout_->rows_of(block));
+  evaluate_seconds_ += seconds_since(start);
+
+  FinishedBlock finished;
+  for (const Prediction& prediction : predictions_) {
+    ++finished.tally.by_status[static_cast<std::size_t>(prediction.status)];
+    ++finished.tally.by_reason[static_cast<std::size_t>(prediction.reason)];
+  }
+  finished.tally.best = best_of_rows();
+  const Clock::time_point evaluated = Clock::now();
+  finished.block = encoder_.encode(block, records_);
+  encode_seconds_ += seconds_since(evaluated);
+  return finished;
+}
+
+void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
+  points_.clear();
+  predictions_.clear();
+  records_.clear();
+  for (std::uint64_t id = first; id < first + rows; ++id) {
+    points_.push_back(job_->space().point(id));
+    predictions_.push_back(predict(points_.back()));
+  }
+  for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
+    const std::uint64_t setting = points_[i].setting;
+    records_.push_back(
+        {first + i, points_[i].plan, job_->workload(setting), job_->hardware(setting), predictions_[i]});
+  }
+}
+
+Prediction BlockWorker::predict(const PointIndex& point) {
+  if (!job_->admits(point.plan, job_->workload(point.setting))) {
+    Prediction rejected;
+    rejected.status = Status::constraint;
+    rejected.reason = Reason::constraint;
+    return rejected;
+  }
+  if (setting_index_ != point.setting) {
+    evaluator_.reset();  // before the setting it refers to
+    setting_ = std::make_unique<Setting>(job_->study().setting(point.setting));
+    evaluator_ = (*factory_)(*setting_);
+    setting_index_ = point.setting;
+  }
+  return evaluator_->evaluate(point.plan);
+}
+
+std::optional<BestPoint> BlockWorker::best_of_rows() {
+  if (!objective_) return std::nullopt;
+  const std::size_t width = results::size_of(objective_->type);
+  objective_values_.resize(records_.size() * width);
+  job_->columns().put(objective_->column, records_, objective_values_.data());
+  std::optional<BestPoint> best;
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    const BestPoint point{load(objective_->type, objective_values_.data() + i * width), records_[i].point_id};
+    if (predictions_[i].status != Status::ok || std::isnan(point.objective)) continue;
+    if (!best || ranks_before(point, *best, objective_->better)) best = point;
+  }
+  return best;
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,66 @@
+// One thread's part of a sweep: evaluates a block of points and encodes it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "results_schema/block.h"
+#include "sweep/runner/run_sweep.h"
+
+namespace shardscape::sweep {
+
+/// A block ready to be written, and what the progress wants to know about it.
+struct FinishedBlock {
+  results::EncodedBlock block;
+  Tally tally;
+};
+
+/// True where `a` ranks before `b`: by the objective, then by point id.
+bool ranks_before(const BestPoint& a, const BestPoint& b, results::Better better);
+
+/// The study's first objective as a column; nothing where it has none.
+struct Objective {
+  std::size_t column = 0;
+  results::ColumnType type = results::ColumnType::f8;
+  results::Better better = results::Better::smaller;
+};
+std::optional<Objective> first_objective(const SweepJob& job);
+
+/// Adds the counts of `part` to `whole`, and keeps the better of the two best points.
+void add(Tally& whole, const Tally& part, results::Better better);
+
+/// Reused from block to block; a result depends on the block alone.
+class BlockWorker {
+ public:
+  /// `layout` says what a block is; all three outlive the worker.
+  BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory);
+
+  FinishedBlock run(std::uint64_t block);
+
+  [[nodiscard]] double evaluate_seconds() const { return evaluate_seconds_; }
+  [[nodiscard]] double encode_seconds() const { return encode_seconds_; }
+
+ private:
+  void evaluate(std::uint64_t first, std::uint32_t rows);
+  Prediction predict(const PointIndex& point);
+  std::optional<BestPoint> best_of_rows();
+
+  const SweepJob* job_;
+  const results::BlockLayout* layout_;
+  const EvaluatorFactory* factory_;
+  std::optional<Objective> objective_;
+  results::BlockEncoder encoder_;
+  // The current setting; neighbouring points share it.
+  std::optional<std::uint64_t> setting_index_;
+  std::unique_ptr<Setting> setting_;
+  std::unique_ptr<Evaluator> evaluator_;
+  // The block being worked on.
+  std::vector<PointIndex> points_;
+  std::vector<Prediction> predictions_;
+  std::vector<results::PointRecord> records_;
+  std::vector<std::byte> objective_values_;
+  double evaluate_seconds_ = 0, encode_seconds_ = 0;
+};
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,22 @@
+#include "sweep/runner/evaluator.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+class SimulatorEvaluator final : public Evaluator {
+ public:
+  SimulatorEvaluator(const Setting& setting, SimulateOptions options) : simulator_(setting, options) {}
+  Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
+
+ private:
+  Simulator simulator_;
+};
+
+}  // namespace
+
+EvaluatorFactory simulator_factory(SimulateOptions options) {
+  return [options](const Setting& setting) { return std::make_unique<SimulatorEvaluator>(setting, options); };
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,111 @@
+#include "sweep/runner/run_sweep.h"
+
+#include <oneapi/tbb/enumerable_thread_specific.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <chrono>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "sweep/runner/block_worker.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Workers = tbb::enumerable_thread_specific<BlockWorker>;
+
+/// Blocks in flight per thread: enough that an uneven block does not starve the others behind the in-order
+/// writer.
+constexpr std::size_t kTokensPerThread = 4;
+
+/// Source stage: the numbers of the missing blocks, ascending.
+class BlockSource {
+ public:
+  BlockSource(std::vector<results::BlockRange> ranges, const std::atomic<bool>* stop)
+      : ranges_(std::move(ranges)), stop_(stop) {}
+
+  std::uint64_t operator()(tbb::flow_control& control) {
+    if (range_ < ranges_.size() && used_ == ranges_[range_].count) ++range_, used_ = 0;
+    const bool stopped = stop_ != nullptr && stop_->load(std::memory_order_relaxed);
+    if (range_ == ranges_.size() || stopped) {
+      control.stop();
+      return 0;
+    }
+    return ranges_[range_].first + used_++;
+  }
+
+ private:
+  std::vector<results::BlockRange> ranges_;
+  const std::atomic<bool>* stop_;
+  std::size_t range_ = 0;
+  std::uint64_t used_ = 0;
+};
+
+/// Writer stage: hands blocks to the segment writer in order, and tells the observer.
+class BlockSink {
+ public:
+  BlockSink(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options)
+      : writer_(store, options.seal), observer_(options.observer) {
+    if (const auto objective = first_objective(job)) better_ = objective->better;
+    outcome_.progress.rows_total = job.layout().rows();
+    outcome_.progress.rows_before = store.sealed_rows();
+  }
+
+  void take(FinishedBlock&& finished) {
+    const Clock::time_point now = Clock::now();
+    SweepProgress& progress = outcome_.progress;
+    progress.rows_evaluated += finished.block.rows;
+    add(progress.tally, finished.tally, better_);
+    writer_.append(std::move(finished.block), now);
+    outcome_.times.write += std::chrono::duration<double>(Clock::now() - now).count();
+    if (observer_) observer_(progress);
+  }
+
+  SweepOutcome finish() {
+    const Clock::time_point start = Clock::now();
+    writer_.seal();
+    outcome_.times.write += std::chrono::duration<double>(Clock::now() - start).count();
+    outcome_.complete = outcome_.progress.rows_done() == outcome_.progress.rows_total;
+    return std::move(outcome_);
+  }
+
+ private:
+  results::SegmentWriter writer_;
+  const std::function<void(const SweepProgress&)>& observer_;
+  results::Better better_ = results::Better::smaller;
+  SweepOutcome outcome_;
+};
+
+}  // namespace
+
+SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options) {
+  SHARDSCAPE_CHECK(options.threads >= 1, options.threads);
+  const auto threads = static_cast<std::size_t>(options.threads);
+  const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(options.threads);
+  Workers workers([&] { return BlockWorker(job, job.layout(), options.evaluator); });
+  BlockSource source(store.missing(), options.stop);
+  BlockSink sink(job, store, options);
+
+  using enum tbb::filter_mode;
+  const auto next = tbb::make_filter<void, std::uint64_t>(
+      serial_in_order, [&](tbb::flow_control& flow) { return source(flow); });
+  const auto evaluate = tbb::make_filter<std::uint64_t, FinishedBlock>(
+      parallel, [&](std::uint64_t block) { return workers.local().run(block); });
+  const auto write = tbb::make_filter<FinishedBlock, void>(
+      serial_in_order, [&](FinishedBlock finished) { sink.take(std::move(finished)); });
+  arena.execute([&] { tbb::parallel_pipeline(kTokensPerThread * threads, next & evaluate & write); });
+
+  SweepOutcome outcome = sink.finish();
+  for (const BlockWorker& worker : workers) {
+    outcome.times.evaluate += worker.evaluate_seconds();
+    outcome.times.encode += worker.encode_seconds();
+  }
+  return outcome;
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,76 @@
+// The sweep: from block numbers to sealed rows, in parallel.
+//
+// One pipeline of three stages: a serial in-order source of blocks, parallel evaluation and encoding, a
+// serial in-order writer. In-order writing makes the rows a pure function of the study, whatever the number
+// of threads; the pipeline's tokens bound the blocks in flight, so that memory does not grow with the number
+// of points and a slow disk slows the source.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "engine/prediction.h"
+#include "results_schema/segments.h"
+#include "sweep/runner/evaluator.h"
+#include "sweep/runner/sweep_job.h"
+
+namespace shardscape::sweep {
+
+/// A point and its value of the study's first objective.
+struct BestPoint {
+  double objective = 0;
+  std::uint64_t point_id = 0;
+};
+
+/// How many points have each status and reason, and the best of those that are ok.
+struct Tally {
+  std::array<std::uint64_t, enum_names<Status>().size()> by_status{};
+  std::array<std::uint64_t, enum_names<Reason>().size()> by_reason{};
+  std::optional<BestPoint> best;
+
+  [[nodiscard]] std::uint64_t count(Status status) const {
+    return by_status[static_cast<std::size_t>(status)];
+  }
+  [[nodiscard]] std::uint64_t count(Reason reason) const {
+    return by_reason[static_cast<std::size_t>(reason)];
+  }
+};
+
+struct SweepProgress {
+  std::uint64_t rows_total = 0;      ///< of the file
+  std::uint64_t rows_before = 0;     ///< sealed by earlier runs
+  std::uint64_t rows_evaluated = 0;  ///< by this run
+  Tally tally;                       ///< of rows_evaluated
+
+  [[nodiscard]] std::uint64_t rows_done() const { return rows_before + rows_evaluated; }
+};
+
+/// Busy seconds of each stage, summed over threads.
+struct StageTimes {
+  double evaluate = 0, encode = 0, write = 0;
+};
+
+struct SweepOptions {
+  int threads = 1;
+  EvaluatorFactory evaluator = simulator_factory();
+  results::SealPolicy seal = {};
+  /// Called by the writer stage after each block, never twice at once. May be empty.
+  std::function<void(const SweepProgress&)> observer;
+  /// Where it becomes true, no further block starts; those in flight are finished and sealed. May be null.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct SweepOutcome {
+  bool complete = false;  ///< every block of the job is sealed; false only when stopped
+  SweepProgress progress;
+  StageTimes times;
+};
+
+/// Computes the blocks that `store` misses and seals them there. `store` belongs to a manifest of `job`.
+/// Results do not depend on `threads`. StoreError where the disk fails; what is sealed stays.
+SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options);
+
+}  // namespace shardscape::sweep

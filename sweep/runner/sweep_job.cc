@@ -1,0 +1,97 @@
+#include "sweep/runner/sweep_job.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/base/check.h"
+#include "engine/network/fabric.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+std::vector<results::HardwareColumn> hardware_columns(const Study& study) {
+  std::vector<results::HardwareColumn> columns;
+  for (const HardwareAxis& axis : study.hardware) {
+    columns.push_back({axis.column, axis.unit, axis.long_name, axis.choices});
+  }
+  return columns;
+}
+
+/// Systems are the product of the axes, the first axis slowest.
+std::vector<double> hardware_values(const Study& study) {
+  std::vector<double> values;
+  for (std::size_t system = 0; system < study.systems.size(); ++system) {
+    std::size_t stride = study.systems.size();
+    for (const HardwareAxis& axis : study.hardware) {
+      stride /= axis.values.size();
+      values.push_back(axis.values[system / stride % axis.values.size()]);
+    }
+  }
+  return values;
+}
+
+std::vector<Constraint> compile(const std::vector<std::string>& texts) {
+  std::vector<Constraint> constraints;
+  for (const std::string& text : texts) {
+    auto constraint = Constraint::parse(text);
+    SHARDSCAPE_CHECK(constraint.has_value(), text);  // the study has been checked
+    constraints.push_back(*std::move(constraint));
+  }
+  return constraints;
+}
+
+results::BlockLayout block_layout(std::uint64_t points, std::optional<std::uint64_t> limit, Shard shard) {
+  SHARDSCAPE_CHECK(shard.index >= 1 && shard.index <= shard.count, shard.index, shard.count);
+  auto layout = results::BlockLayout::whole(std::min(points, limit.value_or(points)), rows_per_block(points));
+  const std::uint64_t blocks = layout.blocks.count;
+  const auto cut = [&](std::uint64_t part) {  // part * blocks / count without overflow
+    return blocks / shard.count * part + blocks % shard.count * part / shard.count;
+  };
+  layout.blocks = {cut(shard.index - 1), cut(shard.index) - cut(shard.index - 1)};
+  return layout;
+}
+
+}  // namespace
+
+std::uint32_t rows_per_block(std::uint64_t points) {
+  return std::bit_ceil(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(points / 256, 64, 4096)));
+}
+
+SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard)
+    : study_(&study),
+      space_(study.space, study.gpus, study.phase(), study.setting_count()),
+      constraints_(compile(study.space.constraints)),
+      columns_(study.phase(), hardware_columns(study)),
+      layout_(block_layout(space_.size(), limit, shard)),
+      hardware_(hardware_values(study)) {}
+
+std::span<const double> SweepJob::hardware(std::uint64_t setting) const {
+  const std::size_t axes = study_->hardware.size();
+  return std::span(hardware_).subspan(setting / study_->workloads.size() * axes, axes);
+}
+
+bool SweepJob::admits(const ParallelPlan& plan, const WorkloadSpec& workload) const {
+  return std::ranges::all_of(constraints_, [&](const Constraint& c) { return c.holds(plan, workload); });
+}
+
+results::Manifest SweepJob::manifest(const results::RunInfo& run) const {
+  results::Manifest manifest;
+  manifest.run = run;
+  manifest.layout = layout_;
+  manifest.columns.assign(columns_.columns().begin(), columns_.columns().end());
+  results::StudyInfo& info = manifest.study;
+  info.title = study_->title;
+  info.resolved_yaml = study_->resolved_yaml;
+  info.objectives = study_->objectives;
+  for (const SourceText& source : study_->sources) info.sources.push_back({source.name, source.text});
+  const network::Fabric fabric(study_->systems.front().fabric);
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) info.dimensions.push_back(dimension.name);
+  for (const network::Link& link : fabric.links()) {
+    info.links.push_back({static_cast<std::int32_t>(info.links.size()), link.source, link.destination,
+                          link.dimension, link.bandwidth.value(), link.latency.value()});
+  }
+  return manifest;
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,62 @@
+// What a sweep computes: the points of a study, and how they fall into rows and blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/spec/scenario.h"
+#include "results_schema/block.h"
+#include "results_schema/columns.h"
+#include "results_schema/manifest.h"
+#include "sweep/space/constraint.h"
+#include "sweep/space/design_space.h"
+#include "sweep/study/study.h"
+
+namespace shardscape::sweep {
+
+/// Part `index` of `count` of the blocks, counted from 1. Parts are contiguous, disjoint, and together the
+/// whole.
+struct Shard {
+  std::uint64_t index = 1;
+  std::uint64_t count = 1;
+};
+
+/// Rows of one block: a function of the number of points of the space alone, so that every run of a study
+/// cuts it alike. Enough blocks for every thread to have many, short enough that none takes long: 1/256 of
+/// the space, a power of two in 64 .. 4096.
+std::uint32_t rows_per_block(std::uint64_t points);
+
+/// Immutable; any number of threads may use one object.
+class SweepJob {
+ public:
+  /// `study` is valid and outlives the job. `limit`: the first so many point ids only.
+  explicit SweepJob(const Study& study, std::optional<std::uint64_t> limit = std::nullopt, Shard shard = {});
+
+  [[nodiscard]] const Study& study() const { return *study_; }
+  [[nodiscard]] const DesignSpace& space() const { return space_; }
+  [[nodiscard]] const results::ColumnTable& columns() const { return columns_; }
+  [[nodiscard]] const results::BlockLayout& layout() const { return layout_; }
+
+  [[nodiscard]] const WorkloadSpec& workload(std::uint64_t setting) const {
+    return study_->workloads[setting % study_->workloads.size()];
+  }
+  /// The values (or codes) of the hardware axes in a setting.
+  [[nodiscard]] std::span<const double> hardware(std::uint64_t setting) const;
+  /// True where every constraint of the study holds.
+  [[nodiscard]] bool admits(const ParallelPlan& plan, const WorkloadSpec& workload) const;
+
+  /// What the result file says about the study; `run` says who computes it.
+  [[nodiscard]] results::Manifest manifest(const results::RunInfo& run) const;
+
+ private:
+  const Study* study_;
+  DesignSpace space_;
+  std::vector<Constraint> constraints_;
+  results::ColumnTable columns_;
+  results::BlockLayout layout_;
+  std::vector<double> hardware_;  ///< systems x axes
+};
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,224 @@
+// Are the rows of a sweep those of the study, however many threads, interruptions and parts it took?
+#include "sweep/runner/run_sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "results_schema/compare.h"
+#include "results_schema/reader.h"
+#include "tests/unit/runner/sweep_fixture.h"
+
+namespace shardscape::sweep {
+namespace {
+
+using results::SegmentStore;
+
+struct FinishedRun {
+  SweepOutcome outcome;
+  std::uint64_t calls = 0;
+};
+
+/// Sweeps into `output`; seals every few blocks so that there are many segments.
+FinishedRun sweep_into(const SweepJob& job, const std::filesystem::path& output, int threads) {
+  std::atomic<std::uint64_t> calls = 0;
+  SegmentStore store = SegmentStore::create(results::parts_folder(output), job.manifest(example_run()));
+  SweepOptions options;
+  options.threads = threads;
+  options.evaluator = fake_factory(calls);
+  options.seal.rows = 300;
+  FinishedRun run{run_sweep(job, store, options), calls};
+  store.scan();
+  if (run.outcome.complete) results::assemble(std::move(store), output, example_run());
+  return run;
+}
+
+TEST(RunSweep, EveryRowIsThePointOfItsId) {
+  const Study study = example_study();
+  const SweepJob job(study);
+  const ScratchFolder folder;
+  const FinishedRun run = sweep_into(job, folder / "a.h5", 2);
+  ASSERT_TRUE(run.outcome.complete);
+  EXPECT_EQ(run.calls, job.space().size());
+
+  const results::ResultReader reader(folder / "a.h5");
+  ASSERT_EQ(reader.row_count(), job.space().size());
+  const auto ids = reader.point_ids();
+  const auto tensor = reader.read("tensor_parallel"), microbatch = reader.read("microbatch_size");
+  const auto batch = reader.read("global_batch"), status = reader.read("status");
+  const auto bandwidth = reader.read("device_hbm_bandwidth_bytes_per_s"), time = reader.read("step_time_s");
+  for (std::uint64_t row = 0; row < ids.size(); ++row) {
+    ASSERT_EQ(ids[row], row);
+    const PointIndex point = job.space().point(row);
+    const Setting setting = study.setting(point.setting);
+    ASSERT_EQ(tensor[row], point.plan.tensor);
+    ASSERT_EQ(microbatch[row], point.plan.microbatch);
+    ASSERT_EQ(batch[row], static_cast<double>(setting.workload.global_batch));
+    ASSERT_EQ(bandwidth[row], setting.system.device.hbm.bandwidth_per_stack.value());
+    const bool fits = point.plan.pipeline < 8;
+    ASSERT_EQ(status[row], static_cast<double>(fits ? Status::ok : Status::memory));
+    if (fits) {
+      ASSERT_EQ(time[row], expected_step_time(setting, point.plan));
+    } else {
+      ASSERT_TRUE(std::isnan(time[row]));
+    }
+  }
+}
+
+TEST(RunSweep, DataDoNotDependOnThreads) {
+  const Study study = example_study();
+  const SweepJob job(study);
+  const ScratchFolder folder;
+  sweep_into(job, folder / "one.h5", 1);
+  for (const int threads : {2, 3, 8}) {
+    const std::string name = std::to_string(threads) + ".h5";
+    sweep_into(job, folder / name, threads);
+    std::string difference;
+    EXPECT_TRUE(results::datasets_equal(folder / "one.h5", folder / name, &difference)) << difference;
+  }
+}
+
+TEST(RunSweep, TalliesAndBestAreThoseOfABruteForceCount) {
+  const Study study = example_study();
+  const SweepJob job(study);
+  Tally expected;
+  for (std::uint64_t id = 0; id < job.space().size(); ++id) {
+    const PointIndex point = job.space().point(id);
+    const Prediction prediction = expected_prediction(study.setting(point.setting), point.plan);
+    ++expected.by_status[static_cast<std::size_t>(prediction.status)];
+    ++expected.by_reason[static_cast<std::size_t>(prediction.reason)];
+    const double time = prediction.step_time.value();
+    const bool better =
+        prediction.status == Status::ok && (!expected.best || time < expected.best->objective);
+    if (better) expected.best = BestPoint{time, id};  // ties stay with the smaller id
+  }
+  const ScratchFolder folder;
+  const SweepProgress progress = sweep_into(job, folder / "a.h5", 3).outcome.progress;
+  EXPECT_EQ(progress.tally.by_status, expected.by_status);
+  EXPECT_EQ(progress.tally.by_reason, expected.by_reason);
+  EXPECT_EQ(progress.tally.best->point_id, expected.best->point_id);
+  EXPECT_EQ(progress.tally.best->objective, expected.best->objective);
+  EXPECT_EQ(progress.rows_done(), job.space().size());
+}
+
+TEST(RunSweep, ConstraintsRejectBeforeTheEngineIsAsked) {
+  Study study = example_study();
+  study.space.constraints = {"tp * cp <= 8", "mbs < 4 or global_batch > 128"};
+  const SweepJob job(study);
+  std::uint64_t admitted = 0;
+  for (std::uint64_t id = 0; id < job.space().size(); ++id) {
+    const PointIndex point = job.space().point(id);
+    const bool small = point.plan.tensor * point.plan.context <= 8;
+    const bool batch = point.plan.microbatch < 4 || study.setting(point.setting).workload.global_batch > 128;
+    admitted += small && batch ? 1 : 0;
+  }
+  ASSERT_LT(admitted, job.space().size());
+  const ScratchFolder folder;
+  const FinishedRun run = sweep_into(job, folder / "a.h5", 2);
+  EXPECT_EQ(run.calls, admitted);
+  EXPECT_EQ(run.outcome.progress.tally.count(Status::constraint), job.space().size() - admitted);
+  EXPECT_EQ(run.outcome.progress.tally.count(Reason::constraint), job.space().size() - admitted);
+}
+
+TEST(RunSweep, StoppedSweepIsResumedToTheSameData) {
+  const Study study = example_study();
+  const SweepJob job(study);
+  const ScratchFolder folder;
+  sweep_into(job, folder / "whole.h5", 2);
+
+  const auto output = folder / "stopped.h5";
+  std::uint64_t sealed = 0;
+  int runs = 0;
+  for (bool complete = false; !complete; ++runs) {  // every run is stopped after three blocks
+    ASSERT_LT(runs, 1000);
+    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<bool> stop = false;
+    int blocks = 0;
+    SegmentStore store = SegmentStore::resume(results::parts_folder(output), job.manifest(example_run()));
+    EXPECT_EQ(store.sealed_rows(), sealed);
+    SweepOptions options;
+    options.threads = 2;
+    options.evaluator = fake_factory(calls);
+    options.stop = &stop;
+    options.observer = [&](const SweepProgress&) { stop = ++blocks >= 3; };
+    const SweepOutcome outcome = run_sweep(job, store, options);
+    store.scan();
+    EXPECT_EQ(store.sealed_rows(), outcome.progress.rows_done());
+    EXPECT_EQ(outcome.progress.rows_before, sealed);
+    EXPECT_EQ(calls, outcome.progress.rows_evaluated);
+    EXPECT_GE(blocks, 1);
+    sealed = store.sealed_rows();
+    complete = outcome.complete;
+    if (complete) results::assemble(std::move(store), output, example_run());
+  }
+  EXPECT_GT(runs, 2);
+  std::string difference;
+  EXPECT_TRUE(results::datasets_equal(folder / "whole.h5", output, &difference)) << difference;
+}
+
+TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
+  const Study study = example_study();
+  const SweepJob job(study);
+  const ScratchFolder folder;
+  class Failing final : public Evaluator {
+   public:
+    Prediction evaluate(const ParallelPlan& plan) override {
+      if (plan.tensor == 8) throw std::runtime_error("no more");
+      return {};
+    }
+  };
+  const auto parts = results::parts_folder(folder / "a.h5");
+  {
+    const SegmentStore store = SegmentStore::create(parts, job.manifest(example_run()));
+    SweepOptions options;
+    options.threads = 2;
+    options.evaluator = [](const Setting&) { return std::make_unique<Failing>(); };
+    options.seal.rows = 1;
+    EXPECT_THROW(run_sweep(job, store, options), std::runtime_error);
+  }
+  const SegmentStore store = SegmentStore::open(parts);
+  EXPECT_LT(store.sealed_rows(), job.space().size());
+}
+
+TEST(SweepJob, BlocksAreAFunctionOfTheSpace) {
+  EXPECT_EQ(rows_per_block(1), 64U);
+  EXPECT_EQ(rows_per_block(64 * 256), 64U);
+  EXPECT_EQ(rows_per_block(65 * 256), 128U);
+  EXPECT_EQ(rows_per_block(1'000'000), 4096U);  // 3906 rounded up
+  EXPECT_EQ(rows_per_block(~std::uint64_t{0}), 4096U);
+}
+
+TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {
+  const Study study = example_study();
+  const SweepJob all(study), some(study, 100);
+  EXPECT_EQ(some.layout().rows(), 100U);
+  EXPECT_EQ(some.layout().rows_per_block, all.layout().rows_per_block);
+  EXPECT_EQ(SweepJob(study, all.space().size() + 5).layout(), all.layout());
+  const ScratchFolder folder;
+  EXPECT_EQ(sweep_into(some, folder / "a.h5", 2).calls, 100U);
+  EXPECT_EQ(results::ResultReader(folder / "a.h5").point_ids().back(), 99U);
+}
+
+TEST(SweepJob, ShardsPartitionTheBlocks) {
+  const Study study = example_study();
+  const SweepJob all(study);
+  for (const std::uint64_t count : {1, 2, 3, 7, 1000}) {
+    std::uint64_t next = 0, rows = 0, largest = 0, smallest = ~std::uint64_t{0};
+    for (std::uint64_t index = 1; index <= count; ++index) {
+      const SweepJob job(study, std::nullopt, {index, count});
+      EXPECT_EQ(job.layout().blocks.first, next);
+      next = job.layout().blocks.end();
+      rows += job.layout().rows();
+      largest = std::max(largest, job.layout().blocks.count);
+      smallest = std::min(smallest, job.layout().blocks.count);
+    }
+    EXPECT_EQ(next, all.layout().blocks.count);
+    EXPECT_EQ(rows, all.space().size());
+    EXPECT_LE(largest - smallest, 1U);
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::sweep
