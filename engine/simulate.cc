@@ -11,6 +11,7 @@
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/passes/training.h"
+#include "engine/trace/pipeline_trace.h"
 #include "engine/workload/partition.h"
 
 namespace shardscape {
@@ -32,7 +33,10 @@ using LayerMemo = std::unordered_map<workload::LayerKey, passes::LayerCosts, Lay
 
 struct Simulator::Impl {
   Impl(const Setting& s, SimulateOptions o)
-      : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {}
+      : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
+    scratch.reference = o.reference;
+    collectives.use_memo(!o.reference);
+  }
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
 
@@ -43,6 +47,7 @@ struct Simulator::Impl {
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out);
 
+  [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
   void explain_inference(const ParallelPlan& plan, Details& details);
 
@@ -87,7 +92,6 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   }
   Prediction out;
   collectives.set_faults(faults);
-  collectives.use_memo(!options.reference);
 
   // 1. Divisibility and support: O(1), no numbers.
   const passes::Verdict verdict = passes::check_plan(setting, plan);
@@ -194,6 +198,17 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_backward.push_back(scratch.backward[s].total());
   }
   explain_training(plan, critical, *details);
+  if (details->want_timeline) details->timeline = draw_timeline();
+}
+
+std::string Simulator::Impl::draw_timeline() const {
+  std::vector<schedule::PipelineSpan> spans;
+  schedule::run_in_order(pipeline, scratch.times, scratch.transfer, &spans);
+  std::vector<trace::StageTailSpan> tails;
+  for (const passes::StageTail& tail : scratch.tails) {
+    tails.push_back({tail.data_comm.value(), tail.optimizer.value()});
+  }
+  return trace::pipeline_trace_json(setting.model.name, spans, scratch.end, tails);
 }
 
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out) {

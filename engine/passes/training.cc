@@ -218,18 +218,22 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
     scratch.times[s] = {scratch.forward[s].total().value() / chunks,
                         scratch.backward[s].total().value() / chunks};
   }
-  const auto ends = [&](double transfer) {
-    const bool blocking = !in.setting.system.stack.communication.pipeline_async;
-    return scratch.timer.run(in.pipeline, scratch.times, {transfer, blocking});
+  const auto run = [&](double seconds, std::vector<double>& end) {
+    scratch.transfer = {seconds, !in.setting.system.stack.communication.pipeline_async};
+    if (scratch.reference) {
+      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer);
+    } else {
+      const std::span<const double> fast =
+          scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
+      end.assign(fast.begin(), fast.end());
+    }
   };
-  const std::span<const double> free = ends(0);
-  scratch.end_without_transfers.assign(free.begin(), free.end());
+  run(0, scratch.end_without_transfers);
   if (stages == 1) {
     scratch.end = scratch.end_without_transfers;
-    return;
+  } else {
+    run(boundary_time(in, groups, collectives).value(), scratch.end);
   }
-  const std::span<const double> real = ends(boundary_time(in, groups, collectives).value());
-  scratch.end.assign(real.begin(), real.end());
 }
 
 void fill_rates(const TrainingInputs& in, Prediction& out) {

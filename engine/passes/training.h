@@ -14,7 +14,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/prediction.h"
-#include "engine/schedule/pipeline.h"
+#include "engine/schedule/pipeline_memo.h"
 
 namespace shardscape::passes {
 
@@ -49,9 +49,11 @@ struct StageTail {
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<StageTail> tails;
-  std::vector<schedule::StageTime> times;
+  std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
+  schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
-  schedule::PipelineTimer timer;
+  schedule::PipelineMemo pipelines;
+  bool reference = false;  ///< walk the schedule operation by operation instead
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.

@@ -12,7 +12,19 @@ std::int32_t total_operations(const PipelineShape& shape) {
   return shape.microbatches * shape.virtual_stages;
 }
 
-/// Forwards before the first backward.
+/// The k-th forward (or backward) of a stage: groups of `stages` microbatches visit chunk after chunk,
+/// backwards from the last chunk to the first.
+PipelineOperation operation(const PipelineShape& shape, std::int32_t k, bool backward) {
+  if (shape.virtual_stages == 1) return {backward, 0, k};
+  const std::int32_t group_size = shape.stages * shape.virtual_stages;
+  const std::int32_t in_group = k % group_size;
+  const std::int32_t chunk = in_group / shape.stages;
+  return {backward, backward ? shape.virtual_stages - 1 - chunk : chunk,
+          k / group_size * shape.stages + k % shape.stages};
+}
+
+}  // namespace
+
 std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage) {
   const std::int32_t total = total_operations(shape);
   switch (shape.kind) {
@@ -27,19 +39,6 @@ std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage) {
   }
   return total;
 }
-
-/// The k-th forward (or backward) of a stage: groups of `stages` microbatches visit chunk after chunk,
-/// backwards from the last chunk to the first.
-PipelineOperation operation(const PipelineShape& shape, std::int32_t k, bool backward) {
-  if (shape.virtual_stages == 1) return {backward, 0, k};
-  const std::int32_t group_size = shape.stages * shape.virtual_stages;
-  const std::int32_t in_group = k % group_size;
-  const std::int32_t chunk = in_group / shape.stages;
-  return {backward, backward ? shape.virtual_stages - 1 - chunk : chunk,
-          k / group_size * shape.stages + k % shape.stages};
-}
-
-}  // namespace
 
 void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order) {
   SHARDSCAPE_CHECK(shape.kind != ScheduleKind::zero_bubble, "zero_bubble has no order here");
@@ -58,24 +57,20 @@ void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<Pip
 
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return warm_up(shape, stage); }
 
-std::span<const double> PipelineTimer::run(const PipelineShape& shape, std::span<const StageTime> times,
-                                           Transfer transfer) {
+std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
+                                 Transfer transfer, std::vector<PipelineSpan>* spans) {
   SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
   const auto stages = static_cast<std::size_t>(shape.stages);
-  const auto per_stage = static_cast<std::size_t>(total_operations(shape));
+  const auto per_stage =
+      static_cast<std::size_t>(shape.microbatches) * static_cast<std::size_t>(shape.virtual_stages);
   const auto microbatches = static_cast<std::size_t>(shape.microbatches);
   constexpr double kPending = -1;
-  forward_end_.assign(stages * per_stage, kPending);
-  backward_end_.assign(stages * per_stage, kPending);
-  stage_end_.assign(stages, 0);
-  next_.assign(stages, 0);
-  orders_.resize(stages);
-  if (orders_shape_.kind != shape.kind || orders_shape_.stages != shape.stages ||
-      orders_shape_.virtual_stages != shape.virtual_stages ||
-      orders_shape_.microbatches != shape.microbatches) {
-    for (std::size_t s = 0; s < stages; ++s) stage_order(shape, static_cast<std::int32_t>(s), orders_[s]);
-    orders_shape_ = shape;
-  }
+  std::vector<double> forward_arrival(stages * per_stage, kPending),
+      backward_arrival(stages * per_stage, kPending);
+  std::vector<double> stage_end(stages, 0);
+  std::vector<std::size_t> next(stages, 0);
+  std::vector<std::vector<PipelineOperation>> orders(stages);
+  for (std::size_t s = 0; s < stages; ++s) stage_order(shape, static_cast<std::int32_t>(s), orders[s]);
 
   const auto slot = [&](std::size_t stage, std::int32_t chunk, std::int32_t microbatch) {
     return stage * per_stage + static_cast<std::size_t>(chunk) * microbatches +
@@ -86,40 +81,42 @@ std::span<const double> PipelineTimer::run(const PipelineShape& shape, std::span
   const auto ready = [&](std::size_t s, const PipelineOperation& op) {
     const bool first_stage = s == 0, last_stage = s + 1 == stages;
     if (!op.backward) {
-      if (!first_stage) return forward_end_[slot(s - 1, op.chunk, op.microbatch)];
-      return op.chunk == 0 ? 0.0 : forward_end_[slot(stages - 1, op.chunk - 1, op.microbatch)];
+      if (!first_stage) return forward_arrival[slot(s - 1, op.chunk, op.microbatch)];
+      return op.chunk == 0 ? 0.0 : forward_arrival[slot(stages - 1, op.chunk - 1, op.microbatch)];
     }
-    if (!last_stage) return backward_end_[slot(s + 1, op.chunk, op.microbatch)];
-    return op.chunk == last_chunk ? forward_end_[slot(s, op.chunk, op.microbatch)]
-                                  : backward_end_[slot(0, op.chunk + 1, op.microbatch)];
+    if (!last_stage) return backward_arrival[slot(s + 1, op.chunk, op.microbatch)];
+    return op.chunk == last_chunk ? forward_arrival[slot(s, op.chunk, op.microbatch)]
+                                  : backward_arrival[slot(0, op.chunk + 1, op.microbatch)];
   };
 
   std::size_t left = 2 * per_stage * stages;
   while (left > 0) {
     const std::size_t before = left;
     for (std::size_t s = 0; s < stages; ++s) {
-      const std::vector<PipelineOperation>& order = orders_[s];
-      while (static_cast<std::size_t>(next_[s]) < order.size()) {
-        const PipelineOperation& op = order[static_cast<std::size_t>(next_[s])];
+      const std::vector<PipelineOperation>& order = orders[s];
+      while (next[s] < order.size()) {
+        const PipelineOperation& op = order[next[s]];
         const double input = ready(s, op);
         if (input == kPending) break;
-        double end = std::max(stage_end_[s], input) + (op.backward ? times[s].backward : times[s].forward);
+        const double start = std::max(stage_end[s], input);
+        double end = start + (op.backward ? times[s].backward : times[s].forward);
         // The last forward and the first backward of a microbatch stay on their stage; everything else is
         // sent on.
         const bool stays =
             op.backward ? (s == 0 && op.chunk == 0) : (s + 1 == stages && op.chunk == last_chunk);
         const double arrival = stays ? end : end + transfer.seconds;
+        if (spans != nullptr) spans->push_back({static_cast<std::int32_t>(s), op, start, end, arrival});
         if (transfer.blocking) end = arrival;
-        (op.backward ? backward_end_ : forward_end_)[slot(s, op.chunk, op.microbatch)] = arrival;
-        stage_end_[s] = end;
-        ++next_[s];
+        (op.backward ? backward_arrival : forward_arrival)[slot(s, op.chunk, op.microbatch)] = arrival;
+        stage_end[s] = end;
+        ++next[s];
         --left;
       }
     }
     SHARDSCAPE_CHECK(left < before, "schedule deadlocks", shape.stages, shape.virtual_stages,
                      shape.microbatches);
   }
-  return stage_end_;
+  return stage_end;
 }
 
 }  // namespace shardscape::schedule

@@ -47,23 +47,26 @@ struct PipelineOperation {
 /// Interleaved requires microbatches % stages == 0; zero_bubble is not modelled.
 void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
 
+/// Forwards of a stage before its first backward.
+std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage);
+
 /// The largest number of chunk-microbatches whose activations stage `stage` holds at once.
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage);
 
-/// Runs a schedule. Holds scratch memory; one object per thread.
-class PipelineTimer {
- public:
-  /// times: stages entries, the same for each chunk of a stage. Returns the end of the last operation of
-  /// every stage, valid until the next call.
-  std::span<const double> run(const PipelineShape& shape, std::span<const StageTime> times,
-                              Transfer transfer);
-
- private:
-  std::vector<double> forward_end_, backward_end_;  ///< arrival at the neighbour, [stage][chunk][microbatch]
-  std::vector<double> stage_end_;
-  std::vector<std::int32_t> next_;
-  std::vector<std::vector<PipelineOperation>> orders_;
-  PipelineShape orders_shape_{ScheduleKind::gpipe, 0, 0, 0};
+/// One executed operation; seconds from the start of the step.
+struct PipelineSpan {
+  std::int32_t stage = 0;
+  PipelineOperation operation;
+  double start = 0;
+  double end = 0;   ///< of the work
+  double sent = 0;  ///< when its message has reached the neighbour; = end where nothing is sent
 };
+
+/// Runs a schedule operation by operation, in the order lists of the stages: the plain truth that
+/// PipelineTimer is held against. times: one entry per stage, the same for each of its chunks. Returns the
+/// end of the last operation of every stage; `spans`, where given, receives every operation in the order of
+/// execution.
+std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
+                                 Transfer transfer, std::vector<PipelineSpan>* spans = nullptr);
 
 }  // namespace shardscape::schedule

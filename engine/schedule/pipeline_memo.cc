@@ -1,0 +1,46 @@
+#include "engine/schedule/pipeline_memo.h"
+
+#include <bit>
+
+namespace shardscape::schedule {
+
+namespace {
+constexpr std::size_t kMaxEntries = 4096;  // some megabytes with pipelines of 64 stages
+}  // namespace
+
+std::size_t PipelineMemo::KeyHash::operator()(const std::vector<double>& key) const {
+  std::uint64_t hash = key.size();
+  for (const double value : key) {
+    hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times, Transfer transfer) {
+  key_.assign({static_cast<double>(shape.kind), static_cast<double>(shape.stages),
+               static_cast<double>(shape.virtual_stages), static_cast<double>(shape.microbatches),
+               transfer.seconds, transfer.blocking ? 1.0 : 0.0});
+  // Runs of equal stages count once, with their length.
+  for (std::size_t s = 0; s < times.size();) {
+    std::size_t next = s + 1;
+    while (next < times.size() && times[next].forward == times[s].forward &&
+           times[next].backward == times[s].backward) {
+      ++next;
+    }
+    key_.insert(key_.end(), {times[s].forward, times[s].backward, static_cast<double>(next - s)});
+    s = next;
+  }
+}
+
+std::span<const double> PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
+                                          Transfer transfer) {
+  make_key(shape, times, transfer);
+  const auto found = ends_.find(key_);
+  if (found != ends_.end()) return found->second;
+  if (ends_.size() >= kMaxEntries) ends_.clear();
+  const std::span<const double> ends = timer_.run(shape, times, transfer);
+  return ends_.emplace(key_, std::vector<double>(ends.begin(), ends.end())).first->second;
+}
+
+}  // namespace shardscape::schedule

@@ -1,0 +1,127 @@
+#include "results_schema/block.h"
+
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/base/check.h"
+
+namespace shardscape::results {
+
+BlockLayout BlockLayout::whole(std::uint64_t total_points, std::uint32_t rows_per_block) {
+  SHARDSCAPE_CHECK(std::has_single_bit(rows_per_block) && rows_per_block <= kMaxRowsPerBlock, rows_per_block);
+  return {total_points, rows_per_block, {0, (total_points + rows_per_block - 1) / rows_per_block}};
+}
+
+std::uint32_t BlockLayout::rows_of(std::uint64_t block) const {
+  const std::uint64_t left = total_points - std::min(total_points, first_point(block));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, rows_per_block));
+}
+
+std::uint64_t BlockLayout::rows_in(BlockRange range) const {
+  return std::min(total_points, first_point(range.end())) - std::min(total_points, first_point(range.first));
+}
+
+namespace {
+
+// Level 1 of zlib's scale, inside the zlib container that HDF5's deflate filter reads.
+constexpr int kDeflateLevel = 1;
+
+/// HDF5's shuffle filter: byte j of every value, then byte j + 1 of every value.
+void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
+  for (std::size_t byte = 0; byte < width; ++byte) {
+    std::byte* plane = out + byte * values;
+    for (std::size_t i = 0; i < values; ++i) plane[i] = in[i * width + byte];
+  }
+}
+
+void unshuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
+  for (std::size_t byte = 0; byte < width; ++byte) {
+    const std::byte* plane = in + byte * values;
+    for (std::size_t i = 0; i < values; ++i) out[i * width + byte] = plane[i];
+  }
+}
+
+}  // namespace
+
+struct BlockEncoder::Compressor {
+  Compressor() : state(libdeflate_alloc_compressor(kDeflateLevel)) {
+    if (state == nullptr) throw std::bad_alloc();
+  }
+  ~Compressor() { libdeflate_free_compressor(state); }
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+  libdeflate_compressor* state;
+};
+
+BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block)
+    : table_(&table), rows_per_block_(rows_per_block), compressor_(std::make_unique<Compressor>()) {
+  const std::size_t widest = rows_per_block * sizeof(double);
+  plain_.resize(widest);
+  shuffled_.resize(widest);
+  packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, widest));
+}
+
+BlockEncoder::~BlockEncoder() = default;
+BlockEncoder::BlockEncoder(BlockEncoder&&) noexcept = default;
+BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
+
+EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
+  SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
+  SHARDSCAPE_CHECK(rows.front().point_id == index * rows_per_block_, index, rows.front().point_id);
+  EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}};
+  const auto columns = table_->columns();
+  block.chunks.reserve(columns.size());
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const std::size_t width = size_of(columns[c].type);
+    const std::size_t used = rows.size() * width;
+    const std::size_t full = rows_per_block_ * width;
+    table_->put(c, rows, plain_.data());
+    std::fill(plain_.begin() + static_cast<std::ptrdiff_t>(used),
+              plain_.begin() + static_cast<std::ptrdiff_t>(full), std::byte{0});
+    const std::byte* source = plain_.data();
+    if (width > 1) {
+      shuffle(plain_.data(), shuffled_.data(), rows_per_block_, width);
+      source = shuffled_.data();
+    }
+    const std::size_t size =
+        libdeflate_zlib_compress(compressor_->state, source, full, packed_.data(), packed_.size());
+    SHARDSCAPE_CHECK(size > 0, index, columns[c].name);
+    block.chunks.emplace_back(packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size));
+  }
+  return block;
+}
+
+struct BlockDecoder::Decompressor {
+  Decompressor() : state(libdeflate_alloc_decompressor()) {
+    if (state == nullptr) throw std::bad_alloc();
+  }
+  ~Decompressor() { libdeflate_free_decompressor(state); }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+  libdeflate_decompressor* state;
+};
+
+BlockDecoder::BlockDecoder(std::uint32_t rows_per_block)
+    : rows_per_block_(rows_per_block), decompressor_(std::make_unique<Decompressor>()) {
+  plain_.resize(rows_per_block * sizeof(double));
+  shuffled_.resize(plain_.size());
+}
+
+BlockDecoder::~BlockDecoder() = default;
+
+std::span<const std::byte> BlockDecoder::decode(ColumnType type, std::span<const std::byte> chunk) {
+  const std::size_t width = size_of(type);
+  const std::size_t full = rows_per_block_ * width;
+  std::byte* target = width > 1 ? shuffled_.data() : plain_.data();
+  std::size_t size = 0;
+  const auto result =
+      libdeflate_zlib_decompress(decompressor_->state, chunk.data(), chunk.size(), target, full, &size);
+  if (result != LIBDEFLATE_SUCCESS || size != full) return {};
+  if (width > 1) unshuffle(shuffled_.data(), plain_.data(), rows_per_block_, width);
+  return {plain_.data(), full};
+}
+
+}  // namespace shardscape::results

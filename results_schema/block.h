@@ -1,0 +1,95 @@
+// Blocks: the unit of work of a sweep, of compression and of HDF5 chunking alike.
+//
+// Block b holds the points [b * rows_per_block, (b + 1) * rows_per_block) of the space. rows_per_block is
+// also the chunk length of every column, so a block is compressed once, by the worker that evaluated it, and
+// its chunks are copied as they are from then on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "results_schema/columns.h"
+
+namespace shardscape::results {
+
+inline constexpr std::uint32_t kMaxRowsPerBlock = 65536;
+
+/// Consecutive blocks [first, first + count).
+struct BlockRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  [[nodiscard]] std::uint64_t end() const { return first + count; }
+  friend bool operator==(const BlockRange&, const BlockRange&) = default;
+};
+
+/// How a study's points fall into blocks, and which of them this result file holds (all, or one shard's
+/// range).
+struct BlockLayout {
+  std::uint64_t total_points = 0;       ///< of the space, after --limit; ids are 0 .. total_points - 1
+  std::uint32_t rows_per_block = 1024;  ///< power of two
+  BlockRange blocks;                    ///< of this file
+
+  /// The layout of an unsharded study. `rows_per_block` is a power of two in 1 .. 65536.
+  static BlockLayout whole(std::uint64_t total_points, std::uint32_t rows_per_block);
+
+  /// Rows of a block: rows_per_block for all but the last block of the space.
+  [[nodiscard]] std::uint32_t rows_of(std::uint64_t block) const;
+  [[nodiscard]] std::uint64_t first_point(std::uint64_t block) const { return block * rows_per_block; }
+  /// Rows of consecutive blocks; of the file by default.
+  [[nodiscard]] std::uint64_t rows_in(BlockRange range) const;
+  [[nodiscard]] std::uint64_t rows() const { return rows_in(blocks); }
+  friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
+};
+
+/// One block, ready to be written: per column (in table order) the bytes of one HDF5 chunk.
+struct EncodedBlock {
+  std::uint64_t index = 0;
+  std::uint32_t rows = 0;
+  std::vector<std::vector<std::byte>> chunks;
+};
+
+/// Turns evaluated points into chunks: byte shuffle (columns wider than a byte) and zlib level 1, as HDF5's
+/// own filters do. A short block is padded with zeros. The result depends on the arguments only. One object
+/// per thread: it owns scratch memory.
+class BlockEncoder {
+ public:
+  /// `table` outlives the encoder.
+  BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block);
+  ~BlockEncoder();
+  BlockEncoder(BlockEncoder&&) noexcept;
+  BlockEncoder& operator=(BlockEncoder&&) noexcept;
+
+  /// `rows` are the points of block `index` in ascending order of id, from index * rows_per_block on: 1 ..
+  /// rows_per_block of them.
+  EncodedBlock encode(std::uint64_t index, std::span<const PointRecord> rows);
+
+ private:
+  struct Compressor;
+  const ColumnTable* table_;
+  std::uint32_t rows_per_block_;
+  std::vector<std::byte> plain_, shuffled_, packed_;
+  std::unique_ptr<Compressor> compressor_;
+};
+
+/// The inverse of the encoder, for one chunk at a time. Owns scratch memory: one object per thread.
+class BlockDecoder {
+ public:
+  explicit BlockDecoder(std::uint32_t rows_per_block);
+  ~BlockDecoder();
+  BlockDecoder(const BlockDecoder&) = delete;
+  BlockDecoder& operator=(const BlockDecoder&) = delete;
+
+  /// rows_per_block packed values, valid until the next call; empty where the chunk is damaged.
+  std::span<const std::byte> decode(ColumnType type, std::span<const std::byte> chunk);
+
+ private:
+  struct Decompressor;
+  std::uint32_t rows_per_block_;
+  std::vector<std::byte> plain_, shuffled_;
+  std::unique_ptr<Decompressor> decompressor_;
+};
+
+}  // namespace shardscape::results

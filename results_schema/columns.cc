@@ -1,0 +1,327 @@
+#include "results_schema/columns.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "engine/base/check.h"
+#include "results_schema/sha256.h"
+
+namespace shardscape::results {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using Record = const PointRecord&;
+using Value = double (*)(Record);
+using Meanings = std::vector<std::string> (*)();
+
+enum class Phases : std::uint8_t { both, training, inference };
+
+struct FixedColumn {
+  const char* name;
+  const char* unit;
+  ColumnType type;
+  ColumnGroup group;
+  Better better;
+  Phases phases;
+  Meanings meanings;
+  const char* long_name;
+  Value value;
+};
+
+template <class E>
+std::vector<std::string> codes() {
+  const auto names = enum_names<E>();
+  return {names.begin(), names.end()};
+}
+
+bool timed(Record r) { return r.prediction.status == Status::ok; }
+
+bool memory_counted(Record r) {
+  const Status status = r.prediction.status;
+  return status == Status::ok || status == Status::memory || status == Status::unreachable;
+}
+
+template <auto Member>
+double output_time(Record r) {
+  return timed(r) ? (r.prediction.*Member).value() : kNaN;
+}
+template <auto Member>
+double output_number(Record r) {
+  return timed(r) ? r.prediction.*Member : kNaN;
+}
+template <auto Member>
+double breakdown_part(Record r) {
+  return timed(r) ? (r.prediction.breakdown.*Member).value() : kNaN;
+}
+template <auto Member>
+double memory_part(Record r) {
+  return memory_counted(r) ? (r.prediction.memory.*Member).value() : kNaN;
+}
+template <auto Member>
+double plan_number(Record r) {
+  return static_cast<double>(r.plan.*Member);
+}
+template <auto Member>
+double workload_number(Record r) {
+  return static_cast<double>(r.workload.*Member);
+}
+
+using enum ColumnType;
+using enum Better;
+constexpr auto kId = ColumnGroup::id;
+constexpr auto kPlan = ColumnGroup::plan;
+constexpr auto kWorkload = ColumnGroup::workload;
+constexpr auto kOutput = ColumnGroup::output;
+constexpr auto kMemory = ColumnGroup::memory;
+constexpr auto kBreakdown = ColumnGroup::breakdown;
+constexpr auto kBoth = Phases::both;
+constexpr auto kTraining = Phases::training;
+constexpr auto kInference = Phases::inference;
+
+// Hardware axes stand between the workload and the outputs.
+// clang-format off
+constexpr FixedColumn kInputs[] = {
+    {"point_id", "1", u64, kId, neither, kBoth, nullptr,
+     "identity of the point in the study's design space", nullptr},
+    {"status", "1", u8, kId, neither, kBoth, codes<Status>,
+     "verdict on the point", [](Record r) { return static_cast<double>(r.prediction.status); }},
+    {"reason", "1", u8, kId, neither, kBoth, codes<Reason>,
+     "first rule that a point which is not ok breaks", [](Record r) { return static_cast<double>(r.prediction.reason); }},
+
+    {"tensor_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
+     "tensor-parallel degree", plan_number<&ParallelPlan::tensor>},
+    {"sequence_parallel", "1", u8, kPlan, neither, kTraining, nullptr,
+     "1 where norms and dropouts are sharded over the tensor group", plan_number<&ParallelPlan::sequence_parallel>},
+    {"context_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
+     "context-parallel degree", plan_number<&ParallelPlan::context>},
+    {"pipeline_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
+     "pipeline-parallel degree (stages)", plan_number<&ParallelPlan::pipeline>},
+    {"data_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
+     "data-parallel degree (replicas)", plan_number<&ParallelPlan::data>},
+    {"zero_stage", "1", u8, kPlan, neither, kTraining, nullptr,
+     "ZeRO stage: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights sharded over data and context parallel ranks",
+     plan_number<&ParallelPlan::zero_stage>},
+    {"recompute", "1", u8, kPlan, neither, kTraining, codes<Recompute>,
+     "activation recomputation", plan_number<&ParallelPlan::recompute>},
+    {"microbatch_size", "1", i32, kPlan, neither, kTraining, nullptr,
+     "samples per microbatch", plan_number<&ParallelPlan::microbatch>},
+    {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
+     "microbatches per step and replica; 0 where the plan was rejected before they were counted",
+     [](Record r) { return static_cast<double>(r.prediction.microbatches); }},
+    {"schedule", "1", u8, kPlan, neither, kTraining, codes<ScheduleKind>,
+     "pipeline schedule", plan_number<&ParallelPlan::schedule>},
+    {"virtual_stages", "1", i32, kPlan, neither, kTraining, nullptr,
+     "model chunks per pipeline stage", plan_number<&ParallelPlan::virtual_stages>},
+    {"rank_order", "1", u8, kPlan, neither, kBoth, rank_order_names,
+     "order in which plan axes are laid over the fabric, innermost first",
+     [](Record r) { return static_cast<double>(rank_order_code(r.plan.order)); }},
+
+    {"precision", "1", u8, kWorkload, neither, kBoth, codes<Precision>,
+     "number format of weights, activations and matrix products", workload_number<&WorkloadSpec::precision>},
+    {"sequence_length", "1", i32, kWorkload, neither, kTraining, nullptr,
+     "tokens per sample", workload_number<&WorkloadSpec::sequence_length>},
+    {"global_batch", "1", i32, kWorkload, neither, kTraining, nullptr,
+     "samples per step over all replicas", workload_number<&WorkloadSpec::global_batch>},
+    {"prompt_tokens", "1", i32, kWorkload, neither, kInference, nullptr,
+     "tokens of the prompt", workload_number<&WorkloadSpec::prompt_tokens>},
+    {"output_tokens", "1", i32, kWorkload, neither, kInference, nullptr,
+     "tokens generated per request", workload_number<&WorkloadSpec::output_tokens>},
+    {"concurrency", "1", i32, kWorkload, neither, kInference, nullptr,
+     "requests in flight over all replicas", workload_number<&WorkloadSpec::concurrency>},
+};
+
+constexpr FixedColumn kOutputs[] = {
+    {"step_time_s", "s", f8, kOutput, smaller, kTraining, nullptr,
+     "time of one training step", output_time<&Prediction::step_time>},
+    {"ttft_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time to first token", output_time<&Prediction::ttft>},
+    {"itl_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "inter-token latency", output_time<&Prediction::itl>},
+    {"e2e_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time of one whole request", output_time<&Prediction::e2e>},
+    {"tokens_per_s_per_gpu", "s-1", f8, kOutput, larger, kBoth, nullptr,
+     "tokens per second and GPU", output_number<&Prediction::tokens_per_s_per_gpu>},
+    {"mfu", "1", f8, kOutput, larger, kTraining, nullptr,
+     "model FLOPs utilisation: matrix FLOPs of forward and backward without recomputation over peak dense FLOPs",
+     output_number<&Prediction::mfu>},
+    {"memory_peak_bytes", "byte", f8, kOutput, smaller, kBoth, nullptr,
+     "peak memory of the fullest device, also where it exceeds the capacity",
+     [](Record r) { return memory_counted(r) ? r.prediction.memory_peak.value() : kNaN; }},
+    {"peak_stage", "1", i32, kOutput, neither, kBoth, nullptr,
+     "pipeline stage of the fullest device; -1 where memory was not counted",
+     [](Record r) { return memory_counted(r) ? static_cast<double>(r.prediction.peak_stage) : -1.0; }},
+
+    {"weights_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
+     "weights on the fullest device", memory_part<&MemoryUse::weights>},
+    {"gradients_bytes", "byte", f4, kMemory, smaller, kTraining, nullptr,
+     "gradients on the fullest device", memory_part<&MemoryUse::gradients>},
+    {"optimizer_bytes", "byte", f4, kMemory, smaller, kTraining, nullptr,
+     "optimizer state on the fullest device", memory_part<&MemoryUse::optimizer>},
+    {"activations_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
+     "activations on the fullest device", memory_part<&MemoryUse::activations>},
+    {"logits_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
+     "logits on the fullest device", memory_part<&MemoryUse::logits>},
+    {"kv_cache_bytes", "byte", f4, kMemory, smaller, kInference, nullptr,
+     "key-value cache on the fullest device", memory_part<&MemoryUse::kv_cache>},
+    {"buffers_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
+     "communication buffers on the fullest device", memory_part<&MemoryUse::buffers>},
+    {"reserve_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
+     "reserve of the allocator and the runtime on the fullest device", memory_part<&MemoryUse::reserve>},
+
+    {"compute_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
+     "forward and backward computation on the critical rank", breakdown_part<&Breakdown::compute>},
+    {"recompute_s", "s", f4, kBreakdown, smaller, kTraining, nullptr,
+     "recomputation of activations on the critical rank", breakdown_part<&Breakdown::recompute>},
+    {"tp_comm_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
+     "exposed tensor-parallel communication", breakdown_part<&Breakdown::tensor_comm>},
+    {"cp_comm_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
+     "exposed context-parallel communication", breakdown_part<&Breakdown::context_comm>},
+    {"pp_comm_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
+     "exposed pipeline communication", breakdown_part<&Breakdown::pipeline_comm>},
+    {"dp_comm_s", "s", f4, kBreakdown, smaller, kTraining, nullptr,
+     "exposed data-parallel communication", breakdown_part<&Breakdown::data_comm>},
+    {"bubble_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
+     "pipeline bubble on the critical rank", breakdown_part<&Breakdown::bubble>},
+    {"optimizer_s", "s", f4, kBreakdown, smaller, kTraining, nullptr,
+     "optimizer step", breakdown_part<&Breakdown::optimizer>},
+    {"host_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
+     "device idle while the host launches", breakdown_part<&Breakdown::host>},
+};
+// clang-format on
+
+bool applies(Phases phases, Phase phase) {
+  return phases == Phases::both || (phases == Phases::training) == (phase == Phase::training);
+}
+
+ColumnInfo info_of(const FixedColumn& c) {
+  return {c.name,
+          c.unit,
+          c.long_name,
+          c.type,
+          c.group,
+          c.better,
+          c.meanings ? c.meanings() : std::vector<std::string>{}};
+}
+
+ColumnInfo info_of(const HardwareColumn& axis) {
+  ColumnType type = ColumnType::f8;
+  if (!axis.choices.empty()) type = axis.choices.size() <= 256 ? ColumnType::u8 : ColumnType::i32;
+  ColumnInfo info{axis.name,       axis.unit,   axis.long_name, type, ColumnGroup::hardware,
+                  Better::neither, axis.choices};
+  // CF's flag_meanings are separated by blanks.
+  for (std::string& meaning : info.meanings) std::ranges::replace(meaning, ' ', '_');
+  return info;
+}
+
+/// Stores one value per row; an integer that its column cannot hold is a bug of whoever validated the study.
+template <class T, class Get>
+void pack(std::size_t rows, std::byte* out, const Get& get) {
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto value = get(i);
+    if constexpr (std::is_integral_v<T> && std::is_floating_point_v<decltype(value)>) {
+      SHARDSCAPE_CHECK(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                           value <= static_cast<double>(std::numeric_limits<T>::max()),
+                       value);
+    }
+    const T stored = static_cast<T>(value);
+    std::memcpy(out + i * sizeof(T), &stored, sizeof(T));
+  }
+}
+
+template <class Get>
+void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) {
+  switch (type) {
+    case ColumnType::u8:
+      return pack<std::uint8_t>(rows, out, get);
+    case ColumnType::i32:
+      return pack<std::int32_t>(rows, out, get);
+    case ColumnType::u64:
+      return pack<std::uint64_t>(rows, out, get);
+    case ColumnType::f4:
+      return pack<float>(rows, out, get);
+    case ColumnType::f8:
+      return pack<double>(rows, out, get);
+  }
+}
+
+}  // namespace
+
+ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware) {
+  const auto take = [&](const FixedColumn& column) {
+    if (!applies(column.phases, phase)) return;
+    columns_.push_back(info_of(column));
+    values_.push_back(column.value);
+  };
+  for (const FixedColumn& column : kInputs) take(column);
+  first_hardware_ = columns_.size();
+  for (const HardwareColumn& axis : hardware) {
+    columns_.push_back(info_of(axis));
+    values_.push_back(nullptr);
+  }
+  for (const FixedColumn& column : kOutputs) take(column);
+  for (const ColumnInfo& column : columns_) {
+    SHARDSCAPE_CHECK(find(column.name) == &column, "column named twice:", column.name);
+  }
+}
+
+const ColumnInfo* ColumnTable::find(std::string_view name) const {
+  const auto found = std::ranges::find(columns_, name, &ColumnInfo::name);
+  return found == columns_.end() ? nullptr : &*found;
+}
+
+void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const {
+  const ColumnType type = columns_[column].type;
+  if (const Value value = values_[column]) {
+    pack_as(type, rows.size(), out, [&](std::size_t i) { return value(rows[i]); });
+  } else if (columns_[column].group == ColumnGroup::hardware) {
+    const std::size_t axis = column - first_hardware_;
+    pack_as(type, rows.size(), out, [&](std::size_t i) { return rows[i].hardware[axis]; });
+  } else {
+    pack<std::uint64_t>(rows.size(), out, [&](std::size_t i) { return rows[i].point_id; });
+  }
+}
+
+namespace {
+
+std::vector<RankOrder> all_rank_orders() {
+  RankOrder order{PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
+  std::vector<RankOrder> orders;
+  do {
+    orders.push_back(order);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return orders;
+}
+
+}  // namespace
+
+std::vector<std::string> rank_order_names() {
+  std::vector<std::string> names;
+  for (const RankOrder& order : all_rank_orders()) names.push_back(to_string(order));
+  return names;
+}
+
+std::uint8_t rank_order_code(const RankOrder& order) {
+  // Lehmer code: digit i counts the later axes that come before order[i] in the enum.
+  constexpr unsigned kWeights[kPlanAxes] = {6, 2, 1, 0};
+  unsigned code = 0;
+  for (std::size_t i = 0; i < kPlanAxes; ++i) {
+    const auto smaller_after = std::count_if(order.begin() + static_cast<std::ptrdiff_t>(i), order.end(),
+                                             [&](PlanAxis later) { return later < order[i]; });
+    code += kWeights[i] * static_cast<unsigned>(smaller_after);
+  }
+  return static_cast<std::uint8_t>(code);
+}
+
+std::string columns_sha256(std::span<const ColumnInfo> columns) {
+  std::string text;
+  for (const ColumnInfo& column : columns) {
+    text += column.name + '\t' + column.unit + '\t' + std::to_string(static_cast<int>(column.type));
+    for (const std::string& meaning : column.meanings) text += '\t' + meaning;
+    text += '\n';
+  }
+  return sha256_hex(text);
+}
+
+}  // namespace shardscape::results

@@ -1,0 +1,99 @@
+// THE table of columns of /points: names, units, types, meanings, and where each value comes from. The
+// writer, the reader, the documentation (SCHEMA.md) and the command line all take their knowledge of columns
+// from here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "engine/spec/workload.h"
+#include "results_schema/records.h"
+
+namespace shardscape::results {
+
+enum class ColumnType : std::uint8_t { u8, i32, u64, f4, f8 };
+enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, memory, breakdown };
+/// Which direction of a column is an improvement. Columns with a direction can be objectives.
+enum class Better : std::uint8_t { neither, smaller, larger };
+
+}  // namespace shardscape::results
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(results::ColumnType, "u8", "i32", "u64", "f4", "f8");
+SHARDSCAPE_ENUM_NAMES(results::ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory",
+                      "breakdown");
+SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
+}  // namespace shardscape
+
+namespace shardscape::results {
+
+/// Bytes of one stored value.
+constexpr std::size_t size_of(ColumnType type) {
+  constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8};
+  return kSizes[static_cast<std::size_t>(type)];
+}
+
+/// All that a reader of a file knows of a column: exactly what its HDF5 attributes hold.
+struct ColumnInfo {
+  std::string name;  ///< a Python identifier that ends in its unit
+  std::string unit;  ///< UDUNITS: "s", "byte", "byte s-1", "s-1"; "1" where there is none
+  std::string long_name;
+  ColumnType type = ColumnType::f8;
+  ColumnGroup group = ColumnGroup::output;
+  Better better = Better::neither;
+  std::vector<std::string> meanings;  ///< names of the codes 0, 1, ...; empty for plain numbers
+  friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;
+};
+
+/// A hardware what-if axis of the study as a column: f8 for a number, a code for a choice.
+struct HardwareColumn {
+  std::string name;
+  std::string unit = "1";
+  std::string long_name;
+  std::vector<std::string>
+      choices;  ///< names of the codes 0, 1, ... (blanks become underscores); empty for a number
+};
+
+/// The columns of one study, in file order. Immutable after construction; any number of threads may use one
+/// object.
+class ColumnTable {
+ public:
+  /// Columns that mean nothing in `phase` are left out. Names of hardware columns are distinct and differ
+  /// from the fixed names.
+  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {});
+
+  [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
+  std::span<const ColumnInfo> columns() && = delete;  // it would dangle
+  /// Nothing where there is no such column.
+  [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
+
+  /// Writes one column of `rows` as densely packed native values: rows.size() * size_of(type) bytes at `out`.
+  /// Outputs that mean nothing for a row are NaN: times, rates and breakdown unless the status is ok; memory
+  /// where the plan was rejected before memory was counted (peak_stage is -1 there). microbatches is 0 where
+  /// the batch does not divide.
+  void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
+
+ private:
+  using Value = double (*)(const PointRecord&);
+
+  std::vector<ColumnInfo> columns_;
+  std::vector<Value> values_;       ///< null: hardware axis, or the point id
+  std::size_t first_hardware_ = 0;  ///< hardware columns are consecutive
+};
+
+/// Names of the codes of `rank_order`: the permutations of the plan axes, lexicographic in the order of
+/// PlanAxis, innermost axis first ("tp-cp-dp-pp" is 0).
+std::vector<std::string> rank_order_names();
+/// The code of one order: its index in rank_order_names().
+std::uint8_t rank_order_code(const RankOrder& order);
+
+/// A fingerprint of names, units, types and codes (hexadecimal SHA-256): files with equal fingerprints have
+/// equal columns.
+std::string columns_sha256(std::span<const ColumnInfo> columns);
+
+}  // namespace shardscape::results

@@ -1,0 +1,484 @@
+#include "results_schema/hdf5_io.h"
+
+#include <algorithm>
+#include <array>
+
+namespace shardscape::results {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+herr_t innermost(unsigned depth, const H5E_error2_t* error, void* text) {
+  if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
+  return 0;
+}
+
+[[noreturn]] void throw_store_error(const fs::path& path, std::string what) {
+  std::string reason;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, &reason);
+  if (!reason.empty()) what += " (" + reason + ")";
+  throw StoreError(path, what);
+}
+
+Hid text_type() {
+  Hid type(H5Tcopy(H5T_C_S1));
+  H5Tset_size(type.get(), H5T_VARIABLE);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  return type;
+}
+
+bool write_text_attribute(hid_t object, const char* name, std::string_view text) {
+  const std::string terminated(text);
+  const char* pointer = terminated.c_str();
+  const Hid type = text_type();
+  const Hid space(H5Screate(H5S_SCALAR));
+  const Hid attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  return attribute.get() >= 0 && H5Awrite(attribute.get(), type.get(), &pointer) >= 0;
+}
+
+bool write_number_attribute(hid_t object, const char* name, hid_t type, const void* value) {
+  const Hid space(H5Screate(H5S_SCALAR));
+  const Hid attribute(H5Acreate2(object, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  return attribute.get() >= 0 && H5Awrite(attribute.get(), type, value) >= 0;
+}
+
+bool is_scalar(hid_t space) { return H5Sget_simple_extent_npoints(space) == 1; }
+
+/// Text of a scalar string, of fixed or variable length; `read` fetches it into a buffer of the given type.
+template <class Read>
+bool read_string(hid_t type, hid_t space, std::string& text, const Read& read) {
+  if (H5Tget_class(type) != H5T_STRING || !is_scalar(space)) return false;
+  if (H5Tis_variable_str(type) > 0) {
+    char* pointer = nullptr;
+    const Hid memory = text_type();
+    H5Tset_cset(memory.get(), H5Tget_cset(type));
+    if (!read(memory.get(), &pointer)) return false;
+    text = pointer ? pointer : "";
+    H5free_memory(pointer);
+    return true;
+  }
+  std::vector<char> buffer(H5Tget_size(type) + 1, '\0');
+  if (!read(type, buffer.data())) return false;
+  text = buffer.data();
+  return true;
+}
+
+bool read_text_attribute(hid_t attribute, std::string& text) {
+  const Hid type(H5Aget_type(attribute));
+  const Hid space(H5Aget_space(attribute));
+  return read_string(type.get(), space.get(), text,
+                     [&](hid_t memory, void* out) { return H5Aread(attribute, memory, out) >= 0; });
+}
+
+template <class T>
+bool read_number_attribute(hid_t attribute, T& value) {
+  const Hid type(H5Aget_type(attribute));
+  const Hid space(H5Aget_space(attribute));
+  return H5Tget_class(type.get()) == H5T_INTEGER && is_scalar(space.get()) &&
+         H5Aread(attribute, native_type<T>(), &value) >= 0;
+}
+
+// Tracking the order of attributes gives object headers their checksummed form; compact links stay inside
+// such a header. Damage is then an error of HDF5's instead of a walk through garbage.
+Hid ordered_creation(hid_t kind) {
+  constexpr unsigned kCompactLinks = 4096;
+  Hid list(H5Pcreate(kind));
+  H5Pset_link_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  H5Pset_link_phase_change(list.get(), kCompactLinks, kCompactLinks);
+  H5Pset_attr_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  H5Pset_obj_track_times(list.get(), false);
+  return list;
+}
+
+Hid dataset_creation(std::uint64_t chunk_rows, std::size_t width) {
+  Hid list(H5Pcreate(H5P_DATASET_CREATE));
+  H5Pset_obj_track_times(list.get(), false);
+  H5Pset_attr_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  if (chunk_rows == 0) return list;
+  const hsize_t chunk = chunk_rows;
+  H5Pset_chunk(list.get(), 1, &chunk);
+  if (width > 1) H5Pset_shuffle(list.get());
+  H5Pset_deflate(list.get(), 1);
+  return list;
+}
+
+}  // namespace
+
+QuietErrors::QuietErrors() {
+  static const herr_t kNoExitHandler = H5dont_atexit();  // fails, harmlessly, where HDF5 is in use already
+  (void)kNoExitHandler;
+  H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+QuietErrors::~QuietErrors() {
+  H5Eclear2(H5E_DEFAULT);
+  H5Eset_auto2(H5E_DEFAULT, function_, data_);
+}
+
+hid_t native_type(ColumnType type) {
+  switch (type) {
+    case ColumnType::u8:
+      return native_type<std::uint8_t>();
+    case ColumnType::i32:
+      return native_type<std::int32_t>();
+    case ColumnType::u64:
+      return native_type<std::uint64_t>();
+    case ColumnType::f4:
+      return native_type<float>();
+    case ColumnType::f8:
+      return native_type<double>();
+  }
+  return H5I_INVALID_HID;
+}
+
+// ---- Dataset ----
+
+Dataset::Dataset(const H5File& file, std::string path, Hid id)
+    : file_path_(file.path()), path_(std::move(path)), id_(std::move(id)) {}
+
+void Dataset::fail(const std::string& what) const { throw_store_error(file_path_, path_ + ": " + what); }
+
+std::uint64_t Dataset::rows() const {
+  const Hid space(H5Dget_space(id()));
+  hsize_t rows = 0;
+  if (H5Sget_simple_extent_ndims(space.get()) != 1 ||
+      H5Sget_simple_extent_dims(space.get(), &rows, nullptr) < 0) {
+    fail("is not one-dimensional");
+  }
+  return rows;
+}
+
+std::uint64_t Dataset::chunk_rows() const {
+  const Hid list(H5Dget_create_plist(id()));
+  if (H5Pget_layout(list.get()) != H5D_CHUNKED) return 0;
+  hsize_t rows = 0;
+  if (H5Pget_chunk(list.get(), 1, &rows) != 1 || rows == 0) fail("has no readable chunk length");
+  return rows;
+}
+
+ColumnType Dataset::column_type() const {
+  const Hid type(H5Dget_type(id()));
+  for (const auto column :
+       {ColumnType::u8, ColumnType::i32, ColumnType::u64, ColumnType::f4, ColumnType::f8}) {
+    if (H5Tequal(type.get(), native_type(column)) > 0) return column;
+  }
+  fail("has a type that no column has");
+}
+
+void Dataset::write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const {
+  const hsize_t offset = row;
+  if (H5Dwrite_chunk(id(), H5P_DEFAULT, 0, &offset, bytes.size(), bytes.data()) < 0) fail("can't write");
+}
+
+void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
+  const hsize_t offset = row;
+  hsize_t size = 0;
+  std::uint32_t skipped_filters = 0;
+  if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) {
+    fail("the chunk of row " + std::to_string(row) + " is missing or damaged");
+  }
+  bytes.resize(size);
+  if (H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) < 0 || skipped_filters != 0) {
+    fail("can't read the chunk of row " + std::to_string(row));
+  }
+}
+
+void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {
+  const std::uint64_t count = rows();
+  if (begin > end || end > count) {
+    fail("has " + std::to_string(count) + " rows, not " + std::to_string(end));
+  }
+  // Contiguous data would read as zeros, chunks as fill values, where a damaged header promises more rows
+  // than the file holds.
+  const std::uint64_t chunk = chunk_rows();
+  if (chunk == 0) {
+    const Hid type(H5Dget_type(id()));
+    if (count > 0 && H5Dget_storage_size(id()) / H5Tget_size(type.get()) != count) {
+      fail("is not stored in full");
+    }
+    return;
+  }
+  const Hid space(H5Dget_space(id()));
+  hsize_t stored = 0;
+  if (H5Dget_num_chunks(id(), space.get(), &stored) < 0) fail("has no readable chunk index");
+  if (stored != count / chunk + (count % chunk != 0 ? 1 : 0)) fail("is not stored in full");
+}
+
+void Dataset::read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const {
+  const hsize_t start = begin;
+  const hsize_t count = end - begin;
+  const Hid file_space(H5Dget_space(id()));
+  const Hid memory_space(H5Screate_simple(1, &count, nullptr));
+  if (H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &start, nullptr, &count, nullptr) < 0 ||
+      H5Dread(id(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT, out) < 0) {
+    fail("can't read rows " + std::to_string(begin) + " to " + std::to_string(end));
+  }
+}
+
+void Dataset::set_attribute(const char* name, std::string_view text) const {
+  if (!write_text_attribute(id(), name, text)) fail(std::string("can't write attribute ") + name);
+}
+
+std::string Dataset::text_attribute(const char* name, std::string_view otherwise) const {
+  if (H5Aexists(id(), name) <= 0) return std::string(otherwise);
+  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
+  std::string text;
+  if (!read_text_attribute(attribute.get(), text)) fail(std::string("can't read attribute ") + name);
+  return text;
+}
+
+// ---- H5File ----
+
+void H5File::fail(const std::string& what) const { throw_store_error(path_, what); }
+
+hid_t H5File::check(hid_t id, const std::string& what) const {
+  if (id < 0) fail(what);
+  return id;
+}
+
+H5File H5File::create(const fs::path& path) {
+  const Hid creation = ordered_creation(H5P_FILE_CREATE);
+  H5File file(path, Hid(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), H5P_DEFAULT)));
+  file.check(file.id(), "can't create");
+  return file;
+}
+
+H5File H5File::create_image(const fs::path& label) {
+  constexpr std::size_t kGrowth = 1U << 20U;
+  const Hid creation = ordered_creation(H5P_FILE_CREATE);
+  const Hid access(H5Pcreate(H5P_FILE_ACCESS));
+  H5Pset_fapl_core(access.get(), kGrowth, false);
+  H5File file(label, Hid(H5Fcreate(label.c_str(), H5F_ACC_TRUNC, creation.get(), access.get())));
+  file.check(file.id(), "can't build in memory");
+  return file;
+}
+
+H5File H5File::open(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) throw StoreError(path, "no such file");
+  H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)));
+  file.check(file.id(), "is not a readable HDF5 file");
+  return file;
+}
+
+std::vector<std::byte> H5File::image() const {
+  if (H5Fflush(id(), H5F_SCOPE_LOCAL) < 0) fail("can't build in memory");
+  const ssize_t size = H5Fget_file_image(id(), nullptr, 0);
+  if (size <= 0) fail("can't build in memory");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  if (H5Fget_file_image(id(), bytes.data(), bytes.size()) != size) fail("can't build in memory");
+  return bytes;
+}
+
+void H5File::close() {
+  if (H5Fflush(id(), H5F_SCOPE_LOCAL) < 0) fail("can't write");
+  id_.reset();
+}
+
+bool H5File::has(const std::string& object) const {
+  // Every part of the path must exist for the next to be asked for.
+  for (std::size_t slash = object.find('/', 1);; slash = object.find('/', slash + 1)) {
+    if (H5Lexists(id(), object.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
+    if (slash == std::string::npos) return true;
+  }
+}
+
+bool H5File::is_group(const std::string& path) const {
+  H5O_info_t info;
+  if (H5Oget_info_by_name2(id(), path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) {
+    fail("can't open " + path);
+  }
+  return info.type == H5O_TYPE_GROUP;
+}
+
+std::vector<std::string> H5File::children(const std::string& group) const {
+  if (group != "/" && !has(group)) fail("has no " + group);
+  const Hid object(check(H5Gopen2(id(), group.c_str(), H5P_DEFAULT), group + " is not a group"));
+  const Hid creation(H5Gget_create_plist(object.get()));
+  unsigned flags = 0;
+  H5Pget_link_creation_order(creation.get(), &flags);
+  const H5_index_t index = (flags & H5P_CRT_ORDER_INDEXED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+  std::vector<std::string> names;
+  const auto collect = [](hid_t, const char* name, const H5L_info_t*, void* list) -> herr_t {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  if (H5Literate(object.get(), index, H5_ITER_INC, nullptr, collect, &names) < 0) fail("can't list " + group);
+  return names;
+}
+
+void H5File::create_group(const std::string& path) const {
+  const Hid creation = ordered_creation(H5P_GROUP_CREATE);
+  const Hid group(
+      check(H5Gcreate2(id(), path.c_str(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), "can't write " + path));
+}
+
+Dataset H5File::create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
+                              std::uint64_t chunk_rows) const {
+  const std::string path = group + "/" + column.name;
+  const hsize_t size = rows;
+  const hsize_t unlimited = H5S_UNLIMITED;  // a chunk may be longer than the table only then
+  const Hid space(H5Screate_simple(1, &size, &unlimited));
+  const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
+  Dataset dataset(*this, path,
+                  Hid(check(H5Dcreate2(id(), path.c_str(), native_type(column.type), space.get(), H5P_DEFAULT,
+                                       creation.get(), H5P_DEFAULT),
+                            "can't write " + path)));
+  dataset.set_attribute("units", column.unit);
+  dataset.set_attribute("long_name", column.long_name);
+  dataset.set_attribute("group", name_of(column.group));
+  if (column.better != Better::neither) dataset.set_attribute("better", name_of(column.better));
+  if (!column.meanings.empty()) set_codes(dataset, column.type, column.meanings);
+  return dataset;
+}
+
+Dataset H5File::dataset(const std::string& path) const {
+  if (!has(path)) fail("has no " + path);
+  return {*this, path,
+          Hid(check(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), path + " is not a readable dataset"))};
+}
+
+Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
+                             std::string_view unit, std::string_view long_name) const {
+  constexpr std::size_t kCompressFrom = 1024;
+  const hsize_t size = count;
+  const Hid space(H5Screate_simple(1, &size, nullptr));
+  const std::uint64_t chunk = count < kCompressFrom ? 0 : std::min<std::size_t>(count, kMaxRowsPerBlock);
+  const Hid creation = dataset_creation(chunk, H5Tget_size(type));
+  Dataset dataset(
+      *this, path,
+      Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                "can't write " + path)));
+  if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+    fail("can't write " + path);
+  }
+  dataset.set_attribute("units", unit);
+  dataset.set_attribute("long_name", long_name);
+  return dataset;
+}
+
+Dataset H5File::write_text(const std::string& path, std::string_view text) const {
+  const std::string terminated(text);
+  const char* pointer = terminated.c_str();
+  const Hid type = text_type();
+  const Hid space(H5Screate(H5S_SCALAR));
+  const Hid creation = dataset_creation(0, 1);
+  Dataset dataset(*this, path,
+                  Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
+                                       creation.get(), H5P_DEFAULT),
+                            "can't write " + path)));
+  if (H5Dwrite(dataset.id(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer) < 0) {
+    fail("can't write " + path);
+  }
+  return dataset;
+}
+
+std::string H5File::read_text(const std::string& path) const {
+  const Dataset source = dataset(path);
+  const Hid type(H5Dget_type(source.id()));
+  const Hid space(H5Dget_space(source.id()));
+  std::string text;
+  const auto read = [&](hid_t memory, void* out) {
+    return H5Dread(source.id(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) >= 0;
+  };
+  if (!read_string(type.get(), space.get(), text, read)) fail(path + " is not a readable text");
+  return text;
+}
+
+void H5File::set_attribute(const char* name, std::string_view text) const {
+  if (!write_text_attribute(id(), name, text)) fail(std::string("can't write attribute ") + name);
+}
+void H5File::set_attribute(const char* name, std::int64_t value) const {
+  if (!write_number_attribute(id(), name, H5T_NATIVE_INT64, &value)) {
+    fail(std::string("can't write attribute ") + name);
+  }
+}
+void H5File::set_attribute(const char* name, std::uint64_t value) const {
+  if (!write_number_attribute(id(), name, H5T_NATIVE_UINT64, &value)) {
+    fail(std::string("can't write attribute ") + name);
+  }
+}
+
+std::string H5File::text_attribute(const char* name) const {
+  if (H5Aexists(id(), name) <= 0) fail(std::string("has no attribute ") + name);
+  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
+  std::string text;
+  if (!read_text_attribute(attribute.get(), text)) fail(std::string("attribute ") + name + " is not a text");
+  return text;
+}
+
+std::uint64_t H5File::number_attribute(const char* name) const {
+  if (H5Aexists(id(), name) <= 0) fail(std::string("has no attribute ") + name);
+  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
+  std::uint64_t value = 0;
+  if (!read_number_attribute(attribute.get(), value)) {
+    fail(std::string("attribute ") + name + " is not an integer");
+  }
+  return value;
+}
+
+std::map<std::string, std::string> H5File::attributes() const {
+  std::map<std::string, std::string> found;
+  const auto collect = [](hid_t object, const char* name, const H5A_info_t*, void* list) -> herr_t {
+    const Hid attribute(H5Aopen(object, name, H5P_DEFAULT));
+    std::string text;
+    std::uint64_t number = 0;
+    auto& map = *static_cast<std::map<std::string, std::string>*>(list);
+    if (read_text_attribute(attribute.get(), text))
+      map[name] = text;
+    else if (read_number_attribute(attribute.get(), number))
+      map[name] = std::to_string(number);
+    return 0;
+  };
+  if (H5Aiterate2(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &found) < 0) {
+    fail("can't list its attributes");
+  }
+  return found;
+}
+
+// ---- columns ----
+
+void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::string> meanings) {
+  std::vector<std::int32_t> values(meanings.size());
+  std::string text;
+  for (std::size_t i = 0; i < meanings.size(); ++i) {
+    values[i] = static_cast<std::int32_t>(i);
+    std::string word = meanings[i];
+    std::ranges::replace(word, ' ', '_');
+    text += (i == 0 ? "" : " ") + word;
+  }
+  const hsize_t count = values.size();
+  const Hid space(H5Screate_simple(1, &count, nullptr));
+  const Hid attribute(
+      H5Acreate2(dataset.id(), "flag_values", native_type(type), space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  if (attribute.get() < 0 || H5Awrite(attribute.get(), H5T_NATIVE_INT32, values.data()) < 0) {
+    dataset.fail("can't write attribute flag_values");
+  }
+  dataset.set_attribute("flag_meanings", text);
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> list;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (end > at) list.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return list;
+}
+
+ColumnInfo column_info(const Dataset& dataset, const std::string& name) {
+  ColumnInfo info;
+  info.name = name;
+  info.unit = dataset.text_attribute("units", "1");
+  info.long_name = dataset.text_attribute("long_name");
+  info.type = dataset.column_type();
+  info.group = parse_enum<ColumnGroup>(dataset.text_attribute("group")).value_or(ColumnGroup::output);
+  info.better = parse_enum<Better>(dataset.text_attribute("better")).value_or(Better::neither);
+  info.meanings = words(dataset.text_attribute("flag_meanings"));
+  return info;
+}
+
+}  // namespace shardscape::results

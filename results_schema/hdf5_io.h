@@ -1,0 +1,191 @@
+// The little of HDF5 that result files need, with its errors as StoreError. Private to this folder.
+//
+// Public entry points of the folder open a QuietErrors first: HDF5 then prints nothing, and the innermost
+// reason of its error stack goes into the exception instead.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "results_schema/block.h"
+#include "results_schema/columns.h"
+#include "results_schema/store_error.h"
+
+namespace shardscape::results {
+
+/// Turns off HDF5's printing of errors on this thread for a scope. The first one also keeps HDF5 from
+/// cleaning up at exit: the folder closes what it opens, and HDF5 1.10 crashes there over a file that a full
+/// disk kept it from closing.
+class QuietErrors {
+ public:
+  QuietErrors();
+  ~QuietErrors();
+  QuietErrors(const QuietErrors&) = delete;
+  QuietErrors& operator=(const QuietErrors&) = delete;
+
+ private:
+  H5E_auto2_t function_ = nullptr;
+  void* data_ = nullptr;
+};
+
+/// Owns one HDF5 identifier of any kind.
+class Hid {
+ public:
+  Hid() = default;
+  explicit Hid(hid_t id) : id_(id) {}
+  ~Hid() { reset(); }
+  Hid(Hid&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)) {}
+  Hid& operator=(Hid&& other) noexcept {
+    if (this != &other) {
+      reset();
+      id_ = std::exchange(other.id_, H5I_INVALID_HID);
+    }
+    return *this;
+  }
+  [[nodiscard]] hid_t get() const { return id_; }
+  void reset() {
+    if (id_ >= 0) H5Idec_ref(id_);
+    id_ = H5I_INVALID_HID;
+  }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+};
+
+/// The in-memory type of a C++ value.
+template <class T>
+hid_t native_type() {
+  if constexpr (std::is_same_v<T, std::uint8_t>) return H5T_NATIVE_UINT8;
+  if constexpr (std::is_same_v<T, std::int32_t>) return H5T_NATIVE_INT32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return H5T_NATIVE_INT64;
+  if constexpr (std::is_same_v<T, std::uint64_t>) return H5T_NATIVE_UINT64;
+  if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
+  if constexpr (std::is_same_v<T, double>) return H5T_NATIVE_DOUBLE;
+}
+hid_t native_type(ColumnType type);
+
+class H5File;
+
+/// A 1-D dataset. Borrowed by name from a file that outlives it.
+class Dataset {
+ public:
+  Dataset(const H5File& file, std::string path, Hid id);
+
+  [[nodiscard]] hid_t id() const { return id_.get(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::uint64_t rows() const;
+  /// Rows per chunk; 0 where the dataset is not chunked.
+  [[nodiscard]] std::uint64_t chunk_rows() const;
+  /// One of the five column types; StoreError for any other.
+  [[nodiscard]] ColumnType column_type() const;
+
+  void write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const;
+  /// The stored bytes of the chunk that starts at `row`, at most `limit` of them (more is damage); `bytes` is
+  /// overwritten.
+  void read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
+
+  /// Converts rows [begin, end) to T; StoreError unless they exist and all their chunks are stored.
+  template <class T>
+  [[nodiscard]] std::vector<T> read(std::uint64_t begin, std::uint64_t end) const {
+    check_stored(begin, end);
+    std::vector<T> values(end - begin);
+    if (!values.empty()) read_into(native_type<T>(), begin, end, values.data());
+    return values;
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> read_all() const {
+    return read<T>(0, rows());
+  }
+
+  void set_attribute(const char* name, std::string_view text) const;
+  [[nodiscard]] std::string text_attribute(const char* name, std::string_view otherwise = {}) const;
+  /// StoreError with the file, this dataset and the innermost HDF5 reason.
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  void check_stored(std::uint64_t begin, std::uint64_t end) const;
+  void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
+
+  std::filesystem::path file_path_;
+  std::string path_;
+  Hid id_;
+};
+
+/// An open HDF5 file. Files are written in the default (earliest) format, without time stamps, with children
+/// in order of creation.
+class H5File {
+ public:
+  static H5File create(const std::filesystem::path& path);
+  /// A file in memory; `label` only names it in errors.
+  static H5File create_image(const std::filesystem::path& label);
+  static H5File open(const std::filesystem::path& path);
+
+  [[nodiscard]] hid_t id() const { return id_.get(); }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// The bytes of the whole file.
+  [[nodiscard]] std::vector<std::byte> image() const;
+  /// Writes out and closes; StoreError where that fails.
+  void close();
+
+  [[nodiscard]] bool has(const std::string& object) const;
+  [[nodiscard]] bool is_group(const std::string& path) const;
+  [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
+  void create_group(const std::string& path) const;
+
+  /// A column whose chunks come ready made: shuffle (unless one byte wide) + deflate.
+  [[nodiscard]] Dataset create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
+                                      std::uint64_t chunk_rows) const;
+  [[nodiscard]] Dataset dataset(const std::string& path) const;
+
+  /// A small table column; compressed from 1,024 values on.
+  template <class T>
+  Dataset write_values(const std::string& path, std::span<const T> values, std::string_view unit,
+                       std::string_view long_name) const {
+    return write_values(path, native_type<T>(), values.size(), values.data(), unit, long_name);
+  }
+  /// A scalar text.
+  Dataset write_text(const std::string& path, std::string_view text) const;
+  [[nodiscard]] std::string read_text(const std::string& path) const;
+
+  void set_attribute(const char* name, std::string_view text) const;
+  void set_attribute(const char* name, std::int64_t value) const;
+  void set_attribute(const char* name, std::uint64_t value) const;
+  [[nodiscard]] std::string text_attribute(const char* name) const;
+  [[nodiscard]] std::uint64_t number_attribute(const char* name) const;
+  /// Attributes of the root; those that are neither text nor integer are left out.
+  [[nodiscard]] std::map<std::string, std::string> attributes() const;
+
+  /// StoreError with this file's path and the innermost HDF5 reason.
+  [[noreturn]] void fail(const std::string& what) const;
+  hid_t check(hid_t id, const std::string& what) const;
+
+ private:
+  H5File(std::filesystem::path path, Hid id) : path_(std::move(path)), id_(std::move(id)) {}
+  Dataset write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
+                       std::string_view unit, std::string_view long_name) const;
+
+  std::filesystem::path path_;
+  Hid id_;
+};
+
+/// Attributes that make a number a code: CF flag_values and flag_meanings (blanks in names become
+/// underscores).
+void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::string> meanings);
+
+/// The words of a blank-separated list.
+std::vector<std::string> words(const std::string& text);
+
+/// The column that a dataset's type and attributes describe.
+ColumnInfo column_info(const Dataset& dataset, const std::string& name);
+
+}  // namespace shardscape::results

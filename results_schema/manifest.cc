@@ -1,0 +1,236 @@
+#include "results_schema/manifest.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "results_schema/manifest_io.h"
+#include "results_schema/sha256.h"
+
+namespace shardscape::results {
+
+namespace {
+
+/// Each part with its length, so that no two lists of parts read the same.
+void append_part(std::string& text, const std::string& part) {
+  text += std::to_string(part.size()) + ':' + part + '\n';
+}
+
+/// HDF5 names have no slashes; the verbatim name goes into an attribute.
+std::string object_name(std::string name) {
+  std::ranges::replace(name, '/', ':');
+  return name;
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : " ") + part;
+  return text;
+}
+
+bool is_layout(const BlockLayout& layout) {
+  const std::uint32_t rows = layout.rows_per_block;
+  if (!std::has_single_bit(rows) || rows > kMaxRowsPerBlock) return false;
+  const std::uint64_t all = layout.total_points / rows + (layout.total_points % rows != 0 ? 1 : 0);
+  return layout.blocks.first <= all && layout.blocks.count <= all - layout.blocks.first;
+}
+
+template <class T, class Member>
+std::vector<T> gather(const std::vector<LinkRecord>& links, Member member) {
+  std::vector<T> values;
+  values.reserve(links.size());
+  for (const LinkRecord& link : links) values.push_back(link.*member);
+  return values;
+}
+
+void write_links(const H5File& file, const StudyInfo& study) {
+  file.create_group("/links");
+  const auto integers = [&](const char* name, auto member, const char* meaning) {
+    return file.write_values<std::int32_t>(std::string("/links/") + name,
+                                           gather<std::int32_t>(study.links, member), "1", meaning);
+  };
+  const auto numbers = [&](const char* name, auto member, const char* unit, const char* meaning) {
+    return file.write_values<double>(std::string("/links/") + name, gather<double>(study.links, member), unit,
+                                     meaning);
+  };
+  integers("link_id", &LinkRecord::link_id, "identity of the link in the fabric");
+  integers("source", &LinkRecord::source, "vertex the link leaves: a rank, or a switch above the ranks");
+  integers("destination", &LinkRecord::destination, "vertex the link enters");
+  const Dataset dimension =
+      integers("dimension", &LinkRecord::dimension, "dimension of the fabric that the link belongs to");
+  if (!study.dimensions.empty()) set_codes(dimension, ColumnType::i32, study.dimensions);
+  numbers("bandwidth_bytes_per_s", &LinkRecord::bandwidth_bytes_per_s, "byte s-1",
+          "bandwidth of the link in its direction");
+  numbers("latency_s", &LinkRecord::latency_s, "s", "latency of the link");
+}
+
+std::vector<LinkRecord> read_links(const H5File& file) {
+  const auto integers = [&](const char* name) {
+    return file.dataset(std::string("/links/") + name).read_all<std::int32_t>();
+  };
+  const auto id = integers("link_id"), source = integers("source"), destination = integers("destination"),
+             dimension = integers("dimension");
+  const auto bandwidth = file.dataset("/links/bandwidth_bytes_per_s").read_all<double>();
+  const auto latency = file.dataset("/links/latency_s").read_all<double>();
+  const std::size_t count = id.size();
+  if (source.size() != count || destination.size() != count || dimension.size() != count ||
+      bandwidth.size() != count || latency.size() != count) {
+    file.fail("/links has columns of different lengths");
+  }
+  std::vector<LinkRecord> links;
+  for (std::size_t i = 0; i < count; ++i) {
+    links.push_back({id[i], source[i], destination[i], dimension[i], bandwidth[i], latency[i]});
+  }
+  return links;
+}
+
+void write_study(const H5File& file, const StudyInfo& study) {
+  file.create_group("/study");
+  file.write_text("/study/resolved_yaml", study.resolved_yaml)
+      .set_attribute("long_name", "the study with every default filled in");
+  file.create_group("/study/sources");
+  for (const SourceText& source : study.sources) {
+    const Dataset text = file.write_text("/study/sources/" + object_name(source.name), source.text);
+    text.set_attribute("name", source.name);
+    text.set_attribute("sha256", sha256_hex(source.text));
+  }
+}
+
+std::vector<SourceText> read_sources(const H5File& file) {
+  std::vector<SourceText> sources;
+  for (const std::string& name : file.children("/study/sources")) {
+    const std::string path = "/study/sources/" + name;
+    sources.push_back({file.dataset(path).text_attribute("name", name), file.read_text(path)});
+  }
+  return sources;
+}
+
+/// Object headers hold 64 KiB.
+std::string clipped(const std::string& text) {
+  constexpr std::size_t kLimit = 32 * 1024;
+  return text.size() <= kLimit ? text : text.substr(0, kLimit) + "...";
+}
+
+void write_root(const H5File& file, const char* schema, const Manifest& m, const RunInfo& run,
+                bool complete) {
+  file.set_attribute("schema", schema);
+  file.set_attribute("schema_version", kSchemaVersion);
+  file.set_attribute("title", clipped(m.study.title));
+  file.set_attribute("created_utc", run.created_utc);
+  file.set_attribute("software_version", run.software_version);
+  file.set_attribute("git_commit", run.git_commit);
+  file.set_attribute("compiler", run.compiler);
+  file.set_attribute("hostname", run.hostname);
+  file.set_attribute("threads", std::int64_t{run.threads});
+  file.set_attribute("command_line", clipped(run.command_line));
+  file.set_attribute("study_sha256", study_sha256(m.study));
+  file.set_attribute("columns_sha256", columns_sha256(m.columns));
+  file.set_attribute("seed", m.study.seed);
+  file.set_attribute("objectives", join(m.study.objectives));
+  file.set_attribute("total_points", m.layout.total_points);
+  file.set_attribute("rows_per_block", std::uint64_t{m.layout.rows_per_block});
+  file.set_attribute("first_block", m.layout.blocks.first);
+  file.set_attribute("block_count", m.layout.blocks.count);
+  file.set_attribute("complete", std::uint64_t{complete});
+}
+
+RunInfo read_run(const H5File& file) {
+  RunInfo run;
+  run.created_utc = file.text_attribute("created_utc");
+  run.software_version = file.text_attribute("software_version");
+  run.git_commit = file.text_attribute("git_commit");
+  run.compiler = file.text_attribute("compiler");
+  run.hostname = file.text_attribute("hostname");
+  run.command_line = file.text_attribute("command_line");
+  run.threads = static_cast<std::int32_t>(file.number_attribute("threads"));
+  return run;
+}
+
+BlockLayout read_layout(const H5File& file) {
+  const std::uint64_t rows_per_block = file.number_attribute("rows_per_block");
+  if (rows_per_block > kMaxRowsPerBlock) file.fail("rows_per_block is out of range");
+  const BlockLayout layout{file.number_attribute("total_points"),
+                           static_cast<std::uint32_t>(rows_per_block),
+                           {file.number_attribute("first_block"), file.number_attribute("block_count")}};
+  if (!is_layout(layout)) file.fail("its blocks do not fit its number of points");
+  return layout;
+}
+
+}  // namespace
+
+std::string study_sha256(const StudyInfo& study) {
+  std::string text;
+  append_part(text, study.title);
+  append_part(text, study.resolved_yaml);
+  append_part(text, std::to_string(study.seed));
+  append_part(text, join(study.objectives));
+  for (const SourceText& source : study.sources) {
+    append_part(text, source.name);
+    append_part(text, source.text);
+  }
+  return sha256_hex(text);
+}
+
+std::vector<std::string> manifest_problems(const Manifest& manifest) {
+  std::vector<std::string> problems;
+  std::set<std::string> names;
+  for (const SourceText& source : manifest.study.sources) {
+    const std::string name = object_name(source.name);
+    if (name.empty() || name == ".")
+      problems.push_back("source name \"" + source.name + "\" can't be stored");
+    if (!names.insert(name).second) problems.push_back("source name \"" + source.name + "\" is used twice");
+  }
+  for (const std::string& objective : manifest.study.objectives) {
+    const auto found = std::ranges::find(manifest.columns, objective, &ColumnInfo::name);
+    if (found == manifest.columns.end()) {
+      problems.push_back("objective " + objective + " is not a column of this study");
+    } else if (found->better == Better::neither) {
+      problems.push_back("objective " + objective + " has no better direction");
+    }
+  }
+  for (const LinkRecord& link : manifest.study.links) {
+    if (link.dimension < 0 || static_cast<std::size_t>(link.dimension) >= manifest.study.dimensions.size()) {
+      problems.push_back("link " + std::to_string(link.link_id) + " lies in no dimension");
+    }
+  }
+  if (!is_layout(manifest.layout)) problems.emplace_back("the blocks do not fit the number of points");
+  return problems;
+}
+
+void check_schema(const H5File& file, const char* schema) {
+  if (H5Aexists(file.id(), "schema") <= 0 || file.text_attribute("schema") != schema) {
+    file.fail(std::string("is not a ") + schema + " file");
+  }
+  const std::uint64_t version = file.number_attribute("schema_version");
+  if (version != kSchemaVersion) {
+    file.fail("has schema version " + std::to_string(version) + "; this program reads version " +
+              std::to_string(kSchemaVersion));
+  }
+}
+
+void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
+                    bool complete) {
+  write_root(file, schema, manifest, run, complete);
+  write_study(file, manifest.study);
+  write_links(file, manifest.study);
+  file.create_group("/points");
+}
+
+Manifest read_manifest(const H5File& file) {
+  Manifest manifest;
+  manifest.study.title = file.text_attribute("title");
+  manifest.study.resolved_yaml = file.read_text("/study/resolved_yaml");
+  manifest.study.sources = read_sources(file);
+  manifest.study.objectives = words(file.text_attribute("objectives"));
+  manifest.study.seed = file.number_attribute("seed");
+  manifest.study.links = read_links(file);
+  manifest.study.dimensions = words(file.dataset("/links/dimension").text_attribute("flag_meanings"));
+  manifest.run = read_run(file);
+  manifest.layout = read_layout(file);
+  for (const std::string& name : file.children("/points")) {
+    manifest.columns.push_back(column_info(file.dataset("/points/" + name), name));
+  }
+  return manifest;
+}
+
+}  // namespace shardscape::results

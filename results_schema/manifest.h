@@ -1,0 +1,57 @@
+// What is written once, before the first point: the study, the run and the shape of the table. `manifest.h5`
+// in the parts folder holds it, with the columns as empty datasets; the finished file carries the same groups
+// and attributes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results_schema/block.h"
+#include "results_schema/columns.h"
+#include "results_schema/records.h"
+
+namespace shardscape::results {
+
+/// An input kept verbatim.
+struct SourceText {
+  std::string name;  ///< "study.yaml", "models/llama3.1-70b.yaml"
+  std::string text;
+  friend bool operator==(const SourceText&, const SourceText&) = default;
+};
+
+/// The part that decides the data. Two runs of equal StudyInfo by the same software give equal datasets.
+struct StudyInfo {
+  std::string title;
+  std::string resolved_yaml;
+  std::vector<SourceText> sources;  ///< distinct names
+  std::vector<std::string>
+      objectives;  ///< names of columns that have a better direction; the first one ranks
+  std::uint64_t seed = 0;
+  std::vector<LinkRecord> links;        ///< of the study's own fabric (before any hardware axis)
+  std::vector<std::string> dimensions;  ///< names that LinkRecord::dimension indexes
+};
+
+/// The part that differs from run to run. It lives in attributes of the root only, never in a dataset.
+struct RunInfo {
+  std::string created_utc;  ///< ISO 8601
+  std::string software_version, git_commit, compiler, hostname, command_line;
+  std::int32_t threads = 1;
+};
+
+struct Manifest {
+  StudyInfo study;
+  RunInfo run;
+  BlockLayout layout;
+  std::vector<ColumnInfo> columns;
+};
+
+/// The identity of a study: SHA-256 (hexadecimal) over title, resolved YAML, sources and seed.
+std::string study_sha256(const StudyInfo& study);
+
+/// Everything wrong with a manifest as one reason per entry: unknown or undirected objectives, names used
+/// twice, links of unknown dimensions, a layout that is not one.
+std::vector<std::string> manifest_problems(const Manifest& manifest);
+
+}  // namespace shardscape::results

@@ -1,0 +1,29 @@
+// The manifest in HDF5: root attributes, /study and /links. Shared by manifest.h5 and the finished file;
+// private to this folder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "results_schema/hdf5_io.h"
+#include "results_schema/manifest.h"
+
+namespace shardscape::results {
+
+inline constexpr const char* kResultsSchema = "shardscape-results";
+inline constexpr const char* kManifestSchema = "shardscape-manifest";
+inline constexpr const char* kSegmentSchema = "shardscape-segment";
+inline constexpr std::uint64_t kSchemaVersion = 1;
+
+/// Root attributes, /study, /links and an empty /points.
+void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
+                    bool complete);
+
+/// StoreError unless the file is a result file or manifest of a version this program reads.
+Manifest read_manifest(const H5File& file);
+
+/// StoreError unless the root says `schema` and a version this program reads.
+void check_schema(const H5File& file, const char* schema);
+
+}  // namespace shardscape::results

@@ -1,0 +1,187 @@
+#include "results_schema/reader.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <stdexcept>
+
+#include "results_schema/hdf5_io.h"
+#include "results_schema/manifest_io.h"
+#include "results_schema/segments.h"
+#include "results_schema/summary_io.h"
+
+namespace shardscape::results {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Runs `work` with HDF5 silent. Sizes that no memory holds come from a damaged header.
+template <class Work>
+auto guarded(const fs::path& path, const Work& work) {
+  const QuietErrors quiet;
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    throw StoreError(path, "does not fit in memory");
+  } catch (const std::length_error&) {
+    throw StoreError(path, "does not fit in memory");
+  }
+}
+
+fs::path resolve(fs::path path) {
+  if (!path.has_filename()) path = path.parent_path();  // "OUT.h5.parts/"
+  if (fs::exists(path)) return path;
+  const fs::path parts = parts_folder(path);
+  if (fs::is_directory(parts)) return parts;
+  throw StoreError(path, "no such file, and no sweep running into it");
+}
+
+}  // namespace
+
+struct ResultReader::Impl {
+  /// Rows [begin, end) of the table live in one file, from its row 0 on.
+  struct Piece {
+    fs::path path;
+    std::uint64_t begin = 0, end = 0;
+  };
+
+  fs::path path;
+  bool complete = false;
+  std::optional<H5File> file;  ///< the finished file
+  Manifest manifest;
+  std::map<std::string, std::string> attributes;
+  std::vector<Piece> pieces;
+  std::uint64_t rows = 0;
+
+  ~Impl() {
+    const QuietErrors quiet;
+    file.reset();
+  }
+
+  void open(const fs::path& given) {
+    path = resolve(given);
+    fs::is_directory(path) ? open_parts() : open_file();
+  }
+
+  void open_file() {
+    file.emplace(H5File::open(path));
+    check_schema(*file, kResultsSchema);
+    manifest = read_manifest(*file);
+    attributes = file->attributes();
+    complete = true;
+    rows = manifest.layout.rows();
+    pieces = {{path, 0, rows}};
+    for (const ColumnInfo& column : manifest.columns) {
+      if (file->dataset("/points/" + column.name).rows() != rows) {
+        file->fail("/points/" + column.name + " does not have " + std::to_string(rows) + " rows");
+      }
+    }
+  }
+
+  void open_parts() {
+    const SegmentStore store = SegmentStore::open(path);
+    manifest = store.manifest();
+    attributes = H5File::open(path / "manifest.h5").attributes();
+    for (const Segment& segment : store.segments()) {
+      const std::uint64_t count = manifest.layout.rows_in(segment.blocks);
+      pieces.push_back({segment.path, rows, rows + count});
+      rows += count;
+    }
+  }
+
+  [[nodiscard]] const ColumnInfo* find(std::string_view name) const {
+    const auto found = std::ranges::find(manifest.columns, name, &ColumnInfo::name);
+    return found == manifest.columns.end() ? nullptr : &*found;
+  }
+
+  template <class T>
+  [[nodiscard]] std::vector<T> read_piece(const Piece& piece, const std::string& column, std::uint64_t begin,
+                                          std::uint64_t end) const {
+    const std::string name = "/points/" + column;
+    if (file) return file->dataset(name).read<T>(begin, end);
+    return H5File::open(piece.path).dataset(name).read<T>(begin, end);
+  }
+
+  template <class T>
+  [[nodiscard]] std::vector<T> read(const std::string& column, RowRange range) const {
+    const std::uint64_t end = std::min(range.end, rows);
+    const std::uint64_t begin = std::min(range.begin, end);
+    std::vector<T> values;
+    for (const Piece& piece : pieces) {
+      const std::uint64_t from = std::max(begin, piece.begin);
+      const std::uint64_t to = std::min(end, piece.end);
+      if (from >= to) continue;
+      const auto part = read_piece<T>(piece, column, from - piece.begin, to - piece.begin);
+      if (values.empty()) values.reserve(end - begin);
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    return values;
+  }
+
+  void require_column(std::string_view name) const {
+    if (find(name) != nullptr) return;
+    std::string names;
+    for (const ColumnInfo& column : manifest.columns) names += (names.empty() ? "" : ", ") + column.name;
+    throw StoreError(path, "has no column " + std::string(name) + "; columns: " + names);
+  }
+
+  [[nodiscard]] Summary compute_summary() const {
+    const auto& objectives = manifest.study.objectives;
+    for (const std::string& name : summary_columns(objectives)) require_column(name);
+    SummaryBuilder builder(directions_of(objectives, manifest.columns));
+    std::vector<double> row(objectives.size());
+    for (const Piece& piece : pieces) {
+      const RowRange range{piece.begin, piece.end};
+      const auto ids = read<std::uint64_t>("point_id", range);
+      const auto statuses = read<std::uint8_t>("status", range);
+      const auto reasons = read<std::uint8_t>("reason", range);
+      std::vector<std::vector<double>> values;
+      for (const std::string& objective : objectives) values.push_back(read<double>(objective, range));
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        for (std::size_t k = 0; k < row.size(); ++k) row[k] = values[k][i];
+        builder.add(ids[i], static_cast<Status>(statuses[i]), static_cast<Reason>(reasons[i]), row);
+      }
+    }
+    return builder.finish();
+  }
+};
+
+ResultReader::ResultReader(const fs::path& path) : impl_(std::make_unique<Impl>()) {
+  guarded(path, [&] { impl_->open(path); });
+}
+ResultReader::~ResultReader() = default;
+ResultReader::ResultReader(ResultReader&&) noexcept = default;
+ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
+
+bool ResultReader::complete() const { return impl_->complete; }
+std::uint64_t ResultReader::row_count() const { return impl_->rows; }
+std::uint64_t ResultReader::total_points() const { return impl_->manifest.layout.rows(); }
+const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->manifest.columns; }
+const ColumnInfo* ResultReader::find(std::string_view name) const { return impl_->find(name); }
+
+std::vector<double> ResultReader::read(std::string_view column, RowRange rows) const {
+  impl_->require_column(column);
+  return guarded(impl_->path, [&] { return impl_->read<double>(std::string(column), rows); });
+}
+
+std::vector<std::uint64_t> ResultReader::point_ids(RowRange rows) const {
+  impl_->require_column("point_id");
+  return guarded(impl_->path, [&] { return impl_->read<std::uint64_t>("point_id", rows); });
+}
+
+const std::map<std::string, std::string>& ResultReader::attributes() const { return impl_->attributes; }
+const std::vector<std::string>& ResultReader::objectives() const { return impl_->manifest.study.objectives; }
+std::string ResultReader::resolved_yaml() const { return impl_->manifest.study.resolved_yaml; }
+std::vector<SourceText> ResultReader::sources() const { return impl_->manifest.study.sources; }
+std::vector<LinkRecord> ResultReader::links() const { return impl_->manifest.study.links; }
+std::vector<std::string> ResultReader::link_dimensions() const { return impl_->manifest.study.dimensions; }
+
+Summary ResultReader::summary() const {
+  return guarded(impl_->path, [&] {
+    return impl_->file ? read_summary(*impl_->file, impl_->manifest.study.objectives)
+                       : impl_->compute_summary();
+  });
+}
+
+}  // namespace shardscape::results

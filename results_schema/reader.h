@@ -1,0 +1,65 @@
+// Reading results: a finished file, or the sealed segments of a sweep that is running or was interrupted.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results_schema/columns.h"
+#include "results_schema/manifest.h"
+#include "results_schema/store_error.h"
+#include "results_schema/summary.h"
+
+namespace shardscape::results {
+
+/// Rows [begin, end) of the table; an end past the last row means the last row.
+struct RowRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// A snapshot of results: rows sealed later do not appear. Rows ascend by point_id; an interrupted sweep may
+/// have gaps. Every function throws StoreError where the file is foreign, broken or gone. Not thread-safe;
+/// move-only.
+class ResultReader {
+ public:
+  /// `path`: OUT.h5, or OUT.h5.parts, or OUT.h5 while only OUT.h5.parts exists.
+  explicit ResultReader(const std::filesystem::path& path);
+  ~ResultReader();
+  ResultReader(ResultReader&&) noexcept;
+  ResultReader& operator=(ResultReader&&) noexcept;
+
+  [[nodiscard]] bool complete() const;  ///< false for parts
+  [[nodiscard]] std::uint64_t row_count() const;
+  [[nodiscard]] std::uint64_t total_points() const;  ///< rows when complete
+  [[nodiscard]] const std::vector<ColumnInfo>& columns() const;
+  /// Nothing where there is no such column.
+  [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
+
+  /// Values of a column; codes and integers as doubles. StoreError where there is no such column (the message
+  /// lists near names).
+  [[nodiscard]] std::vector<double> read(std::string_view column, RowRange rows = {}) const;
+  /// point_id without loss.
+  [[nodiscard]] std::vector<std::uint64_t> point_ids(RowRange rows = {}) const;
+
+  /// Root attributes as text.
+  [[nodiscard]] const std::map<std::string, std::string>& attributes() const;
+  [[nodiscard]] const std::vector<std::string>& objectives() const;
+  [[nodiscard]] std::string resolved_yaml() const;
+  [[nodiscard]] std::vector<SourceText> sources() const;
+  [[nodiscard]] std::vector<LinkRecord> links() const;
+  [[nodiscard]] std::vector<std::string> link_dimensions() const;
+  /// Stored in a finished file, computed from the rows of parts.
+  [[nodiscard]] Summary summary() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscape::results

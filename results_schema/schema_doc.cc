@@ -1,0 +1,145 @@
+#include "results_schema/schema_doc.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "results_schema/columns.h"
+#include "results_schema/manifest_io.h"
+
+namespace shardscape::results {
+namespace {
+
+constexpr const char* kIntroduction = R"(# The result file
+
+<!-- Written by print_schema from the table of columns in columns.cc. Do not edit: run `cmake --build --preset dev --target schema_docs`. -->
+
+A finished sweep is one HDF5 file in HDF5's default format; h5py, pandas and h5dump read it as it is. A running or interrupted sweep is a folder
+`OUT.h5.parts/`: `manifest.h5` (root attributes, `/study`, `/links`, empty columns) and sealed segments `blocks-<first>-<count>.h5` (the same
+columns, consecutive rows). Segments are complete once they have that name and never change afterwards. The program's readers and the Python loader take
+either form.
+
+What differs between two runs of one study (time, host, threads, command line) lives in attributes of the root only. Every dataset is a pure function of
+the study and of the program's version, whatever the number of threads, interruptions or segments.
+
+## Attributes of the root
+
+| attribute | meaning |
+|---|---|
+| `schema`, `schema_version` | "shardscape-results", )";
+
+constexpr const char* kLayout = R"( |
+| `title` | name of the study |
+| `created_utc` | when the sweep was started or, in a finished file, assembled |
+| `software_version`, `git_commit`, `compiler` | the program |
+| `hostname`, `threads`, `command_line` | the run |
+| `study_sha256` | over title, resolved study, inputs, objectives and seed |
+| `columns_sha256` | over names, units, types and codes of the columns |
+| `seed` | of the study's random draws |
+| `objectives` | names of columns, the first one ranks |
+| `total_points`, `rows_per_block` | points of the whole space; rows per chunk of every column |
+| `first_block`, `block_count` | the part of the space that this file holds |
+| `complete` | 1 in a finished file, 0 in a manifest |
+
+## Groups
+
+| path | content |
+|---|---|
+| `/study/resolved_yaml` | the study with every default filled in |
+| `/study/sources/*` | every input verbatim; attributes `name` and `sha256`; a slash in a name is a colon here |
+| `/points/*` | one 1-D dataset per column, one row per point, ascending by `point_id`; listed below |
+| `/links/*` | `link_id`, `source`, `destination`, `dimension`, `bandwidth_bytes_per_s`, `latency_s` of every link of the fabric |
+| `/summary/status_counts/*` | `status`, `count`, `example_point_id` (the first) of each status that occurs |
+| `/summary/reason_counts/*` | the same by `reason` |
+| `/summary/pareto/*` | `point_id` and objectives of the feasible points that no other dominates; of points with equal objectives the first |
+| `/summary/top/*` | `point_id` and objectives of the ten best feasible points by the first objective, then by `point_id` |
+
+## Columns of /points
+
+Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `group`; `better` (smaller or larger) where an end is better;
+`flag_values` and `flag_meanings` (CF conventions) where the numbers are codes. Columns are compressed by shuffle (none for one-byte types) and deflate.
+
+Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
+)";
+
+constexpr const char* kEnding = R"(
+Each `hardware:` axis of the study adds one column before the outputs, named after its path and unit: f8 for a number, a code with `flag_meanings` for a choice.
+
+## Codes
+)";
+
+struct Described {
+  ColumnInfo column;
+  std::string phases;
+};
+
+/// Both phases' columns in file order, each once.
+std::vector<Described> all_columns() {
+  const ColumnTable training(Phase::training);
+  const ColumnTable inference(Phase::inference);
+  std::vector<Described> all;
+  for (const ColumnInfo& column : training.columns()) {
+    all.push_back({column, inference.find(column.name) != nullptr ? "both" : "training"});
+  }
+  for (const ColumnInfo& column : inference.columns()) {
+    if (training.find(column.name) == nullptr) all.push_back({column, "inference"});
+  }
+  std::ranges::stable_sort(all, {}, [](const Described& d) { return d.column.group; });
+  return all;
+}
+
+const char* title_of(ColumnGroup group) {
+  switch (group) {
+    case ColumnGroup::id:
+      return "Identity and verdict";
+    case ColumnGroup::plan:
+      return "Plan";
+    case ColumnGroup::workload:
+      return "Workload";
+    case ColumnGroup::hardware:
+      return "Hardware";
+    case ColumnGroup::output:
+      return "Outputs";
+    case ColumnGroup::memory:
+      return "Memory of the fullest device (adds up to memory_peak_bytes)";
+    case ColumnGroup::breakdown:
+      return "Breakdown (adds up to step_time_s, or e2e_s for inference)";
+  }
+  return "";
+}
+
+std::string row_of(const Described& d) {
+  const ColumnInfo& c = d.column;
+  const std::string better = c.better == Better::neither ? "" : std::string(name_of(c.better));
+  return "| `" + c.name + "` | " + std::string(name_of(c.type)) + " | " + c.unit + " | " + d.phases + " | " +
+         better + " | " + c.long_name + (c.meanings.empty() ? "" : " (code)") + " |\n";
+}
+
+std::string codes_of(const ColumnInfo& column) {
+  std::string text = "- `" + column.name + "`:";
+  for (std::size_t i = 0; i < column.meanings.size(); ++i) {
+    text += (i == 0 ? " " : ", ") + std::to_string(i) + " " + column.meanings[i];
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string schema_markdown() {
+  std::string text = kIntroduction + std::to_string(kSchemaVersion) + kLayout;
+  const auto columns = all_columns();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i == 0 || columns[i].column.group != columns[i - 1].column.group) {
+      text += "\n### " + std::string(title_of(columns[i].column.group)) +
+              "\n\n| column | type | unit | phase | better | meaning |\n|---|---|---|---|---|---|\n";
+    }
+    text += row_of(columns[i]);
+  }
+  text += kEnding;
+  text += "\n";
+  for (const Described& described : columns) {
+    if (!described.column.meanings.empty()) text += codes_of(described.column);
+  }
+  return text;
+}
+
+}  // namespace shardscape::results

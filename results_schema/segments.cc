@@ -1,0 +1,303 @@
+#include "results_schema/segments.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <system_error>
+
+#include "engine/base/check.h"
+#include "results_schema/files.h"
+#include "results_schema/hdf5_io.h"
+#include "results_schema/manifest_io.h"
+
+namespace shardscape::results {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kManifestName = "manifest.h5";
+constexpr std::string_view kPrefix = "blocks-";
+constexpr std::string_view kEnding = ".h5";
+
+std::string padded(std::uint64_t number) {
+  const std::string digits = std::to_string(number);
+  constexpr std::size_t kDigits = 12;
+  return std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits;
+}
+
+std::string segment_name(BlockRange blocks) {
+  return std::string(kPrefix) + padded(blocks.first) + "-" + padded(blocks.count) + std::string(kEnding);
+}
+
+/// The blocks a file name promises; nothing for any other file.
+std::optional<BlockRange> parse_segment_name(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kEnding)) return std::nullopt;
+  const char* end = name.data() + name.size() - kEnding.size();
+  BlockRange range;
+  const auto first = std::from_chars(name.data() + kPrefix.size(), end, range.first);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
+  const auto count = std::from_chars(first.ptr + 1, end, range.count);
+  if (count.ec != std::errc() || count.ptr != end) return std::nullopt;
+  return range;
+}
+
+bool is_temporary(const fs::path& path) { return path.extension() == kTemporaryEnding; }
+
+std::vector<fs::path> list_folder(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    paths.push_back(it->path());
+  }
+  if (error) throw StoreError(folder, "can't list: " + error.message());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::vector<std::byte> manifest_image(const fs::path& path, const Manifest& manifest) {
+  H5File file = H5File::create_image(path);
+  write_manifest(file, kManifestSchema, manifest, manifest.run, false);
+  for (const ColumnInfo& column : manifest.columns) {
+    (void)file.create_column("/points", column, 0, manifest.layout.rows_per_block);
+  }
+  return file.image();
+}
+
+/// What every segment of a store must say about itself.
+struct Identity {
+  std::string study, columns;
+};
+
+Identity identity_of(const Manifest& manifest) {
+  return {study_sha256(manifest.study), columns_sha256(manifest.columns)};
+}
+
+void check_segment(const fs::path& path, BlockRange blocks, const Manifest& manifest,
+                   const Identity& identity) {
+  const H5File file = H5File::open(path);
+  check_schema(file, kSegmentSchema);
+  const BlockRange stored{file.number_attribute("first_block"), file.number_attribute("block_count")};
+  if (stored != blocks) file.fail("holds other blocks than its name says");
+  const BlockRange all = manifest.layout.blocks;
+  if (blocks.count == 0 || blocks.first < all.first || blocks.first >= all.end() ||
+      blocks.count > all.end() - blocks.first) {
+    file.fail("holds blocks that the sweep does not have");
+  }
+  if (file.text_attribute("study_sha256") != identity.study) file.fail("belongs to another study");
+  if (file.text_attribute("columns_sha256") != identity.columns) file.fail("has another table of columns");
+  if (file.dataset("/points/point_id").rows() != manifest.layout.rows_in(blocks)) {
+    file.fail("holds fewer rows than its blocks have");
+  }
+}
+
+void require(bool same, const fs::path& parts, const std::string& what) {
+  if (!same) {
+    throw StoreError(parts,
+                     "holds the results of " + what + "; resume with the original, or start over (--force)");
+  }
+}
+
+void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manifest& wanted) {
+  require(study_sha256(stored.study) == study_sha256(wanted.study), parts,
+          "a different study (\"" + stored.study.title + "\", or other inputs)");
+  require(stored.layout.total_points == wanted.layout.total_points, parts,
+          "a sweep of " + std::to_string(stored.layout.total_points) + " points, not " +
+              std::to_string(wanted.layout.total_points));
+  require(stored.layout == wanted.layout, parts, "another shard or block size");
+  require(stored.columns == wanted.columns, parts, "a table with other columns");
+  require(stored.run.software_version == wanted.run.software_version &&
+              stored.run.git_commit == wanted.run.git_commit,
+          parts,
+          "version " + stored.run.software_version + " (" + stored.run.git_commit + ") of the program");
+}
+
+void check_manifest(const fs::path& parts, const Manifest& manifest) {
+  std::string text;
+  for (const std::string& problem : manifest_problems(manifest)) text += (text.empty() ? "" : "; ") + problem;
+  if (!text.empty()) throw StoreError(parts, text);
+}
+
+}  // namespace
+
+fs::path parts_folder(const fs::path& output) {
+  fs::path folder = output;
+  folder += ".parts";
+  return folder;
+}
+
+/// An advisory lock on the folder, where the file system has such locks.
+class SegmentStore::Lock {
+ public:
+  explicit Lock(const fs::path& folder) {
+    const fs::path path = folder / "lock";
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) throw StoreError(path, "can't create: " + std::generic_category().message(errno));
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(fd_);
+      throw StoreError(folder, "is in use by a running sweep");
+    }
+  }
+  ~Lock() { ::close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+SegmentStore::SegmentStore() = default;
+SegmentStore::SegmentStore(SegmentStore&&) noexcept = default;
+SegmentStore& SegmentStore::operator=(SegmentStore&&) noexcept = default;
+SegmentStore::~SegmentStore() = default;
+
+SegmentStore SegmentStore::make(const fs::path& parts, const Manifest& manifest) {
+  check_manifest(parts, manifest);
+  std::error_code error;
+  const bool created = fs::create_directory(parts, error);
+  if (error) throw StoreError(parts, "can't create: " + error.message());
+  try {
+    SegmentStore store;
+    store.folder_ = parts;
+    store.manifest_ = manifest;
+    store.lock_ = std::make_unique<Lock>(parts);
+    if (fs::exists(parts / kManifestName)) {
+      throw StoreError(parts, "already holds a sweep; continue it (--resume) or start over (--force)");
+    }
+    store.scan();
+    write_durably(parts / kManifestName, manifest_image(parts / kManifestName, manifest));
+    sync_directory(directory_of(parts));
+    return store;
+  } catch (const StoreError&) {
+    if (created) fs::remove_all(parts, error);
+    throw;
+  }
+}
+
+SegmentStore SegmentStore::create(const fs::path& parts, const Manifest& manifest) {
+  const QuietErrors quiet;
+  return make(parts, manifest);
+}
+
+SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifest) {
+  const QuietErrors quiet;
+  if (!fs::exists(parts / kManifestName)) return make(parts, manifest);
+  check_manifest(parts, manifest);
+  auto lock = std::make_unique<Lock>(parts);
+  SegmentStore store = open(parts);
+  store.lock_ = std::move(lock);
+  check_same_sweep(parts, store.manifest_, manifest);
+  store.manifest_ = manifest;
+  for (const fs::path& path : list_folder(parts)) {
+    std::error_code ignored;
+    if (is_temporary(path)) fs::remove(path, ignored);
+  }
+  return store;
+}
+
+SegmentStore SegmentStore::open(const fs::path& parts) {
+  const QuietErrors quiet;
+  SegmentStore store;
+  store.folder_ = parts;
+  const H5File file = H5File::open(parts / kManifestName);
+  check_schema(file, kManifestSchema);
+  store.manifest_ = read_manifest(file);
+  store.scan();
+  return store;
+}
+
+void SegmentStore::discard(const fs::path& parts) {
+  if (!fs::exists(parts)) return;
+  const Lock lock(parts);
+  remove_folder(parts);
+}
+
+void SegmentStore::scan() {
+  const QuietErrors quiet;
+  const Identity identity = identity_of(manifest_);
+  std::vector<Segment> found;
+  for (const fs::path& path : list_folder(folder_)) {
+    const auto blocks = parse_segment_name(path.filename().string());
+    if (!blocks) continue;
+    const bool known =
+        std::ranges::any_of(segments_, [&](const Segment& segment) { return segment.path == path; });
+    if (!known) check_segment(path, *blocks, manifest_, identity);
+    found.push_back({path, *blocks});
+  }
+  std::ranges::sort(found, {}, [](const Segment& segment) { return segment.blocks.first; });
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    if (found[i].blocks.first < found[i - 1].blocks.end()) {
+      throw StoreError(found[i].path, "holds blocks that " + found[i - 1].path.filename().string() +
+                                          " holds, too; delete one of them and resume");
+    }
+  }
+  segments_ = std::move(found);
+}
+
+std::uint64_t SegmentStore::sealed_rows() const {
+  std::uint64_t rows = 0;
+  for (const Segment& segment : segments_) rows += manifest_.layout.rows_in(segment.blocks);
+  return rows;
+}
+
+std::vector<BlockRange> SegmentStore::missing() const {
+  std::vector<BlockRange> gaps;
+  std::uint64_t next = manifest_.layout.blocks.first;
+  const auto gap_until = [&](std::uint64_t block) {
+    if (block > next) gaps.push_back({next, block - next});
+  };
+  for (const Segment& segment : segments_) {
+    gap_until(segment.blocks.first);
+    next = segment.blocks.end();
+  }
+  gap_until(manifest_.layout.blocks.end());
+  return gaps;
+}
+
+SegmentWriter::SegmentWriter(const SegmentStore& store, SealPolicy policy)
+    : store_(&store), policy_(policy) {}
+SegmentWriter::~SegmentWriter() = default;
+
+void SegmentWriter::append(EncodedBlock&& block, Time now) {
+  const Manifest& manifest = store_->manifest();
+  SHARDSCAPE_CHECK(block.rows > 0 && block.rows == manifest.layout.rows_of(block.index), block.index,
+                   block.rows);
+  SHARDSCAPE_CHECK(block.chunks.size() == manifest.columns.size(), block.index, block.chunks.size());
+  if (!open_.empty() && block.index != open_.back().index + 1) seal();
+  if (open_.empty()) opened_ = now;
+  open_rows_ += block.rows;
+  open_.push_back(std::move(block));
+  if (open_rows_ >= policy_.rows || now - opened_ >= policy_.age) seal();
+}
+
+void SegmentWriter::seal() {
+  if (open_.empty()) return;
+  const QuietErrors quiet;
+  const Manifest& manifest = store_->manifest();
+  const BlockRange blocks{open_.front().index, open_.size()};
+  const fs::path path = store_->folder() / segment_name(blocks);
+  H5File file = H5File::create_image(path);
+  file.set_attribute("schema", kSegmentSchema);
+  file.set_attribute("schema_version", kSchemaVersion);
+  file.set_attribute("study_sha256", study_sha256(manifest.study));
+  file.set_attribute("columns_sha256", columns_sha256(manifest.columns));
+  file.set_attribute("first_block", blocks.first);
+  file.set_attribute("block_count", blocks.count);
+  file.create_group("/points");
+  const std::uint32_t rows_per_block = manifest.layout.rows_per_block;
+  for (std::size_t c = 0; c < manifest.columns.size(); ++c) {
+    const Dataset column = file.create_column("/points", manifest.columns[c], open_rows_, rows_per_block);
+    for (std::size_t b = 0; b < open_.size(); ++b) column.write_chunk(b * rows_per_block, open_[b].chunks[c]);
+  }
+  write_durably(path, file.image());
+  sealed_rows_ += open_rows_;
+  open_rows_ = 0;
+  open_.clear();
+}
+
+}  // namespace shardscape::results

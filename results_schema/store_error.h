@@ -1,0 +1,23 @@
+// What every function of this folder throws where the disk, the file system, HDF5 or a foreign file fails it.
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shardscape::results {
+
+/// An environment failure (disk full, no permission) or a file that is not what it should be. what() reads
+/// "path: reason". Sealed segments are intact whenever this is thrown: the sweep can be resumed.
+class StoreError : public std::runtime_error {
+ public:
+  StoreError(std::filesystem::path path, const std::string& reason)
+      : std::runtime_error(path.string() + ": " + reason), path_(std::move(path)) {}
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace shardscape::results

@@ -1,0 +1,74 @@
+// What is said about a whole study: counts by status and reason, the Pareto front, the best points. Built in
+// one pass over the rows, in any order, with memory for the answer only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/prediction.h"
+#include "results_schema/columns.h"
+
+namespace shardscape::results {
+
+/// How many rows have a code, and the smallest point_id that has it.
+struct CodeCount {
+  std::uint8_t code = 0;
+  std::uint64_t count = 0;
+  std::uint64_t example = 0;
+  friend bool operator==(const CodeCount&, const CodeCount&) = default;
+};
+
+/// A point and its values of the study's objectives, in their order.
+struct RankedPoint {
+  std::uint64_t point_id = 0;
+  std::vector<double> values;
+  friend bool operator==(const RankedPoint&, const RankedPoint&) = default;
+};
+
+struct Summary {
+  std::vector<CodeCount> statuses, reasons;  ///< codes that occur, ascending; reason `none` is not counted
+  std::vector<RankedPoint>
+      pareto;  ///< ascending by the first objective (best first), then the next, then point_id
+  std::vector<RankedPoint> top;  ///< best first by the first objective, then point_id
+};
+
+inline constexpr std::size_t kTopCount = 10;
+
+class SummaryBuilder {
+ public:
+  /// One direction per objective (smaller or larger).
+  explicit SummaryBuilder(std::vector<Better> directions, std::size_t top_count = kTopCount);
+
+  /// Only rows of status ok without a NaN objective are ranked. Of several points with equal objectives the
+  /// front keeps the smallest id. O(size of the front).
+  void add(std::uint64_t point_id, Status status, Reason reason, std::span<const double> objectives);
+
+  [[nodiscard]] Summary finish() const;
+
+ private:
+  struct Tally {
+    std::uint64_t count = 0, example = 0;
+  };
+  /// Values with the sign turned so that smaller is better.
+  struct Entry {
+    std::uint64_t point_id = 0;
+    std::vector<double> costs;
+  };
+  static void count(Tally& tally, std::uint64_t point_id);
+  static bool dominates(const Entry& a, const Entry& b);
+  static bool ranks_before(const Entry& a, const Entry& b);
+  void offer_top(const Entry& entry);
+  void offer_front(const Entry& entry);
+  [[nodiscard]] RankedPoint ranked(const Entry& entry) const;
+
+  std::vector<Better> directions_;
+  std::size_t top_count_;
+  std::array<Tally, 256> statuses_{}, reasons_{};  ///< by code
+  std::vector<Entry> front_, top_;
+  Entry candidate_;
+};
+
+}  // namespace shardscape::results

@@ -1,0 +1,141 @@
+// Do the sources keep to the house's rules? Includes point downwards only, and the engine touches nothing
+// outside itself.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shardscape {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Folder -> the folders it may include from, besides itself. The order of the list is the order of the
+/// storeys, lowest first.
+const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
+  static const std::vector<std::pair<std::string, std::set<std::string>>> kStoreys = {
+      {"engine/base", {}},
+      {"engine/spec", {"engine/base"}},
+      {"engine/compute", {"engine/spec", "engine/base"}},
+      {"engine/network", {"engine/spec", "engine/base"}},
+      {"engine/schedule", {"engine/spec", "engine/base"}},
+      {"engine/trace", {"engine/schedule", "engine/spec", "engine/base"}},
+      {"engine/workload", {"engine/compute", "engine/network", "engine/spec", "engine/base"}},
+      {"engine/memory", {"engine/workload", "engine/schedule", "engine/spec", "engine/base", "engine"}},
+      {"engine/passes",
+       {"engine/memory", "engine/workload", "engine/schedule", "engine/compute", "engine/network",
+        "engine/spec", "engine/base", "engine"}},
+      {"engine",
+       {"engine/passes", "engine/trace", "engine/memory", "engine/workload", "engine/schedule",
+        "engine/compute", "engine/network", "engine/spec", "engine/base"}},
+      {"results_schema", {"engine", "engine/spec", "engine/base"}},
+      {"sweep/yaml", {"engine/spec", "engine/base"}},
+      {"sweep/space", {"engine/spec", "engine/base"}},
+      {"sweep/study", {"sweep/yaml", "sweep/space", "engine/spec", "engine/base"}},
+      {"sweep/runner",
+       {"sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/spec",
+        "engine/base"}},
+      {"sweep/program",
+       {"sweep/runner", "sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine",
+        "engine/network", "engine/spec", "engine/base"}},
+  };
+  return kStoreys;
+}
+
+struct Include {
+  std::string file, target;
+  int line = 0;
+};
+
+std::vector<Include> includes_of(const fs::path& file, bool quoted) {
+  const std::regex pattern(quoted ? "^\\s*#\\s*include\\s+\"([^\"]+)\".*"
+                                  : "^\\s*#\\s*include\\s+<([^>]+)>.*");
+  std::vector<Include> found;
+  std::ifstream in(file);
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    std::smatch match;
+    if (std::regex_match(line, match, pattern)) found.push_back({file.string(), match[1], number});
+  }
+  return found;
+}
+
+std::vector<fs::path> sources_in(const std::string& folder, bool recursive) {
+  std::vector<fs::path> files;
+  const fs::path root = fs::path(SHARDSCAPE_SOURCE_DIR) / folder;
+  const auto take = [&](const fs::path& path) {
+    if (path.extension() == ".h" || path.extension() == ".cc") files.push_back(path);
+  };
+  if (recursive) {
+    for (const auto& entry : fs::recursive_directory_iterator(root)) take(entry.path());
+  } else {
+    for (const auto& entry : fs::directory_iterator(root)) take(entry.path());
+  }
+  return files;
+}
+
+TEST(Architecture, IncludesPointDownwardsOnly) {
+  int checked = 0;
+  for (const auto& [folder, allowed] : storeys()) {
+    ASSERT_TRUE(fs::is_directory(fs::path(SHARDSCAPE_SOURCE_DIR) / folder)) << folder;
+    for (const fs::path& file : sources_in(folder, false)) {
+      for (const Include& include : includes_of(file, true)) {
+        const std::string target = fs::path(include.target).parent_path().string();
+        EXPECT_TRUE(target == folder || allowed.contains(target))
+            << include.file << ":" << include.line << ": " << folder << " must not include "
+            << include.target;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 100);
+}
+
+TEST(Architecture, EveryFolderHasAStorey) {
+  std::set<std::string> known;
+  for (const auto& [folder, allowed] : storeys()) known.insert(folder);
+  for (const char* top : {"engine", "results_schema", "sweep"}) {
+    for (const fs::path& file : sources_in(top, true)) {
+      const std::string folder = fs::relative(file.parent_path(), SHARDSCAPE_SOURCE_DIR).string();
+      EXPECT_TRUE(known.contains(folder)) << folder << " is in no storey";
+    }
+  }
+}
+
+TEST(Architecture, EngineHasNoFilesThreadsOrClocks) {
+  const std::set<std::string> forbidden = {
+      "fstream",   "iostream", "filesystem", "thread",     "mutex",  "atomic",       "chrono",
+      "ctime",     "random",   "unistd.h",   "sys/time.h", "future", "shared_mutex", "condition_variable",
+      "tbb/tbb.h", "hdf5.h"};
+  for (const fs::path& file : sources_in("engine", true)) {
+    for (const Include& include : includes_of(file, false)) {
+      EXPECT_FALSE(forbidden.contains(include.target) || include.target.starts_with("tbb/") ||
+                   include.target.starts_with("yaml-cpp/"))
+          << include.file << ":" << include.line << ": the engine must not include <" << include.target
+          << ">";
+    }
+  }
+}
+
+TEST(Architecture, EngineHasNoMutableStatics) {
+  // A function-local or namespace-scope `static` variable that is neither const nor constexpr. Static member
+  // functions and constants pass.
+  const std::regex mutable_static(
+      "^\\s*(static|thread_local)\\s+(?!const\\b|constexpr\\b|_?assert|inline\\b)[^()]*[;=]\\s*.*");
+  for (const fs::path& file : sources_in("engine", true)) {
+    std::ifstream in(file);
+    std::string line;
+    for (int number = 1; std::getline(in, line); ++number) {
+      EXPECT_FALSE(std::regex_match(line, mutable_static)) << file << ":" << number << ": " << line;
+      EXPECT_EQ(line.find("getenv"), std::string::npos) << file << ":" << number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape
