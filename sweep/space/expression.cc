@@ -133,8 +133,8 @@ class ExpressionParser {
       return fail(token_.offset, "unexpected " + describe(token_) + "; an operator or the end is due here");
     }
     std::ranges::sort(result_.references_);
-    const auto repeated = std::ranges::unique(result_.references_);
-    result_.references_.erase(repeated.begin(), repeated.end());
+    const auto repeated = std::unique(result_.references_.begin(), result_.references_.end());
+    result_.references_.erase(repeated, result_.references_.end());
     return std::move(result_);
   }
 
