@@ -163,8 +163,8 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
   TextTable table;
   table.add_column("point");
   for (const std::string& objective : objectives) table.add_column(objective);
-  if (job.study().setting_count() > 1) table.add_column("setting");
   table.add_column("plan", TextTable::Align::left);
+  if (job.study().setting_count() > 1) table.add_column("setting", TextTable::Align::left);
   for (std::size_t i = 0; i < std::min<std::size_t>(5, summary.top.size()); ++i) {
     const results::RankedPoint& ranked = summary.top[i];
     const sweep::PointIndex point = job.space().point(ranked.point_id);
@@ -172,8 +172,8 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
     for (std::size_t k = 0; k < objectives.size(); ++k) {
       cells.push_back(format_value(ranked.values[k], job.columns().find(objectives[k])->unit));
     }
-    if (job.study().setting_count() > 1) cells.push_back(std::to_string(point.setting));
     cells.push_back(sweep::to_point_text(point.plan, job.study().phase()));
+    if (job.study().setting_count() > 1) cells.push_back(describe_setting(job.study(), point.setting));
     table.add_row(std::move(cells));
   }
   table.print(std::cout, 2);
