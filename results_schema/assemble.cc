@@ -187,6 +187,7 @@ Summary assemble(SegmentStore&& store, const fs::path& output, const RunInfo& ru
     publish(temporary, output);
   } catch (const StoreError&) {
     std::error_code ignored;
+    fs::resize_file(temporary, 0, ignored);  // HDF5 may still hold it open
     fs::remove(temporary, ignored);
     throw;
   }

@@ -208,7 +208,11 @@ ColumnInfo info_of(const FixedColumn& c) {
 ColumnInfo info_of(const HardwareColumn& axis) {
   ColumnType type = ColumnType::f8;
   if (!axis.choices.empty()) type = axis.choices.size() <= 256 ? ColumnType::u8 : ColumnType::i32;
-  return {axis.name, axis.unit, axis.long_name, type, ColumnGroup::hardware, Better::neither, axis.choices};
+  ColumnInfo info{axis.name,       axis.unit,   axis.long_name, type, ColumnGroup::hardware,
+                  Better::neither, axis.choices};
+  // CF's flag_meanings are separated by blanks.
+  for (std::string& meaning : info.meanings) std::ranges::replace(meaning, ' ', '_');
+  return info;
 }
 
 /// Stores one value per row; an integer that its column cannot hold is a bug of whoever validated the study.

@@ -55,7 +55,8 @@ struct HardwareColumn {
   std::string name;
   std::string unit = "1";
   std::string long_name;
-  std::vector<std::string> choices;  ///< names of the codes 0, 1, ...; empty for a number
+  std::vector<std::string>
+      choices;  ///< names of the codes 0, 1, ... (blanks become underscores); empty for a number
 };
 
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
@@ -66,7 +67,8 @@ class ColumnTable {
   /// from the fixed names.
   explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {});
 
-  [[nodiscard]] std::span<const ColumnInfo> columns() const { return columns_; }
+  [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
+  std::span<const ColumnInfo> columns() && = delete;  // it would dangle
   /// Nothing where there is no such column.
   [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
 

@@ -23,7 +23,9 @@
 
 namespace shardscape::results {
 
-/// Turns off HDF5's printing of errors on this thread for a scope.
+/// Turns off HDF5's printing of errors on this thread for a scope. The first one also keeps HDF5 from
+/// cleaning up at exit: the folder closes what it opens, and HDF5 1.10 crashes there over a file that a full
+/// disk kept it from closing.
 class QuietErrors {
  public:
   QuietErrors();

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Loads Shardscape results into pandas.
+
+Every function takes the path of a finished file (OUT.h5) or of a sweep that is running or was interrupted (OUT.h5.parts, or OUT.h5 while only the
+folder exists); the rows of a running sweep are those sealed so far.
+
+    >>> import shardscape_results as sr
+    >>> points = sr.load("out.h5")                        # one row per point, infeasible points included
+    >>> ok = points[points.status == "ok"]                # codes are categoricals with their names
+    >>> ok.groupby("recompute", observed=True).step_time_s.min()
+    >>> sr.units("out.h5")["memory_peak_bytes"]
+    'byte'
+    >>> sr.best("out.h5", n=5)                            # by the study's first objective
+    >>> sr.best("out.h5", n=5, by="mfu")                  # in the direction in which the column is better
+    >>> print(sr.study("out.h5")["resolved_yaml"])
+    >>> sr.links("out.h5").groupby("dimension", observed=True).size()
+    >>> sr.summary("out.h5")["status"]
+
+As a program it prints the best rows, with the objectives and the columns in which the rows differ:
+
+    python3 shardscape_results.py OUT.h5 [-n ROWS] [--by COLUMN]
+
+Columns, units and codes are described in SCHEMA.md. Needs h5py and pandas.
+"""
+import argparse
+import os
+import sys
+
+import h5py
+import numpy as np
+import pandas as pd
+
+__all__ = ["ResultsError", "load", "units", "best", "study", "links", "summary"]
+
+SCHEMA_VERSION = 1
+TOP_COUNT = 10
+
+
+class ResultsError(Exception):
+    """The path holds no Shardscape results, or a column that was asked for is not there."""
+
+
+def load(path, columns=None):
+    """All points as a DataFrame, ascending by point_id. `columns` limits what is read."""
+    with _Results(path) as results:
+        return results.frame(columns)
+
+
+def units(path):
+    """The unit of every column (UDUNITS; "1" where there is none)."""
+    with _Results(path) as results:
+        return {name: column.attrs["units"] for name, column in results.columns().items()}
+
+
+def best(path, n=1, by=None):
+    """The n best feasible points by a column (the first objective by default); of equal points the first."""
+    with _Results(path) as results:
+        by = by or results.first_objective()
+        better = results.column(by).attrs.get("better")
+        if better is None:
+            raise ResultsError(f"{path}: column {by} has no better direction")
+        frame = results.frame()
+    frame = frame[(frame["status"] == "ok") & frame[by].notna()]
+    frame = frame.sort_values([by, "point_id"], ascending=[better == "smaller", True], kind="stable")
+    return frame.head(n).reset_index(drop=True)
+
+
+def study(path):
+    """Attributes of the run, the resolved study and the inputs: a dict with title, study_sha256, ..., resolved_yaml, sources."""
+    with _Results(path) as results:
+        info = {name: _plain(value) for name, value in results.head.attrs.items()}
+        info["resolved_yaml"] = results.head["study/resolved_yaml"].asstr()[()]
+        info["sources"] = {text.attrs["name"]: text.asstr()[()] for text in results.head["study/sources"].values()}
+        return info
+
+
+def links(path):
+    """The links of the study's fabric as a DataFrame."""
+    with _Results(path) as results:
+        return _table(results.head["links"])
+
+
+def summary(path):
+    """DataFrames `status` and `reason` (counts with an example), `pareto` and `top` (objectives of the best points)."""
+    with _Results(path) as results:
+        if results.complete:
+            groups = {"status": "status_counts", "reason": "reason_counts", "pareto": "pareto", "top": "top"}
+            return {name: _table(results.head["summary"][group]) for name, group in groups.items()}
+        return results.computed_summary()
+
+
+class _Results:
+    """An open result: `head` has the attributes, /study and /links; `segments` are the files of a running sweep's rows."""
+
+    def __init__(self, path):
+        path = os.fspath(path).rstrip("/")
+        if not os.path.exists(path) and os.path.isdir(path + ".parts"):
+            path += ".parts"
+        self.path = path
+        self.complete = not os.path.isdir(path)
+        if self.complete:
+            self.segments = []
+            self.head = _opened(path, "shardscape-results")
+        else:
+            names = [n for n in os.listdir(path) if n.startswith("blocks-") and n.endswith(".h5")]
+            self.segments = [os.path.join(path, n) for n in sorted(names, key=lambda n: int(n.split("-")[1]))]
+            self.head = _opened(os.path.join(path, "manifest.h5"), "shardscape-manifest")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.head.close()
+
+    def _files(self):
+        """The files that hold rows, in order, one open at a time."""
+        if self.complete:
+            yield self.head
+        for path in self.segments:
+            with _opened(path, "shardscape-segment") as segment:
+                if segment.attrs["study_sha256"] != self.head.attrs["study_sha256"]:
+                    raise ResultsError(f"{path}: belongs to another study")
+                yield segment
+
+    def columns(self):
+        return dict(self.head["points"].items())
+
+    def column(self, name):
+        columns = self.columns()
+        if name not in columns:
+            raise ResultsError(f"{self.path}: has no column {name}; columns: {', '.join(columns)}")
+        return columns[name]
+
+    def objectives(self):
+        return self.head.attrs["objectives"].split()
+
+    def first_objective(self):
+        if not self.objectives():
+            raise ResultsError(f"{self.path}: the study has no objective; say by which column")
+        return self.objectives()[0]
+
+    def frame(self, columns=None):
+        names = list(self.columns()) if columns is None else list(columns)
+        parts = {name: [self.column(name)[:0]] for name in names}
+        for file in self._files():
+            for name in names:
+                parts[name].append(file["points"][name][:])
+        return pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), self.column(n).attrs) for n in names})
+
+    def computed_summary(self):
+        objectives = self.objectives()
+        frame = self.frame(dict.fromkeys(["point_id", "status", "reason", *objectives]))
+        tables = {name: _counts(frame, name) for name in ("status", "reason")}
+        tables["reason"] = tables["reason"][tables["reason"]["reason"] != "none"].reset_index(drop=True)
+        ok = frame[frame["status"] == "ok"].dropna(subset=objectives)[["point_id", *objectives]]
+        if not objectives:
+            ok = ok.head(0)
+        better = [self.column(name).attrs["better"] for name in objectives]
+        signs = np.array([1.0 if direction == "smaller" else -1.0 for direction in better])
+        order = np.lexsort([ok["point_id"], *reversed([ok[n] * s for n, s in zip(objectives, signs)])])
+        ranked = ok.iloc[order].reset_index(drop=True)
+        tables["pareto"] = ranked[_front(ranked[objectives].to_numpy() * signs)].reset_index(drop=True)
+        first = [objectives[0], "point_id"] if objectives else ["point_id"]
+        ascending = [not objectives or signs[0] > 0] + [True] * (len(first) - 1)
+        tables["top"] = ok.sort_values(first, ascending=ascending).head(TOP_COUNT).reset_index(drop=True)
+        return tables
+
+
+def _opened(path, schema):
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ResultsError(f"{path}: {error}") from error
+    if file.attrs.get("schema") != schema:
+        problem = f"is not a {schema} file"
+    elif file.attrs["schema_version"] != SCHEMA_VERSION:
+        problem = f"has schema version {file.attrs['schema_version']}, not {SCHEMA_VERSION}"
+    else:
+        return file
+    file.close()
+    raise ResultsError(f"{path}: {problem}")
+
+
+def _front(costs):
+    """Which rows of lexicographically ascending costs no earlier row equals or beats everywhere."""
+    keep = np.zeros(len(costs), dtype=bool)
+    front = np.empty((0, costs.shape[1]))
+    for i, cost in enumerate(costs):
+        if not (front <= cost).all(axis=1).any():
+            keep[i] = True
+            front = np.vstack([front, cost])
+    return keep
+
+
+def _counts(frame, name):
+    groups = frame.groupby(name, observed=True)["point_id"]
+    counts = groups.agg(count="size", example_point_id="min").reset_index().sort_values(name, ignore_index=True)
+    return counts.astype({"count": "uint64", "example_point_id": "uint64"})
+
+
+def _decoded(values, attributes):
+    """Codes become categoricals."""
+    if "flag_meanings" not in attributes:
+        return values
+    return pd.Categorical.from_codes(values.astype(np.int64), attributes["flag_meanings"].split())
+
+
+def _table(group):
+    return pd.DataFrame({name: _decoded(column[:], column.attrs) for name, column in group.items()})
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Print the best points of a Shardscape result.")
+    parser.add_argument("path", help="OUT.h5 or OUT.h5.parts")
+    parser.add_argument("-n", type=int, default=10, metavar="ROWS", help="how many (default: %(default)s)")
+    parser.add_argument("--by", metavar="COLUMN", help="rank by this column (default: the first objective)")
+    options = parser.parse_args(arguments)
+    try:
+        rows = best(options.path, n=options.n, by=options.by)
+        shown = study(options.path)["objectives"].split()
+    except ResultsError as error:
+        print(f"shardscape_results: {error}", file=sys.stderr)
+        return 1
+    if rows.empty:
+        print("no feasible point")
+        return 0
+    with pd.option_context("display.max_rows", None, "display.max_columns", None, "display.width", 200):
+        if len(rows) == 1:
+            print(rows.T.to_string(header=False))
+        else:
+            print(rows.loc[:, rows.nunique(dropna=False).gt(1) | rows.columns.isin(shown)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

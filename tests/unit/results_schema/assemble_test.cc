@@ -1,0 +1,160 @@
+// Is the finished file a function of the study alone, complete or absent?
+#include "results_schema/assemble.h"
+
+#include <cmath>
+
+#include "results_schema/compare.h"
+#include "tests/unit/results_schema/results_fixture.h"
+
+namespace shardscape::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_F(ResultsTest, SegmentsDoNotShow) {
+  const Manifest manifest = fake_manifest(1001, 64);  // 16 blocks, the last of 41 rows
+  const auto one = finished("one.h5", manifest, {{0, 16}});
+  const auto many = finished("many.h5", manifest, {{9, 4}, {15, 1}, {0, 1}, {13, 2}, {1, 8}},
+                             {"2031-01-01T00:00:00Z", "0.1.0", "abc123", "g++", "elsewhere", "other", 64});
+  std::string difference;
+  EXPECT_TRUE(datasets_equal(one, many, &difference)) << difference;
+  EXPECT_FALSE(fs::exists(parts_folder(one)));
+  EXPECT_EQ(ResultReader(many).attributes().at("threads"), "64");
+}
+
+TEST_F(ResultsTest, EveryValueComesBack) {
+  const Manifest manifest = fake_manifest(1001, 64);
+  const ResultReader reader(finished("out.h5", manifest, {{0, 16}}));
+  ASSERT_EQ(reader.row_count(), 1001U);
+  const auto ids = reader.point_ids();
+  const auto status = reader.read("status"), tensor = reader.read("tensor_parallel"),
+             time = reader.read("step_time_s"), weights = reader.read("weights_bytes"),
+             algorithm = reader.read("fabric_algorithm");
+  for (std::uint64_t i = 0; i < 1001; ++i) {
+    const FakePoint point(i);
+    ASSERT_EQ(ids[i], i);
+    ASSERT_EQ(status[i], static_cast<double>(point.prediction.status));
+    ASSERT_EQ(tensor[i], point.plan.tensor);
+    ASSERT_EQ(algorithm[i], point.hardware[1]);
+    if (point.prediction.status == Status::ok) {
+      ASSERT_EQ(time[i], point.prediction.step_time.value());
+      ASSERT_EQ(weights[i], static_cast<double>(static_cast<float>(point.prediction.memory.weights.value())));
+    } else {
+      ASSERT_TRUE(std::isnan(time[i]));
+    }
+  }
+}
+
+TEST_F(ResultsTest, MoreRowsThanOneSegmentHolds) {
+  const Manifest manifest = fake_manifest(70001, 8192);
+  const fs::path output = file("big.h5");
+  SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
+  SegmentWriter writer(store);
+  append(writer, manifest, manifest.layout.blocks);
+  EXPECT_EQ(writer.sealed_rows(), 65536U);
+  EXPECT_EQ(writer.open_rows(), 70001U - 65536U);
+  writer.seal();
+  assemble(std::move(store), output, {});
+  const ResultReader reader(output);
+  EXPECT_EQ(reader.row_count(), 70001U);
+  EXPECT_EQ(reader.point_ids({70000, 80000}), std::vector<std::uint64_t>{70000});
+  EXPECT_EQ(reader.read("memory_peak_bytes", {65535, 65537}).size(), 2U);
+}
+
+TEST_F(ResultsTest, SummaryIsThatOfTheRows) {
+  const Manifest manifest = fake_manifest(1001, 64);
+  const ResultReader reader(finished("out.h5", manifest, {{0, 16}}));
+  SummaryBuilder builder({Better::smaller, Better::smaller});
+  for (std::uint64_t i = 0; i < 1001; ++i) {
+    const Prediction prediction = FakePoint(i).prediction;
+    builder.add(i, prediction.status, prediction.reason,
+                std::vector<double>{prediction.step_time.value(), prediction.memory_peak.value()});
+  }
+  const Summary expected = builder.finish();
+  const Summary summary = reader.summary();
+  EXPECT_GT(summary.pareto.size(), 1U);
+  EXPECT_EQ(summary.pareto, expected.pareto);
+  EXPECT_EQ(summary.top, expected.top);
+  EXPECT_EQ(summary.statuses, expected.statuses);
+  EXPECT_EQ(summary.reasons, expected.reasons);
+}
+
+TEST_F(ResultsTest, IncompleteSweepIsNotAssembled) {
+  const Manifest manifest = fake_manifest(100, 16);
+  const fs::path output = file("out.h5");
+  {
+    SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
+    seal(store, {{0, 2}, {3, 4}});
+    EXPECT_TRUE(
+        contains(store_error([&] { assemble(std::move(store), output, {}); }), "16 points are missing"));
+  }
+  EXPECT_FALSE(fs::exists(output));
+  SegmentStore store = SegmentStore::resume(parts_folder(output), manifest);
+  ASSERT_EQ(store.missing(), (std::vector<BlockRange>{{2, 1}}));
+  seal(store, store.missing());
+  assemble(std::move(store), output, {});
+  std::string difference;
+  EXPECT_TRUE(datasets_equal(output, finished("whole.h5", manifest, {{0, 7}}), &difference)) << difference;
+}
+
+TEST_F(ResultsTest, DamagedChunkStopsAssemblyAndKeepsTheParts) {
+  const Manifest manifest = fake_manifest(512, 512);
+  const fs::path output = file("out.h5");
+  SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
+  seal(store, {{0, 1}});
+  store.scan();
+  const fs::path segment = store.segments().front().path;
+  // The chunk of a column is found by its bytes.
+  BlockEncoder encoder(table_, 512);
+  const auto chunk = encoder.encode(0, FakeBlock(manifest.layout, 0).records).chunks.back();
+  std::fstream stream(segment, std::ios::in | std::ios::out | std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  const std::string needle(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+  const std::size_t at = bytes.rfind(needle);
+  ASSERT_NE(at, std::string::npos);
+  stream.clear();
+  stream.seekp(static_cast<std::streamoff>(at + needle.size() / 2));
+  stream.put(static_cast<char>(~bytes[at + needle.size() / 2]));
+  stream.close();
+  const std::string message = store_error([&] { assemble(std::move(store), output, {}); });
+  EXPECT_TRUE(contains(message, segment.string())) << message;
+  EXPECT_TRUE(contains(message, "damaged")) << message;
+  EXPECT_FALSE(fs::exists(output));
+  EXPECT_TRUE(fs::exists(segment));
+}
+
+TEST_F(ResultsTest, ShardHoldsItsRangeOfTheSpace) {
+  Manifest manifest = fake_manifest(100, 16);
+  manifest.layout.blocks = {4, 3};
+  const ResultReader reader(finished("shard.h5", manifest, {{4, 1}, {5, 2}}));
+  EXPECT_EQ(reader.row_count(), 36U);
+  EXPECT_EQ(reader.point_ids().front(), 64U);
+  EXPECT_EQ(reader.point_ids().back(), 99U);
+}
+
+TEST_F(ResultsTest, EmptySpaceGivesAnEmptyTable) {
+  const ResultReader reader(finished("empty.h5", fake_manifest(0, 16), {}));
+  EXPECT_EQ(reader.row_count(), 0U);
+  EXPECT_TRUE(reader.read("step_time_s").empty());
+  EXPECT_TRUE(reader.summary().statuses.empty());
+}
+
+TEST_F(ResultsTest, DifferencesAreNamed) {
+  const Manifest manifest = fake_manifest(100, 16);
+  const auto a = finished("a.h5", manifest, {{0, 7}});
+  Manifest other = manifest;
+  other.study.links[1].latency_s = 6e-6;
+  std::string difference;
+  EXPECT_FALSE(datasets_equal(a, finished("b.h5", other, {{0, 7}}), &difference));
+  EXPECT_TRUE(contains(difference, "/links/latency_s row 1")) << difference;
+  other = manifest;
+  other.study.sources.pop_back();
+  EXPECT_FALSE(datasets_equal(a, finished("c.h5", other, {{0, 7}}), &difference));
+  EXPECT_TRUE(contains(difference, "/study/sources/models:none.yaml: only in the first")) << difference;
+  EXPECT_FALSE(datasets_equal(a, finished("d.h5", fake_manifest(99, 16), {{0, 7}}), &difference));
+  EXPECT_TRUE(contains(difference, "100 and 99 rows")) << difference;
+  EXPECT_THROW((void)datasets_equal(a, file("none.h5")), StoreError);
+}
+
+}  // namespace
+}  // namespace shardscape::results

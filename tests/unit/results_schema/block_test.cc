@@ -1,0 +1,112 @@
+// Do HDF5's own filters read what the workers compress?
+#include "results_schema/block.h"
+
+#include <hdf5.h>
+
+#include <cstring>
+
+#include "tests/unit/results_schema/results_fixture.h"
+
+namespace shardscape::results {
+namespace {
+
+hid_t memory_type(ColumnType type) {
+  switch (type) {
+    case ColumnType::u8:
+      return H5T_NATIVE_UINT8;
+    case ColumnType::i32:
+      return H5T_NATIVE_INT32;
+    case ColumnType::u64:
+      return H5T_NATIVE_UINT64;
+    case ColumnType::f4:
+      return H5T_NATIVE_FLOAT;
+    case ColumnType::f8:
+      return H5T_NATIVE_DOUBLE;
+  }
+  return H5I_INVALID_HID;
+}
+
+TEST(BlockLayout, RowsOfBlocks) {
+  const BlockLayout layout = BlockLayout::whole(10, 4);
+  EXPECT_EQ(layout.blocks, (BlockRange{0, 3}));
+  EXPECT_EQ(layout.rows_of(0), 4U);
+  EXPECT_EQ(layout.rows_of(2), 2U);
+  EXPECT_EQ(layout.rows_in({1, 2}), 6U);
+  EXPECT_EQ(layout.rows(), 10U);
+  EXPECT_EQ(BlockLayout::whole(8, 4).blocks.count, 2U);
+  EXPECT_EQ(BlockLayout::whole(0, 4).blocks.count, 0U);
+  const BlockLayout shard{10, 4, {1, 1}};
+  EXPECT_EQ(shard.rows(), 4U);
+}
+
+TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
+  constexpr std::uint32_t kRows = 64;
+  const BlockLayout layout = BlockLayout::whole(100, kRows);  // the second block is short
+  BlockEncoder encoder(table_, kRows);
+  const hid_t hdf5 = H5Fcreate(file("chunks.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  ASSERT_GE(hdf5, 0);
+  for (const std::uint64_t block : {std::uint64_t{0}, std::uint64_t{1}}) {
+    const FakeBlock points(layout, block);
+    const EncodedBlock encoded = encoder.encode(block, points.records);
+    const auto columns = table_.columns();
+    ASSERT_EQ(encoded.chunks.size(), columns.size());
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::string name = columns[c].name + std::to_string(block);
+      const hsize_t size = points.records.size(), chunk = kRows, unlimited = H5S_UNLIMITED, offset = 0;
+      const hid_t space = H5Screate_simple(1, &size, &unlimited);
+      const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+      H5Pset_chunk(creation, 1, &chunk);
+      if (size_of(columns[c].type) > 1) H5Pset_shuffle(creation);
+      H5Pset_deflate(creation, 1);
+      const hid_t type = memory_type(columns[c].type);
+      const hid_t dataset = H5Dcreate2(hdf5, name.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+      ASSERT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &offset, encoded.chunks[c].size(),
+                               encoded.chunks[c].data()),
+                0);
+      std::vector<std::byte> expected(size * size_of(columns[c].type)), stored(expected.size());
+      table_.put(c, points.records, expected.data());
+      ASSERT_GE(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, stored.data()), 0) << name;
+      EXPECT_EQ(stored, expected) << name;
+      H5Dclose(dataset);
+      H5Pclose(creation);
+      H5Sclose(space);
+    }
+  }
+  H5Fclose(hdf5);
+}
+
+TEST_F(ResultsTest, EncodingIsPure) {
+  const BlockLayout layout = BlockLayout::whole(256, 64);
+  BlockEncoder used(table_, 64), fresh(table_, 64);
+  (void)used.encode(3, FakeBlock(layout, 3).records);
+  const FakeBlock points(layout, 1);
+  EXPECT_EQ(used.encode(1, points.records).chunks, fresh.encode(1, points.records).chunks);
+}
+
+TEST_F(ResultsTest, DecoderInvertsAndDetectsDamage) {
+  const BlockLayout layout = BlockLayout::whole(64, 64);
+  BlockEncoder encoder(table_, 64);
+  BlockDecoder decoder(64);
+  std::size_t detected = 0;
+  const FakeBlock points(layout, 0);
+  EncodedBlock encoded = encoder.encode(0, points.records);
+  for (std::size_t c = 0; c < table_.columns().size(); ++c) {
+    const ColumnType type = table_.columns()[c].type;
+    std::vector<std::byte> expected(64 * size_of(type));
+    table_.put(c, points.records, expected.data());
+    const auto plain = decoder.decode(type, encoded.chunks[c]);
+    ASSERT_EQ(plain.size(), expected.size());
+    EXPECT_EQ(std::memcmp(plain.data(), expected.data(), expected.size()), 0);
+    encoded.chunks[c][encoded.chunks[c].size() / 2] ^= std::byte{0x10};
+    const auto damaged = decoder.decode(type, encoded.chunks[c]);
+    if (damaged.empty()) {
+      ++detected;
+    } else {  // a bit that deflate does not use
+      EXPECT_EQ(std::memcmp(damaged.data(), expected.data(), expected.size()), 0);
+    }
+  }
+  EXPECT_GT(detected, table_.columns().size() * 3 / 4);
+}
+
+}  // namespace
+}  // namespace shardscape::results
