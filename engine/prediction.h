@@ -89,6 +89,8 @@ struct Details {
   std::vector<std::int32_t> stage_layers;
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
   std::vector<OperatorRow> operators;
+  bool want_timeline = false;  ///< set by the caller: fill `timeline`
+  std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
 };
 
 }  // namespace shardscape

@@ -11,6 +11,7 @@
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/passes/training.h"
+#include "engine/trace/pipeline_trace.h"
 #include "engine/workload/partition.h"
 
 namespace shardscape {
@@ -46,6 +47,7 @@ struct Simulator::Impl {
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out);
 
+  [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
   void explain_inference(const ParallelPlan& plan, Details& details);
 
@@ -196,6 +198,17 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_backward.push_back(scratch.backward[s].total());
   }
   explain_training(plan, critical, *details);
+  if (details->want_timeline) details->timeline = draw_timeline();
+}
+
+std::string Simulator::Impl::draw_timeline() const {
+  std::vector<schedule::PipelineSpan> spans;
+  schedule::run_in_order(pipeline, scratch.times, scratch.transfer, &spans);
+  std::vector<trace::StageTailSpan> tails;
+  for (const passes::StageTail& tail : scratch.tails) {
+    tails.push_back({tail.data_comm.value(), tail.optimizer.value()});
+  }
+  return trace::pipeline_trace_json(setting.model.name, spans, scratch.end, tails);
 }
 
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out) {

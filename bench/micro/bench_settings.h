@@ -11,8 +11,8 @@
 namespace shardscape::bench {
 
 /// A training step of `model` on `gpus` devices of `cluster`.
-inline Setting training_setting(std::string_view model, std::string_view cluster, std::string_view stack, std::int64_t gpus,
-                                std::int64_t sequence_length, std::int64_t global_batch) {
+inline Setting training_setting(std::string_view model, std::string_view cluster, std::string_view stack,
+                                std::int64_t gpus, std::int64_t sequence_length, std::int64_t global_batch) {
   const yaml::Catalog catalog({std::filesystem::path(SHARDSCAPE_SOURCE_DIR)});
   const yaml::Cluster hardware = yaml::load_cluster(catalog, cluster).value();
   Problems problems;

@@ -47,7 +47,8 @@ void BM_FabricBuild(benchmark::State& state) {
 }
 BENCHMARK(BM_FabricBuild)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
 
-/// One evaluation of a pipeline of 16 uneven stages; arguments: microbatches, production (1) or operation by operation (0).
+/// One evaluation of a pipeline of 16 uneven stages; arguments: microbatches, production (1) or operation by
+/// operation (0).
 void BM_Pipeline(benchmark::State& state) {
   schedule::PipelineShape shape{ScheduleKind::one_f_one_b, 16, 1, static_cast<std::int32_t>(state.range(0))};
   std::vector<schedule::StageTime> times(16, {1.0, 2.0});
@@ -62,7 +63,12 @@ void BM_Pipeline(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * 2 * state.range(0) * 16);
 }
-BENCHMARK(BM_Pipeline)->Args({64, 1})->Args({64, 0})->Args({1024, 1})->Args({1024, 0})->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Pipeline)
+    ->Args({64, 1})
+    ->Args({64, 0})
+    ->Args({1024, 1})
+    ->Args({1024, 0})
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace shardscape

@@ -219,11 +219,12 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
                         scratch.backward[s].total().value() / chunks};
   }
   const auto run = [&](double seconds, std::vector<double>& end) {
-    const schedule::Transfer transfer{seconds, !in.setting.system.stack.communication.pipeline_async};
+    scratch.transfer = {seconds, !in.setting.system.stack.communication.pipeline_async};
     if (scratch.reference) {
-      end = schedule::run_in_order(in.pipeline, scratch.times, transfer);
+      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer);
     } else {
-      const std::span<const double> fast = scratch.pipelines.run(in.pipeline, scratch.times, transfer);
+      const std::span<const double> fast =
+          scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
       end.assign(fast.begin(), fast.end());
     }
   };

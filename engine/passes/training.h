@@ -49,7 +49,8 @@ struct StageTail {
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<StageTail> tails;
-  std::vector<schedule::StageTime> times;
+  std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
+  schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
   schedule::PipelineMemo pipelines;
   bool reference = false;  ///< walk the schedule operation by operation instead

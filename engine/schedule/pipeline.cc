@@ -58,7 +58,7 @@ void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<Pip
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return warm_up(shape, stage); }
 
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
-                                 Transfer transfer) {
+                                 Transfer transfer, std::vector<PipelineSpan>* spans) {
   SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
   const auto stages = static_cast<std::size_t>(shape.stages);
   const auto per_stage =
@@ -98,12 +98,14 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
         const PipelineOperation& op = order[next[s]];
         const double input = ready(s, op);
         if (input == kPending) break;
-        double end = std::max(stage_end[s], input) + (op.backward ? times[s].backward : times[s].forward);
+        const double start = std::max(stage_end[s], input);
+        double end = start + (op.backward ? times[s].backward : times[s].forward);
         // The last forward and the first backward of a microbatch stay on their stage; everything else is
         // sent on.
         const bool stays =
             op.backward ? (s == 0 && op.chunk == 0) : (s + 1 == stages && op.chunk == last_chunk);
         const double arrival = stays ? end : end + transfer.seconds;
+        if (spans != nullptr) spans->push_back({static_cast<std::int32_t>(s), op, start, end, arrival});
         if (transfer.blocking) end = arrival;
         (op.backward ? backward_arrival : forward_arrival)[slot(s, op.chunk, op.microbatch)] = arrival;
         stage_end[s] = end;

@@ -53,10 +53,20 @@ std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage);
 /// The largest number of chunk-microbatches whose activations stage `stage` holds at once.
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage);
 
+/// One executed operation; seconds from the start of the step.
+struct PipelineSpan {
+  std::int32_t stage = 0;
+  PipelineOperation operation;
+  double start = 0;
+  double end = 0;   ///< of the work
+  double sent = 0;  ///< when its message has reached the neighbour; = end where nothing is sent
+};
+
 /// Runs a schedule operation by operation, in the order lists of the stages: the plain truth that
 /// PipelineTimer is held against. times: one entry per stage, the same for each of its chunks. Returns the
-/// end of the last operation of every stage.
+/// end of the last operation of every stage; `spans`, where given, receives every operation in the order of
+/// execution.
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
-                                 Transfer transfer);
+                                 Transfer transfer, std::vector<PipelineSpan>* spans = nullptr);
 
 }  // namespace shardscape::schedule

@@ -197,19 +197,22 @@ void read_family(Config& config, std::string_view family, ModelSpec& m) {
   }
 }
 
-/// nlohmann's messages start with an exception id and a line and column.
+/// What nlohmann says after the exception's id and, for syntax errors, after the position.
+std::string plain_message(const Json::exception& error, std::string_view until) {
+  const std::string message = error.what();
+  const std::size_t end = message.find(until);
+  return "not valid JSON: " + (end == std::string::npos ? message : message.substr(end + until.size()));
+}
+
 Diagnostic syntax_error(const std::string& text, const std::string& source, const Json::parse_error& error) {
   const std::size_t end = std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0);
   const auto stop = text.begin() + static_cast<std::ptrdiff_t>(end);
   const auto lines = std::count(text.begin(), stop, '\n');
   const auto column = end - (end == 0 ? 0 : text.rfind('\n', end - 1) + 1) + 1;
-  std::string message = error.what();
-  const std::size_t colon = message.find(": ");
-  if (colon != std::string::npos) message.erase(0, colon + 2);
   return {
       {std::make_shared<const std::string>(source), static_cast<int>(lines) + 1, static_cast<int>(column)},
       "",
-      "not valid JSON: " + message};
+      plain_message(error, ": ")};
 }
 
 }  // namespace
@@ -221,6 +224,9 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     diagnostics.add(syntax_error(text, source, error));
+    return std::nullopt;
+  } catch (const Json::exception& error) {  // a number beyond the range of a double
+    diagnostics.add({std::make_shared<const std::string>(source), 1, 1}, "", plain_message(error, "] "));
     return std::nullopt;
   }
   Config config(json, text, source, diagnostics);

@@ -1,4 +1,5 @@
-// A small reader for the measurement tables: comma-separated, double quotes around cells with commas, first line names the columns.
+// A small reader for the measurement tables: comma-separated, double quotes around cells with commas, first
+// line names the columns.
 #pragma once
 
 #include <filesystem>

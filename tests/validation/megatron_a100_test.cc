@@ -1,6 +1,8 @@
-// Published step times of Megatron-LM on DGX A100 against `shardscape simulate`, end to end: a study file in, JSON out.
+// Published step times of Megatron-LM on DGX A100 against `shardscape simulate`, end to end: a study file in,
+// JSON out.
 //
-// Two sources of rows: those quoted here with their citation, and every row of the reference table where the reference folder is present.
+// Two sources of rows: those quoted here with their citation, and every row of the reference table where the
+// reference folder is present.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -63,7 +65,8 @@ void expect_close(const Row& row) {
   EXPECT_LT(std::abs(error), kTolerance) << row.id;
 }
 
-// Korthikanti et al. 2022, arXiv:2205.05198, Table 5: full recompute, then sequence parallelism with selective recompute.
+// Korthikanti et al. 2022, arXiv:2205.05198, Table 5: full recompute, then sequence parallelism with
+// selective recompute.
 TEST(MegatronA100, QuotedStepTimes) {
   const Row rows[] = {
       {"22b-full", "gpt-22b", "false", "full", "1f1b", 8, 8, 1, 1, 1, 4, 4, 1.42},
@@ -85,7 +88,8 @@ TEST(MegatronA100, EveryReferenceRow) {
     expect_close({cell.at("id"), cell.at("model"), number("sequence_parallel") == 1 ? "true" : "false",
                   cell.at("recompute"), cell.at("schedule"), number("gpus"), number("tensor_parallel"),
                   number("pipeline_parallel"), number("data_parallel"), number("virtual_stages"),
-                  number("microbatch_size"), number("global_batch"), std::stod(cell.at("measured_step_time_s"))});
+                  number("microbatch_size"), number("global_batch"),
+                  std::stod(cell.at("measured_step_time_s"))});
   }
 }
 

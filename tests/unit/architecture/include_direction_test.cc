@@ -1,4 +1,5 @@
-// Do the sources keep to the house's rules? Includes point downwards only, and the engine touches nothing outside itself.
+// Do the sources keep to the house's rules? Includes point downwards only, and the engine touches nothing
+// outside itself.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Folder -> the folders it may include from, besides itself. The order of the list is the order of the storeys, lowest first.
+/// Folder -> the folders it may include from, besides itself. The order of the list is the order of the
+/// storeys, lowest first.
 const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
   static const std::vector<std::pair<std::string, std::set<std::string>>> kStoreys = {
       {"engine/base", {}},
@@ -22,23 +24,25 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"engine/compute", {"engine/spec", "engine/base"}},
       {"engine/network", {"engine/spec", "engine/base"}},
       {"engine/schedule", {"engine/spec", "engine/base"}},
+      {"engine/trace", {"engine/schedule", "engine/spec", "engine/base"}},
       {"engine/workload", {"engine/compute", "engine/network", "engine/spec", "engine/base"}},
       {"engine/memory", {"engine/workload", "engine/schedule", "engine/spec", "engine/base", "engine"}},
       {"engine/passes",
-       {"engine/memory", "engine/workload", "engine/schedule", "engine/compute", "engine/network", "engine/spec",
-        "engine/base", "engine"}},
+       {"engine/memory", "engine/workload", "engine/schedule", "engine/compute", "engine/network",
+        "engine/spec", "engine/base", "engine"}},
       {"engine",
-       {"engine/passes", "engine/memory", "engine/workload", "engine/schedule", "engine/compute", "engine/network",
-        "engine/spec", "engine/base"}},
+       {"engine/passes", "engine/trace", "engine/memory", "engine/workload", "engine/schedule",
+        "engine/compute", "engine/network", "engine/spec", "engine/base"}},
       {"results_schema", {"engine", "engine/spec", "engine/base"}},
       {"sweep/yaml", {"engine/spec", "engine/base"}},
       {"sweep/space", {"engine/spec", "engine/base"}},
       {"sweep/study", {"sweep/yaml", "sweep/space", "engine/spec", "engine/base"}},
       {"sweep/runner",
-       {"sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/spec", "engine/base"}},
-      {"sweep/program",
-       {"sweep/runner", "sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/network",
+       {"sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/network",
         "engine/spec", "engine/base"}},
+      {"sweep/program",
+       {"sweep/runner", "sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine",
+        "engine/network", "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }
@@ -49,7 +53,8 @@ struct Include {
 };
 
 std::vector<Include> includes_of(const fs::path& file, bool quoted) {
-  const std::regex pattern(quoted ? "^\\s*#\\s*include\\s+\"([^\"]+)\".*" : "^\\s*#\\s*include\\s+<([^>]+)>.*");
+  const std::regex pattern(quoted ? "^\\s*#\\s*include\\s+\"([^\"]+)\".*"
+                                  : "^\\s*#\\s*include\\s+<([^>]+)>.*");
   std::vector<Include> found;
   std::ifstream in(file);
   std::string line;
@@ -81,8 +86,10 @@ TEST(Architecture, IncludesPointDownwardsOnly) {
     for (const fs::path& file : sources_in(folder, false)) {
       for (const Include& include : includes_of(file, true)) {
         const std::string target = fs::path(include.target).parent_path().string();
+        if (target.empty()) continue;  // generated beside the build, not in the tree
         EXPECT_TRUE(target == folder || allowed.contains(target))
-            << include.file << ":" << include.line << ": " << folder << " must not include " << include.target;
+            << include.file << ":" << include.line << ": " << folder << " must not include "
+            << include.target;
         ++checked;
       }
     }
@@ -102,21 +109,25 @@ TEST(Architecture, EveryFolderHasAStorey) {
 }
 
 TEST(Architecture, EngineHasNoFilesThreadsOrClocks) {
-  const std::set<std::string> forbidden = {"fstream", "iostream", "filesystem", "thread",   "mutex",      "atomic",
-                                           "chrono",  "ctime",    "random",     "unistd.h", "sys/time.h", "future",
-                                           "shared_mutex", "condition_variable", "tbb/tbb.h", "hdf5.h"};
+  const std::set<std::string> forbidden = {
+      "fstream",   "iostream", "filesystem", "thread",     "mutex",  "atomic",       "chrono",
+      "ctime",     "random",   "unistd.h",   "sys/time.h", "future", "shared_mutex", "condition_variable",
+      "tbb/tbb.h", "hdf5.h"};
   for (const fs::path& file : sources_in("engine", true)) {
     for (const Include& include : includes_of(file, false)) {
       EXPECT_FALSE(forbidden.contains(include.target) || include.target.starts_with("tbb/") ||
                    include.target.starts_with("yaml-cpp/"))
-          << include.file << ":" << include.line << ": the engine must not include <" << include.target << ">";
+          << include.file << ":" << include.line << ": the engine must not include <" << include.target
+          << ">";
     }
   }
 }
 
 TEST(Architecture, EngineHasNoMutableStatics) {
-  // A function-local or namespace-scope `static` variable that is neither const nor constexpr. Static member functions and constants pass.
-  const std::regex mutable_static("^\\s*(static|thread_local)\\s+(?!const\\b|constexpr\\b|_?assert|inline\\b)[^()]*[;=]\\s*.*");
+  // A function-local or namespace-scope `static` variable that is neither const nor constexpr. Static member
+  // functions and constants pass.
+  const std::regex mutable_static(
+      "^\\s*(static|thread_local)\\s+(?!const\\b|constexpr\\b|_?assert|inline\\b)[^()]*[;=]\\s*.*");
   for (const fs::path& file : sources_in("engine", true)) {
     std::ifstream in(file);
     std::string line;

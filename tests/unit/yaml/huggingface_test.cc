@@ -109,6 +109,7 @@ TEST(HuggingFace, ProblemsNameFileAndKey) {
   EXPECT_TRUE(reports(bad("{}"), "config.json:1:1: model_type", "missing"));
   EXPECT_TRUE(reports(bad("[]"), "config.json:1:1", "one JSON object"));
   EXPECT_TRUE(reports(bad("{\n \"a\": }"), "config.json:2:7", "not valid JSON"));
+  EXPECT_TRUE(reports(bad("{\"a\": 1e999}"), "config.json:1:1", "not valid JSON: number overflow"));
   const Diagnostics missing = bad("{\"model_type\": \"llama\",\n \"hidden_size\": \"big\"}");
   EXPECT_TRUE(reports(missing, "config.json:1:1: num_hidden_layers", "missing"));
   EXPECT_TRUE(reports(missing, "config.json:1:1: vocab_size", "missing"));
