@@ -258,6 +258,19 @@ void require_points(const sweep::SweepJob& job, const SweepArguments& arguments)
   }
 }
 
+/// Runs the sweep and puts the file together. Nothing when it was interrupted; `outcome` then says how far it
+/// came.
+std::optional<results::Summary> compute(const sweep::SweepJob& job, const sweep::SweepOptions& options,
+                                        SegmentStore store, const fs::path& output,
+                                        const results::RunInfo& run, ProgressReporter& reporter,
+                                        sweep::SweepOutcome& outcome) {
+  outcome = run_sweep(job, store, options);
+  reporter.close();
+  if (!outcome.complete) return std::nullopt;
+  store.scan();
+  return results::assemble(std::move(store), output, run);
+}
+
 int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
   // Everything that can be wrong is looked at before anything is written.
   const sweep::Shard shard = parse_shard(arguments.shard);
@@ -284,17 +297,22 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   options.evaluator = sweep::simulator_factory({.reference = common.reference});
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
   options.stop = &interrupt.stop();
-  const sweep::SweepOutcome outcome = run_sweep(job, store, options);
-  reporter.close();
-  if (!outcome.complete) return report_interrupted(common, outcome, mode);
+  sweep::SweepOutcome outcome;
+  std::optional<results::Summary> summary;
+  try {
+    summary = compute(job, options, std::move(store), arguments.output, run, reporter, outcome);
+  } catch (const std::exception& failure) {
+    reporter.close();
+    throw std::runtime_error(failure.what() + std::string("\nsealed rows are safe; continue with\n  ") +
+                             resume_command(common));
+  }
+  if (!summary) return report_interrupted(common, outcome, mode);
 
-  store.scan();
-  const results::Summary summary = results::assemble(std::move(store), arguments.output, run);
   const RunCost cost{reporter.elapsed_seconds(), cpu_seconds() - cpu_before};
   if (mode == ProgressMode::json) {
-    print_done(summary, job, outcome, cost, arguments.output);
+    print_done(*summary, job, outcome, cost, arguments.output);
   } else {
-    print_summary(job, summary, outcome, cost, arguments.output);
+    print_summary(job, *summary, outcome, cost, arguments.output);
   }
   if (arguments.stats) print_stats(outcome, cost, threads);
   return kDone;
