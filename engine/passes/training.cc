@@ -35,7 +35,7 @@ CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const G
 class LayerTimer {
  public:
   LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
-      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+      : groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
@@ -83,7 +83,6 @@ class LayerTimer {
     return time;
   }
 
-  const TrainingInputs& in_;
   const Groups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
