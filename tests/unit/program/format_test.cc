@@ -39,6 +39,7 @@ TEST(Format, SecondsAndDurations) {
   EXPECT_EQ(format_seconds(5e-6), "5.000 us");
   EXPECT_EQ(format_seconds(12345), "12345 s");
   EXPECT_EQ(format_seconds(kNaN), "-");
+  EXPECT_EQ(format_duration(0.156), "156.0 ms");
   EXPECT_EQ(format_duration(3.25), "3.2 s");
   EXPECT_EQ(format_duration(59.6), "1 min 0 s");
   EXPECT_EQ(format_duration(200), "3 min 20 s");
