@@ -6,7 +6,8 @@
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
 //   (Korthikanti et al. 2022), the working set of the block that
 //                recomputes, the saved input of the head; times the allocator's fragmentation
-//   logits       while the loss of one microbatch is computed, on the last stage
+//   logits       while the loss of one microbatch is computed, on the last stage, and what the loss keeps of
+//                earlier microbatches where the schedule runs all forwards first
 //   buffers      DP buckets, boundary tensors, gathered weights of two blocks under ZeRO-3
 //   reserve      context and communication library
 //
@@ -42,7 +43,8 @@ struct ActivationBytes {
   Bytes block_working;  ///< live beside it while one block runs backward
   Bytes embedding;
   Bytes head;
-  Bytes logits;
+  Bytes logits;          ///< while the loss of a microbatch is computed
+  Bytes waiting_logits;  ///< kept of them until its backward
   Bytes boundary;
 };
 

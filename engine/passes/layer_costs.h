@@ -35,7 +35,7 @@ LayerCost price_layer(const std::vector<workload::Operator>& operators, const Se
 /// Everything about layers that depends on a LayerKey only.
 struct LayerCosts {
   LayerCost block, embedding, head;
-  Bytes logits;
+  Bytes logits, waiting_logits;  ///< the latter in training only
   Bytes boundary;
 };
 
