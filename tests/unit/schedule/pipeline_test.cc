@@ -70,6 +70,18 @@ TEST(StageOrder, InFlightIsTheMaximumOfTheWalk) {
   }
 }
 
+TEST(StageOrder, HeadInFlightIsTheMaximumOfTheLastChunk) {
+  for (const PipelineShape& shape : shapes()) {
+    std::vector<PipelineOperation> order;
+    stage_order(shape, shape.stages - 1, order);
+    int held = 0, most = 0;
+    for (const PipelineOperation& op : order) {
+      if (op.chunk + 1 == shape.virtual_stages) most = std::max(most, held += op.backward ? -1 : 1);
+    }
+    EXPECT_EQ(head_in_flight(shape), most) << describe(shape);
+  }
+}
+
 // Megatron-LM's published schedule for p = 2, v = 2, m = 4 on stage 0: warm-up of 2 (p - s - 1) + (v - 1) p =
 // 4 forwards, then one forward and one backward in turn.
 TEST(StageOrder, InterleavedByHand) {
