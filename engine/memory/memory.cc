@@ -51,6 +51,7 @@ Bytes training_buffers(const MemoryInputs& in, double parameters) {
 double StageParameters::of_stage(std::int32_t layers, bool first, bool last, bool tied) const {
   double sum = layers * block;
   if (first) sum += embedding;
+  if (last) sum += final_norm;
   // A tied head on a stage of its own holds a copy of the table.
   if (last && !(first && tied)) sum += head;
   return sum;
@@ -65,7 +66,8 @@ StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor) {
   const double replicated_kv = 2 * kv * static_cast<double>(model.head_dim * model.hidden);
   p.block = model.block_matrix_parameters() / t + replicated_kv + model.block_vector_parameters();
   p.embedding = model.embedding_parameters() / t;
-  p.head = static_cast<double>(model.vocabulary * model.hidden) / t + model.final_norm_parameters();
+  p.final_norm = model.final_norm_parameters();
+  p.head = static_cast<double>(model.vocabulary * model.hidden) / t;
   return p;
 }
 

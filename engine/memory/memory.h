@@ -27,7 +27,8 @@ namespace shardscape::memory {
 struct StageParameters {
   double block = 0;      ///< one block
   double embedding = 0;  ///< token and position tables
-  double head = 0;       ///< LM head and final norm
+  double final_norm = 0;
+  double head = 0;  ///< LM head
 
   [[nodiscard]] double of_stage(std::int32_t layers, bool first, bool last, bool tied) const;
 };
