@@ -165,6 +165,7 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;
+  activations.logits_saved = costs.logits_saved;
   activations.boundary = costs.boundary;
   const memory::MemoryInputs inputs = memory_inputs(plan, activations);
   for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {

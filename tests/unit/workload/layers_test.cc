@@ -146,6 +146,15 @@ TEST(Logits, BytesPerLogit) {
   EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 2, 2, true}, kSequence).value(), 2 * logits);
 }
 
+TEST(Logits, WaitingForBackward) {
+  Setting setting = korthikanti();
+  const double logits = 2048.0 * 2 * 51200 / 4;
+  // fp32 probabilities, or the logits in bf16 where the fused loss computes them again.
+  EXPECT_DOUBLE_EQ(saved_logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 4 * logits);
+  setting.system.stack.fused_loss = true;
+  EXPECT_DOUBLE_EQ(saved_logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 2 * logits);
+}
+
 double forward_matrix_flops(const std::vector<Operator>& operators) {
   double sum = 0;
   for (const Operator& op : operators) {
