@@ -134,7 +134,10 @@ bool Simulator::Impl::partition(const ParallelPlan& plan) {
 }
 
 void Simulator::Impl::set_pipeline(const ParallelPlan& plan, std::int32_t microbatches) {
-  pipeline = {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches};
+  // On one stage there is no bubble to fill: zero_bubble is plain accumulation.
+  const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
+  pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
+              microbatches};
 }
 
 memory::MemoryInputs Simulator::Impl::memory_inputs(const ParallelPlan& plan,
