@@ -290,8 +290,10 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   b.tensor_comm = busy.tensor_comm;
   b.context_comm = busy.context_comm;
   b.data_comm = busy.data_comm + scratch.tails[critical].data_comm;
-  b.pipeline_comm = Seconds(scratch.end[critical] - scratch.end_without_transfers[critical]);
-  b.bubble = Seconds(scratch.end_without_transfers[critical]) - busy.total();
+  // Differences of equal sums may come out as a rounding error below zero.
+  b.pipeline_comm =
+      std::max(Seconds(0), Seconds(scratch.end[critical] - scratch.end_without_transfers[critical]));
+  b.bubble = std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
   b.optimizer = scratch.tails[critical].optimizer;
   b.host = busy.host + fixed;
 
