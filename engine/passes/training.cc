@@ -35,7 +35,7 @@ CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const G
 class LayerTimer {
  public:
   LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
-      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+      : groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
@@ -83,7 +83,6 @@ class LayerTimer {
     return time;
   }
 
-  const TrainingInputs& in_;
   const Groups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
@@ -290,9 +289,7 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   b.tensor_comm = busy.tensor_comm;
   b.context_comm = busy.context_comm;
   b.data_comm = busy.data_comm + scratch.tails[critical].data_comm;
-  // Differences of equal sums may come out as a rounding error below zero.
-  b.pipeline_comm =
-      std::max(Seconds(0), Seconds(scratch.end[critical] - scratch.end_without_transfers[critical]));
+  b.pipeline_comm = Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
   b.bubble = std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
   b.optimizer = scratch.tails[critical].optimizer;
   b.host = busy.host + fixed;

@@ -27,8 +27,8 @@ constexpr const char* kFooter =
     "rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.";
 
 /// Sampled are this many runs of so many neighbours: neighbours share memo tables as they do in a sweep.
-constexpr std::uint64_t kSampleBlocks = 64;
-constexpr std::uint32_t kSampleRows = 128;
+constexpr std::uint64_t kSampleBlocks = 32;
+constexpr std::uint32_t kSampleRows = 256;
 
 std::string values_of(const sweep::DegreeAxis& axis) {
   if (axis.fill) return "fill";

@@ -82,6 +82,7 @@ std::string format_seconds(double seconds) {
 
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds)) return not_a_number();
+  if (seconds < 1) return format_seconds(seconds);
   if (seconds < 10) return format_fixed(seconds, 1) + " s";
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
   if (whole < 60) return std::to_string(whole) + " s";

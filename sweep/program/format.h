@@ -19,7 +19,7 @@ std::string format_parameters(double count);
 std::string format_bytes(double bytes);
 /// From nanoseconds to seconds; minutes and hours for long ones: "6.643 s", "12.35 ms".
 std::string format_seconds(double seconds);
-/// Wall time for people: "45 s", "3 min 20 s", "2 h 5 min".
+/// Wall time for people: "156.0 ms", "45 s", "3 min 20 s", "2 h 5 min".
 std::string format_duration(double seconds);
 /// "41.3 %".
 std::string format_percent(double share);

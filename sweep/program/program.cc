@@ -97,6 +97,34 @@ std::vector<std::string> objective_columns() {
   return names;
 }
 
+std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
+  std::string text;
+  const auto add = [&](const std::string& name, std::string_view value) {
+    if (!text.empty()) text += ", ";
+    text.append(name).append("=").append(value);
+  };
+  const std::size_t system = setting / study.workloads.size();
+  std::size_t stride = study.systems.size();
+  for (const sweep::HardwareAxis& axis : study.hardware) {
+    stride /= axis.values.size();
+    if (axis.values.size() > 1) add(axis.path, axis.labels[system / stride % axis.values.size()]);
+  }
+  const WorkloadSpec& load = study.workloads[setting % study.workloads.size()];
+  const auto add_if_listed = [&](const char* name, auto member, const auto& text_of) {
+    const bool varies = std::ranges::any_of(
+        study.workloads, [&](const WorkloadSpec& other) { return other.*member != load.*member; });
+    if (varies) add(name, text_of(load.*member));
+  };
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  add_if_listed("precision", &WorkloadSpec::precision, [](Precision p) { return name_of(p); });
+  add_if_listed("sequence_length", &WorkloadSpec::sequence_length, number);
+  add_if_listed("global_batch", &WorkloadSpec::global_batch, number);
+  add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);
+  add_if_listed("output_tokens", &WorkloadSpec::output_tokens, number);
+  add_if_listed("concurrency", &WorkloadSpec::concurrency, number);
+  return text;
+}
+
 std::string shell_line(const std::vector<std::string>& words) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";

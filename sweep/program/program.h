@@ -60,6 +60,10 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common);
 /// Names of the columns that can be objectives in some phase.
 std::vector<std::string> objective_columns();
 
+/// What tells a setting from the others of its study: "device.hbm.bandwidth=8 TB/s, global_batch=256"; empty
+/// where there is one only.
+std::string describe_setting(const sweep::Study& study, std::uint64_t setting);
+
 /// The words as one line that a POSIX shell reads back as the same words.
 std::string shell_line(const std::vector<std::string>& words);
 

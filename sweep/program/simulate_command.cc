@@ -141,8 +141,8 @@ class FaultParser {
 /// Things a reader should know although they are no errors.
 void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
   if (study.setting_count() > 1) {
-    std::cerr << "note: the study has " << study.setting_count()
-              << " settings of hardware and workload; this is the first, --set chooses another\n";
+    std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first ("
+              << describe_setting(study, 0) << "), --set chooses another\n";
   }
   for (const std::string& text : study.space.constraints) {
     const auto constraint = sweep::Constraint::parse(text);

@@ -163,8 +163,8 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
   TextTable table;
   table.add_column("point");
   for (const std::string& objective : objectives) table.add_column(objective);
-  if (job.study().setting_count() > 1) table.add_column("setting");
   table.add_column("plan", TextTable::Align::left);
+  if (job.study().setting_count() > 1) table.add_column("setting", TextTable::Align::left);
   for (std::size_t i = 0; i < std::min<std::size_t>(5, summary.top.size()); ++i) {
     const results::RankedPoint& ranked = summary.top[i];
     const sweep::PointIndex point = job.space().point(ranked.point_id);
@@ -172,8 +172,8 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
     for (std::size_t k = 0; k < objectives.size(); ++k) {
       cells.push_back(format_value(ranked.values[k], job.columns().find(objectives[k])->unit));
     }
-    if (job.study().setting_count() > 1) cells.push_back(std::to_string(point.setting));
     cells.push_back(sweep::to_point_text(point.plan, job.study().phase()));
+    if (job.study().setting_count() > 1) cells.push_back(describe_setting(job.study(), point.setting));
     table.add_row(std::move(cells));
   }
   table.print(std::cout, 2);
@@ -258,6 +258,19 @@ void require_points(const sweep::SweepJob& job, const SweepArguments& arguments)
   }
 }
 
+/// Runs the sweep and puts the file together. Nothing when it was interrupted; `outcome` then says how far it
+/// came.
+std::optional<results::Summary> compute(const sweep::SweepJob& job, const sweep::SweepOptions& options,
+                                        SegmentStore store, const fs::path& output,
+                                        const results::RunInfo& run, ProgressReporter& reporter,
+                                        sweep::SweepOutcome& outcome) {
+  outcome = run_sweep(job, store, options);
+  reporter.close();
+  if (!outcome.complete) return std::nullopt;
+  store.scan();
+  return results::assemble(std::move(store), output, run);
+}
+
 int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
   // Everything that can be wrong is looked at before anything is written.
   const sweep::Shard shard = parse_shard(arguments.shard);
@@ -284,17 +297,22 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   options.evaluator = sweep::simulator_factory({.reference = common.reference});
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
   options.stop = &interrupt.stop();
-  const sweep::SweepOutcome outcome = run_sweep(job, store, options);
-  reporter.close();
-  if (!outcome.complete) return report_interrupted(common, outcome, mode);
+  sweep::SweepOutcome outcome;
+  std::optional<results::Summary> summary;
+  try {
+    summary = compute(job, options, std::move(store), arguments.output, run, reporter, outcome);
+  } catch (const std::exception& failure) {
+    reporter.close();
+    throw std::runtime_error(failure.what() + std::string("\nsealed rows are safe; continue with\n  ") +
+                             resume_command(common));
+  }
+  if (!summary) return report_interrupted(common, outcome, mode);
 
-  store.scan();
-  const results::Summary summary = results::assemble(std::move(store), arguments.output, run);
   const RunCost cost{reporter.elapsed_seconds(), cpu_seconds() - cpu_before};
   if (mode == ProgressMode::json) {
-    print_done(summary, job, outcome, cost, arguments.output);
+    print_done(*summary, job, outcome, cost, arguments.output);
   } else {
-    print_summary(job, summary, outcome, cost, arguments.output);
+    print_summary(job, *summary, outcome, cost, arguments.output);
   }
   if (arguments.stats) print_stats(outcome, cost, threads);
   return kDone;

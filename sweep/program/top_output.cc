@@ -112,7 +112,7 @@ struct Shown {
 class TableBuilder {
  public:
   TableBuilder(const ResultReader& reader, const ChosenRows& chosen, const TableOptions& options)
-      : reader_(reader), chosen_(chosen), options_(options) {
+      : reader_(reader), chosen_(chosen) {
     show("point_id");
     if (options.verdicts) show("status"), show("reason");
     show_inputs();
@@ -192,7 +192,6 @@ class TableBuilder {
 
   const ResultReader& reader_;
   const ChosenRows& chosen_;
-  const TableOptions& options_;
   std::vector<Shown> shown_;
   std::string constants_;
 };

@@ -70,7 +70,7 @@ class BlockSink {
     writer_.seal();
     outcome_.times.write += std::chrono::duration<double>(Clock::now() - start).count();
     outcome_.complete = outcome_.progress.rows_done() == outcome_.progress.rows_total;
-    return std::move(outcome_);
+    return outcome_;
   }
 
  private:

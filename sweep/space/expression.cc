@@ -133,8 +133,8 @@ class ExpressionParser {
       return fail(token_.offset, "unexpected " + describe(token_) + "; an operator or the end is due here");
     }
     std::ranges::sort(result_.references_);
-    const auto repeated = std::ranges::unique(result_.references_);
-    result_.references_.erase(repeated.begin(), repeated.end());
+    const auto repeated = std::unique(result_.references_.begin(), result_.references_.end());
+    result_.references_.erase(repeated, result_.references_.end());
     return std::move(result_);
   }
 
@@ -208,7 +208,7 @@ class ExpressionParser {
       if (auto ok = require_truth(*left); !ok) return Failure(ok.error());
       const std::size_t offset = token_.offset;
       if (auto ok = advance(); !ok) return Failure(ok.error());
-      const Parsed right = next();
+      Parsed right = next();
       if (!right) return right;
       if (auto ok = require_truth(*right); !ok) return Failure(ok.error());
       if (auto ok = emit(op, offset); !ok) return Failure(ok.error());
@@ -228,7 +228,7 @@ class ExpressionParser {
     const Token first = token_;
     if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
     if (auto ok = advance(); !ok) return Failure(ok.error());
-    const Parsed operand = negation();
+    Parsed operand = negation();
     --nesting_;
     if (!operand) return operand;
     if (auto ok = require_truth(*operand); !ok) return Failure(ok.error());
@@ -310,7 +310,7 @@ class ExpressionParser {
       if (auto ok = require_number(*left); !ok) return Failure(ok.error());
       const std::size_t offset = token_.offset;
       if (auto ok = advance(); !ok) return Failure(ok.error());
-      const Parsed right = next();
+      Parsed right = next();
       if (!right) return right;
       if (auto ok = require_number(*right); !ok) return Failure(ok.error());
       if (auto ok = emit(op->second, offset); !ok) return Failure(ok.error());
@@ -334,7 +334,7 @@ class ExpressionParser {
     const Token first = token_;
     if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
     if (auto ok = advance(); !ok) return Failure(ok.error());
-    const Parsed operand = unary();
+    Parsed operand = unary();
     --nesting_;
     if (!operand) return operand;
     if (auto ok = require_number(*operand); !ok) return Failure(ok.error());

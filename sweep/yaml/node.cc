@@ -162,6 +162,13 @@ class Ignore final : public YAML::EventHandler {
 
 }  // namespace
 
+Node::Node() = default;
+Node::Node(const Node&) = default;
+Node::Node(Node&&) noexcept = default;
+Node& Node::operator=(const Node&) = default;
+Node& Node::operator=(Node&&) noexcept = default;
+Node::~Node() = default;
+
 const Node* Node::find(std::string_view key) const {
   const auto it = std::ranges::find(entries, key, &Entry::key);
   return it == entries.end() ? nullptr : &it->value;

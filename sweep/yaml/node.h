@@ -29,6 +29,14 @@ struct Node {
   std::vector<Entry> entries;  ///< of a map, in file order
   Location where;
 
+  // Out of line: a map holds entries, which hold nodes.
+  Node();
+  Node(const Node&);
+  Node(Node&&) noexcept;
+  Node& operator=(const Node&);
+  Node& operator=(Node&&) noexcept;
+  ~Node();
+
   [[nodiscard]] bool is_scalar() const { return kind == Kind::scalar; }
   [[nodiscard]] bool is_list() const { return kind == Kind::list; }
   [[nodiscard]] bool is_map() const { return kind == Kind::map; }

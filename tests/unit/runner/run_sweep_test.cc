@@ -204,7 +204,7 @@ TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {
 TEST(SweepJob, ShardsPartitionTheBlocks) {
   const Study study = example_study();
   const SweepJob all(study);
-  for (const std::uint64_t count : {1, 2, 3, 7, 1000}) {
+  for (const std::uint64_t count : {1U, 2U, 3U, 7U, 1000U}) {
     std::uint64_t next = 0, rows = 0, largest = 0, smallest = ~std::uint64_t{0};
     for (std::uint64_t index = 1; index <= count; ++index) {
       const SweepJob job(study, std::nullopt, {index, count});

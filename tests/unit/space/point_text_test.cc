@@ -80,8 +80,7 @@ TEST(PointText, ReportsEveryProblemWithWhatWouldBeRight) {
        {"tpp: unknown key (did you mean 'tp'?)", "tp: 'x' is not a whole number from 1 to 64",
         "pp: is given twice", "zero: '4' is not a whole number from 0 to 3",
         "recompute: 'ful' is not one of none, selective, full (did you mean 'full'?)", "sp: 'maybe'",
-        "order: 'tp-tp-dp-pp'", "mbs: '0' is not a whole number from 1 to",
-        "junk: write it as key=value"}) {
+        "order: 'tp-tp-dp-pp'", "mbs: '0' is not a whole number from 1 to", "junk: write it as key=value"}) {
     EXPECT_NE(all.find(part), std::string::npos) << part << " not in\n" << all;
   }
   EXPECT_EQ(std::ranges::count(all, '\n'), 9);

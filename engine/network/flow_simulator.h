@@ -1,0 +1,44 @@
+// The production simulator: event-driven, fluid, max-min fair.
+//
+// Between events every connection with a message at its head drains at its max-min fair rate (Bertsekas and
+// Gallager 1992, section 6.5.2): rates are feasible, and every flow has a saturated link on its path on which
+// no flow is faster. When flows start or end, only the part of the allocation that can change is solved
+// again: the flows that lost or may lose that certificate, found by propagation from the touched links (the
+// bottleneck structure of Ros-Giralt et al. 2021), with all other flows held at their rates. The allocation
+// is unique, so the result is that of solving everything (NaiveFlowSimulator, the oracle).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/network/traffic.h"
+
+namespace shardscape::network {
+
+/// Receives the rate of a connection whenever it changes; seconds and bytes per second.
+class RateObserver {
+ public:
+  virtual ~RateObserver() = default;
+  virtual void rate_changed(double time, std::int32_t connection, double bytes_per_second) = 0;
+};
+
+/// Reusable: scratch memory is kept between runs. One object per thread.
+class FlowSimulator {
+ public:
+  FlowSimulator();
+  ~FlowSimulator();
+  FlowSimulator(FlowSimulator&&) noexcept;
+  FlowSimulator& operator=(FlowSimulator&&) noexcept;
+
+  /// `link_bytes_per_second`: capacity of each link id in traffic.path_links, > 0. No allocation per event in
+  /// steady state.
+  FlowResult run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
+                 RateObserver* observer = nullptr);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,13 @@
+// The oracle: the same traffic, every rate solved from scratch at every event. Short and obvious; for tests
+// and --reference.
+#pragma once
+
+#include <span>
+
+#include "engine/network/traffic.h"
+
+namespace shardscape::network {
+
+FlowResult simulate_naively(const Traffic& traffic, std::span<const double> link_bytes_per_second);
+
+}  // namespace shardscape::network

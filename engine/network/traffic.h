@@ -1,0 +1,51 @@
+// What is to be sent: connections over fixed routes, messages on them, and the gates that say when.
+//
+// A connection carries its messages one after the other in the order in which they become ready; the next
+// starts when the last has drained. A message is received one path latency after it has drained; latency
+// occupies no bandwidth. The receipt of a message counts down a gate; a gate whose count is zero opens, not
+// before its earliest time and after its own delay, and releases the messages that wait behind it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace shardscape::network {
+
+struct Connection {
+  std::int32_t source = 0;       ///< rank
+  std::int32_t destination = 0;  ///< rank
+  std::int32_t path_begin = 0;   ///< [path_begin, path_end) in Traffic::path_links
+  std::int32_t path_end = 0;     ///< an empty path delivers at once
+  double latency = 0;            ///< seconds, the sum over the path
+};
+
+struct Message {
+  std::int32_t connection = 0;
+  std::int32_t gate = -1;  ///< counted down by the receipt; -1: none
+  double bytes = 0;
+};
+
+struct Gate {
+  std::int32_t waiting = 0;        ///< receipts (and openings of other gates) still missing
+  std::int32_t first_message = 0;  ///< releases messages [first_message, first_message + messages)
+  std::int32_t messages = 0;
+  std::int32_t next_gate = -1;  ///< counted down when this one opens; -1: none
+  double not_before = 0;        ///< seconds
+  double delay = 0;             ///< seconds between the last count (or not_before) and the opening
+};
+
+struct Traffic {
+  std::vector<Connection> connections;
+  std::vector<std::int32_t> path_links;  ///< link ids
+  std::vector<Message> messages;         ///< those of one gate lie together
+  std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
+};
+
+/// Outcome of a simulation.
+struct FlowResult {
+  double completion_time = 0;  ///< seconds: the last receipt
+  std::int64_t events = 0;     ///< instants at which rates were solved anew
+  std::int64_t received = 0;   ///< messages; fewer than sent where gates wait for each other
+};
+
+}  // namespace shardscape::network

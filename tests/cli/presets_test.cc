@@ -1,0 +1,54 @@
+// Are presets found, shown and overlaid?
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+class PresetsTest : public ProgramTest {};
+
+TEST_F(PresetsTest, ListsEveryKindWithFacts) {
+  const Finished finished = run({"presets"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const char* part :
+       {"models\n", "llama3.1-70b", "70.55 B parameters, 80 layers", "devices\n", "a100-sxm-80gb", "108 SMs",
+        "clusters\n", "dgx-a100", "switch of 8", "stacks\n", "megatron-lm"}) {
+    EXPECT_TRUE(contains(finished.out, part)) << part << " not in\n" << finished.out;
+  }
+  EXPECT_FALSE(contains(finished.out, "broken")) << finished.out;
+}
+
+TEST_F(PresetsTest, ShownPresetIsAPresetItself) {
+  const Finished shown = run({"presets", "llama3.1-8b"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(contains(shown.out, "kv_heads: 8")) << shown.out;
+  fs::create_directories(work() / "mine/models");
+  write("mine/models/tuned.yaml", shown.out);
+  const Finished again = run({"presets", "tuned", "--presets", "mine"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  const auto body = [](const std::string& text) {
+    return text.substr(text.find('\n'));
+  };  // without the origin
+  EXPECT_EQ(body(again.out), body(shown.out));
+}
+
+TEST_F(PresetsTest, OwnDirectoriesComeFirst) {
+  fs::create_directories(work() / "mine/models");
+  std::string text = run({"presets", "llama3.1-8b"}).out;
+  text.replace(text.find("layers: 32"), 10, "layers: 16");
+  write("mine/models/llama3.1-8b.yaml", text);
+  EXPECT_TRUE(contains(run({"presets", "llama3.1-8b", "--presets", "mine"}).out, "layers: 16"));
+  EXPECT_TRUE(contains(run({"presets", "llama3.1-8b"}).out, "layers: 32"));
+}
+
+TEST_F(PresetsTest, HelpHasExamplesEverywhere) {
+  for (const char* command : {"sweep", "check", "simulate", "top", "presets"}) {
+    const Finished finished = run({command, "--help"});
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_TRUE(contains(finished.out, std::string("Examples:\n  shardscape ") + command)) << finished.out;
+  }
+  EXPECT_EQ(run({"--help"}).code, 0);
+  EXPECT_EQ(run({"--version"}).out.rfind("shardscape ", 0), 0U);
+}
+
+}  // namespace
+}  // namespace shardscape::cli

@@ -1,0 +1,148 @@
+// Runs the real program in a folder of its own and looks at what it says and leaves behind.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace shardscape::cli {
+
+namespace fs = std::filesystem;
+
+inline std::string read_file(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Finished {
+  int code = -1;    ///< exit code; -1 where a signal ended it
+  int signal = 0;   ///< that ended it
+  std::string out;  ///< stdout
+  std::string err;  ///< stderr
+};
+
+/// A started program; wait() exactly once.
+class Running {
+ public:
+  Running(pid_t pid, fs::path out, fs::path err) : pid_(pid), out_(std::move(out)), err_(std::move(err)) {}
+  void send(int signal) const { kill(pid_, signal); }
+  /// True once it has ended; wait() still has to be called.
+  [[nodiscard]] bool ended() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
+  }
+  Finished wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    Finished finished;
+    if (WIFEXITED(status)) finished.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
+    finished.out = read_file(out_);
+    finished.err = read_file(err_);
+    return finished;
+  }
+
+ private:
+  pid_t pid_;
+  fs::path out_, err_;
+};
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    std::string pattern = (fs::temp_directory_path() / "shardscape-cli-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    fs::create_directory(folder_ / "work");
+  }
+  ~ProgramTest() override {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+  }
+
+  /// Starts the program in the work folder.
+  Running start(const std::vector<std::string>& arguments) {
+    const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
+    std::vector<std::string> words = {SHARDSCAPE_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string work_folder = work().string();
+    const pid_t pid = fork();
+    if (pid == 0) {  // only async-signal-safe calls from here on
+      const int out_file = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      const int err_file = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      dup2(out_file, STDOUT_FILENO);
+      dup2(err_file, STDERR_FILENO);
+      if (chdir(work_folder.c_str()) != 0) _exit(125);
+      execv(argv[0], argv.data());
+      _exit(126);
+    }
+    return {pid, out, err};
+  }
+  Finished run(const std::vector<std::string>& arguments) { return start(arguments).wait(); }
+
+  [[nodiscard]] fs::path work() const { return folder_ / "work"; }
+  /// Files and folders in the work folder, sorted.
+  [[nodiscard]] std::vector<std::string> left_behind() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(work()))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  fs::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(work() / name) << text;
+    return work() / name;
+  }
+
+  /// A study of 8 GPUs with a few hundred points.
+  static constexpr const char* kSmallStudy =
+      "study: small\n"
+      "model: llama3.1-8b\n"
+      "cluster: dgx-a100\n"
+      "gpus: 8\n"
+      "stack: megatron-lm\n"
+      "workload: {phase: training, sequence_length: 4096, global_batch: 32, precision: bf16}\n"
+      "space:\n"
+      "  tensor_parallel: powers_of_two\n"
+      "  sequence_parallel: [true]\n"
+      "  pipeline_parallel: powers_of_two\n"
+      "  data_parallel: fill\n"
+      "  zero_stage: [0, 1, 3]\n"
+      "  recompute: [none, selective, full]\n"
+      "  microbatch_size: [1, 2, 4]\n"
+      "  schedule: [1f1b, interleaved]\n"
+      "  virtual_stages: [2, 4]\n"
+      "objectives: [step_time_s, memory_peak_bytes]\n";
+  static constexpr const char* kInferenceStudy =
+      "study: serving\n"
+      "model: llama3.1-8b\n"
+      "cluster: dgx-h100\n"
+      "gpus: 8\n"
+      "stack: nim\n"
+      "workload: {phase: inference, prompt_tokens: 1000, output_tokens: 200, concurrency: [8, 32], "
+      "precision: bf16}\n"
+      "space:\n"
+      "  tensor_parallel: powers_of_two\n"
+      "  data_parallel: fill\n"
+      "objectives: [e2e_s]\n";
+
+ private:
+  fs::path folder_;
+};
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,136 @@
+// Does `simulate` say all of a point, in both of its languages?
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+class SimulateTest : public ProgramTest {
+ protected:
+  json simulate(const std::vector<std::string>& more, const char* study = kSmallStudy) {
+    write("study.yaml", study);
+    std::vector<std::string> words = {"simulate", "study.yaml", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  }
+};
+
+double sum(const json& object) {
+  double total = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_number()) total += value.get<double>();
+  }
+  return total;
+}
+
+std::set<std::string> keys(const json& object) {
+  std::set<std::string> names;
+  for (const auto& [key, value] : object.items()) names.insert(key);
+  return names;
+}
+
+TEST_F(SimulateTest, TrainingJsonHasItsKeysAndAddsUp) {
+  const json point = simulate({"--point", "tp=2,pp=2,dp=2,zero=1,recompute=full"});
+  EXPECT_EQ(point.at("status"), "ok");
+  for (const char* key : {"step_time_s", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes"}) {
+    EXPECT_GT(point.at(key).get<double>(), 0) << key;
+  }
+  EXPECT_FALSE(point.contains("ttft_s"));
+  EXPECT_EQ(keys(point.at("memory")),
+            (std::set<std::string>{"weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes",
+                                   "logits_bytes", "kv_cache_bytes", "buffers_bytes", "reserve_bytes",
+                                   "per_stage"}));
+  EXPECT_EQ(keys(point.at("breakdown")),
+            (std::set<std::string>{"compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "pp_comm_s",
+                                   "dp_comm_s", "bubble_s", "optimizer_s", "host_s"}));
+  const double step = point.at("step_time_s"), peak = point.at("memory_peak_bytes");
+  EXPECT_NEAR(sum(point.at("breakdown")), step, 1e-9 * step);
+  EXPECT_NEAR(sum(point.at("memory")), peak, 1e-9 * peak);
+  ASSERT_EQ(point.at("memory").at("per_stage").size(), 2U);
+  double fullest = 0;
+  for (const json& stage : point.at("memory").at("per_stage")) {
+    fullest = std::max(fullest, stage.at("total_bytes").get<double>());
+  }
+  EXPECT_NEAR(fullest, peak, 1e-9 * peak);
+  // 32 samples of 4096 tokens on 8 GPUs per step.
+  EXPECT_NEAR(point.at("tokens_per_s_per_gpu").get<double>(), 32.0 * 4096 / 8 / step, 1e-6 * 16384 / step);
+}
+
+TEST_F(SimulateTest, InferenceJsonHasItsKeysAndAddsUp) {
+  const json point = simulate({"--point", "tp=8,concurrency=16"}, kInferenceStudy);
+  EXPECT_EQ(point.at("status"), "ok");
+  for (const char* key : {"ttft_s", "itl_s", "e2e_s", "tokens_per_s_per_gpu", "memory_peak_bytes"}) {
+    EXPECT_GT(point.at(key).get<double>(), 0) << key;
+  }
+  EXPECT_FALSE(point.contains("step_time_s"));
+  EXPECT_FALSE(point.contains("mfu"));
+  EXPECT_GT(point.at("memory").at("kv_cache_bytes").get<double>(), 0);
+  const double whole = point.at("e2e_s");
+  EXPECT_NEAR(sum(point.at("breakdown")), whole, 1e-9 * whole);
+}
+
+TEST_F(SimulateTest, TimeIsPredictedWhateverTheMemoryVerdict) {
+  const std::vector<std::string> point = {"--point", "tp=1,pp=1,mbs=4,recompute=none,zero=0", "--set",
+                                          "model=llama3.1-70b"};
+  const json infeasible = simulate(point);
+  EXPECT_EQ(infeasible.at("status"), "memory");
+  EXPECT_EQ(infeasible.at("reason"), "memory_capacity");
+  EXPECT_GT(infeasible.at("memory_peak_bytes"), infeasible.at("memory_capacity_bytes"));
+  EXPECT_GT(infeasible.at("step_time_s").get<double>(), 0);
+  const Finished text = run({"simulate", "study.yaml", point[0], point[1], point[2], point[3]});
+  EXPECT_TRUE(contains(text.out, "memory_capacity")) << text.out;
+  EXPECT_TRUE(contains(text.out, "as if it fitted")) << text.out;
+}
+
+TEST_F(SimulateTest, IndivisiblePlansSayWhyAndPredictNothing) {
+  const json point = simulate({"--point", "dp=8,tp=1,pp=1,mbs=3"});  // 32 % (8 * 3)
+  EXPECT_EQ(point.at("status"), "indivisible");
+  EXPECT_EQ(point.at("reason"), "batch_by_data");
+  EXPECT_TRUE(point.at("step_time_s").is_null());
+  EXPECT_TRUE(point.at("memory_peak_bytes").is_null());
+  const Finished text = run({"simulate", "study.yaml", "--point", "dp=8,tp=1,pp=1,mbs=3", "--explain"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_TRUE(contains(text.out, "the global batch does not divide by dp * mbs")) << text.out;
+}
+
+TEST_F(SimulateTest, ExplainListsTheOperators) {
+  write("study.yaml", kSmallStudy);
+  const Finished finished =
+      run({"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2,zero=1,recompute=full", "--explain"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const char* part :
+       {"plan      tp=2,sp=1,pp=2,dp=2,zero=1,recompute=full,mbs=1,schedule=1f1b", "verdict   ok", "weights",
+        "stages", "compute", "operators on the critical rank", "forward", "backward", "qkv_projection"}) {
+    EXPECT_TRUE(contains(finished.out, part)) << part << " not in\n" << finished.out;
+  }
+}
+
+TEST_F(SimulateTest, SickLinkNeverHelps) {
+  const std::string point = "tp=8,pp=1,dp=1";
+  const double healthy = simulate({"--point", point}).at("step_time_s");
+  const double sick =
+      simulate({"--point", point, "--fault", "0-8=0.1"}).at("step_time_s");  // GPU 0 to the switch
+  const double idle = simulate({"--point", point, "--fault", "0-8=1"}).at("step_time_s");
+  EXPECT_GT(sick, healthy);
+  EXPECT_EQ(idle, healthy);
+}
+
+TEST_F(SimulateTest, ReferencePathAgrees) {
+  const json fast = simulate({"--point", "tp=2,pp=2,dp=2"});
+  const json plain = simulate({"--point", "tp=2,pp=2,dp=2", "--reference"});
+  const double step = fast.at("step_time_s");
+  EXPECT_NEAR(plain.at("step_time_s"), step, 1e-9 * step);
+  for (const auto& [part, seconds] : fast.at("breakdown").items()) {
+    EXPECT_NEAR(plain.at("breakdown").at(part), seconds.get<double>(), 1e-9 * step) << part;
+  }
+  EXPECT_EQ(plain.at("memory"), fast.at("memory"));
+}
+
+}  // namespace
+}  // namespace shardscape::cli

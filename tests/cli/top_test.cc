@@ -1,0 +1,168 @@
+// Does `top` show the right rows, alike in every format?
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "results_schema/reader.h"
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+class TopTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    write("study.yaml", kSmallStudy);
+    ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5"}).code, 0);
+  }
+  Finished top(std::vector<std::string> more) {
+    more.insert(more.begin(), {"top", "out.h5"});
+    return run(more);
+  }
+  json rows(std::vector<std::string> more) {
+    more.insert(more.end(), {"--format", "json"});
+    const Finished finished = top(more);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  }
+};
+
+TEST_F(TopTest, DefaultIsTheTenBestFeasibleByTheFirstObjective) {
+  const results::ResultReader reader(work() / "out.h5");
+  const std::vector<double> status = reader.read("status"), time = reader.read("step_time_s");
+  std::vector<std::pair<double, std::uint64_t>> expected;
+  for (std::uint64_t row = 0; row < status.size(); ++row) {
+    if (status[row] == 0) expected.emplace_back(time[row], row);
+  }
+  std::ranges::sort(expected);
+  ASSERT_GT(expected.size(), 10U);
+  const json best = rows({});
+  ASSERT_EQ(best.size(), 10U);
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    EXPECT_EQ(best[i].at("step_time_s"), expected[i].first);
+    EXPECT_EQ(best[i].at("point_id"), expected[i].second);
+    EXPECT_EQ(best[i].at("status"), "ok");
+  }
+}
+
+TEST_F(TopTest, ColumnsThatAreBetterLargerRankFromTheTop) {
+  const json best = rows({"--by", "mfu", "-n", "4"});
+  ASSERT_EQ(best.size(), 4U);
+  for (std::size_t i = 1; i < best.size(); ++i) EXPECT_GE(best[i - 1].at("mfu"), best[i].at("mfu"));
+}
+
+TEST_F(TopTest, WhereTakesLongAndShortNamesAndNamesOfCodes) {
+  const json found =
+      rows({"--where", "tp == 2 and pipeline_parallel > 1 and recompute == full", "-n", "1000"});
+  const results::ResultReader reader(work() / "out.h5");
+  const auto status = reader.read("status"), tensor = reader.read("tensor_parallel");
+  const auto pipeline = reader.read("pipeline_parallel"), recompute = reader.read("recompute");
+  std::size_t expected = 0;
+  for (std::size_t row = 0; row < status.size(); ++row) {
+    expected += status[row] == 0 && tensor[row] == 2 && pipeline[row] > 1 && recompute[row] == 2 ? 1 : 0;
+  }
+  EXPECT_GT(expected, 0U);
+  EXPECT_EQ(found.size(), expected);
+
+  const json rejected = rows({"--where", "status != ok", "--by", "point_id", "-n", "5"});
+  ASSERT_FALSE(rejected.empty());
+  for (const json& row : rejected) {
+    EXPECT_NE(row.at("status"), "ok");
+    EXPECT_TRUE(row.at("step_time_s").is_null());
+  }
+}
+
+TEST_F(TopTest, ParetoFrontIsTheUndominatedSet) {
+  const results::ResultReader reader(work() / "out.h5");
+  const auto status = reader.read("status"), time = reader.read("step_time_s"),
+             memory = reader.read("memory_peak_bytes");
+  std::map<double, double> front;  // distinct objective values of undominated rows
+  for (std::size_t row = 0; row < status.size(); ++row) {
+    bool dominated = status[row] != 0;
+    for (std::size_t other = 0; other < status.size() && !dominated; ++other) {
+      const bool as_good = status[other] == 0 && time[other] <= time[row] && memory[other] <= memory[row];
+      dominated = as_good && (time[other] < time[row] || memory[other] < memory[row]);
+    }
+    if (!dominated) front[time[row]] = memory[row];
+  }
+  const json found = rows({"--pareto", "step_time_s,memory_peak_bytes"});
+  ASSERT_EQ(found.size(), front.size());
+  auto expected = front.begin();
+  for (const json& row : found) {
+    EXPECT_EQ(row.at("step_time_s"), expected->first);
+    EXPECT_EQ(row.at("memory_peak_bytes"), expected->second);
+    ++expected;
+  }
+}
+
+TEST_F(TopTest, CsvAndJsonHoldTheSameValues) {
+  const json expected = rows({"-n", "3"});
+  std::istringstream csv(top({"-n", "3", "--format", "csv"}).out);
+  const auto fields = [](const std::string& line) {
+    std::vector<std::string> parts;
+    std::istringstream in(line);
+    for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+    return parts;
+  };
+  std::string line;
+  std::getline(csv, line);
+  const std::vector<std::string> header = fields(line);
+  std::size_t row = 0;
+  for (; std::getline(csv, line); ++row) {
+    const std::vector<std::string> values = fields(line);
+    ASSERT_EQ(values.size(), header.size());
+    for (std::size_t i = 0; i < header.size(); ++i) {
+      const json& value = expected.at(row).at(header[i]);
+      if (value.is_string()) {
+        EXPECT_EQ(values[i], value.get<std::string>());
+      } else {
+        EXPECT_EQ(std::stod(values[i]), value.get<double>()) << header[i];
+      }
+    }
+  }
+  EXPECT_EQ(row, 3U);
+}
+
+TEST_F(TopTest, TableAndYamlRead) {
+  const Finished table = top({"-n", "2", "--breakdown"});
+  EXPECT_EQ(table.code, 0);
+  for (const char* part : {"small: best by step_time_s, 2 of", "point  tp", "step_time", "compute %",
+                           "the same everywhere: cp 1"}) {
+    EXPECT_TRUE(contains(table.out, part)) << part << " not in\n" << table.out;
+  }
+  const Finished yaml = top({"-n", "2", "--format", "yaml"});
+  EXPECT_EQ(yaml.out.rfind("- point_id: ", 0), 0U) << yaml.out;
+  EXPECT_TRUE(contains(yaml.out, "\n  recompute: \""));
+}
+
+TEST_F(TopTest, BadQuestionsAreAnsweredWithWhatWouldBeRight) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--by", "step_tim_s"}, "did you mean 'step_time_s'"},
+      {{"--where", "tq == 2"}, "did you mean 'tp'"},
+      {{"--where", "recompute == ful"}, "did you mean 'full'"},
+      {{"--where", "tp == "}, "position 7"},
+      {{"--pareto", "step_time_s,mfuu"}, "did you mean 'mfu'"},
+      {{"--format", "jsn"}, "did you mean 'json'"},
+      {{"-n", "0"}, "--count"},
+  };
+  for (const auto& [arguments, says] : cases) {
+    const Finished finished = top(arguments);
+    EXPECT_EQ(finished.code, 2) << finished.err;
+    EXPECT_TRUE(contains(finished.err, says)) << says << " not in\n" << finished.err;
+  }
+  EXPECT_EQ(run({"top", "absent.h5"}).code, 1);
+  write("noise.h5", "this is no HDF5 file");
+  EXPECT_EQ(run({"top", "noise.h5"}).code, 1);
+}
+
+TEST_F(TopTest, NoMatchIsAnEmptyAnswer) {
+  EXPECT_EQ(rows({"--where", "tp > 1000"}), json::array());
+  EXPECT_EQ(top({"--where", "tp > 1000"}).code, 0);
+}
+
+}  // namespace
+}  // namespace shardscape::cli
