@@ -35,7 +35,8 @@ LayerCost price_layer(const std::vector<workload::Operator>& operators, const Se
 /// Everything about layers that depends on a LayerKey only.
 struct LayerCosts {
   LayerCost block, embedding, head;
-  Bytes logits, waiting_logits;  ///< the latter in training only
+  Bytes logits;
+  Bytes logits_saved;  ///< training: from the loss to its backward
   Bytes boundary;
 };
 

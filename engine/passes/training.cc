@@ -289,9 +289,7 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   b.tensor_comm = busy.tensor_comm;
   b.context_comm = busy.context_comm;
   b.data_comm = busy.data_comm + scratch.tails[critical].data_comm;
-  // Differences of nearly equal sums: rounding alone must not show as negative time.
-  b.pipeline_comm =
-      std::max(Seconds(0), Seconds(scratch.end[critical] - scratch.end_without_transfers[critical]));
+  b.pipeline_comm = Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
   b.bubble = std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
   b.optimizer = scratch.tails[critical].optimizer;
   b.host = busy.host + fixed;

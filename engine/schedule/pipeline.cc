@@ -57,10 +57,6 @@ void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<Pip
 
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return warm_up(shape, stage); }
 
-std::int32_t head_in_flight(const PipelineShape& shape) {
-  return warm_up(shape, shape.stages - 1) == total_operations(shape) ? shape.microbatches : 1;
-}
-
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  Transfer transfer, std::vector<PipelineSpan>* spans) {
   SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);

@@ -53,10 +53,6 @@ std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage);
 /// The largest number of chunk-microbatches whose activations stage `stage` holds at once.
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage);
 
-/// The same for the model's last chunk alone: one microbatch where each backward follows its forward at once,
-/// all of them where the schedule computes every forward first.
-std::int32_t head_in_flight(const PipelineShape& shape);
-
 /// One executed operation; seconds from the start of the step.
 struct PipelineSpan {
   std::int32_t stage = 0;

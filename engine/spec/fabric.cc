@@ -67,7 +67,7 @@ bool FabricTemplate::open() const {
 FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) const {
   FabricSpec result = fabric;
   if (gpus < 1) {
-    problems.add("gpus", "must be at least 1");
+    problems.add("gpus", "is " + std::to_string(gpus) + ", but must be at least 1");
     return result;
   }
   if (!open()) {

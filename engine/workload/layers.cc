@@ -343,9 +343,9 @@ Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tok
   return Bytes(per_logit * local_logits(setting, key, tokens));
 }
 
-Bytes waiting_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
-  const double element = bytes_per_element(setting.workload.precision);
-  const double per_logit = setting.system.stack.fused_loss ? element : kFp32Bytes;
+Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const bool fused = setting.system.stack.fused_loss;
+  const double per_logit = fused ? bytes_per_element(setting.workload.precision) : kFp32Bytes;
   return Bytes(per_logit * local_logits(setting, key, tokens));
 }
 

@@ -1,8 +1,10 @@
+// Does every enum's string table run there and back, without holes or duplicates?
 #include "engine/base/enum_names.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string_view>
 
 #include "engine/compute/gemm.h"
 #include "engine/prediction.h"
@@ -18,41 +20,44 @@ namespace {
 
 template <class E>
 class EnumTable : public testing::Test {};
-
-using Enums =
-    testing::Types<Status, Reason, Bound, DimensionKind, LinkScope, MlpKind, NormKind, PositionKind, PlanAxis,
-                   Recompute, ScheduleKind, Precision, AttentionKernel, PartitionRule, Zero2Gradients, Phase>;
+using Enums = testing::Types<MlpKind, NormKind, PositionKind, PlanAxis, Recompute, ScheduleKind,
+                             DimensionKind, LinkScope, Precision, AttentionKernel, PartitionRule,
+                             Zero2Gradients, Phase, Status, Reason, Bound>;
 TYPED_TEST_SUITE(EnumTable, Enums);
 
-TYPED_TEST(EnumTable, EveryNameParsesBackToItsValue) {
+TYPED_TEST(EnumTable, RoundTrip) {
+  std::set<std::string_view> seen;
   const auto names = enum_names<TypeParam>();
-  std::set<std::string_view> distinct;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto value = static_cast<TypeParam>(i);
     EXPECT_EQ(name_of(value), names[i]);
-    ASSERT_TRUE(parse_enum<TypeParam>(names[i]).has_value()) << names[i];
-    EXPECT_EQ(*parse_enum<TypeParam>(names[i]), value);
-    EXPECT_TRUE(distinct.insert(names[i]).second) << "twice: " << names[i];
+    EXPECT_EQ(parse_enum<TypeParam>(names[i]), value);
+    EXPECT_FALSE(names[i].empty());
+    EXPECT_TRUE(seen.insert(names[i]).second) << names[i];
   }
   EXPECT_EQ(name_of(static_cast<TypeParam>(names.size())), "?");
-  EXPECT_FALSE(parse_enum<TypeParam>("no such name").has_value());
-  EXPECT_FALSE(parse_enum<TypeParam>("").has_value());
+  EXPECT_EQ(parse_enum<TypeParam>("?"), std::nullopt);
+  EXPECT_EQ(parse_enum<TypeParam>(""), std::nullopt);
 }
 
-// The tables have one name per enumerator: the last enumerator has the last name.
-static_assert(enum_names<Status>().size() == static_cast<std::size_t>(Status::unsupported) + 1);
-static_assert(enum_names<Reason>().size() == static_cast<std::size_t>(Reason::schedule) + 1);
-static_assert(enum_names<Bound>().size() == static_cast<std::size_t>(Bound::link) + 1);
-static_assert(enum_names<Precision>().size() == kPrecisionCount);
-static_assert(enum_names<PlanAxis>().size() == kPlanAxes);
+// The last enumerator's name, so that a table cannot be shorter or shifted.
+static_assert(name_of(Precision::fp4) == "fp4" && enum_names<Precision>().size() == kPrecisionCount);
+static_assert(name_of(ScheduleKind::zero_bubble) == "zero_bubble");
+static_assert(name_of(ScheduleKind::one_f_one_b) == "1f1b");
+static_assert(name_of(PlanAxis::pipeline) == "pp" && enum_names<PlanAxis>().size() == kPlanAxes);
+static_assert(name_of(DimensionKind::switched) == "switch");
+static_assert(name_of(Status::unsupported) == "unsupported");
+static_assert(name_of(Reason::schedule) == "schedule");
+static_assert(name_of(Bound::link) == "link");
+static_assert(name_of(Recompute::full) == "full");
+static_assert(name_of(Zero2Gradients::last_microbatch) == "last_microbatch");
 
-TEST(EnumTable, NamesStandAtTheirEnumerators) {
-  EXPECT_EQ(name_of(ScheduleKind::one_f_one_b), "1f1b");
-  EXPECT_EQ(name_of(DimensionKind::switched), "switch");
-  EXPECT_EQ(name_of(Precision::fp8), "fp8");
-  EXPECT_EQ(name_of(Status::unreachable), "unreachable");
-  EXPECT_EQ(name_of(Reason::batch_by_data), "batch_by_data");
-  EXPECT_EQ(name_of(PlanAxis::pipeline), "pp");
+TEST(Precision, ElementSizes) {
+  // 32, 32 (tf32 rounds fp32 storage), 16, 16, 8 and 4 bits.
+  constexpr double kBits[] = {32, 32, 16, 16, 8, 4};
+  for (std::size_t i = 0; i < kPrecisionCount; ++i) {
+    EXPECT_EQ(8 * bytes_per_element(static_cast<Precision>(i)), kBits[i]);
+  }
 }
 
 }  // namespace

@@ -1,107 +1,122 @@
+// Does a matrix product keep to the roofline, quantise over the SMs, and name what limits it?
 #include "engine/compute/gemm.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/compute/pointwise.h"
-#include "tests/support/settings.h"
+#include "tests/support/a100.h"
 
 namespace shardscape::compute {
 namespace {
 
-constexpr Precision kBf16 = Precision::bf16;
-
-double seconds(const GemmShape& shape, const DeviceSpec& device = test::a100()) {
-  return gemm(shape, kBf16, device).time.value();
+GemmCost bf16(GemmShape shape, const DeviceSpec& device = test::a100()) {
+  return gemm(shape, Precision::bf16, device);
 }
 
-TEST(Gemm, FlopsAreTwoPerMultiplyAdd) {
-  EXPECT_DOUBLE_EQ((GemmShape{3, 5, 7, 2}.flops().value()), 2.0 * 2 * 3 * 5 * 7);
+TEST(Gemm, LargeSquareReachesTheSustainedPeak) {
+  // 16384^3: thousands of CTAs, so the last wave and the prologue are below 2 %.
+  const DeviceSpec device = test::a100();
+  const GemmShape shape{16384, 16384, 16384};
+  const double ideal = shape.flops().value() / (0.85 * device.tensor_peak(Precision::bf16).value());
+  const double time = bf16(shape).time.value();
+  EXPECT_GE(time, ideal);
+  EXPECT_LE(time, 1.03 * ideal);
 }
 
-// 8192^3: 32 x 64 tiles of 256 x 128 on 108 SMs are 18.96 waves in 19: quantisation costs 0.2 %, the k-loop
-// is 256 steps long, and the sustained tensor rate is the limit.
-TEST(Gemm, LargeSquareRunsAtTheSustainedPeak) {
+TEST(Gemm, HalfTheTensorRateTakesTwiceAsLong) {
+  // tf32 has half of bf16's FLOPs per clock; a large product is bound by nothing else.
+  const DeviceSpec device = test::a100();
   const GemmShape shape{8192, 8192, 8192};
-  const DeviceSpec device = test::a100();
-  const double ideal = (shape.flops() / (device.sustained.tensor * device.tensor_peak(kBf16))).value();
-  const GemmCost cost = gemm(shape, kBf16, device);
-  EXPECT_GE(cost.time.value(), ideal);
-  EXPECT_LT(cost.time.value(), 1.03 * ideal);
-  EXPECT_EQ(cost.bound, Bound::compute);
+  const double ratio = gemm(shape, Precision::tf32, device, {4, false}).time / bf16(shape).time;
+  EXPECT_NEAR(ratio, 2, 0.06);
 }
 
-// One row times a 8192 x 8192 matrix is a stream of 128 MiB.
-TEST(Gemm, OneRowIsAStreamOfTheWeights) {
-  const GemmShape shape{1, 8192, 8192};
-  const DeviceSpec device = test::a100();
-  const GemmCost cost = gemm(shape, kBf16, device);
-  const double stream = (Bytes(2.0 * 8192 * 8192) / device.hbm_sustained()).value();
-  EXPECT_EQ(cost.bound, Bound::hbm);
-  EXPECT_GE(cost.time.value(), stream);
-  EXPECT_LT(cost.time.value(), 1.15 * stream);
+TEST(Gemm, BoundsOfTypicalShapes) {
+  EXPECT_EQ(bf16({1, 16384, 16384}).bound, Bound::hbm);  // decode: every weight read for one row
+  EXPECT_EQ(bf16({8192, 8192, 8192}).bound, Bound::compute);
+  EXPECT_EQ(bf16({64, 64, 64}).bound, Bound::launch);
 }
 
-TEST(Gemm, TinyProductsAreAllLaunch) {
-  const GemmCost cost = gemm({16, 16, 16}, kBf16, test::a100());
-  EXPECT_EQ(cost.bound, Bound::launch);
-  EXPECT_LT(cost.time.value(), 2 * test::a100().kernel_latency.value());
+TEST(Gemm, OneRowStreamsTheWeights) {
+  // 2 n k bytes of weights dwarf the vectors; time = bytes / sustained bandwidth + kernel latency.
+  const GemmCost cost = bf16({1, 16384, 16384});
+  const double bytes = 2.0 * 16384 * 16384 + 2 * 16384 + 2 * 16384;
+  EXPECT_DOUBLE_EQ(cost.hbm_bytes.value(), bytes);
+  EXPECT_NEAR(cost.time.value(), 3e-6 + bytes / (0.8 * 2039e9), 1e-9);
 }
 
-// A device on which only the 32 x 64 tile fits: half of 32 KiB of registers holds its accumulators (32 x 64 x
-// 4 B = 8 KiB) and just those of 64 x 64 (16 KiB), whose four stages of 64 x (64 + 64) x 2 B = 16 KiB need 64
-// KiB of shared memory; there are 52 KiB, enough for the 48 KiB of 32 x 64.
-DeviceSpec one_tile_device() {
+TEST(Gemm, OneCtaMoreThanAWaveCostsAnotherWave) {
+  // 108 SMs. With the registers cut to the accumulators of one small tile (64 x 64 x 4 B / 0.5), only the two
+  // smallest tiles are left; rows of 64 tiles: m = 64, n = 64 c gives c CTAs of 64 x 64 or 2 c of 32 x 64.
+  // k = 32768 makes launch and prologue negligible, and more splits than 2 waves are not tried. From 108 to
+  // 109 tiles: 64 x 64 takes two rounds instead of one; 32 x 64 three half rounds instead of two: 1.5 times.
   DeviceSpec device = test::a100();
-  device.sm.sram = Bytes(52 * 1024);
-  device.sm.registers = Bytes(32 * 1024);
-  device.sm.sram_bytes_per_clock = 1e9;  // only compute may limit
-  device.l2 = {Bytes(1e12), 1e12};
+  device.sm.registers = Bytes(64 * 64 * 4 / 0.5);
+  device.l2.bytes_per_clock = 1e9;  // nothing but the tensor cores counts
+  device.l2.capacity = Bytes(1e12);
   device.hbm.bandwidth_per_stack = BytesPerSecond(1e18);
-  device.kernel_latency = Seconds(0);
-  return device;
+  device.sm.sram_bytes_per_clock = 1e9;
+  device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] = 64;  // math hides latency
+  const double full = bf16({64, 64 * 108, 32768}, device).time.value();
+  const double over = bf16({64, 64 * 109, 32768}, device).time.value();
+  EXPECT_NEAR(over / full, 1.5, 0.01);
+  // Up to the next half round nothing changes: 109 .. 162 tiles of 64 are 218 .. 324 = 3 x 108 halves.
+  EXPECT_NEAR(bf16({64, 64 * 162, 32768}, device).time.value(), over, 1e-3 * over);
+  EXPECT_NEAR(bf16({64, 64 * 163, 32768}, device).time.value() / full, 2, 0.01);
 }
 
-// With the tile forced, K too short to split (k < 2 x 2 x 64): 108 CTAs are a full wave, the 109th costs as
-// much again (beside the fixed fill of the pipeline), and then nothing until 217.
-TEST(Gemm, OneTileTooManyCostsAWholeWave) {
-  const DeviceSpec device = one_tile_device();
-  const auto columns = [&](std::int64_t tiles) { return GemmShape{32, 64 * tiles, 192}; };
-  ASSERT_EQ(gemm(columns(108), kBf16, device).tile.m, 32);
-  ASSERT_EQ(gemm(columns(108), kBf16, device).split_k, 1);
-  const double fill = 400 / device.sm.clock.value();
-  const double one = seconds(columns(108), device) - fill;
-  EXPECT_NEAR(seconds(columns(1), device) - fill, one, 1e-12 * one);
-  EXPECT_NEAR(seconds(columns(109), device) - fill, 2 * one, 1e-9 * one);
-  EXPECT_NEAR(seconds(columns(216), device) - fill, 2 * one, 1e-9 * one);
-  EXPECT_NEAR(seconds(columns(217), device) - fill, 3 * one, 1e-9 * one);
-  // Part of a tile is a tile.
-  EXPECT_NEAR(seconds({17, 64 * 108 - 5, 192}, device) - fill, one, 1e-12 * one);
-}
-
-TEST(Gemm, SplitKFillsTheDeviceWhereTheGridIsSmall) {
-  const GemmCost cost = gemm({128, 128, 65536}, kBf16, test::a100());
-  EXPECT_GT(cost.split_k, 1);
-}
-
-// An accumulated fp32 output is read and written: 8 bytes per element instead of 2.
-TEST(Gemm, AccumulationMovesTheOutputTwice) {
-  const GemmShape shape{4096, 4096, 256};
-  const double elements = 4096.0 * 4096;
-  const Bytes plain = gemm(shape, kBf16, test::a100(), {2, false}).hbm_bytes;
-  const Bytes accumulated = gemm(shape, kBf16, test::a100(), {4, true}).hbm_bytes;
-  EXPECT_NEAR((accumulated - plain).value(), 6 * elements, 1e-6 * elements);
-}
-
-// 20 MFLOP at 19.5 TFLOP/s take 1.03 us; 200 MB at 0.8 x 2039 GB/s take 122.6 us.
-TEST(Pointwise, IsARoofline) {
+TEST(Gemm, SplitKFillsTheMachineForSmallGrids) {
+  // 128 x 128 x 65536 has at most a handful of tiles; without splitting K at most 8 of 108 SMs would work.
   const DeviceSpec device = test::a100();
-  const OperatorCost stream = pointwise(Bytes(200e6), Flops(20e6), 2, device);
-  EXPECT_DOUBLE_EQ(stream.time.value(), 2 * 3e-6 + 200e6 / (0.8 * 2039e9));
-  EXPECT_EQ(stream.bound, Bound::hbm);
-  const OperatorCost arithmetic = pointwise(Bytes(1e3), Flops(1e9), 1, device);
-  EXPECT_DOUBLE_EQ(arithmetic.time.value(), 3e-6 + 1e9 / (108 * 128 * 1.41e9));
-  EXPECT_EQ(arithmetic.bound, Bound::compute);
-  EXPECT_EQ(pointwise(Bytes(1e3), Flops(1e3), 1, device).bound, Bound::launch);
+  const GemmShape shape{128, 128, 65536};
+  const GemmCost cost = bf16(shape, device);
+  EXPECT_GT(cost.split_k, 1);
+  const double eight_sms = shape.flops().value() / (device.sustained.tensor * 8 / 108.0 *
+                                                    device.tensor_peak(Precision::bf16).value());
+  EXPECT_LT(cost.time.value(), eight_sms);
+}
+
+TEST(Gemm, AccumulationReadsTheOutputFirst) {
+  const DeviceSpec device = test::a100();
+  const GemmShape shape{4096, 4096, 4096};
+  const double written = gemm(shape, Precision::bf16, device, {4, false}).hbm_bytes.value();
+  const double accumulated = gemm(shape, Precision::bf16, device, {4, true}).hbm_bytes.value();
+  EXPECT_DOUBLE_EQ(accumulated - written, 4.0 * 4096 * 4096);
+}
+
+TEST(Gemm, BatchOfManyIsOneLaunch) {
+  // 64 products of 1024^3 fill the machine as one product of the same work does, within the waves' rounding.
+  const double batched = bf16({1024, 1024, 1024, 64}).time.value();
+  const double one = bf16({8192, 8192, 1024}).time.value();
+  EXPECT_NEAR(batched / one, 1, 0.1);
+  EXPECT_LT(batched, 64 * bf16({1024, 1024, 1024}).time.value());
+}
+
+TEST(Gemm, SramLimitsTheTiles) {
+  // With 64 KiB per SM a 256 x 128 x 32 tile's three stages (72 KiB of bf16) do not fit; the chosen tile
+  // does: (m + n) k stages 2 B <= 64 KiB.
+  DeviceSpec device = test::a100();
+  device.sm.sram = Bytes(64 * 1024);
+  const GemmTile tile = bf16({8192, 8192, 8192}, device).tile;
+  EXPECT_LE((tile.m + tile.n) * tile.k * tile.stages * 2, 64 * 1024);
+}
+
+TEST(Gemm, EveryDeviceThatValidatesHasATile) {
+  // 16 KiB of shared memory and 8 KiB of registers, the least that validate() lets pass, and one byte less.
+  DeviceSpec device = test::a100();
+  device.sm.sram = Bytes(16 * 1024);
+  device.sm.registers = Bytes(8 * 1024);
+  device.sm.tensor_flops_per_clock.fill(1024);
+  EXPECT_TRUE(device.validate().empty());
+  const GemmShape shape{4096, 4096, 4096};
+  for (std::size_t p = 0; p < kPrecisionCount; ++p) {
+    const auto precision = static_cast<Precision>(p);
+    const GemmCost cost = gemm(shape, precision, device);
+    EXPECT_EQ(cost.tile.m, 32) << p;
+    EXPECT_GT(cost.time.value(), shape.flops() / device.tensor_peak(precision) / Seconds(1)) << p;
+  }
+  device.sm.sram -= Bytes(1);
+  device.sm.registers -= Bytes(1);
+  EXPECT_EQ(device.validate().list().size(), 2U);
 }
 
 }  // namespace

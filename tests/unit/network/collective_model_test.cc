@@ -1,189 +1,196 @@
+// Do collectives cost what the textbook says, and what their routes force on shared links?
 #include "engine/network/collective_model.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/support/fabrics.h"
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace shardscape::network {
 namespace {
 
-using enum CollectiveOp;
-using test::dimension;
-using test::fabric;
+constexpr double kBandwidth = 1e11;
+constexpr double kHop = 1e-6;
+constexpr double kStep = 3e-6;
+constexpr double kCall = 20e-6;
+constexpr double kBytes = 1e8;
 
-constexpr double kLatency = 1e-6, kBandwidth = 100e9, kBytes = 48e6;
-
-StackProfile::Communication bare() { return test::bare_stack().communication; }
-
-RankGroup group_of(std::int32_t extent, std::int32_t stride) {
-  RankGroup group;
-  group.push(extent, stride);
-  return group;
+StackProfile::Communication stack() {
+  StackProfile::Communication communication;
+  communication.call = Seconds(kCall);
+  communication.rank_step = Seconds(kStep);
+  communication.bucket = Bytes(1e6);
+  return communication;
 }
 
-double price(const FabricSpec& spec, CollectiveOp op, const RankGroup& group, double bytes = kBytes,
-             const FaultSet& faults = {}) {
-  const Fabric f(spec);
-  const auto communication = bare();
-  CollectiveModel model(f, communication);
-  model.set_faults(faults);
-  return model.time(op, Bytes(bytes), group).value();
+DimensionSpec dimension(DimensionKind kind, std::vector<std::int64_t> shape, double bandwidth = kBandwidth,
+                        LinkScope scope = LinkScope::scale_up) {
+  return {"d" + std::to_string(static_cast<int>(kind)) + std::to_string(bandwidth),
+          kind,
+          std::move(shape),
+          BytesPerSecond(bandwidth),
+          Seconds(kHop),
+          scope};
 }
 
-FabricSpec one(DimensionKind kind, std::vector<std::int64_t> shape) {
-  return fabric({dimension("d", kind, std::move(shape), kBandwidth, kLatency)});
+/// A model with the objects that it refers to.
+struct Bench {
+  explicit Bench(std::vector<DimensionSpec> dimensions, StackProfile::Communication communication_ = stack())
+      : communication(communication_), fabric(FabricSpec{"bench", std::move(dimensions)}) {}
+
+  double seconds(CollectiveOp op, const RankGroup& group, double bytes = kBytes, double calls = 1) {
+    return model.time(op, Bytes(bytes), group, calls).value();
+  }
+
+  StackProfile::Communication communication;
+  Fabric fabric;
+  CollectiveModel model{fabric, communication};
+};
+
+RankGroup group(std::vector<RankGroup::Level> levels) {
+  RankGroup result;
+  for (const RankGroup::Level& level : levels) result.push(level.extent, level.stride);
+  return result;
 }
 
-// A ring all-reduce takes 2 (n-1) steps; in each every rank sends bytes/n to its successor over a path that
-// nobody else uses. On a ring that path is one link, over a switch two (up and down), both of full bandwidth.
-TEST(CollectiveClosedForms, RingAllReduce) {
-  for (const int n : {2, 4, 7, 8, 16}) {
-    const RankGroup all = group_of(n, 1);
-    const double bytes_term = 2.0 * (n - 1) * kBytes / (n * kBandwidth);
-    const double latency_term = 2.0 * (n - 1) * kLatency;
-    EXPECT_NEAR(price(one(DimensionKind::ring, {n}), all_reduce, all), latency_term + bytes_term, 1e-15) << n;
-    EXPECT_NEAR(price(one(DimensionKind::fully_connected, {n}), all_reduce, all), latency_term + bytes_term,
-                1e-15);
-    EXPECT_NEAR(price(one(DimensionKind::switched, {n}), all_reduce, all), 2 * latency_term + bytes_term,
-                1e-15);
+void expect_relative(double actual, double expected) { EXPECT_NEAR(actual, expected, 1e-12 * expected); }
+
+TEST(Collectives, RingAllReduceClosedForm) {
+  // Patarasuk and Yuan 2009: 2(n-1) steps of B/n each. On a ring a step is one hop, over a switch two.
+  for (const std::int32_t n : {2, 3, 4, 8, 16}) {
+    SCOPED_TRACE(n);
+    for (const DimensionKind kind : {DimensionKind::ring, DimensionKind::switched}) {
+      Bench bench({dimension(kind, {n})});
+      const double hops = kind == DimensionKind::ring ? 1 : 2;
+      const double alpha = kStep + hops * kHop, sweep = (n - 1) * (alpha + kBytes / (n * kBandwidth));
+      const RankGroup all = group({{n, 1}});
+      expect_relative(bench.seconds(CollectiveOp::all_reduce, all), kCall + 2 * sweep);
+      expect_relative(bench.seconds(CollectiveOp::reduce_scatter, all), kCall + sweep);
+      expect_relative(bench.seconds(CollectiveOp::all_gather, all), kCall + sweep);
+      expect_relative(bench.seconds(CollectiveOp::ring_pass, all), kCall + alpha + kBytes / kBandwidth);
+    }
   }
 }
 
-// An open line of n: the closing message n-1 -> 0 runs against the others, on links of its own direction; the
-// bytes term is that of the ring, the latency of a step that of the longest path.
-TEST(CollectiveClosedForms, RingOnAnOpenLine) {
-  EXPECT_NEAR(price(one(DimensionKind::mesh, {5}), all_reduce, group_of(5, 1)),
-              8 * (4 * kLatency + kBytes / 5 / kBandwidth), 1e-15);
+TEST(Collectives, BucketsPayLatencyEachAndBytesOnce) {
+  Bench bench({dimension(DimensionKind::ring, {4})});
+  const RankGroup all = group({{4, 1}});
+  const double alpha = 3 * (kStep + kHop), bytes = 3 * kBytes / (4 * kBandwidth);
+  expect_relative(bench.seconds(CollectiveOp::all_gather, all, kBytes, 7), 7 * (kCall + alpha) + bytes);
 }
 
-TEST(CollectiveClosedForms, ReduceScatterAndAllGatherAreHalvesOfAllReduce) {
-  for (const FabricSpec& spec : test::assorted_fabrics()) {
-    const RankGroup all = group_of(static_cast<std::int32_t>(spec.size()), 1);
-    const double whole = price(spec, all_reduce, all);
-    EXPECT_NEAR(price(spec, reduce_scatter, all), whole / 2, 1e-12 * whole);
-    EXPECT_NEAR(price(spec, all_gather, all), whole / 2, 1e-12 * whole);
-  }
+TEST(Collectives, NothingToDoIsFree) {
+  Bench bench({dimension(DimensionKind::ring, {4})});
+  EXPECT_EQ(bench.seconds(CollectiveOp::all_reduce, RankGroup{}), 0);
+  EXPECT_EQ(bench.seconds(CollectiveOp::all_reduce, group({{4, 1}}), 0), 0);
 }
 
-TEST(CollectiveClosedForms, PassesSendOneMessage) {
-  const FabricSpec ring = one(DimensionKind::ring, {8});
-  EXPECT_NEAR(price(ring, ring_pass, group_of(8, 1)), kLatency + kBytes / kBandwidth, 1e-15);
-  // The two directions of a chain use the two directions of the links.
-  EXPECT_NEAR(price(ring, chain_pass, group_of(8, 1)), kLatency + kBytes / kBandwidth, 1e-15);
+TEST(Collectives, AchievedFractionFollowsTheScope) {
+  StackProfile::Communication communication = stack();
+  communication.scale_up_fraction = 0.8;
+  communication.scale_out_fraction = 0.5;
+  Bench bench({dimension(DimensionKind::switched, {4}),
+               dimension(DimensionKind::switched, {4}, kBandwidth / 10, LinkScope::scale_out)},
+              communication);
+  const double alpha = kCall + 3 * (kStep + 2 * kHop), share = 0.75 * kBytes;
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
+                  alpha + share / (0.8 * kBandwidth));
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 4}})),
+                  alpha + share / (0.5 * kBandwidth / 10));
 }
 
-// 4 x 4 torus, dimension-wise (BlueConnect): reduce-scatter along x over all 4 rows at once: 3 steps of B/4;
-// along y: 3 steps of B/16; gather back the same. Every message has a link of its own.
-TEST(CollectiveClosedForms, DimensionWiseAllReduceOnATorus) {
-  const double bytes_term = 2 * (3.0 / 4 + 3.0 / 16) * kBytes / kBandwidth;
-  EXPECT_NEAR(price(one(DimensionKind::torus, {4, 4}), all_reduce, group_of(16, 1)),
-              12 * kLatency + bytes_term, 1e-15);
+TEST(Collectives, DimensionWiseOnATorus) {
+  // BlueConnect over 4 x 4: (3/4) B on the first axis, then (3/4)(B/4) on the second. In the flat ring of 16
+  // the members 3 -> 4, 7 -> 8, ... take two hops, 3 -> 0 -> 4, and the link 0 -> 4 carries one flow; but the
+  // wrap 3 -> 0 is used once, too: no contention, (15/16) B over one link, 15 steps of 2 hops.
+  Bench bench({dimension(DimensionKind::torus, {4, 4})});
+  const RankGroup all = group({{16, 1}});
+  const double by_axis = 6 * (kStep + kHop) + (0.75 + 0.75 / 4) * kBytes / kBandwidth;
+  expect_relative(bench.seconds(CollectiveOp::all_gather, all), kCall + by_axis);
+  // The bytes on the wire are those of the flat ring: 3/4 + 3/16 = 15/16; only latency is saved.
+  EXPECT_DOUBLE_EQ(0.75 + 0.75 / 4, 15.0 / 16);
 }
 
-// Islands of 8 on a switch (300 GB/s), 4 of them on rails (25 GB/s): 7/8 B inside, 3/4 of B/8 on the rail.
-TEST(CollectiveClosedForms, HierarchicalAllReduceOverNodes) {
-  const FabricSpec spec = test::nodes(8, 4);
-  const double inside = 7 * 2 * 0.5e-6 + 7.0 / 8 * kBytes / 300e9;
-  const double between = 3 * 2 * 2e-6 + 3.0 / 4 * kBytes / 8 / 25e9;
-  EXPECT_NEAR(price(spec, all_reduce, group_of(32, 1)), 2 * (inside + between), 1e-15);
+TEST(Collectives, DimensionWiseSparesTheSlowDimension) {
+  // Nodes of 8 on fast links, 4 nodes on rails at a tenth. The flat ring crosses a rail in every step:
+  // (31/32) B at a tenth; by dimension (7/8) B fast and (3/4)(B/8) slow.
+  Bench bench(
+      {dimension(DimensionKind::switched, {8}), dimension(DimensionKind::switched, {4}, kBandwidth / 10)});
+  const double fast = 7 * (kStep + 2 * kHop) + 7.0 / 8 * kBytes / kBandwidth;
+  const double slow = 3 * (kStep + 2 * kHop) + 3.0 / 32 * kBytes / (kBandwidth / 10);
+  expect_relative(bench.seconds(CollectiveOp::all_reduce, group({{32, 1}})), kCall + 2 * (fast + slow));
 }
 
-// Stride-2 groups {0 2 4 6} and {1 3 5 7} on a ring of 8: each message takes two hops; every + link carries
-// one message of either group, so its share is half. 3 steps of B/4.
-TEST(CollectiveContention, InterleavedGroupsShareTheRing) {
-  const double expected = 3 * (2 * kLatency + 2 * kBytes / 4 / kBandwidth);
-  EXPECT_NEAR(price(one(DimensionKind::ring, {8}), all_gather, group_of(4, 2)), expected, 1e-15);
+TEST(Collectives, StrideTwoOnARingOfFour) {
+  // Groups {0,2} and {1,3}; exactly half way goes up: 0-1-2, 2-3-0, 1-2-3, 3-0-1. Every + link (0,1) (1,2)
+  // (2,3) (3,0) lies on two of the four paths, so each flow has half a link, two hops away.
+  Bench bench({dimension(DimensionKind::ring, {4})});
+  const RankGroup pairs = group({{2, 2}});
+  expect_relative(bench.seconds(CollectiveOp::ring_pass, pairs),
+                  kCall + kStep + 2 * kHop + 2 * kBytes / kBandwidth);
+  expect_relative(bench.seconds(CollectiveOp::all_reduce, pairs),
+                  kCall + 2 * (kStep + 2 * kHop + 2 * (kBytes / 2) / kBandwidth));
 }
 
-// Stride-2 groups {0 2} and {1 3} on a ring of 4: exactly half way goes +, so 0->2 uses links 01 12, 2->0
-// uses 23 30, 1->3 uses 12 23, 3->1 uses 30 01: every + link carries two. One step of B/2.
-TEST(CollectiveContention, PairsHalfWayRound) {
-  EXPECT_NEAR(price(one(DimensionKind::ring, {4}), all_gather, group_of(2, 2)),
-              2 * kLatency + 2 * (kBytes / 2) / kBandwidth, 1e-15);
+TEST(Collectives, StrideTwoOnARingOfEight) {
+  // Groups {0,2,4,6} and {1,3,5,7}, each to its +2 neighbour: link (i, i+1) is on the path of i and of i - 1,
+  // the last member's 6 -> 0 goes on in the same direction. Two flows per + link, none on the others.
+  Bench bench({dimension(DimensionKind::ring, {8})});
+  const RankGroup strided = group({{4, 2}});
+  expect_relative(bench.seconds(CollectiveOp::all_gather, strided),
+                  kCall + 3 * (kStep + 2 * kHop + 2 * (kBytes / 4) / kBandwidth));
+  // A contiguous half {0..3}: 3 -> 0 is three hops back over 3-2-1-0, alone on those links.
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
+                  kCall + 3 * (kStep + 3 * kHop + (kBytes / 4) / kBandwidth));
 }
 
-// Stride-4 pairs on a ring of 8 cross four links each; all eight messages go +: 8 * 4 / 8 = 4 per link.
-TEST(CollectiveContention, StrideFour) {
-  EXPECT_NEAR(price(one(DimensionKind::ring, {8}), all_gather, group_of(2, 4)),
-              4 * kLatency + 4 * (kBytes / 2) / kBandwidth, 1e-15);
+TEST(Collectives, ChainPassGoesBothWaysAndDoesNotClose) {
+  // {0..3} on a ring of 8: neighbours only; up and down use different links: one flow each, one hop.
+  Bench bench({dimension(DimensionKind::ring, {8})});
+  expect_relative(bench.seconds(CollectiveOp::chain_pass, group({{4, 1}})),
+                  kCall + kStep + kHop + kBytes / kBandwidth);
+  // Stride 4 on 8: {i, i+4}: i -> i+4 and back, both half way, both in + direction: every + link carries 4.
+  expect_relative(bench.seconds(CollectiveOp::chain_pass, group({{2, 4}})),
+                  kCall + kStep + 4 * kHop + 4 * kBytes / kBandwidth);
 }
 
-// Over a crossbar strides cost nothing.
-TEST(CollectiveContention, NoneOnASwitch) {
-  const FabricSpec spec = one(DimensionKind::switched, {8});
-  EXPECT_DOUBLE_EQ(price(spec, all_gather, group_of(4, 2)), price(spec, all_gather, group_of(4, 1)));
+TEST(Collectives, FaultSlowsOnlyItsUsers) {
+  Bench bench({dimension(DimensionKind::ring, {4}), dimension(DimensionKind::ring, {4})});
+  const RankGroup inner = group({{4, 1}}), outer = group({{4, 4}});
+  const double inner_healthy = bench.seconds(CollectiveOp::ring_pass, inner);
+  const double outer_healthy = bench.seconds(CollectiveOp::ring_pass, outer);
+  bench.model.set_faults({{{0, 0.25, Seconds(5e-6)}}});  // link 0: rank 0 -> 1
+  expect_relative(bench.seconds(CollectiveOp::ring_pass, inner),
+                  inner_healthy + 5e-6 + 3 * kBytes / kBandwidth);
+  EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, outer), outer_healthy);
+  bench.model.set_faults({{{1, 0.25, Seconds(5e-6)}}});  // rank 1 -> 0: a + ring never goes there
+  EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, inner), inner_healthy);
+  bench.model.set_faults({});
+  EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, inner), inner_healthy);
 }
 
-TEST(CollectiveStack, FixedCostsFractionsAndBuckets) {
-  const Fabric f(test::nodes(8, 4));
-  auto communication = bare();
-  communication.call = Seconds(10e-6);
-  communication.rank_step = Seconds(3e-6);
-  communication.scale_up_fraction = 0.5;
-  communication.scale_out_fraction = 0.8;
-  CollectiveModel model(f, communication);
-  // Inside a node, 5 calls: each pays the call and 7 steps of (2 links + rank step); the bytes are paid once.
-  EXPECT_NEAR(model.time(all_gather, Bytes(kBytes), group_of(8, 1), 5).value(),
-              5 * (10e-6 + 7 * (2 * 0.5e-6 + 3e-6)) + 7.0 / 8 * kBytes / (0.5 * 300e9), 1e-15);
-  EXPECT_NEAR(model.time(all_gather, Bytes(kBytes), group_of(4, 8)).value(),
-              10e-6 + 3 * (2 * 2e-6 + 3e-6) + 3.0 / 4 * kBytes / (0.8 * 25e9), 1e-15);
-  EXPECT_EQ(model.time(all_gather, Bytes(kBytes), RankGroup{}).value(), 0);
-  EXPECT_EQ(model.time(all_gather, Bytes(0), group_of(8, 1)).value(), 0);
+TEST(RankGroups, LevelsMergeWhereTheyContinue) {
+  EXPECT_EQ(group({{4, 1}, {2, 4}}), group({{8, 1}}));
+  EXPECT_NE(group({{4, 1}, {2, 8}}), group({{8, 1}}));
+  EXPECT_EQ(group({{1, 1}, {2, 8}, {1, 16}}), group({{2, 8}}));
+  EXPECT_EQ(group({{4, 1}, {2, 8}}).size(), 8);
 }
 
-// One sick link of a ring of 8 at half speed: the step waits for it.
-TEST(CollectiveFaults, TheSickLinkSetsThePace) {
-  const FabricSpec spec = one(DimensionKind::ring, {8});
-  const FaultSet sick{{{0, 0.5, Seconds(5e-6)}}};  // link 0: 0 -> 1
-  EXPECT_NEAR(price(spec, all_gather, group_of(8, 1), kBytes, sick),
-              7 * (kLatency + 5e-6 + kBytes / 8 / (0.5 * kBandwidth)), 1e-15);
-}
-
-// On a 4 x 4 torus only groups along x meet a sick x link; groups along y do not.
-TEST(CollectiveFaults, GroupsThatDoNotUseTheLinkPayNothing) {
-  const FabricSpec spec = one(DimensionKind::torus, {4, 4});
-  const FaultSet sick{{{0, 0.25, Seconds(0)}}};
-  EXPECT_EQ(price(spec, all_reduce, group_of(4, 4), kBytes, sick), price(spec, all_reduce, group_of(4, 4)));
-  EXPECT_GT(price(spec, all_reduce, group_of(4, 1), kBytes, sick),
-            3 * price(spec, all_reduce, group_of(4, 1)));
-}
-
-TEST(CollectiveFaults, HealingRestoresTheHealthyTimes) {
-  const Fabric f(one(DimensionKind::torus, {4, 4}));
-  const auto communication = bare();
-  CollectiveModel model(f, communication);
-  const Seconds healthy = model.time(all_reduce, Bytes(kBytes), group_of(16, 1));
-  model.set_faults({{{0, 0.1, Seconds(0)}}});
-  EXPECT_GT(model.time(all_reduce, Bytes(kBytes), group_of(16, 1)), healthy);
-  model.set_faults({});
-  EXPECT_EQ(model.time(all_reduce, Bytes(kBytes), group_of(16, 1)), healthy);
-}
-
-TEST(RankGroups, MergeContiguousLevels) {
-  RankGroup merged;
-  merged.push(4, 1);
-  merged.push(1, 99);
-  merged.push(3, 4);
-  EXPECT_EQ(merged, group_of(12, 1));
-  EXPECT_EQ(merged.size(), 12);
-  merged.push(2, 24);
-  EXPECT_EQ(merged.depth, 2);
-  EXPECT_EQ(merged.size(), 24);
-}
-
-// tp 2, cp 3, dp 4, pp 5 in the order dp-tp-pp-cp: strides 1, 4, 8, 40.
-TEST(PlanLayouts, StridesFollowTheRankOrder) {
+TEST(RankGroups, LayoutFollowsTheRankOrder) {
   ParallelPlan plan;
-  plan.tensor = 2, plan.context = 3, plan.data = 4, plan.pipeline = 5;
-  plan.order = *parse_rank_order("dp-tp-pp-cp");
+  plan.tensor = 2;
+  plan.context = 3;
+  plan.data = 5;
+  plan.pipeline = 7;
+  plan.order = {PlanAxis::pipeline, PlanAxis::tensor, PlanAxis::data, PlanAxis::context};
   const PlanLayout layout(plan);
-  EXPECT_EQ(layout.stride(PlanAxis::data), 1);
-  EXPECT_EQ(layout.stride(PlanAxis::tensor), 4);
-  EXPECT_EQ(layout.stride(PlanAxis::pipeline), 8);
-  EXPECT_EQ(layout.stride(PlanAxis::context), 40);
-  EXPECT_EQ(layout.group(PlanAxis::tensor), group_of(2, 4));
-  EXPECT_EQ(layout.group(PlanAxis::data, PlanAxis::tensor), group_of(8, 1));
-  EXPECT_EQ(layout.group(PlanAxis::data, PlanAxis::context).depth, 2);
+  EXPECT_EQ(layout.stride(PlanAxis::pipeline), 1);
+  EXPECT_EQ(layout.stride(PlanAxis::tensor), 7);
+  EXPECT_EQ(layout.stride(PlanAxis::data), 14);
+  EXPECT_EQ(layout.stride(PlanAxis::context), 70);
+  EXPECT_EQ(layout.group(PlanAxis::context, PlanAxis::data), group({{15, 14}}));
+  EXPECT_EQ(layout.group(PlanAxis::context, PlanAxis::tensor), group({{2, 7}, {3, 70}}));
 }
 
 }  // namespace

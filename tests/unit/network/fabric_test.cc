@@ -1,124 +1,195 @@
+// Is every link of the wiring there once, and does every route follow the stated rules?
 #include "engine/network/fabric.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <map>
 #include <set>
-
-#include "tests/support/fabrics.h"
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace shardscape::network {
 namespace {
 
-using test::dimension;
-using test::fabric;
+DimensionSpec dimension(const char* name, DimensionKind kind, std::vector<std::int64_t> shape) {
+  return {name, kind, std::move(shape), BytesPerSecond(1e9), Seconds(1e-6), LinkScope::scale_up};
+}
 
-/// Vertices of a route, or nothing where its links do not join.
-std::vector<std::int32_t> vertices_of(const Fabric& f, std::int32_t source, std::int32_t destination) {
+Fabric fabric(std::vector<DimensionSpec> dimensions) {
+  FabricSpec spec;
+  spec.name = "test";
+  spec.dimensions = std::move(dimensions);
+  return Fabric(spec);
+}
+
+std::vector<std::int32_t> route(const Fabric& f, std::int32_t from, std::int32_t to) {
   std::vector<std::int32_t> path;
-  f.append_route(source, destination, path);
-  std::vector<std::int32_t> vertices = {source};
-  for (const std::int32_t id : path) {
+  f.append_route(from, to, path);
+  return path;
+}
+
+/// Vertices that a route visits, checked to be connected end to end.
+std::vector<std::int32_t> visits(const Fabric& f, std::int32_t from, std::int32_t to) {
+  std::vector<std::int32_t> result = {from};
+  for (const std::int32_t id : route(f, from, to)) {
     const Link& link = f.links().at(static_cast<std::size_t>(id));
-    if (link.source != vertices.back()) return {};
-    vertices.push_back(link.destination);
+    EXPECT_EQ(link.source, result.back()) << from << " -> " << to;
+    result.push_back(link.destination);
   }
-  return vertices;
+  EXPECT_EQ(result.back(), to);
+  return result;
 }
 
-TEST(FabricLinks, CountsAreTheClosedFormsOfTheirKinds) {
-  const auto count = [](DimensionKind kind, std::vector<std::int64_t> shape) {
-    return Fabric(fabric({dimension("d", kind, std::move(shape))})).links().size();
-  };
-  for (const std::int64_t n : {3, 4, 5, 8, 16}) {
-    const auto s = static_cast<std::size_t>(n);
-    EXPECT_EQ(count(DimensionKind::ring, {n}), 2 * s);
-    EXPECT_EQ(count(DimensionKind::mesh, {n}), 2 * (s - 1));
-    EXPECT_EQ(count(DimensionKind::switched, {n}), 2 * s);
-    EXPECT_EQ(count(DimensionKind::fully_connected, {n}), s * (s - 1));
-  }
-  EXPECT_EQ(count(DimensionKind::ring, {2}), 2U);            // one pair, not two
-  EXPECT_EQ(count(DimensionKind::torus, {4, 4}), 64U);       // 2 axes x 16 pairs x 2
-  EXPECT_EQ(count(DimensionKind::torus, {2, 4}), 8U + 16U);  // 4 rings of two, 2 rings of four
-  EXPECT_EQ(count(DimensionKind::mesh, {3, 4}), 2U * (2 * 4 + 3 * 3));
-  EXPECT_EQ(count(DimensionKind::torus, {3, 3, 3}), 2U * 3 * 27);
+std::size_t links(DimensionKind kind, std::vector<std::int64_t> shape) {
+  return fabric({dimension("d", kind, std::move(shape))}).links().size();
 }
 
-TEST(FabricLinks, EveryDimensionRepeatsOnEachLine) {
-  const Fabric f(fabric({dimension("nvlink", DimensionKind::switched, {4}, 300e9, 1e-6),
-                         dimension("rail", DimensionKind::switched, {3}, 25e9, 2e-6)}));
-  EXPECT_EQ(f.ranks(), 12);
-  EXPECT_EQ(f.vertices(), 12 + 3 + 4);  // a switch per node, a switch per rail
-  EXPECT_EQ(f.links().size(), 2U * 12 + 2U * 12);
+TEST(FabricLinks, CountsPerKind) {
+  // Directed links: a ring of n has n pairs (2 ranks: one pair), an open line n - 1, a clique n(n-1)/2, a
+  // crossbar n; d-dimensional kinds have them in every line of every axis.
+  EXPECT_EQ(links(DimensionKind::ring, {8}), 16U);
+  EXPECT_EQ(links(DimensionKind::ring, {3}), 6U);
+  EXPECT_EQ(links(DimensionKind::ring, {2}), 2U);
+  EXPECT_EQ(links(DimensionKind::fully_connected, {6}), 30U);
+  EXPECT_EQ(links(DimensionKind::fully_connected, {2}), 2U);
+  EXPECT_EQ(links(DimensionKind::switched, {8}), 16U);
+  EXPECT_EQ(links(DimensionKind::mesh, {5}), 8U);
+  EXPECT_EQ(links(DimensionKind::mesh, {3, 4}), 2U * (2 * 4 + 3 * 3));
+  EXPECT_EQ(links(DimensionKind::torus, {4, 4}), 64U);
+  EXPECT_EQ(links(DimensionKind::torus, {4, 2}), 2U * (4 * 2 + 1 * 4));  // an axis of 2 has one pair per line
+  EXPECT_EQ(links(DimensionKind::torus, {3, 4, 5}), 2U * 3 * 60);
+  EXPECT_EQ(links(DimensionKind::torus, {1, 4}), 8U);
+  EXPECT_EQ(links(DimensionKind::ring, {1}), 0U);
+}
+
+TEST(FabricLinks, DimensionsRepeatInEveryLine) {
+  const Fabric f = fabric(
+      {dimension("torus2d", DimensionKind::torus, {4, 4}), dimension("ring", DimensionKind::ring, {4})});
+  EXPECT_EQ(f.ranks(), 64);
+  EXPECT_EQ(f.vertices(), 64);
+  EXPECT_EQ(f.links().size(), 4U * 64 + 16U * 8);
+  std::set<std::pair<std::int32_t, std::int32_t>> ends;
+  for (const Link& link : f.links()) EXPECT_TRUE(ends.insert({link.source, link.destination}).second);
+  for (const auto& [a, b] : ends) EXPECT_TRUE(ends.contains({b, a})) << a << ' ' << b;
+}
+
+TEST(FabricLinks, SwitchesFollowTheRanks) {
+  // Two nodes of 4: switches 8 and 9 for the nodes, then one per rail, 10..13, by the rail's lowest rank.
+  const Fabric f = fabric(
+      {dimension("nvswitch", DimensionKind::switched, {4}), dimension("rail", DimensionKind::switched, {2})});
+  EXPECT_EQ(f.ranks(), 8);
+  EXPECT_EQ(f.vertices(), 8 + 2 + 4);
+  EXPECT_EQ(visits(f, 1, 3), (std::vector{1, 8, 3}));
+  EXPECT_EQ(visits(f, 5, 4), (std::vector{5, 9, 4}));
+  EXPECT_EQ(visits(f, 2, 6), (std::vector{2, 12, 6}));
+  EXPECT_EQ(visits(f, 1, 7), (std::vector{1, 8, 3, 13, 7}));  // lowest dimension first
+}
+
+TEST(FabricLinks, LinksCarryTheirDimension) {
+  std::vector<DimensionSpec> dimensions = {dimension("fast", DimensionKind::fully_connected, {3}),
+                                           dimension("slow", DimensionKind::ring, {4})};
+  dimensions[1].bandwidth = BytesPerSecond(5e8);
+  dimensions[1].latency = Seconds(7e-6);
+  const Fabric f = fabric(dimensions);
   for (const Link& link : f.links()) {
-    EXPECT_EQ(link.bandwidth.value(), link.dimension == 0 ? 300e9 : 25e9);
-    EXPECT_EQ(link.latency.value(), link.dimension == 0 ? 1e-6 : 2e-6);
+    const bool slow = link.source / 3 != link.destination / 3;
+    EXPECT_EQ(link.dimension, slow ? 1 : 0);
+    EXPECT_EQ(link.bandwidth.value(), slow ? 5e8 : 1e9);
+    EXPECT_EQ(link.latency.value(), slow ? 7e-6 : 1e-6);
   }
 }
 
-TEST(FabricLinks, NoTwoLinksJoinTheSameVerticesInTheSameDirection) {
-  for (const FabricSpec& spec : test::assorted_fabrics()) {
-    const Fabric f(spec);
-    std::set<std::pair<std::int32_t, std::int32_t>> ends;
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < f.links().size(); ++i) {
-      const Link& link = f.links()[i];
-      EXPECT_TRUE(ends.insert({link.source, link.destination}).second) << test::describe(spec) << i;
-      EXPECT_TRUE(names.insert(f.link_name(static_cast<std::int32_t>(i))).second)
-          << test::describe(spec) << i;
-    }
-    for (const auto& [a, b] : ends) EXPECT_TRUE(ends.contains({b, a})) << test::describe(spec);
+TEST(FabricLinks, IdsAreStable) {
+  // The documented order on a ring of 3: (0,1) (1,0) (1,2) (2,1) (2,0) (0,2).
+  const Fabric f = fabric({dimension("r", DimensionKind::ring, {3})});
+  const std::vector<std::pair<std::int32_t, std::int32_t>> expected = {{0, 1}, {1, 0}, {1, 2},
+                                                                       {2, 1}, {2, 0}, {0, 2}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(std::pair(f.links()[i].source, f.links()[i].destination), expected[i]) << i;
   }
 }
 
-TEST(FabricRoutes, AreConnectedAndFollowTheRoutingRules) {
-  for (const FabricSpec& spec : test::assorted_fabrics()) {
-    const Fabric f(spec);
-    for (std::int32_t a = 0; a < f.ranks(); ++a) {
-      for (std::int32_t b = 0; b < f.ranks(); ++b) {
-        const std::vector<std::int32_t> vertices = vertices_of(f, a, b);
-        ASSERT_FALSE(vertices.empty()) << test::describe(spec) << a << " to " << b;
-        // The independent router walks coordinates and names switches by the ranks they join.
-        std::vector<std::int32_t> ranks_only;
-        for (const std::int32_t v : vertices) ranks_only.push_back(v < f.ranks() ? v : test::kSwitch);
-        EXPECT_EQ(ranks_only, test::expected_route(spec, a, b)) << test::describe(spec) << a << " to " << b;
+TEST(FabricRoutes, RingTakesTheShorterWayAndHalfWayGoesUp) {
+  const Fabric f = fabric({dimension("r", DimensionKind::ring, {6})});
+  EXPECT_EQ(visits(f, 0, 2), (std::vector{0, 1, 2}));
+  EXPECT_EQ(visits(f, 0, 4), (std::vector{0, 5, 4}));
+  EXPECT_EQ(visits(f, 0, 3), (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(visits(f, 3, 0), (std::vector{3, 4, 5, 0}));
+  EXPECT_EQ(visits(f, 5, 2), (std::vector{5, 0, 1, 2}));
+  EXPECT_EQ(visits(f, 4, 4), (std::vector{4}));
+}
+
+TEST(FabricRoutes, TorusTurnsAxisByAxis) {
+  const Fabric f = fabric({dimension("t", DimensionKind::torus, {4, 4})});
+  // (0,0) -> (3,2): one step down the first axis by wrapping, then half way up the second.
+  EXPECT_EQ(visits(f, 0, 11), (std::vector{0, 3, 7, 11}));
+  EXPECT_EQ(visits(f, 11, 0), (std::vector{11, 8, 12, 0}));
+}
+
+/// Expected hops of one axis: the definition of each kind's distance.
+std::int32_t hops(DimensionKind kind, std::int64_t size, std::int64_t a, std::int64_t b) {
+  if (a == b) return 0;
+  const auto direct = static_cast<std::int32_t>(std::abs(a - b));
+  switch (kind) {
+    case DimensionKind::ring:
+    case DimensionKind::torus:
+      return std::min(direct, static_cast<std::int32_t>(size) - direct);
+    case DimensionKind::mesh:
+      return direct;
+    case DimensionKind::fully_connected:
+      return 1;
+    case DimensionKind::switched:
+      return 2;
+  }
+  return -1;
+}
+
+TEST(FabricRoutes, EveryPairOfManyFabrics) {
+  using K = DimensionKind;
+  const std::vector<std::vector<DimensionSpec>> fabrics = {
+      {dimension("a", K::ring, {7})},
+      {dimension("a", K::mesh, {3, 4})},
+      {dimension("a", K::torus, {4, 3, 2})},
+      {dimension("a", K::fully_connected, {5}), dimension("b", K::ring, {4})},
+      {dimension("a", K::switched, {4}), dimension("b", K::switched, {3}), dimension("c", K::ring, {2})},
+      {dimension("a", K::ring, {2}), dimension("b", K::mesh, {3}), dimension("c", K::fully_connected, {3})},
+      {dimension("a", K::torus, {1, 4}), dimension("b", K::switched, {1}), dimension("c", K::ring, {3})}};
+  for (std::size_t i = 0; i < fabrics.size(); ++i) {
+    SCOPED_TRACE(i);
+    const Fabric f = fabric(fabrics[i]);
+    for (std::int32_t from = 0; from < f.ranks(); ++from) {
+      for (std::int32_t to = 0; to < f.ranks(); ++to) {
+        std::int32_t expected = 0;
+        std::int64_t a = from, b = to;
+        for (const DimensionSpec& d : fabrics[i]) {
+          for (const std::int64_t extent : d.shape) {
+            expected += hops(d.kind, extent, a % extent, b % extent);
+            a /= extent;
+            b /= extent;
+          }
+        }
+        EXPECT_EQ(visits(f, from, to).size(), static_cast<std::size_t>(expected) + 1) << from << ' ' << to;
       }
     }
   }
 }
 
-TEST(FabricRoutes, ByHand) {
-  const Fabric ring(fabric({dimension("r", DimensionKind::ring, {8})}));
-  EXPECT_EQ(vertices_of(ring, 6, 1), (std::vector<std::int32_t>{6, 7, 0, 1}));
-  EXPECT_EQ(vertices_of(ring, 1, 6), (std::vector<std::int32_t>{1, 0, 7, 6}));
-  EXPECT_EQ(vertices_of(ring, 0, 4), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));  // half way goes +
-  EXPECT_EQ(vertices_of(ring, 4, 0), (std::vector<std::int32_t>{4, 5, 6, 7, 0}));
-  const Fabric torus(fabric({dimension("t", DimensionKind::torus, {4, 4})}));
-  EXPECT_EQ(vertices_of(torus, 0, 15), (std::vector<std::int32_t>{0, 3, 15}));  // x first, both axes wrap
-  const Fabric mesh(fabric({dimension("m", DimensionKind::mesh, {3, 3})}));
-  EXPECT_EQ(vertices_of(mesh, 2, 6), (std::vector<std::int32_t>{2, 1, 0, 3, 6}));
-  const Fabric full(fabric({dimension("f", DimensionKind::fully_connected, {5})}));
-  EXPECT_EQ(vertices_of(full, 4, 1), (std::vector<std::int32_t>{4, 1}));
-  const Fabric crossbar(fabric({dimension("s", DimensionKind::switched, {4})}));
-  EXPECT_EQ(vertices_of(crossbar, 3, 1), (std::vector<std::int32_t>{3, 4, 1}));
-}
-
-TEST(FabricNames, AreReadable) {
-  const Fabric f(fabric(
-      {dimension("torus2d", DimensionKind::torus, {2, 2}), dimension("rail", DimensionKind::switched, {2})}));
-  EXPECT_EQ(f.link_name(0), "torus2d: 0 -> 1");
-  EXPECT_EQ(f.link_name(1), "torus2d: 1 -> 0");
-  // 2 axes x 4 lines x 2 links, then the rails: rank 0 and its switch first.
-  EXPECT_EQ(f.link_name(16), "rail: 0 -> switch 0");
-  EXPECT_EQ(f.link_name(17), "rail: switch 0 -> 0");
-  EXPECT_EQ(f.vertex_name(7), "7");
-  EXPECT_EQ(f.vertex_name(11), "switch 3");
-}
-
-TEST(FabricOfOneRank, HasNoLinksAndEmptyRoutes) {
-  const Fabric f(FabricSpec{});
-  EXPECT_EQ(f.ranks(), 1);
-  EXPECT_TRUE(f.links().empty());
-  EXPECT_EQ(vertices_of(f, 0, 0), std::vector<std::int32_t>{0});
+TEST(FabricNames, SayWhereALinkRuns) {
+  const Fabric f = fabric({dimension("nvswitch", DimensionKind::switched, {2}),
+                           dimension("torus2d", DimensionKind::torus, {3, 3}),
+                           dimension("rail", DimensionKind::switched, {2})});
+  std::map<std::string, int> names;
+  for (std::size_t i = 0; i < f.links().size(); ++i) ++names[f.link_name(static_cast<std::int32_t>(i))];
+  EXPECT_EQ(names.size(), f.links().size());  // no two links share a name
+  EXPECT_EQ(f.link_name(0), "nvswitch: 0 -> switch 0");
+  EXPECT_EQ(f.link_name(1), "nvswitch: switch 0 -> 0");
+  EXPECT_EQ(names.count("nvswitch: 35 -> switch 17"), 1U);
+  EXPECT_EQ(names.count("torus2d: 0 -> 2"), 1U);
+  EXPECT_EQ(names.count("rail: 35 -> switch 17"), 1U);
+  EXPECT_EQ(names.count("rail: switch 0 -> 18"), 1U);
+  EXPECT_EQ(f.vertex_name(35), "35");
 }
 
 }  // namespace

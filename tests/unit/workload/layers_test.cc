@@ -3,301 +3,319 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
-#include "engine/workload/partition.h"
-#include "tests/support/settings.h"
+#include "tests/support/engine_fixture.h"
 
 namespace shardscape::workload {
 namespace {
 
-Setting setting_of(const ModelSpec& model, AttentionKernel attention = AttentionKernel::naive) {
-  Setting setting;
-  setting.model = model;
-  setting.system = {test::a100(), test::nodes(8, 1), test::bare_stack()};
-  setting.system.stack.attention = attention;
-  setting.workload = test::training(2048, 8);
-  return setting;
+using network::CollectiveOp;
+
+constexpr std::int64_t kSequence = 2048;
+
+/// h = 4096, a = 32, s = 2048, naive attention and dropout: the block of Korthikanti et al. 2022, table 2.
+Setting korthikanti() {
+  Setting s;
+  s.model = test::gpt(4, 4096, 32, 51200, kSequence);
+  s.system.device = test::round_device();
+  s.system.stack = test::plain_stack();
+  s.system.stack.attention = AttentionKernel::naive;
+  s.workload = test::training(kSequence, 8);
+  return s;
 }
 
-double saved(const Setting& setting, const LayerKey& key, std::int64_t s, Recompute recompute) {
-  return saved_bytes(block_operators(setting, key, s, Mode::training), recompute, setting, key, s).value();
+Setting grouped_query() {
+  Setting s = korthikanti();
+  s.model = test::llama(4, 4096, 32, 8, 14336, 128256);
+  s.system.stack.attention = AttentionKernel::flash;
+  return s;
 }
 
-const Operator* find(const std::vector<Operator>& ops, std::string_view name) {
-  const auto found = std::ranges::find(ops, name, &Operator::name);
-  return found == ops.end() ? nullptr : &*found;
+double saved(const Setting& setting, const LayerKey& key, Recompute recompute) {
+  return saved_bytes(block_operators(setting, key, kSequence, Mode::training), recompute, setting, key,
+                     kSequence)
+      .value();
 }
 
-struct Shape {
-  std::int64_t s, h, a;
-  std::int32_t b;
-};
-const std::vector<Shape> kShapes = {{2048, 6144, 64, 4}, {2048, 12288, 96, 1}, {1024, 1024, 16, 3}};
+const Operator& find(const std::vector<Operator>& operators, std::string_view name) {
+  const auto at = std::ranges::find(operators, name, &Operator::name);
+  EXPECT_NE(at, operators.end()) << name;
+  return at == operators.end() ? operators.front() : *at;
+}
 
-// Korthikanti et al. 2022, table 2, bytes per layer in 16-bit: s b h (34 + 5 a s / h), and its variants.
-class SavedBytes : public testing::TestWithParam<std::int32_t> {
- protected:
-  template <class Check>
-  static void for_each_shape(Check check) {
-    for (const auto& [s, h, a, b] : kShapes) {
-      const Setting setting = setting_of(test::gpt(2, h, a));
-      const double sbh = static_cast<double>(s) * b * static_cast<double>(h);
-      const double as_over_h = static_cast<double>(a * s) / static_cast<double>(h);
-      check(setting, s, b, sbh, as_over_h);
-    }
+// s b h and the ratio a s / h of korthikanti(), for microbatch b.
+double sbh(double b) { return 2048.0 * b * 4096.0; }
+constexpr double kScores = 32.0 * 2048.0 / 4096.0;
+
+TEST(SavedBytes, WithoutParallelism) {
+  // Attention 11 sbh + 5 a s^2 b, MLP 19 sbh, two norms 4 sbh (eq. 1).
+  for (const int b : {1, 3}) {
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {1, 1, b, false}, Recompute::none), sbh(b) * (34 + 5 * kScores));
   }
-};
-
-TEST_P(SavedBytes, TensorParallel) {
-  const double t = GetParam();
-  for_each_shape([&](const Setting& setting, std::int64_t s, std::int32_t b, double sbh, double as_over_h) {
-    const LayerKey key{GetParam(), 1, b, false};
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::none), sbh * (10 + 24 / t + 5 * as_over_h / t));
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::selective), sbh * (10 + 24 / t));
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::full), 2 * sbh);
-  });
 }
 
-TEST_P(SavedBytes, TensorAndSequenceParallel) {
-  const double t = GetParam();
-  for_each_shape([&](const Setting& setting, std::int64_t s, std::int32_t b, double sbh, double as_over_h) {
-    const LayerKey key{GetParam(), 1, b, true};
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::none), sbh / t * (34 + 5 * as_over_h));
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::selective), 34 * sbh / t);
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::full), 2 * sbh / t);
-  });
+TEST(SavedBytes, TensorParallelKeepsNormsMasksAndInputsWhole) {
+  // Eq. 2: two norms 4, two masks 2, two inputs of column-parallel products 4 are not split.
+  for (const int t : {2, 4, 8}) {
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, false}, Recompute::none),
+                     sbh(2) * (10 + 24.0 / t + 5 * kScores / t));
+  }
 }
 
-// A context group holds its share of the tokens; the score matrix has s / c rows of s keys.
-TEST_P(SavedBytes, ContextParallelDividesEverything) {
-  const double c = GetParam();
-  for_each_shape([&](const Setting& setting, std::int64_t s, std::int32_t b, double sbh, double as_over_h) {
-    const LayerKey key{1, GetParam(), b, false};
-    EXPECT_DOUBLE_EQ(saved(setting, key, s, Recompute::none), sbh / c * (34 + 5 * as_over_h));
-  });
+TEST(SavedBytes, SequenceParallelSplitsEverything) {
+  for (const int t : {2, 4, 8}) {  // eq. 4
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, true}, Recompute::none), sbh(2) / t * (34 + 5 * kScores));
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Degrees, SavedBytes, testing::Values(1, 2, 4, 8));
+TEST(SavedBytes, ContextParallelSplitsTheQueries) {
+  // Each rank has s/c tokens, whose queries meet all s keys: everything is divided by c.
+  EXPECT_DOUBLE_EQ(saved(korthikanti(), {2, 4, 1, true}, Recompute::none), sbh(1) / 8 * (34 + 5 * kScores));
+}
 
-// Keeping the gathered inputs of the two column-parallel products (2 + 2 bytes) undoes their sharding.
-TEST(SavedBytesVariants, KeepGatheredCostsTwoWholeInputs) {
-  Setting setting = setting_of(test::gpt(2, 1024, 16));
-  const LayerKey key{4, 1, 1, true};
-  const double sharded = saved(setting, key, 2048, Recompute::none);
+TEST(SavedBytes, SelectiveDropsTheScores) {
+  for (const int t : {1, 2, 8}) {  // eq. 6
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, t > 1}, Recompute::selective), 34 * sbh(2) / t);
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, false}, Recompute::selective), sbh(2) * (10 + 24.0 / t));
+  }
+}
+
+TEST(SavedBytes, FullKeepsTheInput) {
+  EXPECT_DOUBLE_EQ(saved(korthikanti(), {8, 1, 2, false}, Recompute::full), 2 * sbh(2));
+  EXPECT_DOUBLE_EQ(saved(korthikanti(), {8, 1, 2, true}, Recompute::full), 2 * sbh(2) / 8);
+}
+
+TEST(SavedBytes, GatheredInputsCountWholeWhereTheStackKeepsThem) {
+  Setting setting = korthikanti();
   setting.system.stack.keep_gathered = true;
-  EXPECT_DOUBLE_EQ(saved(setting, key, 2048, Recompute::none) - sharded, 2 * 2 * 2048.0 * 1024 * (1 - 0.25));
+  // 4 of the 34 sbh/t become 4 sbh.
+  EXPECT_DOUBLE_EQ(saved(setting, {4, 1, 1, true}, Recompute::none), sbh(1) * (4 + (30 + 5 * kScores) / 4));
 }
 
-// Flash: no score matrix, but an fp32 log-sum-exp per row and head: 34 s b h + 4 a s b.
-TEST(SavedBytesVariants, FlashKeepsRowStatisticsInsteadOfScores) {
-  const Setting setting = setting_of(test::gpt(2, 1024, 16), AttentionKernel::flash);
-  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, 2048, Recompute::none),
-                   2048.0 * 2 * (34 * 1024 + 4 * 16));
+TEST(SavedBytes, FlashKeepsOneNumberPerRowInsteadOfTheScores) {
+  Setting setting = korthikanti();
+  setting.system.stack.attention = AttentionKernel::flash;
+  // The log-sum-exp in fp32 for each of a s b rows; selective drops it and the attention's output (2 sbh).
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::none), 34 * sbh(2) + 4 * 32.0 * 2048 * 2);
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::selective), 32 * sbh(2));
 }
 
-// Without dropout the three masks (1 byte each on residuals, 1 + 2 bytes per score) are gone: 32 sbh + 2 a
-// s^2 b.
-TEST(SavedBytesVariants, NoDropoutNoMasks) {
-  ModelSpec model = test::gpt(2, 1024, 16);
-  model.dropout = 0;
-  EXPECT_DOUBLE_EQ(saved(setting_of(model), {1, 1, 1, false}, 512, Recompute::none),
-                   512.0 * (32 * 1024 + 2 * 16 * 512));
+TEST(SavedBytes, GroupedQueriesAndSwiglu) {
+  // Per token, in elements of 2 bytes: two norm inputs 2 h, two product inputs 2 h, Q h, K and V 2 * h/4,
+  // attention output h, gate and up 2 f, their product f. Log-sum-exp: 4 bytes for each of 32 heads.
+  const double h = 4096, f = 14336, tokens = 2048;
+  EXPECT_DOUBLE_EQ(saved(grouped_query(), {1, 1, 1, false}, Recompute::none),
+                   2 * tokens * (6 * h + h / 2 + 3 * f) + 4 * 32 * tokens);
 }
 
-/// Forward matrix FLOPs of an operator list; attention cores count the whole score matrix.
-double matrix_flops(const std::vector<Operator>& ops) {
+TEST(SavedBytes, EightBitElementsHalveAllButMasks) {
+  Setting setting = korthikanti();
+  setting.workload.precision = Precision::fp8;
+  // 34 = 32 bytes of tensors + 2 of masks; 5 per score = 4 + 1.
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none), sbh(1) * (18 + 3 * kScores));
+}
+
+TEST(SavedBytes, NothingButMasksDependsOnDropout) {
+  Setting setting = korthikanti();
+  setting.model.dropout = 0;
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none), sbh(1) * (32 + 2 * kScores));
+}
+
+TEST(SavedBytes, EmbeddingAndHead) {
+  // Korthikanti, section 4.3: embedding dropout mask sbh; final norm 2 sbh and input of the head 2 sbh.
+  const Setting setting = korthikanti();
+  const auto of = [&](const LayerKey& key, const std::vector<Operator>& operators) {
+    return saved_bytes(operators, Recompute::none, setting, key, kSequence).value();
+  };
+  const LayerKey whole{1, 1, 1, false}, split{4, 1, 1, true};
+  EXPECT_DOUBLE_EQ(of(whole, embedding_operators(setting, whole, kSequence, Mode::training)), sbh(1));
+  EXPECT_DOUBLE_EQ(of(whole, head_operators(setting, whole, kSequence, Mode::training)), 4 * sbh(1));
+  EXPECT_DOUBLE_EQ(of(split, embedding_operators(setting, split, kSequence, Mode::training)), sbh(1) / 4);
+  EXPECT_DOUBLE_EQ(of(split, head_operators(setting, split, kSequence, Mode::training)), sbh(1));
+}
+
+TEST(Logits, BytesPerLogit) {
+  Setting setting = korthikanti();
+  const double logits = 2048.0 * 2 * 51200 / 4;
+  // bf16 logits and gradient, and an fp32 copy where the loss is not fused.
+  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 8 * logits);
+  setting.system.stack.fused_loss = true;
+  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 4 * logits);
+  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 2, 2, true}, kSequence).value(), 2 * logits);
+}
+
+TEST(Logits, WaitingForBackward) {
+  Setting setting = korthikanti();
+  const double logits = 2048.0 * 2 * 51200 / 4;
+  // fp32 probabilities, or the logits in bf16 where the fused loss computes them again.
+  EXPECT_DOUBLE_EQ(saved_logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 4 * logits);
+  setting.system.stack.fused_loss = true;
+  EXPECT_DOUBLE_EQ(saved_logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 2 * logits);
+}
+
+double forward_matrix_flops(const std::vector<Operator>& operators) {
   double sum = 0;
-  for (const Operator& op : ops) {
+  for (const Operator& op : operators) {
     if (op.kind == OperatorKind::gemm) sum += op.gemm.flops().value();
-    if (op.kind == OperatorKind::attention) sum += 4 * op.attention.scores() * op.attention.head_dim;
+    // Two products of 2 head_dim FLOPs per score, counted in full.
+    if (op.kind == OperatorKind::attention) sum += 4 * op.attention.head_dim * op.attention.scores();
   }
   return sum;
 }
 
-// Narayanan et al. 2021, appendix: forward of a layer 24 B s h^2 + 4 B s^2 h, of the head 2 B s h V; backward
-// twice that; with a repeated forward of the layers F = 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)).
-TEST(MatrixFlops, AreTheMegatronClosedForm) {
-  for (const auto& [s, h, a, b] : kShapes) {
-    const Setting setting = setting_of(test::gpt(24, h, a));
-    const double l = 24, V = 51200, B = b;
-    const auto sd = static_cast<double>(s), hd = static_cast<double>(h);
-    const double layers = l * matrix_flops(block_operators(setting, {1, 1, b, false}, s, Mode::training));
-    const double head = matrix_flops(head_operators(setting, {1, 1, b, false}, s, Mode::training));
-    const double with_recompute = 96 * B * sd * l * hd * hd * (1 + sd / (6 * hd) + V / (16 * l * hd));
-    EXPECT_NEAR(4 * layers + 3 * head, with_recompute, 1e-12 * with_recompute);
-    const double model = 72 * B * sd * l * hd * hd * (1 + sd / (6 * hd) + V / (12 * l * hd));
-    EXPECT_NEAR(B * model_flops_per_sequence(setting.model, s).value(), model, 1e-12 * model);
-  }
+double model_forward_flops(const Setting& setting, const LayerKey& key) {
+  const double layers = static_cast<double>(setting.model.layers);
+  return layers * forward_matrix_flops(block_operators(setting, key, kSequence, Mode::training)) +
+         forward_matrix_flops(head_operators(setting, key, kSequence, Mode::training));
 }
 
-// Tensor, sequence and context parallelism divide the work, they do not change it.
-TEST(MatrixFlops, AreConservedByEveryDegree) {
-  for (const ModelSpec& model : {test::gpt(2, 4096, 32), test::llama31_8b()}) {
-    const Setting setting = setting_of(model, AttentionKernel::flash);
-    const double whole = matrix_flops(block_operators(setting, {1, 1, 2, false}, 4096, Mode::training));
-    for (const std::int32_t t : {1, 2, 8}) {
-      for (const std::int32_t c : {1, 2, 4}) {
-        const double rank = matrix_flops(block_operators(setting, {t, c, 2, t > 1}, 4096, Mode::training));
-        EXPECT_NEAR(rank * t * c, whole, 1e-12 * whole) << t << ' ' << c;
-      }
+TEST(ModelFlops, NarayananClosedForm) {
+  // Narayanan et al. 2021, appendix: 96 B s l h^2 (1 + s/6h + V/16lh) with a second forward on the blocks.
+  // Without it, blocks cost 3 forwards of 24 s h^2 + 4 s^2 h each and the head 3 of 2 s h V:
+  //   72 s l h^2 + 12 l s^2 h + 6 s h V = 72 s l h^2 (1 + s/(6h) + V/(12 l h)).
+  const Setting setting = korthikanti();
+  const double s = 2048, l = 4, h = 4096, vocabulary = 51200;
+  const double expected = 72 * s * l * h * h * (1 + s / (6 * h) + vocabulary / (12 * l * h));
+  EXPECT_NEAR(model_flops_per_sequence(setting.model, kSequence).value() / expected, 1, 1e-14);
+}
+
+TEST(ModelFlops, EqualsTheOperators) {
+  for (const Setting& setting : {korthikanti(), grouped_query()}) {
+    for (const auto& [t, c, b] : {std::tuple{1, 1, 1}, {4, 1, 2}, {8, 4, 1}, {2, 8, 3}}) {
+      const double per_rank = model_forward_flops(setting, {t, c, b, t > 1});
+      const double expected = model_flops_per_sequence(setting.model, kSequence).value() * b;
+      EXPECT_NEAR(3 * per_rank * t * c / expected, 1, 1e-12) << t << ' ' << c << ' ' << b;
     }
   }
 }
 
-// Llama 3.1 70B on 16 tensor ranks: 8 KV heads, each held by two ranks; 4 query heads per rank; head_dim 128.
-TEST(GroupedQueries, KvHeadsAreReplicatedBeyondTheirNumber) {
-  const Setting setting = setting_of(test::llama31_70b(), AttentionKernel::flash);
-  EXPECT_EQ(local_kv_heads(setting.model, 1), 8);
+TEST(Shapes, GroupedQueries) {
+  // 32 query and 8 KV heads of 128: (32 + 2 * 8) * 128 columns over t.
+  const auto operators = block_operators(grouped_query(), {4, 2, 3, true}, kSequence, Mode::training);
+  const std::int64_t m = 3 * 2048 / 2;
+  EXPECT_EQ(find(operators, "qkv_projection").gemm, (compute::GemmShape{m, 48 * 128 / 4, 4096, 1}));
+  EXPECT_EQ(find(operators, "output_projection").gemm, (compute::GemmShape{m, 4096, 1024, 1}));
+  EXPECT_EQ(find(operators, "mlp_in").gemm, (compute::GemmShape{m, 2 * 14336 / 4, 4096, 1}));
+  EXPECT_EQ(find(operators, "mlp_out").gemm, (compute::GemmShape{m, 4096, 14336 / 4, 1}));
+  const compute::AttentionShape& attention = find(operators, "attention").attention;
+  EXPECT_EQ(attention.heads, 8);
+  EXPECT_EQ(attention.kv_heads, 2);
+  EXPECT_EQ(attention.queries, 1024);
+  EXPECT_EQ(attention.keys, 2048);
+  EXPECT_EQ(attention.batch, 3);
+}
+
+TEST(Shapes, KvHeadsAreReplicatedBeyondTheirNumber) {
+  const Setting setting = grouped_query();
   EXPECT_EQ(local_kv_heads(setting.model, 8), 1);
   EXPECT_EQ(local_kv_heads(setting.model, 16), 1);
-  const auto ops = block_operators(setting, {16, 1, 1, true}, 4096, Mode::training);
-  const Operator* qkv = find(ops, "qkv_projection");
-  ASSERT_NE(qkv, nullptr);
-  EXPECT_EQ(qkv->gemm, (compute::GemmShape{4096, (4 + 2) * 128, 8192, 1}));
-  const Operator* core = find(ops, "attention");
-  ASSERT_NE(core, nullptr);
-  EXPECT_EQ(core->attention.heads, 4);
-  EXPECT_EQ(core->attention.kv_heads, 1);
-  EXPECT_EQ(find(ops, "mlp_in")->gemm, (compute::GemmShape{4096, 2 * 28672 / 16, 8192, 1}));
-  EXPECT_EQ(find(ops, "mlp_out")->gemm, (compute::GemmShape{4096, 8192, 28672 / 16, 1}));
+  EXPECT_EQ(local_kv_heads(setting.model, 2), 4);
+  // 32 / 16 = 2 query heads and one K and one V head on each rank.
+  const auto operators = block_operators(setting, {16, 1, 1, true}, kSequence, Mode::training);
+  EXPECT_EQ(find(operators, "qkv_projection").gemm.n, 4 * 128);
+  EXPECT_EQ(find(operators, "attention").attention.kv_heads, 1);
+}
+
+TEST(Shapes, HeadColumnsAreRoundedUp) {
+  Setting setting = korthikanti();
+  setting.model.vocabulary = 50257;
+  const auto operators = head_operators(setting, {8, 1, 1, false}, kSequence, Mode::training);
+  EXPECT_EQ(find(operators, "lm_head").gemm, (compute::GemmShape{2048, 6283, 4096, 1}));  // ceil(50257 / 8)
+}
+
+TEST(Shapes, PrefillAsksTheHeadForOneTokenPerSequence) {
+  const auto operators = head_operators(grouped_query(), {4, 2, 5, false}, kSequence, Mode::prefill);
+  EXPECT_EQ(find(operators, "lm_head").gemm.m, 5);
+}
+
+TEST(Shapes, DecodeMeetsTheCacheWithOneToken) {
+  const auto operators = decode_block_operators(grouped_query(), {4, 2, 6, false}, 3000);
+  EXPECT_EQ(find(operators, "qkv_projection").gemm.m, 6);
+  const compute::AttentionShape& attention = find(operators, "decode_attention").attention;
+  EXPECT_EQ(attention.queries, 1);
+  EXPECT_EQ(attention.keys, 1500);
+  EXPECT_EQ(attention.visible, 1);
+  EXPECT_TRUE(std::ranges::none_of(operators, [](const Operator& op) { return op.name == "context_ring"; }));
 }
 
 struct Traffic {
-  double all_reduce = 0, reduce_scatter = 0, all_gather = 0, ring = 0;
+  double count = 0;
+  double bytes = 0;
 };
 
-Traffic traffic(const std::vector<Operator>& ops) {
+Traffic traffic(const std::vector<Operator>& operators, CollectiveOp op, PlanAxis axis, bool backward) {
   Traffic sum;
-  const auto add = [&](const CollectiveCall& call) {
-    const double bytes = call.repeats * call.bytes.value();
-    switch (call.op) {
-      case network::CollectiveOp::all_reduce:
-        sum.all_reduce += bytes;
-        break;
-      case network::CollectiveOp::reduce_scatter:
-        sum.reduce_scatter += bytes;
-        break;
-      case network::CollectiveOp::all_gather:
-        sum.all_gather += bytes;
-        break;
-      default:
-        sum.ring += bytes;
-    }
-  };
-  for (const Operator& op : ops) add(op.forward_comm), add(op.backward_comm);
+  for (const Operator& o : operators) {
+    const CollectiveCall& call = backward ? o.backward_comm : o.forward_comm;
+    if (call.repeats <= 0 || call.op != op || call.axis != axis) continue;
+    sum.count += call.repeats;
+    sum.bytes += call.repeats * call.bytes.value();
+  }
   return sum;
 }
 
-// Shoeybi et al. 2019: four all-reduces of b s h elements per layer, two forward and two backward.
-// Korthikanti et al. 2022: sequence parallelism turns each into an all-gather and a reduce-scatter, and
-// gathers the two sharded inputs again in backward.
-TEST(Collectives, TensorParallelBytesPerLayer) {
-  Setting setting = setting_of(test::gpt(2, 1024, 16));
-  const double bsh = 2.0 * 3 * 2048 * 1024;
-  const Traffic plain = traffic(block_operators(setting, {8, 1, 3, false}, 2048, Mode::training));
-  EXPECT_DOUBLE_EQ(plain.all_reduce, 4 * bsh);
-  EXPECT_EQ(plain.all_gather + plain.reduce_scatter + plain.ring, 0);
-  setting.system.stack.keep_gathered = true;
-  const Traffic kept = traffic(block_operators(setting, {8, 1, 3, true}, 2048, Mode::training));
-  EXPECT_EQ(kept.all_reduce, 0);
-  EXPECT_DOUBLE_EQ(kept.all_gather, 4 * bsh);
-  EXPECT_DOUBLE_EQ(kept.reduce_scatter, 4 * bsh);
-  setting.system.stack.keep_gathered = false;
-  const Traffic again = traffic(block_operators(setting, {8, 1, 3, true}, 2048, Mode::training));
-  EXPECT_DOUBLE_EQ(again.all_gather + again.reduce_scatter, 10 * bsh);
-  const Traffic alone = traffic(block_operators(setting, {1, 1, 3, false}, 2048, Mode::training));
-  EXPECT_EQ(alone.all_reduce + alone.all_gather + alone.reduce_scatter + alone.ring, 0);
+void expect_traffic(const Traffic& actual, double count, double bytes) {
+  EXPECT_EQ(actual.count, count);
+  EXPECT_DOUBLE_EQ(actual.bytes, bytes);
 }
 
-// Ring attention: K and V of the rank's tokens travel c - 1 times forward, with their gradients (twice the
-// bytes) backward. Llama 3.1 8B, t = 2: 4 KV heads of 128.
-TEST(Collectives, ContextRingBytes) {
-  const Setting setting = setting_of(test::llama31_8b(), AttentionKernel::flash);
-  const auto ops = block_operators(setting, {2, 4, 1, true}, 8192, Mode::training);
-  const double piece = 2.0 * (8192 / 4) * (2 * 4 * 128);
-  const Operator* ring = find(ops, "context_ring");
-  ASSERT_NE(ring, nullptr);
-  EXPECT_EQ(ring->forward_comm.bytes.value(), piece);
-  EXPECT_EQ(ring->forward_comm.repeats, 3);
-  EXPECT_EQ(ring->backward_comm.bytes.value(), 2 * piece);
-  EXPECT_EQ(find(block_operators(setting, {2, 1, 1, true}, 8192, Mode::training), "context_ring"), nullptr);
-}
-
-TEST(Decode, ReadsTheCacheOfEveryRequest) {
-  const Setting setting = setting_of(test::llama2_7b(), AttentionKernel::flash);
-  const auto ops = decode_block_operators(setting, {4, 1, 8, false}, 1500);
-  const Operator* core = find(ops, "decode_attention");
-  ASSERT_NE(core, nullptr);
-  EXPECT_EQ(core->attention.batch, 8);
-  EXPECT_EQ(core->attention.heads, 8);
-  EXPECT_EQ(core->attention.queries, 1);
-  EXPECT_EQ(core->attention.keys, 1500);
-  EXPECT_EQ(find(ops, "qkv_projection")->gemm, (compute::GemmShape{8, 3 * 4096 / 4, 4096, 1}));
-}
-
-TEST(Head, PrefillComputesOneTokenPerSequence) {
-  const Setting setting = setting_of(test::llama2_7b(), AttentionKernel::flash);
-  EXPECT_EQ(find(head_operators(setting, {1, 2, 3, false}, 1000, Mode::prefill), "lm_head")->gemm.m, 3);
-  EXPECT_EQ(find(head_operators(setting, {1, 2, 3, false}, 1000, Mode::training), "lm_head")->gemm.m, 1500);
-  EXPECT_EQ(find(head_operators(setting, {1, 2, 3, false}, 1000, Mode::prefill), "cross_entropy"), nullptr);
-}
-
-// bf16 logits and their gradient, 2 + 2 bytes, and 4 bytes of the fp32 copy unless the loss is fused.
-TEST(Logits, BytesPerLogit) {
-  Setting setting = setting_of(test::llama2_7b());
-  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 2, 3, true}, 1024).value(), 8.0 * (3 * 512) * (32000 / 4));
-  setting.system.stack.fused_loss = true;
-  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 2, 3, true}, 1024).value(), 4.0 * (3 * 512) * (32000 / 4));
-}
-
-std::vector<std::int32_t> partition(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
-                                    std::int32_t chunks = 1) {
-  std::vector<std::int32_t> layers;
-  if (!partition_layers(model, rule, stages, chunks, layers)) return {};
-  return layers;
-}
-
-TEST(Partition, UniformNeedsDivisibility) {
-  const ModelSpec model = test::gpt(24, 1024, 16);
-  EXPECT_EQ(partition(model, PartitionRule::uniform, 4), (std::vector<std::int32_t>{6, 6, 6, 6}));
-  EXPECT_EQ(partition(model, PartitionRule::uniform, 4, 3), (std::vector<std::int32_t>{6, 6, 6, 6}));
-  EXPECT_TRUE(partition(model, PartitionRule::uniform, 5).empty());
-  EXPECT_TRUE(partition(model, PartitionRule::uniform, 4, 4).empty());
-}
-
-// nanotron's rule, by hand. Block 4 h^2 + 8 h^2 = 12 h^2; vocabulary 24 h: the head costs two blocks. 6
-// blocks
-// + head = 8 block units over 4 stages: a share of 2: the borders 2, 4, 6 give 2 2 2 and the head alone.
-TEST(Partition, BalancedGivesTheHeadItsShare) {
-  const ModelSpec model = test::gpt(6, 64, 4, 24 * 64);
-  EXPECT_EQ(partition(model, PartitionRule::balanced, 4), (std::vector<std::int32_t>{2, 2, 2, 0}));
-  EXPECT_EQ(partition(model, PartitionRule::balanced, 2), (std::vector<std::int32_t>{4, 2}));
-  // Share 8 / 3: the block that starts below 2.67 (the third) stays, and so does that below 5.33 (the sixth).
-  EXPECT_EQ(partition(model, PartitionRule::balanced, 3), (std::vector<std::int32_t>{3, 3, 0}));
-}
-
-TEST(Partition, BalancedCoversEveryLayerWithinOneBlockOfItsShare) {
-  for (std::uint64_t i = 0; i < 500; ++i) {
-    SCOPED_TRACE(i);
-    test::CaseRng rng(31, i);
-    const ModelSpec model =
-        test::llama(rng.integer(1, 96), 512, 8, 8, 128 * rng.integer(1, 16), 1000 * rng.integer(1, 200));
-    const std::int32_t stages = rng.small(1, static_cast<std::int32_t>(model.layers));
-    const auto layers = partition(model, PartitionRule::balanced, stages);
-    ASSERT_EQ(layers.size(), static_cast<std::size_t>(stages));
-    const double block = model.block_matrix_parameters();
-    const double total = static_cast<double>(model.layers) * block +
-                         static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
-    double before = 0, sum = 0;
-    for (std::size_t s = 0; s < layers.size(); ++s) {
-      ASSERT_GE(layers[s], 0);
-      sum += layers[s];
-      before += layers[s] * block;
-      // The stages up to s end less than a block beyond their share.
-      EXPECT_LT(before, total * static_cast<double>(s + 1) / stages + block * (1 + 1e-9));
-    }
-    EXPECT_EQ(sum, static_cast<double>(model.layers));
+TEST(TensorTraffic, TwoAllReducesEachWay) {
+  // Shoeybi et al. 2019: operators f and g, once around attention and once around the MLP.
+  const auto operators = block_operators(korthikanti(), {4, 1, 2, false}, kSequence, Mode::training);
+  for (const bool backward : {false, true}) {
+    SCOPED_TRACE(backward);
+    expect_traffic(traffic(operators, CollectiveOp::all_reduce, PlanAxis::tensor, backward), 2,
+                   2 * 2 * sbh(2));
+    expect_traffic(traffic(operators, CollectiveOp::all_gather, PlanAxis::tensor, backward), 0, 0);
+    expect_traffic(traffic(operators, CollectiveOp::reduce_scatter, PlanAxis::tensor, backward), 0, 0);
   }
+}
+
+TEST(TensorTraffic, SequenceParallelGathersAndScatters) {
+  Setting setting = korthikanti();
+  const LayerKey key{4, 1, 2, true};
+  const auto count = [&](CollectiveOp op, bool backward) {
+    return traffic(block_operators(setting, key, kSequence, Mode::training), op, PlanAxis::tensor, backward);
+  };
+  const double tensor = 2 * sbh(2);
+  expect_traffic(count(CollectiveOp::all_gather, false), 2, 2 * tensor);
+  expect_traffic(count(CollectiveOp::reduce_scatter, false), 2, 2 * tensor);
+  // Backward mirrors forward and gathers the two saved inputs once more: 6 calls of a gather's cost.
+  const double again =
+      count(CollectiveOp::all_gather, true).count + count(CollectiveOp::reduce_scatter, true).count;
+  EXPECT_EQ(again, 6);
+  setting.system.stack.keep_gathered = true;
+  expect_traffic(count(CollectiveOp::all_gather, true), 2, 2 * tensor);
+  expect_traffic(count(CollectiveOp::reduce_scatter, true), 2, 2 * tensor);
+}
+
+TEST(TensorTraffic, NoneWithoutAGroup) {
+  for (const auto& operators :
+       {block_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),
+        embedding_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),
+        head_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training)}) {
+    for (const Operator& op : operators) {
+      EXPECT_EQ(op.forward_comm.repeats, 0) << op.name;
+      EXPECT_EQ(op.backward_comm.repeats, 0) << op.name;
+    }
+  }
+}
+
+TEST(ContextTraffic, RingOfKeysAndValues) {
+  // Of s/c = 512 tokens, K and V of 8/2 heads of 128 elements of 2 bytes go c - 1 = 3 times; backward sends
+  // them again with their gradients.
+  const auto operators = block_operators(grouped_query(), {2, 4, 3, true}, kSequence, Mode::training);
+  const double message = 2.0 * 512 * 3 * 2 * 4 * 128;
+  expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, false), 3, 3 * message);
+  expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, true), 3, 6 * message);
+}
+
+TEST(Boundary, OneTensorPerMicrobatch) {
+  EXPECT_DOUBLE_EQ(boundary_bytes(korthikanti(), {4, 1, 2, false}, kSequence).value(), 2 * sbh(2));
+  EXPECT_DOUBLE_EQ(boundary_bytes(korthikanti(), {4, 1, 2, true}, kSequence).value(), 2 * sbh(2) / 4);
+  EXPECT_DOUBLE_EQ(boundary_bytes(korthikanti(), {4, 2, 2, true}, kSequence).value(), 2 * sbh(2) / 8);
 }
 
 }  // namespace
