@@ -309,5 +309,41 @@ TEST(CollectiveProperty, MemoChangesNothing) {
   }
 }
 
+// Whatever the algorithm, a rank has to receive what the others hold, (n - 1) / n of the buffer, over the
+// links that enter it; the first rank may end an open line on each axis, so others have up to twice its
+// links.
+TEST(CollectiveProperty, NoAllGatherBeatsTheLinksIntoARank) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    Bench bench(seed);
+    SCOPED_TRACE(bench.text);
+    const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
+    if (group.size() == 1) continue;
+    BytesPerSecond into_rank;
+    for (const Link& link : bench.fabric.links()) {
+      if (link.destination == 0) into_rank += link.bandwidth;
+    }
+    const double n = group.size();
+    EXPECT_GE(bench.model.time(CollectiveOp::all_gather, bench.bytes, group),
+              (n - 1) / n * bench.bytes / (2 * into_rank));
+  }
+}
+
+TEST(CollectiveProperty, MoreBytesTakeLonger) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Bench bench(seed);
+    SCOPED_TRACE(bench.text);
+    const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
+    if (group.size() == 1) continue;
+    for (const CollectiveOp op : kOps) {
+      Seconds before(0);
+      for (const double bytes : {1.0, 1e3, 1e5, 1e7, 1e9}) {
+        const Seconds now = bench.model.time(op, Bytes(bytes), group);
+        EXPECT_GT(now, before);
+        before = now;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::network
