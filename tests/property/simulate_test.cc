@@ -199,7 +199,7 @@ TEST_P(EveryPrediction, StagesAreInsideThePeak) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, EveryPrediction, testing::Values(Phase::training, Phase::inference),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
 
 TEST(TrainingPredictions, MemoryGrowsWithTheMicrobatch) {
   int pairs = 0;
