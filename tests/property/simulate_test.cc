@@ -219,7 +219,7 @@ TEST_P(EveryPrediction, StagesAreInsideThePeak) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, EveryPrediction, testing::Values(Phase::training, Phase::inference),
-                         [](const auto& each) { return std::string(name_of(each.param)); });
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
 
 TEST(TrainingPredictions, MemoryGrowsWithTheMicrobatch) {
   int pairs = 0;
