@@ -208,6 +208,7 @@ class Rules {
   void check_custom() {
     const CustomSpec& c = d_.custom;
     const std::int64_t ranks = d_.size();
+    if (!require(ranks >= 2, "shape", "a custom graph joins at least two ranks")) return;
     if (!require(c.switches >= 0 && c.switches <= kMaxCustomVertices, "switches", "must be from 0 to 4096"))
       return;
     const std::int64_t vertices = ranks + c.switches;
