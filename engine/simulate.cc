@@ -134,7 +134,10 @@ bool Simulator::Impl::partition(const ParallelPlan& plan) {
 }
 
 void Simulator::Impl::set_pipeline(const ParallelPlan& plan, std::int32_t microbatches) {
-  pipeline = {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches};
+  // On one stage there is no bubble to fill: zero_bubble is plain accumulation.
+  const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
+  pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
+              microbatches};
 }
 
 memory::MemoryInputs Simulator::Impl::memory_inputs(const ParallelPlan& plan,
@@ -165,6 +168,7 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;
+  activations.logits_saved = costs.logits_saved;
   activations.boundary = costs.boundary;
   const memory::MemoryInputs inputs = memory_inputs(plan, activations);
   for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {

@@ -2,11 +2,10 @@
 //
 //   time = kernel latency + min over tiles, split-K of max(compute, SRAM, L2, HBM)
 //
-//   compute  waves x k-steps x time per step + epilogue. A CTA works on a tile_m x tile_n output tile and
-//   walks K in
-//            steps of tile_k; waves = ceil(CTAs / (SMs x CTAs per SM)) quantises over the SMs. A step takes
-//            the larger of its math and its share of the memory latency, which the pipeline stages and the
-//            co-resident CTAs hide.
+//   compute  rounds x k-steps x time per step + prologue. A CTA works on a tile_m x tile_n output tile and
+//            walks K in steps of tile_k; rounds = ceil(CTAs / SMs), since CTAs that share an SM share its
+//            tensor cores. A step takes the larger of its math and its share of the memory latency, which
+//            the pipeline stages and the co-resident CTAs hide.
 //   SRAM     every step reads (tile_m + tile_n) x tile_k operands per CTA from shared memory, as many times
 //   as warps share no registers. L2       each CTA reads its panels of A and B through L2: CTAs x (tile_m +
 //   tile_n) x K operands, and writes C. HBM      compulsory traffic, plus re-reads of the panels that the
@@ -60,7 +59,7 @@ struct GemmCost {
   Seconds time;  ///< kernel latency included
   GemmTile tile;
   std::int32_t split_k = 1;
-  double waves = 0;
+  double waves = 0;  ///< CTAs / (SMs x CTAs per SM), not rounded up
   Bound bound = Bound::compute;
   Bytes hbm_bytes, l2_bytes, sram_bytes;
 };

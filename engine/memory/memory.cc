@@ -21,6 +21,15 @@ double parameters_of(const MemoryInputs& in, std::int32_t stage) {
                                 in.setting.model.tied_embeddings);
 }
 
+/// Microbatches that have passed the head before the last stage's first backward: one where the backward of
+/// each follows at once, all where every forward comes first (gpipe, interleaved with as many microbatches as
+/// stages).
+double heads_in_flight(const schedule::PipelineShape& shape) {
+  const bool forwards_first =
+      schedule::warm_up(shape, shape.stages - 1) == shape.microbatches * shape.virtual_stages;
+  return forwards_first ? shape.microbatches : 1;
+}
+
 Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   const StagePosition at = position(in, stage);
   const std::int32_t layers = in.layers[static_cast<std::size_t>(stage)];
@@ -29,7 +38,7 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   Bytes sum = flights * chunk_share * layers * in.activations.block;
   if (layers > 0) sum += in.activations.block_working;
   if (at.first) sum += flights * chunk_share * in.activations.embedding;
-  if (at.last) sum += in.activations.head;  // one microbatch at a time: its backward follows at once
+  if (at.last) sum += heads_in_flight(in.pipeline) * in.activations.head;
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
@@ -51,6 +60,7 @@ Bytes training_buffers(const MemoryInputs& in, double parameters) {
 double StageParameters::of_stage(std::int32_t layers, bool first, bool last, bool tied) const {
   double sum = layers * block;
   if (first) sum += embedding;
+  if (last) sum += final_norm;
   // A tied head on a stage of its own holds a copy of the table.
   if (last && !(first && tied)) sum += head;
   return sum;
@@ -65,7 +75,8 @@ StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor) {
   const double replicated_kv = 2 * kv * static_cast<double>(model.head_dim * model.hidden);
   p.block = model.block_matrix_parameters() / t + replicated_kv + model.block_vector_parameters();
   p.embedding = model.embedding_parameters() / t;
-  p.head = static_cast<double>(model.vocabulary * model.hidden) / t + model.final_norm_parameters();
+  p.final_norm = model.final_norm_parameters();
+  p.head = static_cast<double>(model.vocabulary * model.hidden) / t;
   return p;
 }
 
@@ -83,7 +94,10 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
   use.gradients = Bytes(stack.state.gradient_bytes * parameters / (whole_gradients ? 1.0 : sharded_from(2)));
   use.optimizer = Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters / sharded_from(1));
   use.activations = saved_activations(in, stage);
-  if (position(in, stage).last) use.logits = in.activations.logits;
+  if (position(in, stage).last) {
+    const double waiting = heads_in_flight(in.pipeline) - 1;
+    use.logits = in.activations.logits + waiting * in.activations.logits_saved;
+  }
   use.buffers = training_buffers(in, parameters);
   use.reserve = stack.memory.reserve;
   return use;

@@ -6,7 +6,8 @@
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
 //   (Korthikanti et al. 2022), the working set of the block that
 //                recomputes, the saved input of the head; times the allocator's fragmentation
-//   logits       while the loss of one microbatch is computed, on the last stage
+//   logits       while the loss of one microbatch is computed, on the last stage; and what the loss keeps of
+//                each further microbatch that has passed the head and waits for its backward
 //   buffers      DP buckets, boundary tensors, gathered weights of two blocks under ZeRO-3
 //   reserve      context and communication library
 //
@@ -27,7 +28,8 @@ namespace shardscape::memory {
 struct StageParameters {
   double block = 0;      ///< one block
   double embedding = 0;  ///< token and position tables
-  double head = 0;       ///< LM head and final norm
+  double final_norm = 0;
+  double head = 0;  ///< LM head
 
   [[nodiscard]] double of_stage(std::int32_t layers, bool first, bool last, bool tied) const;
 };
@@ -42,6 +44,7 @@ struct ActivationBytes {
   Bytes embedding;
   Bytes head;
   Bytes logits;
+  Bytes logits_saved;  ///< of a microbatch that waits between its loss and its backward
   Bytes boundary;
 };
 

@@ -98,8 +98,9 @@ void explain(const ExplainedLayer& layer, const Setting& setting, const Parallel
   for (const Operator& op : layer.operators) writer.add(op, layer.forward_phase, layer.forward_count, false);
   for (const Operator& op : layer.operators) writer.add(op, "backward", layer.backward_count, true);
   for (const Operator& op : layer.operators) {
-    if (!layer.recompute_core_only || op.attention_core)
-      writer.add(op, "recompute", layer.recompute_count, false);
+    // The core's keys and values of the other context ranks come again, too.
+    const bool core = op.attention_core || op.forward_comm.axis == PlanAxis::context;
+    if (!layer.recompute_core_only || core) writer.add(op, "recompute", layer.recompute_count, false);
   }
 }
 

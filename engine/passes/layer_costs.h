@@ -36,6 +36,7 @@ LayerCost price_layer(const std::vector<workload::Operator>& operators, const Se
 struct LayerCosts {
   LayerCost block, embedding, head;
   Bytes logits;
+  Bytes logits_saved;  ///< training: from the loss to its backward
   Bytes boundary;
 };
 

@@ -4,6 +4,13 @@
 
 namespace shardscape {
 
+namespace {
+/// What the smallest matrix tile needs, 32 x 32 with two stages of 32 x 32 operands of up to 4 bytes, and
+/// fp32 accumulators in half of the registers.
+constexpr Bytes kLeastSram(2.0 * (32 + 32) * 32 * 4);
+constexpr Bytes kLeastRegisters(2.0 * 32 * 32 * 4);
+}  // namespace
+
 Problems DeviceSpec::validate() const {
   Problems problems;
   const auto positive = [&](double value, const char* field) {
@@ -12,8 +19,10 @@ Problems DeviceSpec::validate() const {
   positive(static_cast<double>(sm.count), "sm.count");
   positive(sm.clock.value(), "sm.clock");
   positive(sm.vector_flops_per_clock, "sm.vector_flops_per_clock");
-  positive(sm.registers.value(), "sm.registers");
-  positive(sm.sram.value(), "sm.sram");
+  problems.require(sm.registers >= kLeastRegisters, "sm.registers",
+                   "must be at least 8 KiB, the accumulators of the smallest matrix tile twice");
+  problems.require(sm.sram >= kLeastSram, "sm.sram",
+                   "must be at least 16 KiB, two stages of the smallest matrix tile");
   positive(sm.sram_bytes_per_clock, "sm.sram_bytes_per_clock");
   problems.require(std::ranges::any_of(sm.tensor_flops_per_clock, [](double rate) { return rate > 0; }),
                    "sm.tensor_flops_per_clock", "needs the rate of at least one precision");

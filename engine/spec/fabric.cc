@@ -141,6 +141,10 @@ bool FabricTemplate::open() const {
 
 FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) const {
   FabricSpec result = fabric;
+  if (gpus < 1) {
+    problems.add("gpus", "is " + std::to_string(gpus) + ", but must be at least 1");
+    return result;
+  }
   if (!open()) {
     problems.require(gpus == fabric.size(), "gpus",
                      "is " + std::to_string(gpus) + ", but cluster " + fabric.name + " has exactly " +

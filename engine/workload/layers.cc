@@ -232,6 +232,12 @@ double local_vocabulary(const ModelSpec& model, std::int32_t tensor) {
   return static_cast<double>((model.vocabulary + tensor - 1) / tensor);
 }
 
+/// Logits of one microbatch on one rank.
+double local_logits(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  return static_cast<double>(tokens) * key.microbatch / key.context *
+         local_vocabulary(setting.model, key.tensor);
+}
+
 }  // namespace
 
 std::int64_t local_kv_heads(const ModelSpec& model, std::int32_t tensor) {
@@ -334,8 +340,13 @@ Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tok
   const double element = bytes_per_element(setting.workload.precision);
   // Logits and their gradient; unfused losses keep an fp32 copy as well.
   const double per_logit = 2 * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
-  return Bytes(per_logit * static_cast<double>(tokens) * key.microbatch / key.context *
-               local_vocabulary(setting.model, key.tensor));
+  return Bytes(per_logit * local_logits(setting, key, tokens));
+}
+
+Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const bool fused = setting.system.stack.fused_loss;
+  const double per_logit = fused ? bytes_per_element(setting.workload.precision) : kFp32Bytes;
+  return Bytes(per_logit * local_logits(setting, key, tokens));
 }
 
 Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens) {

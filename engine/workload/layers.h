@@ -56,6 +56,10 @@ Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, c
 /// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank.
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 
+/// What of them is kept where the backward does not follow at once: the fp32 probabilities, or the logits
+/// themselves where the loss is fused.
+Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
+
 /// Matrix FLOPs of forward and backward of one sequence over the whole model, attention counted in full
 /// (Narayanan et al. 2021, appendix; the convention behind published MFU figures).
 Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens);

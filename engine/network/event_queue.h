@@ -1,0 +1,110 @@
+// The future of a simulation: events in the order of their time, simultaneous ones together.
+//
+// Symmetric traffic makes many events at exactly the same instant. They share one bucket, so that the heap
+// holds instants rather than events: an event costs an append, an instant a heap operation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace shardscape::network {
+
+class EventQueue {
+ public:
+  enum class Kind : std::uint8_t { drain, receipt, gate };
+  struct Event {
+    std::int32_t id = 0;      ///< connection, message or gate
+    std::uint32_t stamp = 0;  ///< of drains: stale unless it is the connection's latest
+    std::int32_t next = -1;
+  };
+
+  void clear();
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  [[nodiscard]] double next_time() const { return heap_.front().time; }
+
+  void push(Kind kind, double time, std::int32_t id, std::uint32_t stamp = 0) {
+    Recent& recent = recent_[static_cast<std::size_t>(kind)];
+    for (const Recent::Entry& entry : recent.entries) {
+      if (entry.bucket >= 0 && entry.time == time) {
+        append(entry.bucket, id, stamp);
+        return;
+      }
+    }
+    push_bucket(kind, time, id, stamp);
+  }
+
+  /// Takes the earliest bucket off and calls visit(kind, id, stamp) for each of its events in the order of
+  /// their pushes. The visitor may push.
+  template <class Visit>
+  void pop(Visit visit) {
+    const HeapEntry top = pop_heap();
+    forget(top);
+    std::int32_t event = buckets_[static_cast<std::size_t>(top.bucket)].first;
+    while (event >= 0) {
+      const Event current = events_[static_cast<std::size_t>(event)];
+      visit(top.kind, current.id, current.stamp);
+      free_event(event);
+      event = current.next;
+    }
+    free_buckets_.push_back(top.bucket);
+  }
+
+ private:
+  struct Bucket {
+    std::int32_t first = -1, last = -1;
+  };
+  struct HeapEntry {
+    double time = 0;
+    std::uint32_t sequence = 0;  ///< ties in the order of creation
+    std::int32_t bucket = -1;
+    Kind kind = Kind::drain;
+    [[nodiscard]] bool before(const HeapEntry& o) const {
+      return time < o.time || (time == o.time && sequence < o.sequence);
+    }
+  };
+  /// The latest buckets of a kind: where simultaneous events find each other.
+  struct Recent {
+    struct Entry {
+      double time = 0;
+      std::int32_t bucket = -1;
+    };
+    std::array<Entry, 4> entries;
+    std::size_t oldest = 0;
+  };
+
+  void append(std::int32_t bucket, std::int32_t id, std::uint32_t stamp) {
+    const std::int32_t event = new_event(id, stamp);
+    Bucket& b = buckets_[static_cast<std::size_t>(bucket)];
+    events_[static_cast<std::size_t>(b.last)].next = event;
+    b.last = event;
+  }
+  std::int32_t new_event(std::int32_t id, std::uint32_t stamp) {
+    if (free_event_ < 0) {
+      events_.push_back({id, stamp, -1});
+      return static_cast<std::int32_t>(events_.size()) - 1;
+    }
+    const std::int32_t event = free_event_;
+    Event& e = events_[static_cast<std::size_t>(event)];
+    free_event_ = e.next;
+    e = {id, stamp, -1};
+    return event;
+  }
+  void free_event(std::int32_t event) {
+    events_[static_cast<std::size_t>(event)].next = free_event_;
+    free_event_ = event;
+  }
+  void push_bucket(Kind kind, double time, std::int32_t id, std::uint32_t stamp);
+  HeapEntry pop_heap();
+  void forget(const HeapEntry& entry);
+
+  std::vector<HeapEntry> heap_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::int32_t> free_buckets_;
+  std::vector<Event> events_;
+  std::int32_t free_event_ = -1;
+  std::array<Recent, 3> recent_;
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,231 @@
+#include "engine/network/flow_simulator.h"
+
+#include <algorithm>
+
+#include "engine/network/event_queue.h"
+#include "engine/network/max_min_solver.h"
+
+namespace shardscape::network {
+
+namespace {
+
+/// Events closer than this, relative to the time, happen together.
+constexpr double kTie = 1e-12;
+constexpr std::int32_t kNone = -1;
+
+}  // namespace
+
+struct FlowSimulator::Impl {
+  FlowResult run(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer);
+
+ private:
+  using Kind = EventQueue::Kind;
+
+  /// A connection's place in its current message.
+  struct Flow {
+    double remaining = 0;  ///< bytes at `updated`
+    double updated = 0;
+    std::int32_t head = kNone, tail = kNone;  ///< ready messages
+    std::uint32_t stamp = 0;                  ///< of its valid drain event
+  };
+
+  void reset(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer);
+  void settle_instant();
+  void handle(Kind kind, std::int32_t id, std::uint32_t stamp);
+  void drain(std::int32_t flow);
+  void receive(std::int32_t message);
+  void count_down(std::int32_t gate);
+  void open_gates();
+  void release(std::int32_t message);
+  void begin(std::int32_t flow);
+  void schedule_drain(std::int32_t flow);
+  void update_rates();
+
+  [[nodiscard]] Flow& flow(std::int32_t id) { return flows_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Connection& connection(std::int32_t id) const {
+    return traffic_->connections[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] const Message& message(std::int32_t id) const {
+    return traffic_->messages[static_cast<std::size_t>(id)];
+  }
+
+  const Traffic* traffic_ = nullptr;
+  RateObserver* observer_ = nullptr;
+  MaxMinSolver solver_;
+  EventQueue queue_;
+  std::vector<Flow> flows_;
+  std::vector<std::int32_t> next_message_;  ///< behind each message on its connection
+  std::vector<std::int32_t> waiting_;       ///< per gate
+  std::vector<std::int32_t> opened_;        ///< gates of this instant
+  double now_ = 0;
+  bool changed_ = false;  ///< a flow started or ended in this instant
+  FlowResult result_;
+};
+
+void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> capacity,
+                                RateObserver* observer) {
+  traffic_ = &traffic;
+  observer_ = observer;
+  solver_.reset(traffic, capacity);
+  queue_.clear();
+  flows_.assign(traffic.connections.size(), {});
+  next_message_.assign(traffic.messages.size(), kNone);
+  waiting_.resize(traffic.gates.size());
+  opened_.clear();
+  now_ = 0;
+  changed_ = false;
+  result_ = {};
+  for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
+    waiting_[g] = traffic.gates[g].waiting;
+    if (waiting_[g] == 0) {
+      queue_.push(Kind::gate, traffic.gates[g].not_before + traffic.gates[g].delay,
+                  static_cast<std::int32_t>(g));
+    }
+  }
+}
+
+// One turn per instant: everything that happens now, then the rates.
+FlowResult FlowSimulator::Impl::run(const Traffic& traffic, std::span<const double> capacity,
+                                    RateObserver* observer) {
+  reset(traffic, capacity, observer);
+  while (!queue_.empty()) {
+    now_ = queue_.next_time();
+    settle_instant();
+    if (!changed_) continue;
+    update_rates();
+    ++result_.events;
+    changed_ = false;
+  }
+  return result_;
+}
+
+void FlowSimulator::Impl::settle_instant() {
+  const double limit = now_ * (1 + kTie);
+  for (;;) {
+    while (!queue_.empty() && queue_.next_time() <= limit) {
+      queue_.pop([this](Kind kind, std::int32_t id, std::uint32_t stamp) { handle(kind, id, stamp); });
+    }
+    if (opened_.empty()) return;
+    open_gates();
+  }
+}
+
+void FlowSimulator::Impl::handle(Kind kind, std::int32_t id, std::uint32_t stamp) {
+  switch (kind) {
+    case Kind::drain:
+      if (flow(id).stamp == stamp) drain(id);
+      return;
+    case Kind::receipt:
+      receive(id);
+      return;
+    case Kind::gate:
+      opened_.push_back(id);
+      return;
+  }
+}
+
+void FlowSimulator::Impl::drain(std::int32_t id) {
+  Flow& f = flow(id);
+  const std::int32_t sent = f.head;
+  f.head = next_message_[static_cast<std::size_t>(sent)];
+  const double latency = connection(id).latency;
+  if (latency > 0) {
+    queue_.push(Kind::receipt, now_ + latency, sent);
+  } else {
+    receive(sent);
+  }
+  if (f.head != kNone) {  // the connection keeps its rate
+    f.remaining = message(f.head).bytes;
+    f.updated = now_;
+    schedule_drain(id);
+    return;
+  }
+  ++f.stamp;
+  solver_.stop(id);
+  changed_ = true;
+  if (observer_ != nullptr) observer_->rate_changed(now_, id, 0);
+}
+
+void FlowSimulator::Impl::receive(std::int32_t id) {
+  result_.completion_time = now_;
+  ++result_.received;
+  count_down(message(id).gate);
+}
+
+void FlowSimulator::Impl::count_down(std::int32_t gate) {
+  if (gate == kNone || --waiting_[static_cast<std::size_t>(gate)] != 0) return;
+  const Gate& g = traffic_->gates[static_cast<std::size_t>(gate)];
+  const double opens = std::max(now_, g.not_before) + g.delay;
+  if (opens > now_) {
+    queue_.push(Kind::gate, opens, gate);
+  } else {
+    opened_.push_back(gate);
+  }
+}
+
+/// In the order of their numbers, so that the order of simultaneous events never shows.
+void FlowSimulator::Impl::open_gates() {
+  if (!std::ranges::is_sorted(opened_)) std::ranges::sort(opened_);
+  const std::size_t count = opened_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Gate& gate = traffic_->gates[static_cast<std::size_t>(opened_[i])];
+    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) release(m);
+    count_down(gate.next_gate);
+  }
+  opened_.erase(opened_.begin(), opened_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void FlowSimulator::Impl::release(std::int32_t id) {
+  const std::int32_t on = message(id).connection;
+  if (connection(on).path_begin == connection(on).path_end) {  // to itself
+    if (connection(on).latency > 0) {
+      queue_.push(Kind::receipt, now_ + connection(on).latency, id);
+    } else {
+      receive(id);
+    }
+    return;
+  }
+  Flow& f = flow(on);
+  if (f.head != kNone) {
+    next_message_[static_cast<std::size_t>(f.tail)] = id;
+    f.tail = id;
+    return;
+  }
+  f.head = f.tail = id;
+  begin(on);
+}
+
+void FlowSimulator::Impl::begin(std::int32_t id) {
+  Flow& f = flow(id);
+  f.remaining = message(f.head).bytes;
+  f.updated = now_;
+  solver_.start(id);
+  changed_ = true;
+}
+
+void FlowSimulator::Impl::schedule_drain(std::int32_t id) {
+  Flow& f = flow(id);
+  queue_.push(Kind::drain, now_ + f.remaining / solver_.rate(id), id, ++f.stamp);
+}
+
+void FlowSimulator::Impl::update_rates() {
+  solver_.solve([this](std::int32_t id, double old) {
+    Flow& f = flow(id);
+    f.remaining = std::max(0.0, f.remaining - old * (now_ - f.updated));
+    f.updated = now_;
+    schedule_drain(id);
+    if (observer_ != nullptr) observer_->rate_changed(now_, id, solver_.rate(id));
+  });
+}
+
+FlowSimulator::FlowSimulator() : impl_(std::make_unique<Impl>()) {}
+FlowSimulator::~FlowSimulator() = default;
+FlowSimulator::FlowSimulator(FlowSimulator&&) noexcept = default;
+FlowSimulator& FlowSimulator::operator=(FlowSimulator&&) noexcept = default;
+
+FlowResult FlowSimulator::run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
+                              RateObserver* observer) {
+  return impl_->run(traffic, link_bytes_per_second, observer);
+}
+
+}  // namespace shardscape::network

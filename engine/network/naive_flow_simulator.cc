@@ -1,0 +1,173 @@
+#include "engine/network/naive_flow_simulator.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <vector>
+
+namespace shardscape::network {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Progressive filling (Bertsekas and Gallager 1992, section 6.5.2): raise all rates together; where a link
+/// is full, its flows stay.
+std::vector<double> max_min_rates(const Traffic& traffic, const std::vector<bool>& active,
+                                  std::span<const double> capacity) {
+  std::vector<double> rate(traffic.connections.size(), 0);
+  std::vector<bool> open = active;
+  std::vector<double> left(capacity.begin(), capacity.end());
+  for (;;) {
+    std::vector<int> flows(capacity.size(), 0);
+    for (std::size_t c = 0; c < open.size(); ++c) {
+      if (!open[c]) continue;
+      for (auto i = traffic.connections[c].path_begin; i < traffic.connections[c].path_end; ++i) {
+        ++flows[static_cast<std::size_t>(traffic.path_links[static_cast<std::size_t>(i)])];
+      }
+    }
+    std::size_t tightest = capacity.size();
+    for (std::size_t link = 0; link < capacity.size(); ++link) {
+      if (flows[link] == 0) continue;
+      if (tightest == capacity.size() || left[link] / flows[link] < left[tightest] / flows[tightest])
+        tightest = link;
+    }
+    if (tightest == capacity.size()) return rate;
+    const double share = left[tightest] / flows[tightest];
+    for (std::size_t c = 0; c < open.size(); ++c) {
+      if (!open[c]) continue;
+      const auto begin = traffic.path_links.begin() + traffic.connections[c].path_begin;
+      const auto end = traffic.path_links.begin() + traffic.connections[c].path_end;
+      if (std::find(begin, end, static_cast<std::int32_t>(tightest)) == end) continue;
+      rate[c] = share;
+      open[c] = false;
+      for (auto link = begin; link != end; ++link) {
+        double& rest = left[static_cast<std::size_t>(*link)];
+        rest = std::max(0.0, rest - share);
+      }
+    }
+  }
+}
+
+class NaiveSimulation {
+ public:
+  NaiveSimulation(const Traffic& traffic, std::span<const double> capacity)
+      : traffic_(traffic),
+        capacity_(capacity),
+        queues_(traffic.connections.size()),
+        remaining_(traffic.connections.size(), 0),
+        receipt_time_(traffic.messages.size(), kNever),
+        open_time_(traffic.gates.size(), kNever) {
+    for (const Gate& gate : traffic.gates) waiting_.push_back(gate.waiting);
+    for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
+      if (waiting_[g] == 0) schedule_gate(static_cast<std::int32_t>(g));
+    }
+  }
+
+  FlowResult run() {
+    for (;;) {
+      while (settle()) {
+      }
+      const std::vector<double> rates = max_min_rates(traffic_, active(), capacity_);
+      const double next = next_event(rates);
+      if (next == kNever) return result_;
+      ++result_.events;
+      for (std::size_t c = 0; c < queues_.size(); ++c) {
+        if (queues_[c].empty()) continue;
+        const double finish = now_ + remaining_[c] / rates[c];
+        remaining_[c] = finish <= next * (1 + kTie) ? 0 : remaining_[c] - rates[c] * (next - now_);
+      }
+      now_ = next;
+    }
+  }
+
+ private:
+  static constexpr double kTie = 1e-12;  ///< events closer than this, relative, happen together
+
+  [[nodiscard]] bool due(double time) const { return time <= now_ * (1 + kTie); }
+
+  [[nodiscard]] std::vector<bool> active() const {
+    std::vector<bool> flags;
+    for (const auto& queue : queues_) flags.push_back(!queue.empty());
+    return flags;
+  }
+
+  [[nodiscard]] double next_event(const std::vector<double>& rates) const {
+    double next = kNever;
+    for (const double time : receipt_time_) next = std::min(next, time);
+    for (const double time : open_time_) next = std::min(next, time);
+    for (std::size_t c = 0; c < queues_.size(); ++c) {
+      if (!queues_[c].empty()) next = std::min(next, now_ + remaining_[c] / rates[c]);
+    }
+    return next;
+  }
+
+  /// Does everything that is due now, once; true where something happened.
+  bool settle() {
+    bool happened = false;
+    for (std::size_t c = 0; c < queues_.size(); ++c) {
+      if (queues_[c].empty() || remaining_[c] > 0) continue;
+      happened = true;
+      receipt_time_[static_cast<std::size_t>(queues_[c].front())] = now_ + traffic_.connections[c].latency;
+      queues_[c].pop_front();
+      begin_head(c);
+    }
+    for (std::size_t m = 0; m < receipt_time_.size(); ++m) {
+      if (!due(receipt_time_[m])) continue;
+      happened = true;
+      receipt_time_[m] = kNever;
+      result_.completion_time = now_;
+      ++result_.received;
+      count_down(traffic_.messages[m].gate);
+    }
+    for (std::size_t g = 0; g < open_time_.size(); ++g) {
+      if (!due(open_time_[g])) continue;
+      happened = true;
+      open_time_[g] = kNever;
+      open(traffic_.gates[g]);
+    }
+    return happened;
+  }
+
+  void open(const Gate& gate) {
+    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
+      const auto c = static_cast<std::size_t>(traffic_.messages[static_cast<std::size_t>(m)].connection);
+      queues_[c].push_back(m);
+      if (queues_[c].size() == 1) begin_head(c);
+    }
+    count_down(gate.next_gate);
+  }
+
+  void begin_head(std::size_t c) {
+    if (queues_[c].empty()) return;
+    const bool local = traffic_.connections[c].path_begin == traffic_.connections[c].path_end;
+    remaining_[c] = local ? 0 : traffic_.messages[static_cast<std::size_t>(queues_[c].front())].bytes;
+  }
+
+  void count_down(std::int32_t gate) {
+    if (gate >= 0 && --waiting_[static_cast<std::size_t>(gate)] == 0) schedule_gate(gate);
+  }
+
+  void schedule_gate(std::int32_t g) {
+    const Gate& gate = traffic_.gates[static_cast<std::size_t>(g)];
+    open_time_[static_cast<std::size_t>(g)] = std::max(now_, gate.not_before) + gate.delay;
+  }
+
+  const Traffic& traffic_;
+  std::span<const double> capacity_;
+  std::vector<std::deque<std::int32_t>> queues_;
+  std::vector<double> remaining_;
+  std::vector<std::int32_t> waiting_;
+  std::vector<double> receipt_time_;  ///< of messages that have drained
+  std::vector<double> open_time_;     ///< of gates whose count is zero
+  double now_ = 0;
+  FlowResult result_;
+};
+
+}  // namespace
+
+FlowResult simulate_naively(const Traffic& traffic, std::span<const double> link_bytes_per_second) {
+  return NaiveSimulation(traffic, link_bytes_per_second).run();
+}
+
+}  // namespace shardscape::network

@@ -1,0 +1,110 @@
+// No shape beats the roofline, and no better device is slower.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/counter_rng.h"
+#include "engine/compute/gemm.h"
+#include "tests/support/a100.h"
+
+namespace shardscape::compute {
+namespace {
+
+struct Case {
+  GemmShape shape;
+  GemmOutput output;
+};
+
+/// Extents of 1 .. 2^14, even over the magnitudes, at random near powers of two.
+Case random_case(CounterRng& random) {
+  const auto extent = [&] { return static_cast<std::int64_t>(std::exp2(14 * random.uniform())); };
+  Case c{{extent(), extent(), extent(), 1}, {random.below(2) == 0 ? 2.0 : 4.0, random.below(2) == 0}};
+  if (random.below(3) == 0) c.shape.batch = 1 + static_cast<std::int64_t>(random.below(64));
+  return c;
+}
+
+std::string text(std::uint64_t seed, const GemmShape& s) {
+  return "seed " + std::to_string(seed) + ": " + std::to_string(s.batch) + " x (" + std::to_string(s.m) +
+         ", " + std::to_string(s.n) + ", " + std::to_string(s.k) + ")";
+}
+
+TEST(GemmProperty, NotBelowTheRoofline) {
+  const DeviceSpec device = test::a100();
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    CounterRng random(seed, 1);
+    const auto [shape, output] = random_case(random);
+    SCOPED_TRACE(text(seed, shape));
+    const GemmCost cost = gemm(shape, Precision::bf16, device, output);
+    const auto b = static_cast<double>(shape.batch), m = static_cast<double>(shape.m),
+               n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
+    const double compulsory =
+        b * (2 * m * k + 2 * k * n + output.bytes_per_element * m * n * (output.accumulate ? 2 : 1));
+    EXPECT_GE(cost.time.value() * (1 + 1e-12),
+              2 * b * m * n * k / (0.85 * device.tensor_peak(Precision::bf16).value()));
+    EXPECT_GE(cost.time.value(), compulsory / device.hbm_peak().value());
+    EXPECT_GE(cost.hbm_bytes.value() * (1 + 1e-12), compulsory);
+    EXPECT_GE(cost.time, device.kernel_latency);
+  }
+}
+
+TEST(GemmProperty, BetterPartsAreNeverSlower) {
+  using Change = std::pair<const char*, std::function<void(DeviceSpec&, double)>>;
+  const std::vector<Change> changes = {
+      {"hbm bandwidth", [](DeviceSpec& d, double k) { d.hbm.bandwidth_per_stack *= k; }},
+      {"clock", [](DeviceSpec& d, double k) { d.sm.clock *= k; }},
+      {"l2 bandwidth", [](DeviceSpec& d, double k) { d.l2.bytes_per_clock *= k; }},
+      {"sram bandwidth", [](DeviceSpec& d, double k) { d.sm.sram_bytes_per_clock *= k; }},
+      {"tensor cores",
+       [](DeviceSpec& d, double k) {
+         d.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] *= k;
+       }},
+      {"l2 capacity", [](DeviceSpec& d, double k) { d.l2.capacity *= k; }}};
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CounterRng random(seed, 2);
+    const auto [shape, output] = random_case(random);
+    const double before = gemm(shape, Precision::bf16, test::a100(), output).time.value();
+    for (const auto& [name, change] : changes) {
+      SCOPED_TRACE(text(seed, shape) + " " + name);
+      DeviceSpec better = test::a100();
+      change(better, 1 + random.uniform());
+      EXPECT_LE(gemm(shape, Precision::bf16, better, output).time.value(), before * (1 + 1e-12));
+    }
+  }
+}
+
+TEST(GemmProperty, MoreMultiprocessorsAreNotSlower) {
+  const DeviceSpec device = test::a100();
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CounterRng random(seed, 3);
+    const auto [shape, output] = random_case(random);
+    SCOPED_TRACE(text(seed, shape));
+    DeviceSpec larger = device;
+    larger.sm.count += 1 + static_cast<std::int64_t>(random.below(100));
+    EXPECT_LE(gemm(shape, Precision::bf16, larger, output).time.value(),
+              gemm(shape, Precision::bf16, device, output).time.value() * (1 + 1e-12));
+  }
+}
+
+TEST(GemmProperty, ADeeperOrLargerBatchIsNotFaster) {
+  const DeviceSpec device = test::a100();
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CounterRng random(seed, 4);
+    auto [shape, output] = random_case(random);
+    SCOPED_TRACE(text(seed, shape));
+    const double before = gemm(shape, Precision::bf16, device, output).time.value();
+    GemmShape twice = shape;
+    twice.batch *= 2;
+    EXPECT_GE(gemm(twice, Precision::bf16, device, output).time.value(), before * (1 - 1e-12));
+    twice = shape;
+    twice.k *= 2;
+    EXPECT_GE(gemm(twice, Precision::bf16, device, output).time.value(), before * (1 - 1e-12)) << "k";
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::compute

@@ -1,0 +1,257 @@
+// What must hold for every prediction, on random models, machines, stacks and plans.
+#include "engine/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "engine/network/fabric.h"
+#include "engine/workload/layers.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape {
+namespace {
+
+constexpr std::uint64_t kSettings = 150;
+constexpr int kPlansPerSetting = 20;
+constexpr double kTolerance = 1e-9;
+
+SimulateOptions timed(bool reference = false) {
+  SimulateOptions options;
+  options.reference = reference;
+  options.time_infeasible = true;
+  return options;
+}
+
+bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
+
+/// Step time in training, the whole request in inference.
+double duration(const Prediction& p, const Setting& setting) {
+  return (setting.workload.phase == Phase::training ? p.step_time : p.e2e).value();
+}
+
+std::vector<double> numbers(const Prediction& p) {
+  const Breakdown& b = p.breakdown;
+  const MemoryUse& m = p.memory;
+  std::vector<double> all = {p.tokens_per_s_per_gpu, p.mfu};
+  for (const Seconds s : {p.step_time, p.ttft, p.itl, p.e2e, b.compute, b.recompute, b.tensor_comm,
+                          b.context_comm, b.pipeline_comm, b.data_comm, b.bubble, b.optimizer, b.host})
+    all.push_back(s.value());
+  for (const Bytes n : {p.memory_peak, m.weights, m.gradients, m.optimizer, m.activations, m.logits,
+                        m.kv_cache, m.buffers, m.reserve})
+    all.push_back(n.value());
+  return all;
+}
+
+/// Calls visit(setting, plan, seed) for random plans on random settings, and says how many could be timed.
+template <class Visit>
+int for_each_plan(Phase phase, std::uint64_t settings, int plans, Visit visit) {
+  int timed_plans = 0;
+  for (std::uint64_t seed = 1; seed <= settings; ++seed) {
+    test::ScenarioGenerator generator(seed);
+    const Setting setting = generator.setting(phase);
+    EXPECT_TRUE(setting.model.validate().empty() && setting.system.device.validate().empty() &&
+                setting.system.stack.validate().empty() && setting.workload.validate().empty());
+    Simulator simulator(setting, timed());
+    for (int i = 0; i < plans; ++i) {
+      const ParallelPlan plan = generator.plan(setting);
+      SCOPED_TRACE(test::describe(seed, plan));
+      const Prediction out = simulator.run(plan);
+      if (!has_time(out)) {
+        EXPECT_NE(out.reason, Reason::none);
+        continue;
+      }
+      ++timed_plans;
+      visit(setting, plan, out, generator);
+      if (testing::Test::HasFailure()) return timed_plans;  // one scenario is enough to look at
+    }
+  }
+  return timed_plans;
+}
+
+class EveryPrediction : public testing::TestWithParam<Phase> {
+ protected:
+  /// Settings are few enough that a debug build takes seconds, plans many enough to meet every combination.
+  template <class Visit>
+  void check(Visit visit, std::uint64_t settings = kSettings) {
+    const int timed_plans = for_each_plan(GetParam(), settings, kPlansPerSetting, visit);
+    EXPECT_GT(timed_plans, static_cast<int>(settings) * kPlansPerSetting / 4);
+  }
+};
+
+TEST_P(EveryPrediction, BreakdownAddsUpAndNothingIsNegative) {
+  check(
+      [](const Setting& setting, const ParallelPlan&, const Prediction& out, auto&) {
+        const double whole = duration(out, setting);
+        EXPECT_GT(whole, 0);
+        EXPECT_NEAR(out.breakdown.total().value() / whole, 1, kTolerance);
+        for (const double number : numbers(out)) {
+          EXPECT_TRUE(std::isfinite(number));
+          EXPECT_GE(number, 0);
+        }
+        EXPECT_NEAR(out.memory.total().value(), out.memory_peak.value(), 1e-9 * out.memory_peak.value());
+        EXPECT_LE(out.mfu, 1);
+      },
+      500);
+}
+
+TEST_P(EveryPrediction, RatesFollowFromTheTime) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {
+    const WorkloadSpec& w = setting.workload;
+    const auto gpus = static_cast<double>(plan.gpus());
+    const bool trains = w.phase == Phase::training;
+    const double tokens = trains ? static_cast<double>(w.global_batch * w.sequence_length)
+                                 : static_cast<double>(w.concurrency * w.output_tokens);
+    EXPECT_NEAR(out.tokens_per_s_per_gpu * gpus * duration(out, setting) / tokens, 1, kTolerance);
+    if (!trains) return;
+    const double useful = static_cast<double>(w.global_batch) *
+                          workload::model_flops_per_sequence(setting.model, w.sequence_length).value();
+    const double peak = setting.system.device.tensor_peak(w.precision).value();
+    EXPECT_NEAR(out.mfu * gpus * peak * out.step_time.value() / useful, 1, kTolerance);
+    // No device can do better than its peak, the critical rank's share of the work included.
+    EXPECT_GE(out.step_time.value(), useful / gpus / peak);
+  });
+}
+
+TEST_P(EveryPrediction, ReferencePathAgrees) {
+  check(
+      [](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {
+        const Prediction plain = Simulator(setting, timed(true)).run(plan);
+        EXPECT_EQ(plain.status, out.status);
+        EXPECT_EQ(plain.peak_stage, out.peak_stage);
+        const std::vector<double> fast = numbers(out), slow = numbers(plain);
+        const double scale = duration(plain, setting);
+        for (std::size_t i = 0; i < fast.size(); ++i)
+          EXPECT_NEAR(fast[i], slow[i], kTolerance * std::max(scale, std::abs(slow[i]))) << "number " << i;
+      },
+      60);
+}
+
+TEST_P(EveryPrediction, HistoryLeavesNoTrace) {
+  // `out` comes from a simulator that has run other plans; faults in between must not stay either.
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {
+    Simulator fresh(setting, timed());
+    EXPECT_EQ(numbers(fresh.run(plan)), numbers(out));
+    if (setting.system.fabric.size() == 1) return;
+    (void)fresh.run(plan, {{{0, 0.25, Seconds(1e-3)}}});
+    EXPECT_EQ(numbers(fresh.run(plan)), numbers(out));
+  });
+}
+
+TEST_P(EveryPrediction, FasterMemoryIsNeverSlower) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+    Setting faster = setting;
+    faster.system.device.hbm.bandwidth_per_stack *= generator.between(1, 4);
+    const double now = duration(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+  });
+}
+
+TEST_P(EveryPrediction, FasterLinksAreNeverSlower) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+    if (setting.system.fabric.dimensions.empty()) return;
+    Setting faster = setting;
+    auto& dimensions = faster.system.fabric.dimensions;
+    dimensions[generator.below(dimensions.size())].bandwidth *= generator.between(1, 4);
+    const double now = duration(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+  });
+}
+
+TEST_P(EveryPrediction, SickLinkIsNeverFaster) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+    const std::size_t links = network::Fabric(setting.system.fabric).links().size();
+    if (links == 0) return;
+    const auto link = static_cast<std::int32_t>(generator.below(links));
+    const double derate = generator.between(0.05, 1);
+    Simulator simulator(setting, timed());
+    const Prediction sick = simulator.run(plan, {{{link, derate, Seconds(generator.between(0, 1e-4))}}});
+    EXPECT_GE(duration(sick, setting), duration(out, setting) * (1 - kTolerance));
+    const Prediction sicker = simulator.run(plan, {{{link, derate / 2, Seconds(1e-4)}}});
+    EXPECT_GE(duration(sicker, setting), duration(sick, setting) * (1 - kTolerance));
+  });
+}
+
+TEST_P(EveryPrediction, MoreHostAndCallOverheadIsNeverFaster) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+    Setting slower = setting;
+    slower.system.stack.host.forward_layer += Seconds(generator.between(0, 1e-3));
+    slower.system.stack.host.decode_layer += Seconds(generator.between(0, 1e-3));
+    slower.system.stack.communication.call += Seconds(generator.between(0, 1e-4));
+    const double now = duration(Simulator(slower, timed()).run(plan), setting);
+    EXPECT_GE(now, duration(out, setting) * (1 - kTolerance));
+  });
+}
+
+TEST_P(EveryPrediction, StagesAreInsideThePeak) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {
+    Details details;
+    (void)Simulator(setting, timed()).run(plan, {}, &details);
+    ASSERT_EQ(details.stage_memory.size(), static_cast<std::size_t>(plan.pipeline));
+    double fullest = 0;
+    for (const MemoryUse& use : details.stage_memory) fullest = std::max(fullest, use.total().value());
+    EXPECT_EQ(fullest, out.memory_peak.value());
+    std::int64_t layers = 0;
+    for (const std::int32_t n : details.stage_layers) layers += n;
+    EXPECT_EQ(layers, setting.model.layers);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Phases, EveryPrediction, testing::Values(Phase::training, Phase::inference),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(TrainingPredictions, MemoryGrowsWithTheMicrobatch) {
+  int pairs = 0;
+  for_each_plan(Phase::training, kSettings, kPlansPerSetting,
+                [&](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {
+                  ParallelPlan larger = plan;
+                  larger.microbatch *= 2;
+                  const Prediction more = Simulator(setting, timed()).run(larger);
+                  if (!has_time(more)) return;
+                  ++pairs;
+                  EXPECT_GE(more.memory_peak.value(), out.memory_peak.value() * (1 - 1e-12));
+                });
+  EXPECT_GT(pairs, 300);
+}
+
+TEST(TrainingPredictions, RecomputeSavesMemoryAndCostsTime) {
+  int plans = 0;
+  for_each_plan(Phase::training, kSettings, kPlansPerSetting,
+                [&](const Setting& setting, const ParallelPlan& plan, const Prediction&, auto&) {
+                  Simulator simulator(setting, timed());
+                  Prediction by[3];
+                  for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full}) {
+                    ParallelPlan p = plan;
+                    p.recompute = r;
+                    by[static_cast<std::size_t>(r)] = simulator.run(p);
+                  }
+                  ++plans;
+                  EXPECT_LE(by[1].memory_peak.value(), by[0].memory_peak.value() * (1 + 1e-12));
+                  EXPECT_LE(by[2].memory_peak.value(), by[1].memory_peak.value() * (1 + 1e-12));
+                  EXPECT_GE(by[1].step_time.value(), by[0].step_time.value() * (1 - kTolerance));
+                  EXPECT_GE(by[2].step_time.value(), by[1].step_time.value() * (1 - kTolerance));
+                });
+  EXPECT_GT(plans, 500);
+}
+
+TEST(TrainingPredictions, ZeroStagesSaveMemory) {
+  int plans = 0;
+  for_each_plan(Phase::training, kSettings, kPlansPerSetting,
+                [&](const Setting& setting, const ParallelPlan& plan, const Prediction&, auto&) {
+                  if (plan.data * plan.context == 1) return;
+                  Simulator simulator(setting, timed());
+                  ParallelPlan p = plan;
+                  double before = INFINITY;
+                  for (p.zero_stage = 0; p.zero_stage <= 2; ++p.zero_stage) {
+                    const double bytes = simulator.run(p).memory_peak.value();
+                    EXPECT_LE(bytes, before * (1 + 1e-12));
+                    before = bytes;
+                  }
+                  ++plans;
+                });
+  EXPECT_GT(plans, 300);
+}
+
+}  // namespace
+}  // namespace shardscape

@@ -1,0 +1,121 @@
+// Conservation on random models: no FLOP, parameter or byte is lost or made by splitting.
+#include "engine/workload/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/memory/memory.h"
+#include "engine/simulate.h"
+#include "engine/workload/partition.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape {
+namespace {
+
+double forward_flops(const std::vector<workload::Operator>& operators) {
+  double sum = 0;
+  for (const workload::Operator& op : operators) {
+    if (op.kind == workload::OperatorKind::gemm) sum += op.gemm.flops().value();
+    if (op.kind == workload::OperatorKind::attention)
+      sum += 4 * op.attention.head_dim * op.attention.scores();
+  }
+  return sum;
+}
+
+TEST(Conservation, RanksTogetherComputeTheModel) {
+  // Without replicated KV heads and with a vocabulary that divides, t * c ranks do the model's FLOPs exactly.
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::ScenarioGenerator generator(seed);
+    Setting setting = generator.setting(Phase::training);
+    setting.model.vocabulary = 32 * 1000;
+    const auto t = static_cast<std::int32_t>(
+        std::min<std::int64_t>(generator.pick<std::int64_t>({1, 2, 8}), setting.model.kv_heads));
+    const workload::LayerKey key{t, generator.pick({1, 2, 8}), generator.pick({1, 3}), t > 1};
+    const std::int64_t s = setting.workload.sequence_length;
+    const double rank = static_cast<double>(setting.model.layers) *
+                            forward_flops(block_operators(setting, key, s, workload::Mode::training)) +
+                        forward_flops(head_operators(setting, key, s, workload::Mode::training));
+    const double model = workload::model_flops_per_sequence(setting.model, s).value() * key.microbatch;
+    EXPECT_NEAR(3 * rank * key.tensor * key.context / model, 1, 1e-12);
+  }
+}
+
+TEST(Conservation, SequenceParallelGroupHoldsTheActivationsOnce) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::ScenarioGenerator generator(seed);
+    Setting setting = generator.setting(Phase::training);
+    setting.system.stack.keep_gathered = false;
+    const std::int64_t s = setting.workload.sequence_length;
+    const auto saved = [&](const workload::LayerKey& key, Recompute recompute) {
+      return saved_bytes(block_operators(setting, key, s, workload::Mode::training), recompute, setting, key,
+                         s)
+          .value();
+    };
+    const auto t = static_cast<std::int32_t>(setting.model.kv_heads);
+    const std::int32_t c = generator.pick({1, 2, 4});
+    for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full}) {
+      EXPECT_NEAR(t * c * saved({t, c, 2, t > 1}, r) / saved({1, 1, 2, false}, r), 1, 1e-12) << name_of(r);
+    }
+  }
+}
+
+TEST(Conservation, StagesHoldTheParametersOnce) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::ScenarioGenerator generator(seed);
+    const Setting setting = generator.setting(Phase::training);
+    const ModelSpec& model = setting.model;
+    const std::int32_t stages = generator.pick({1, 2, 3, 4, 7});
+    std::vector<std::int32_t> layers;
+    ASSERT_TRUE(workload::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
+    const memory::StageParameters parameters = memory::stage_parameters(model, 1);
+    double sum = 0;
+    for (std::int32_t i = 0; i < stages; ++i) {
+      sum += parameters.of_stage(layers[static_cast<std::size_t>(i)], i == 0, i + 1 == stages,
+                                 model.tied_embeddings);
+    }
+    const bool copied = model.tied_embeddings && stages > 1;
+    const double table = static_cast<double>(model.vocabulary * model.hidden);
+    EXPECT_NEAR((model.parameters() + (copied ? table : 0)) / sum, 1, 1e-14);
+  }
+}
+
+TEST(Conservation, OperatorTableAddsUpToTheBreakdown) {
+  int tables = 0;
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      test::ScenarioGenerator generator(seed);
+      Setting setting = generator.setting(phase);
+      setting.system.stack.communication.tensor_overlap = 0;
+      setting.system.stack.communication.context_overlap = 0;
+      SimulateOptions options;
+      options.time_infeasible = true;
+      Simulator simulator(setting, options);
+      for (int i = 0; i < 5; ++i) {
+        const ParallelPlan plan = generator.plan(setting);
+        SCOPED_TRACE(test::describe(seed, plan));
+        Details details;
+        const Prediction out = simulator.run(plan, {}, &details);
+        if (out.status != Status::ok && out.status != Status::memory) continue;
+        ++tables;
+        double device = 0, recompute = 0, links = 0;
+        for (const OperatorRow& row : details.operators) {
+          double& sum = row.bound == "link" ? links : row.phase == "recompute" ? recompute : device;
+          sum += row.count * row.time.value();
+        }
+        const double slack = 1e-9 * out.breakdown.total().value();
+        EXPECT_NEAR(device, out.breakdown.compute.value(), slack);
+        EXPECT_NEAR(recompute, out.breakdown.recompute.value(), slack);
+        EXPECT_NEAR(links, (out.breakdown.tensor_comm + out.breakdown.context_comm).value(), slack);
+      }
+    }
+  }
+  EXPECT_GT(tables, 300);
+}
+
+}  // namespace
+}  // namespace shardscape

@@ -1,0 +1,41 @@
+// Does "did you mean" find slips of the keyboard, and stay silent on anything else?
+#include "engine/base/suggest.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace shardscape {
+namespace {
+
+TEST(Suggest, EditDistance) {
+  EXPECT_EQ(edit_distance("", ""), 0U);
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);  // k->s, e->i, +g
+  EXPECT_EQ(edit_distance("tensor", "tesnor"), 1U);   // one swap of neighbours
+  EXPECT_EQ(edit_distance("Pipeline", "pipeLINE"), 0U);
+  EXPECT_EQ(edit_distance("ca", "abc"), 3U);  // optimal string alignment: no edit inside a swapped pair
+}
+
+TEST(Suggest, NearestName) {
+  const std::vector<std::string> names = {"tensor_parallel", "pipeline_parallel", "data_parallel",
+                                          "schedule"};
+  EXPECT_EQ(nearest_name("tensor_paralel", names), "tensor_parallel");
+  EXPECT_EQ(nearest_name("shcedule", names), "schedule");
+  EXPECT_EQ(nearest_name("data", names), "data_parallel");  // a prefix counts, however much is missing
+  EXPECT_EQ(nearest_name("colour", names), std::nullopt);
+  // The first of equals; and a nearer name later beats a prefix found before.
+  EXPECT_EQ(nearest_name("bat", std::vector<std::string>{"cat", "rat"}), "cat");
+  EXPECT_EQ(nearest_name("rings", std::vector<std::string>{"rings_of_saturn", "ring"}), "ring");
+}
+
+TEST(Suggest, Text) {
+  EXPECT_EQ(did_you_mean("rign", std::vector<std::string>{"mesh", "ring"}), " (did you mean 'ring'?)");
+  EXPECT_EQ(did_you_mean("x", std::vector<std::string>{"mesh", "ring"}), "");
+  EXPECT_EQ(join_names(std::vector<std::string>{"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(join_names(std::vector<std::string>{}), "");
+}
+
+}  // namespace
+}  // namespace shardscape

@@ -1,0 +1,195 @@
+#include "engine/memory/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape::memory {
+namespace {
+
+/// Activations of round sizes, so that every term of a sum can be told apart.
+ActivationBytes marked_activations() {
+  ActivationBytes a;
+  a.block = Bytes(1e6);
+  a.block_working = Bytes(1e4);
+  a.embedding = Bytes(1e2);
+  a.head = Bytes(10);
+  a.logits = Bytes(7e9);
+  a.logits_saved = Bytes(2e9);
+  a.boundary = Bytes(3e8);
+  return a;
+}
+
+class MemoryTest : public testing::Test {
+ protected:
+  MemoryTest() {
+    setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
+    setting.system.device = test::round_device();
+    setting.system.stack = test::plain_stack();
+    setting.workload = test::training(2048, 64);
+  }
+
+  MemoryInputs inputs(std::int32_t microbatches, ActivationBytes activations = {}) {
+    layers.assign(static_cast<std::size_t>(plan.pipeline),
+                  static_cast<std::int32_t>(setting.model.layers) / plan.pipeline);
+    return {setting,     plan,
+            layers,      stage_parameters(setting.model, plan.tensor),
+            activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
+  }
+
+  /// Parameters of the model as its shapes give them: Q and O h^2, K and V h^2/4 each, three h x 4 h, two
+  /// norms.
+  static constexpr double kHidden = 1024;
+  static constexpr double kBlock = kHidden * kHidden * (2 + 2 * 0.25 + 3 * 4) + 2 * kHidden;
+  static constexpr double kTable = 32000 * kHidden;
+  static constexpr double kModel = 8 * kBlock + 2 * kTable + kHidden;
+
+  Setting setting;
+  ParallelPlan plan;
+  std::vector<std::int32_t> layers;
+};
+
+TEST_F(MemoryTest, ParametersOfTheWholeModel) {
+  EXPECT_DOUBLE_EQ(setting.model.parameters(), kModel);
+  EXPECT_DOUBLE_EQ(stage_parameters(setting.model, 1).of_stage(8, true, true, false), kModel);
+}
+
+double sum_over_stages(const ModelSpec& model, std::int32_t stages) {
+  const StageParameters parameters = stage_parameters(model, 1);
+  double sum = 0;
+  for (std::int32_t s = 0; s < stages; ++s) {
+    sum += parameters.of_stage(static_cast<std::int32_t>(model.layers) / stages, s == 0, s + 1 == stages,
+                               model.tied_embeddings);
+  }
+  return sum;
+}
+
+TEST_F(MemoryTest, StagesHoldTheModelOnce) {
+  for (const ModelSpec& model : {setting.model, test::gpt(8, 512, 8, 50257, 1024)}) {
+    for (const bool tied : {false, true}) {
+      ModelSpec m = model;
+      m.tied_embeddings = tied;
+      SCOPED_TRACE(testing::Message() << m.name << (tied ? ", tied" : ", untied"));
+      EXPECT_DOUBLE_EQ(sum_over_stages(m, 1), m.parameters());
+      // A tied head on another stage than the embedding needs its own copy of the token table.
+      const double copy = tied ? static_cast<double>(m.vocabulary * m.hidden) : 0;
+      for (const std::int32_t stages : {2, 4, 8})
+        EXPECT_DOUBLE_EQ(sum_over_stages(m, stages), m.parameters() + copy);
+    }
+  }
+}
+
+TEST_F(MemoryTest, TensorParallelSplitsMatricesAndReplicatesKvHeads) {
+  // 4 KV heads on 4 ranks: one each. On 8 ranks still one each, 2 * 64 * 1024 weights, twice the eighth.
+  const double vectors = 2 * kHidden, matrices = kBlock - vectors;
+  EXPECT_DOUBLE_EQ(stage_parameters(setting.model, 4).block, matrices / 4 + vectors);
+  EXPECT_DOUBLE_EQ(stage_parameters(setting.model, 8).block,
+                   matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
+}
+
+TEST_F(MemoryTest, ZeroStages) {
+  // Rajbhandari et al. 2020, figure 1, over dp * cp = 8: 2 + 4 + 12 bytes per parameter here.
+  plan = test::plan_of(1, 2, 1, 4);
+  for (int zero = 0; zero <= 3; ++zero) {
+    SCOPED_TRACE(zero);
+    plan.zero_stage = zero;
+    const MemoryUse use = training_stage(inputs(4), 0);
+    EXPECT_DOUBLE_EQ(use.weights.value(), 2 * kModel / (zero >= 3 ? 8 : 1));
+    EXPECT_DOUBLE_EQ(use.gradients.value(), 4 * kModel / (zero >= 2 ? 8 : 1));
+    EXPECT_DOUBLE_EQ(use.optimizer.value(), 12 * kModel / (zero >= 1 ? 8 : 1));
+  }
+}
+
+TEST_F(MemoryTest, Zero2MayKeepGradientsWhole) {
+  plan = test::plan_of(1, 1, 1, 8);
+  setting.system.stack.zero2_gradients = Zero2Gradients::last_microbatch;
+  plan.zero_stage = 2;
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).gradients.value(), 4 * kModel);
+  plan.zero_stage = 3;
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).gradients.value(), 4 * kModel / 8);
+}
+
+TEST_F(MemoryTest, Buffers) {
+  // Gradient bucket: never more than the gradients. Two boundary tensors. Two gathered blocks under ZeRO-3.
+  plan = test::plan_of(1, 1, 1, 2);
+  setting.system.stack.communication.bucket = Bytes(25e6);
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), 25e6);
+  setting.system.stack.communication.bucket = Bytes(1e15);
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), 4 * kModel);
+  plan.zero_stage = 3;
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), 4 * kModel + 2 * 2 * kBlock);
+  plan = test::plan_of(1, 1, 2, 1);
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4, marked_activations()), 0).buffers.value(), 6e8);
+}
+
+TEST_F(MemoryTest, OneForwardOneBackwardHoldsOneMicrobatchPerStageAhead) {
+  plan = test::plan_of(1, 1, 4, 1);
+  for (const int m : {1, 2, 3, 4, 16}) {
+    const MemoryInputs in = inputs(m, marked_activations());
+    for (int s = 0; s < 4; ++s) {
+      SCOPED_TRACE(testing::Message() << m << " microbatches, stage " << s);
+      const double flights = std::min(m, 4 - s);
+      const double ends = s == 0 ? flights * 1e2 : s == 3 ? 10 : 0;
+      EXPECT_DOUBLE_EQ(training_stage(in, s).activations.value(), flights * 2 * 1e6 + 1e4 + ends);
+      EXPECT_EQ(training_stage(in, s).logits.value(), s == 3 ? 7e9 : 0);
+    }
+  }
+}
+
+TEST_F(MemoryTest, GpipeHoldsEveryMicrobatchOnEveryStage) {
+  plan = test::plan_of(1, 1, 4, 1);
+  plan.schedule = ScheduleKind::gpipe;
+  const MemoryInputs in = inputs(16, marked_activations());
+  EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 16 * 2 * 1e6 + 1e4 + 16 * 1e2);
+  EXPECT_DOUBLE_EQ(training_stage(in, 1).activations.value(), 16 * 2 * 1e6 + 1e4);
+  // All forwards of the head come before its first backward.
+  EXPECT_DOUBLE_EQ(training_stage(in, 3).activations.value(), 16 * 2 * 1e6 + 1e4 + 16 * 10);
+  EXPECT_DOUBLE_EQ(training_stage(in, 3).logits.value(), 7e9 + 15 * 2e9);
+}
+
+TEST_F(MemoryTest, InterleavedHoldsMoreOfSmallerChunks) {
+  // Narayanan et al. 2021: stage 0 holds 2 (p - 1) + (v - 1) p + 1 chunks, here 6 + 4 + 1 = 11 of one layer.
+  plan = test::plan_of(1, 1, 4, 1);
+  plan.schedule = ScheduleKind::interleaved;
+  plan.virtual_stages = 2;
+  const MemoryInputs in = inputs(16, marked_activations());
+  EXPECT_DOUBLE_EQ(training_stage(in, 1).activations.value(), 9 * 1e6 + 1e4);
+  EXPECT_DOUBLE_EQ(training_stage(in, 3).activations.value(), 5 * 1e6 + 1e4 + 10);
+  // With m = p all forwards run first: every stage holds m v chunks, the last one m heads.
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4, marked_activations()), 3).activations.value(),
+                   8 * 1e6 + 1e4 + 4 * 10);
+}
+
+TEST_F(MemoryTest, FragmentationStretchesActivationsOnly) {
+  setting.system.stack.memory.fragmentation = 1.25;
+  setting.system.stack.memory.reserve = Bytes(1e9);
+  const MemoryUse use = training_stage(inputs(4, marked_activations()), 0);
+  EXPECT_DOUBLE_EQ(use.activations.value(), 1.25 * (8 * 1e6 + 1e4 + 1e2 + 10));
+  EXPECT_DOUBLE_EQ(use.logits.value(), 7e9);
+  EXPECT_DOUBLE_EQ(use.reserve.value(), 1e9);
+  EXPECT_DOUBLE_EQ(use.weights.value(), 2 * kModel);
+}
+
+TEST_F(MemoryTest, KvCache) {
+  // Keys and values, 2 bytes, layers, local KV heads of 64, tokens of every sequence over the context group.
+  setting.workload = test::inference(1000, 200, 32);
+  for (const auto& [tp, kv] : {std::pair{1, 4}, {2, 2}, {4, 1}, {8, 1}}) {
+    plan = test::plan_of(tp, 2, 2, 1);
+    const MemoryUse use = inference_stage(inputs(1), 0, 32, 1200);
+    EXPECT_DOUBLE_EQ(use.kv_cache.value(), 2.0 * 2 * 4 * kv * 64 * (1200 / 2) * 32) << "tp " << tp;
+  }
+}
+
+TEST_F(MemoryTest, InferenceKeepsWeightsAndNoTrainingState) {
+  setting.workload = test::inference(1000, 200, 32);
+  const MemoryUse use = inference_stage(inputs(1, marked_activations()), 0, 32, 1200);
+  EXPECT_DOUBLE_EQ(use.weights.value(), 2 * kModel);
+  EXPECT_EQ(use.gradients.value(), 0);
+  EXPECT_EQ(use.optimizer.value(), 0);
+  EXPECT_DOUBLE_EQ(use.activations.value(), 1e4);
+  EXPECT_DOUBLE_EQ(use.logits.value(), 7e9);
+  EXPECT_DOUBLE_EQ(use.total().value(), (use.weights + use.kv_cache + use.activations + use.logits).value());
+}
+
+}  // namespace
+}  // namespace shardscape::memory

@@ -1,0 +1,197 @@
+// Do collectives cost what the textbook says, and what their routes force on shared links?
+#include "engine/network/collective_model.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace shardscape::network {
+namespace {
+
+constexpr double kBandwidth = 1e11;
+constexpr double kHop = 1e-6;
+constexpr double kStep = 3e-6;
+constexpr double kCall = 20e-6;
+constexpr double kBytes = 1e8;
+
+StackProfile::Communication stack() {
+  StackProfile::Communication communication;
+  communication.call = Seconds(kCall);
+  communication.rank_step = Seconds(kStep);
+  communication.bucket = Bytes(1e6);
+  return communication;
+}
+
+DimensionSpec dimension(DimensionKind kind, std::vector<std::int64_t> shape, double bandwidth = kBandwidth,
+                        LinkScope scope = LinkScope::scale_up) {
+  return {"d" + std::to_string(static_cast<int>(kind)) + std::to_string(bandwidth),
+          kind,
+          std::move(shape),
+          BytesPerSecond(bandwidth),
+          Seconds(kHop),
+          scope};
+}
+
+/// A model with the objects that it refers to.
+struct Bench {
+  explicit Bench(std::vector<DimensionSpec> dimensions, StackProfile::Communication communication_ = stack())
+      : communication(communication_), fabric(FabricSpec{"bench", std::move(dimensions)}) {}
+
+  double seconds(CollectiveOp op, const RankGroup& group, double bytes = kBytes, double calls = 1) {
+    return model.time(op, Bytes(bytes), group, calls).value();
+  }
+
+  StackProfile::Communication communication;
+  Fabric fabric;
+  CollectiveModel model{fabric, communication};
+};
+
+RankGroup group(std::vector<RankGroup::Level> levels) {
+  RankGroup result;
+  for (const RankGroup::Level& level : levels) result.push(level.extent, level.stride);
+  return result;
+}
+
+void expect_relative(double actual, double expected) { EXPECT_NEAR(actual, expected, 1e-12 * expected); }
+
+TEST(Collectives, RingAllReduceClosedForm) {
+  // Patarasuk and Yuan 2009: 2(n-1) steps of B/n each. On a ring a step is one hop, over a switch two.
+  for (const std::int32_t n : {2, 3, 4, 8, 16}) {
+    SCOPED_TRACE(n);
+    for (const DimensionKind kind : {DimensionKind::ring, DimensionKind::switched}) {
+      Bench bench({dimension(kind, {n})});
+      const double hops = kind == DimensionKind::ring ? 1 : 2;
+      const double alpha = kStep + hops * kHop, sweep = (n - 1) * (alpha + kBytes / (n * kBandwidth));
+      const RankGroup all = group({{n, 1}});
+      expect_relative(bench.seconds(CollectiveOp::all_reduce, all), kCall + 2 * sweep);
+      expect_relative(bench.seconds(CollectiveOp::reduce_scatter, all), kCall + sweep);
+      expect_relative(bench.seconds(CollectiveOp::all_gather, all), kCall + sweep);
+      expect_relative(bench.seconds(CollectiveOp::ring_pass, all), kCall + alpha + kBytes / kBandwidth);
+    }
+  }
+}
+
+TEST(Collectives, BucketsPayLatencyEachAndBytesOnce) {
+  Bench bench({dimension(DimensionKind::ring, {4})});
+  const RankGroup all = group({{4, 1}});
+  const double alpha = 3 * (kStep + kHop), bytes = 3 * kBytes / (4 * kBandwidth);
+  expect_relative(bench.seconds(CollectiveOp::all_gather, all, kBytes, 7), 7 * (kCall + alpha) + bytes);
+}
+
+TEST(Collectives, NothingToDoIsFree) {
+  Bench bench({dimension(DimensionKind::ring, {4})});
+  EXPECT_EQ(bench.seconds(CollectiveOp::all_reduce, RankGroup{}), 0);
+  EXPECT_EQ(bench.seconds(CollectiveOp::all_reduce, group({{4, 1}}), 0), 0);
+}
+
+TEST(Collectives, AchievedFractionFollowsTheScope) {
+  StackProfile::Communication communication = stack();
+  communication.scale_up_fraction = 0.8;
+  communication.scale_out_fraction = 0.5;
+  Bench bench({dimension(DimensionKind::switched, {4}),
+               dimension(DimensionKind::switched, {4}, kBandwidth / 10, LinkScope::scale_out)},
+              communication);
+  const double alpha = kCall + 3 * (kStep + 2 * kHop), share = 0.75 * kBytes;
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
+                  alpha + share / (0.8 * kBandwidth));
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 4}})),
+                  alpha + share / (0.5 * kBandwidth / 10));
+}
+
+TEST(Collectives, DimensionWiseOnATorus) {
+  // BlueConnect over 4 x 4: (3/4) B on the first axis, then (3/4)(B/4) on the second. In the flat ring of 16
+  // the members 3 -> 4, 7 -> 8, ... take two hops, 3 -> 0 -> 4, and the link 0 -> 4 carries one flow; but the
+  // wrap 3 -> 0 is used once, too: no contention, (15/16) B over one link, 15 steps of 2 hops.
+  Bench bench({dimension(DimensionKind::torus, {4, 4})});
+  const RankGroup all = group({{16, 1}});
+  const double by_axis = 6 * (kStep + kHop) + (0.75 + 0.75 / 4) * kBytes / kBandwidth;
+  expect_relative(bench.seconds(CollectiveOp::all_gather, all), kCall + by_axis);
+  // The bytes on the wire are those of the flat ring: 3/4 + 3/16 = 15/16; only latency is saved.
+  EXPECT_DOUBLE_EQ(0.75 + 0.75 / 4, 15.0 / 16);
+}
+
+TEST(Collectives, DimensionWiseSparesTheSlowDimension) {
+  // Nodes of 8 on fast links, 4 nodes on rails at a tenth. The flat ring crosses a rail in every step:
+  // (31/32) B at a tenth; by dimension (7/8) B fast and (3/4)(B/8) slow.
+  Bench bench(
+      {dimension(DimensionKind::switched, {8}), dimension(DimensionKind::switched, {4}, kBandwidth / 10)});
+  const double fast = 7 * (kStep + 2 * kHop) + 7.0 / 8 * kBytes / kBandwidth;
+  const double slow = 3 * (kStep + 2 * kHop) + 3.0 / 32 * kBytes / (kBandwidth / 10);
+  expect_relative(bench.seconds(CollectiveOp::all_reduce, group({{32, 1}})), kCall + 2 * (fast + slow));
+}
+
+TEST(Collectives, StrideTwoOnARingOfFour) {
+  // Groups {0,2} and {1,3}; exactly half way goes up: 0-1-2, 2-3-0, 1-2-3, 3-0-1. Every + link (0,1) (1,2)
+  // (2,3) (3,0) lies on two of the four paths, so each flow has half a link, two hops away.
+  Bench bench({dimension(DimensionKind::ring, {4})});
+  const RankGroup pairs = group({{2, 2}});
+  expect_relative(bench.seconds(CollectiveOp::ring_pass, pairs),
+                  kCall + kStep + 2 * kHop + 2 * kBytes / kBandwidth);
+  expect_relative(bench.seconds(CollectiveOp::all_reduce, pairs),
+                  kCall + 2 * (kStep + 2 * kHop + 2 * (kBytes / 2) / kBandwidth));
+}
+
+TEST(Collectives, StrideTwoOnARingOfEight) {
+  // Groups {0,2,4,6} and {1,3,5,7}, each to its +2 neighbour: link (i, i+1) is on the path of i and of i - 1,
+  // the last member's 6 -> 0 goes on in the same direction. Two flows per + link, none on the others.
+  Bench bench({dimension(DimensionKind::ring, {8})});
+  const RankGroup strided = group({{4, 2}});
+  expect_relative(bench.seconds(CollectiveOp::all_gather, strided),
+                  kCall + 3 * (kStep + 2 * kHop + 2 * (kBytes / 4) / kBandwidth));
+  // A contiguous half {0..3}: 3 -> 0 is three hops back over 3-2-1-0, alone on those links.
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
+                  kCall + 3 * (kStep + 3 * kHop + (kBytes / 4) / kBandwidth));
+}
+
+TEST(Collectives, ChainPassGoesBothWaysAndDoesNotClose) {
+  // {0..3} on a ring of 8: neighbours only; up and down use different links: one flow each, one hop.
+  Bench bench({dimension(DimensionKind::ring, {8})});
+  expect_relative(bench.seconds(CollectiveOp::chain_pass, group({{4, 1}})),
+                  kCall + kStep + kHop + kBytes / kBandwidth);
+  // Stride 4 on 8: {i, i+4}: i -> i+4 and back, both half way, both in + direction: every + link carries 4.
+  expect_relative(bench.seconds(CollectiveOp::chain_pass, group({{2, 4}})),
+                  kCall + kStep + 4 * kHop + 4 * kBytes / kBandwidth);
+}
+
+TEST(Collectives, FaultSlowsOnlyItsUsers) {
+  Bench bench({dimension(DimensionKind::ring, {4}), dimension(DimensionKind::ring, {4})});
+  const RankGroup inner = group({{4, 1}}), outer = group({{4, 4}});
+  const double inner_healthy = bench.seconds(CollectiveOp::ring_pass, inner);
+  const double outer_healthy = bench.seconds(CollectiveOp::ring_pass, outer);
+  bench.model.set_faults({{{0, 0.25, Seconds(5e-6)}}});  // link 0: rank 0 -> 1
+  expect_relative(bench.seconds(CollectiveOp::ring_pass, inner),
+                  inner_healthy + 5e-6 + 3 * kBytes / kBandwidth);
+  EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, outer), outer_healthy);
+  bench.model.set_faults({{{1, 0.25, Seconds(5e-6)}}});  // rank 1 -> 0: a + ring never goes there
+  EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, inner), inner_healthy);
+  bench.model.set_faults({});
+  EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, inner), inner_healthy);
+}
+
+TEST(RankGroups, LevelsMergeWhereTheyContinue) {
+  EXPECT_EQ(group({{4, 1}, {2, 4}}), group({{8, 1}}));
+  EXPECT_NE(group({{4, 1}, {2, 8}}), group({{8, 1}}));
+  EXPECT_EQ(group({{1, 1}, {2, 8}, {1, 16}}), group({{2, 8}}));
+  EXPECT_EQ(group({{4, 1}, {2, 8}}).size(), 8);
+}
+
+TEST(RankGroups, LayoutFollowsTheRankOrder) {
+  ParallelPlan plan;
+  plan.tensor = 2;
+  plan.context = 3;
+  plan.data = 5;
+  plan.pipeline = 7;
+  plan.order = {PlanAxis::pipeline, PlanAxis::tensor, PlanAxis::data, PlanAxis::context};
+  const PlanLayout layout(plan);
+  EXPECT_EQ(layout.stride(PlanAxis::pipeline), 1);
+  EXPECT_EQ(layout.stride(PlanAxis::tensor), 7);
+  EXPECT_EQ(layout.stride(PlanAxis::data), 14);
+  EXPECT_EQ(layout.stride(PlanAxis::context), 70);
+  EXPECT_EQ(layout.group(PlanAxis::context, PlanAxis::data), group({{15, 14}}));
+  EXPECT_EQ(layout.group(PlanAxis::context, PlanAxis::tensor), group({{2, 7}, {3, 70}}));
+}
+
+}  // namespace
+}  // namespace shardscape::network

@@ -1,0 +1,199 @@
+// Are the schedules those of the papers: complete orders, the published bubbles, the stated memory?
+#include "engine/schedule/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "engine/schedule/pipeline_memo.h"
+#include "engine/schedule/pipeline_timer.h"
+
+namespace shardscape::schedule {
+namespace {
+
+/// Every shape of a small range; interleaved only where microbatches % stages == 0.
+std::vector<PipelineShape> small_shapes() {
+  std::vector<PipelineShape> shapes;
+  for (std::int32_t p = 1; p <= 6; ++p) {
+    for (std::int32_t m = 1; m <= 14; ++m) {
+      shapes.push_back({ScheduleKind::gpipe, p, 1, m});
+      shapes.push_back({ScheduleKind::one_f_one_b, p, 1, m});
+      for (std::int32_t v = 2; v <= 4 && p >= 2 && m % p == 0; ++v) {
+        shapes.push_back({ScheduleKind::interleaved, p, v, m});
+      }
+    }
+  }
+  return shapes;
+}
+
+std::string text(const PipelineShape& shape) {
+  return std::string(name_of(shape.kind)) + " p=" + std::to_string(shape.stages) +
+         " v=" + std::to_string(shape.virtual_stages) + " m=" + std::to_string(shape.microbatches);
+}
+
+TEST(StageOrder, EveryOperationOnceForwardFirst) {
+  for (const PipelineShape& shape : small_shapes()) {
+    SCOPED_TRACE(text(shape));
+    for (std::int32_t s = 0; s < shape.stages; ++s) {
+      std::vector<PipelineOperation> order;
+      stage_order(shape, s, order);
+      std::set<std::pair<std::int32_t, std::int32_t>> forward, backward;
+      for (const PipelineOperation& op : order) {
+        const std::pair work(op.chunk, op.microbatch);
+        EXPECT_TRUE(op.chunk >= 0 && op.chunk < shape.virtual_stages);
+        EXPECT_TRUE(op.microbatch >= 0 && op.microbatch < shape.microbatches);
+        EXPECT_TRUE((op.backward ? backward : forward).insert(work).second);
+        if (op.backward) {
+          EXPECT_TRUE(forward.contains(work));
+        }
+      }
+      const auto total = static_cast<std::size_t>(shape.virtual_stages * shape.microbatches);
+      EXPECT_EQ(forward.size(), total);
+      EXPECT_EQ(backward.size(), total);
+    }
+  }
+}
+
+TEST(InFlight, IsThePeakOfTheWalk) {
+  for (const PipelineShape& shape : small_shapes()) {
+    SCOPED_TRACE(text(shape));
+    for (std::int32_t s = 0; s < shape.stages; ++s) {
+      std::vector<PipelineOperation> order;
+      stage_order(shape, s, order);
+      std::int32_t held = 0, peak = 0;
+      for (const PipelineOperation& op : order) peak = std::max(peak, held += op.backward ? -1 : 1);
+      EXPECT_EQ(held, 0);
+      EXPECT_EQ(in_flight(shape, s), peak) << s;
+    }
+  }
+}
+
+TEST(InFlight, PublishedValues) {
+  // Narayanan et al. 2021: 1F1B holds at most p microbatches on the first stage and one on the last; the
+  // first interleaved stage p (1 + (p-1)/(p v)) microbatches, each of v chunks: p v + p - 1 chunks.
+  const PipelineShape plain{ScheduleKind::one_f_one_b, 8, 1, 64};
+  EXPECT_EQ(in_flight(plain, 0), 8);
+  EXPECT_EQ(in_flight(plain, 7), 1);
+  EXPECT_EQ(in_flight({ScheduleKind::gpipe, 8, 1, 64}, 3), 64);
+  EXPECT_EQ(in_flight({ScheduleKind::interleaved, 8, 3, 64}, 0), 8 * 3 + 8 - 1);
+}
+
+TEST(StageOrder, InterleavedExampleOfThePaper) {
+  // Narayanan et al. 2021, figure 4, device 1 of 4, two chunks, eight microbatches: forwards 1..4 of the
+  // first chunk, 1..4 of the second, 5..7 of the first; then backwards begin with the second chunk.
+  std::vector<PipelineOperation> order;
+  stage_order({ScheduleKind::interleaved, 4, 2, 8}, 0, order);
+  const std::vector<std::pair<int, int>> warm_up_work = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 1},
+                                                         {1, 2}, {1, 3}, {0, 4}, {0, 5}, {0, 6}};
+  for (std::size_t i = 0; i < warm_up_work.size(); ++i) {
+    EXPECT_FALSE(order[i].backward);
+    EXPECT_EQ((std::pair<int, int>(order[i].chunk, order[i].microbatch)), warm_up_work[i]) << i;
+  }
+  EXPECT_TRUE(order[11].backward);
+  EXPECT_EQ(order[11].chunk, 1);
+  EXPECT_EQ(order[11].microbatch, 0);
+  EXPECT_FALSE(order[12].backward);
+  EXPECT_EQ(order[12].microbatch, 7);
+}
+
+TEST(Bubble, EqualStagesAndFreeTransfers) {
+  // Ideal time m v (f + b) for chunks of f and b; the first microbatch reaches the last stage after (p-1) f
+  // and the last gradient the first stage after (p-1) b: bubble / ideal = (p-1) / (v m).
+  PipelineTimer timer;
+  for (const PipelineShape& shape : small_shapes()) {
+    if (shape.kind == ScheduleKind::one_f_one_b && shape.microbatches < shape.stages) continue;
+    SCOPED_TRACE(text(shape));
+    const double f = 1, b = 2;
+    const std::vector<StageTime> times(static_cast<std::size_t>(shape.stages), {f, b});
+    const double ideal = shape.microbatches * shape.virtual_stages * (f + b);
+    const double bubble = ideal * (shape.stages - 1) / (shape.virtual_stages * shape.microbatches);
+    const std::vector<double> ends = run_in_order(shape, times, {});
+    EXPECT_NEAR(*std::ranges::max_element(ends), ideal + bubble, 1e-9);
+    EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {})), ideal + bubble, 1e-9);
+  }
+}
+
+TEST(Bubble, LongRunsSkipPeriodsExactly) {
+  PipelineTimer timer;
+  const std::vector<StageTime> times(8, {1, 2});
+  for (const std::int32_t m : {1000, 1001, 1024, 99'999}) {
+    const double plain = 3.0 * (m + 7);
+    EXPECT_NEAR(timer.run({ScheduleKind::one_f_one_b, 8, 1, m}, times, {})[0], plain, 1e-9 * plain);
+  }
+  const double interleaved = 3.0 * (4 * 8000 + 7);
+  EXPECT_NEAR(timer.run({ScheduleKind::interleaved, 8, 4, 8000}, times, {})[0], interleaved,
+              1e-9 * interleaved);
+}
+
+TEST(Transfers, OneMicrobatchCrossesThePipelineAndBack) {
+  // 3 stages, 1 microbatch, transfer t: forwards 1 + t + 1 + t + 1, backwards 2 + t + 2 + t + 2; stage s ends
+  // with its backward, a blocking one with its message.
+  const std::vector<StageTime> times(3, {1, 2});
+  for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
+    EXPECT_EQ(run_in_order({kind, 3, 1, 1}, times, {0.5, false}), (std::vector<double>{11, 8.5, 6}));
+    EXPECT_EQ(run_in_order({kind, 3, 1, 1}, times, {0.5, true}), (std::vector<double>{11, 9, 6.5}));
+  }
+}
+
+TEST(Transfers, BlockingSendsKeepTheSenderBusy) {
+  // Two stages of (1, 1), t = 1, three microbatches, gpipe. Blocking: stage 0 sends at 2, 4, 6, so stage 1
+  // runs forwards 2-3, 4-5, 6-7, then backwards 7-8 (sent 9), 9-10 (sent 11), 11-12 (sent 13); stage 0 ends
+  // at 14. Asynchronous: forwards 0-3 arrive at 2, 3, 4; stage 1 is busy 2-8, its messages arrive at 7, 8, 9;
+  // stage 0 ends at 10.
+  const std::vector<StageTime> times(2, {1, 1});
+  EXPECT_EQ(run_in_order({ScheduleKind::gpipe, 2, 1, 3}, times, {1, true}), (std::vector<double>{14, 13}));
+  EXPECT_EQ(run_in_order({ScheduleKind::gpipe, 2, 1, 3}, times, {1, false}), (std::vector<double>{10, 8}));
+}
+
+TEST(Spans, MatchTheStages) {
+  const PipelineShape shape{ScheduleKind::interleaved, 3, 2, 6};
+  const std::vector<StageTime> times = {{1, 2}, {1.5, 3}, {0.5, 1}};
+  std::vector<PipelineSpan> spans;
+  const std::vector<double> ends = run_in_order(shape, times, {0.25, true}, &spans);
+  EXPECT_EQ(spans.size(), 2U * 3 * 2 * 6);
+  std::vector<double> last(3, 0);
+  for (const PipelineSpan& span : spans) {
+    const auto s = static_cast<std::size_t>(span.stage);
+    EXPECT_GE(span.start, last[s]);
+    EXPECT_DOUBLE_EQ(span.end - span.start, span.operation.backward ? times[s].backward : times[s].forward);
+    // Only the model's very last forward and very first layer's backward stay where they are.
+    const bool stays =
+        span.operation.backward ? s == 0 && span.operation.chunk == 0 : s == 2 && span.operation.chunk == 1;
+    EXPECT_DOUBLE_EQ(span.sent - span.end, stays ? 0 : 0.25);
+    last[s] = span.sent;
+  }
+  EXPECT_EQ(last, ends);
+}
+
+TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
+  // Questions that differ in one input only, asked in turn: none gets another's answer.
+  PipelineMemo memo;
+  const std::vector<StageTime> base = {{1, 2}, {1, 2}, {3, 2}, {1, 2}};
+  std::vector<StageTime> longer_tail = base, swapped = {{1, 2}, {3, 2}, {1, 2}, {1, 2}};
+  longer_tail[3].backward = 5;
+  const std::vector<std::tuple<PipelineShape, std::vector<StageTime>, Transfer>> questions = {
+      {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, false}},
+      {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, true}},
+      {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.25, false}},
+      {{ScheduleKind::one_f_one_b, 4, 1, 9}, base, {0.5, false}},
+      {{ScheduleKind::gpipe, 4, 1, 8}, base, {0.5, false}},
+      {{ScheduleKind::interleaved, 4, 2, 8}, base, {0.5, false}},
+      {{ScheduleKind::interleaved, 4, 4, 8}, base, {0.5, false}},
+      {{ScheduleKind::one_f_one_b, 4, 1, 8}, longer_tail, {0.5, false}},
+      {{ScheduleKind::one_f_one_b, 4, 1, 8}, swapped, {0.5, false}}};
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& [shape, times, transfer] : questions) {
+      const std::vector<double> expected = run_in_order(shape, times, transfer);
+      const auto actual = memo.run(shape, times, transfer);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (std::size_t s = 0; s < expected.size(); ++s)
+        EXPECT_NEAR(actual[s], expected[s], 1e-9 * expected[s]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::schedule

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape {
+namespace {
+
+constexpr std::int64_t kPrompt = 1000, kOutput = 200;
+
+Setting server(std::int64_t ranks, std::int64_t concurrency) {
+  Setting s;
+  s.model = test::llama(8, 4096, 32, 8, 14336, 128256);
+  s.system.device = test::round_device();
+  s.system.fabric = test::crossbar(ranks, 300e9, 1e-6);
+  s.system.stack = test::plain_stack();
+  s.system.stack.host.decode_step_fixed = Seconds(1e-3);
+  s.workload = test::inference(kPrompt, kOutput, concurrency);
+  return s;
+}
+
+Prediction predict(const Setting& setting, const ParallelPlan& plan) {
+  const Prediction out = Simulator(setting).run(plan);
+  EXPECT_EQ(out.status, Status::ok) << name_of(out.reason);
+  return out;
+}
+
+TEST(Inference, AloneOneTokenTakesOneDecodeStep) {
+  // step_time is one decode trip and the step's fixed cost; no other request's prefill comes between.
+  const Prediction out = predict(server(1, 1), test::plan_of(1, 1, 1, 1));
+  EXPECT_DOUBLE_EQ(out.itl.value(), out.step_time.value());
+  EXPECT_EQ(out.breakdown.bubble.value(), 0);
+}
+
+TEST(Inference, OtherPrefillsComeBetween) {
+  // 8 requests in steady state: during one request's 200 tokens 7 others are prefilled, 7/200 per token.
+  const Prediction out = predict(server(1, 8), test::plan_of(1, 1, 1, 1));
+  const double prefill = out.ttft.value() - 1e-3;
+  EXPECT_NEAR(out.itl.value(), out.step_time.value() + 7.0 / 200 * prefill, 1e-12);
+}
+
+TEST(Inference, RequestIsFirstTokenAndTheOthers) {
+  for (const auto& plan : {test::plan_of(1, 1, 1, 1), test::plan_of(4, 1, 2, 1), test::plan_of(2, 2, 1, 2)}) {
+    const Prediction out = predict(server(plan.gpus(), 8), plan);
+    EXPECT_NEAR(out.e2e.value(), (out.ttft + 199.0 * out.itl).value(), 1e-12);
+    EXPECT_NEAR(out.tokens_per_s_per_gpu * out.e2e.value() * static_cast<double>(plan.gpus()), 8 * 200.0,
+                1e-6);
+  }
+}
+
+TEST(Inference, DecodeReadsTheWeightsAndTheCache) {
+  // No step can be faster than reading every block's weights and the head once, and the KV cache.
+  for (const int concurrency : {1, 16, 64}) {
+    for (const int tp : {1, 2, 8}) {
+      const Setting setting = server(tp, concurrency);
+      const Prediction out = predict(setting, test::plan_of(tp, 1, 1, 1));
+      const double weights =
+          2 * (8 * (2 * 4096.0 * 4096 + 2 * 4096.0 * 1024 + 3 * 4096.0 * 14336) + 128256.0 * 4096) / tp;
+      const double cache = 2 * 2 * 8 * (8.0 / tp) * 128 * (kPrompt + kOutput / 2.0) * concurrency;
+      EXPECT_GE(out.step_time.value(), (weights + cache) / 2e12);
+      EXPECT_LE(out.step_time.value() - 1e-3, 3 * (weights + cache) / 2e12 + 2e-3);
+    }
+  }
+}
+
+TEST(Inference, TensorParallelSpeedsUp) {
+  double ttft = 1e9, itl = 1e9;
+  for (const int tp : {1, 2, 4, 8}) {
+    const Prediction out = predict(server(tp, 1), test::plan_of(tp, 1, 1, 1));
+    EXPECT_LT(out.ttft.value(), ttft) << tp;
+    EXPECT_LT(out.itl.value(), itl) << tp;
+    ttft = out.ttft.value();
+    itl = out.itl.value();
+  }
+}
+
+TEST(Inference, PipelineLatencyIsThatOfOneDevicePlusHops) {
+  // A token crosses all layers whatever the split: only p - 1 messages are added, here free of charge.
+  Setting alone = server(1, 1), cut = server(4, 1);
+  cut.system.fabric = test::crossbar(4, 1e30, 0);
+  const Prediction one = predict(alone, test::plan_of(1, 1, 1, 1));
+  const Prediction four = predict(cut, test::plan_of(1, 1, 4, 1));
+  EXPECT_NEAR(four.itl / one.itl, 1, 1e-12);
+  EXPECT_NEAR(four.ttft / one.ttft, 1, 1e-12);
+}
+
+TEST(Inference, ReplicasShareTheRequests) {
+  // 4 replicas of 16 requests each serve 64 as one replica serves 16.
+  const Prediction one = predict(server(1, 16), test::plan_of(1, 1, 1, 1));
+  const Prediction four = predict(server(4, 64), test::plan_of(1, 1, 1, 4));
+  EXPECT_NEAR(four.itl / one.itl, 1, 1e-12);
+  EXPECT_NEAR(four.tokens_per_s_per_gpu / one.tokens_per_s_per_gpu, 1, 1e-12);
+  EXPECT_DOUBLE_EQ(four.memory_peak.value(), one.memory_peak.value());
+}
+
+TEST(Inference, CacheGrowsWithRequestsAndTokens) {
+  const auto cache = [](std::int64_t concurrency, std::int64_t prompt, std::int64_t output) {
+    Setting setting = server(1, concurrency);
+    setting.workload = test::inference(prompt, output, concurrency);
+    return predict(setting, test::plan_of(1, 1, 1, 1)).memory.kv_cache.value();
+  };
+  EXPECT_DOUBLE_EQ(cache(1, 1000, 200), 2.0 * 2 * 8 * 8 * 128 * 1200);
+  EXPECT_DOUBLE_EQ(cache(16, 1000, 200), 16 * cache(1, 1000, 200));
+  EXPECT_DOUBLE_EQ(cache(1, 2000, 400), 2 * cache(1, 1000, 200));
+}
+
+}  // namespace
+}  // namespace shardscape

@@ -1,0 +1,229 @@
+// One training step against sums written out by hand, and the limits it has to reach.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "engine/compute/attention.h"
+#include "engine/compute/gemm.h"
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape {
+namespace {
+
+constexpr std::int64_t kTokens = 512;
+
+/// One GPT block without dropout, bf16, flash attention; vector units so fast that streams bind.
+Setting one_layer(std::int64_t ranks, std::int64_t batch) {
+  Setting s;
+  s.model = test::gpt(1, 1024, 8, 32000, kTokens);
+  s.model.dropout = 0;
+  s.model.tied_embeddings = false;
+  s.system.device = test::round_device();
+  s.system.device.sm.vector_flops_per_clock = 1e9;
+  s.system.fabric = test::crossbar(ranks, 100e9, 1e-6);
+  s.system.stack = test::plain_stack();
+  s.workload = test::training(kTokens, batch);
+  return s;
+}
+
+/// Forward and backward of a product: activations in bf16, the weights' gradient accumulated in fp32.
+double product(const DeviceSpec& device, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto time = [&](compute::GemmShape shape, compute::GemmOutput output) {
+    return compute::gemm(shape, Precision::bf16, device, output).time.value();
+  };
+  return time({m, n, k, 1}, {2, false}) + time({m, k, n, 1}, {2, false}) + time({k, n, m, 1}, {4, true});
+}
+
+/// A kernel that streams `bytes`.
+double stream(double bytes, double kernels = 1) { return kernels * 2e-6 + bytes / 2e12; }
+
+/// Forward and backward of one microbatch of one sequence, operator by operator.
+double microbatch_time(const DeviceSpec& device) {
+  const double th = 512.0 * 1024, tf = 512.0 * 4096, tv = 512.0 * 32000;
+  double sum = 0;
+  sum += stream(4 * th) + stream(th * (2 + 8));  // embedding: read and write; fp32 add to the table
+  sum += 3 * (stream(4 * th) + stream(6 * th));  // two norms of the block, the final one
+  sum += 2 * (stream(6 * th) + stream(4 * th));  // residual additions
+  sum += stream(4 * tf) + stream(6 * tf);        // GELU
+  sum += product(device, 512, 3 * 1024, 1024);   // QKV
+  sum += product(device, 512, 1024, 1024);       // output projection
+  sum += product(device, 512, 4096, 1024);       // h to 4 h
+  sum += product(device, 512, 1024, 4096);       // 4 h to h
+  sum += product(device, 512, 32000, 1024);      // head
+  sum += stream((2 + 16) * tv, 4) + stream((4 + 4) * tv, 2);  // loss: cast, two reductions, write; backward
+  const compute::AttentionShape attention{1, 8, 8, 128, 512, 512, 0.5, false};
+  sum += compute::flash_forward(attention, Precision::bf16, device).time.value() +
+         compute::flash_backward(attention, Precision::bf16, device).time.value();
+  return sum;
+}
+
+TEST(TrainingStep, DataParallelSumOfItsParts) {
+  // 2 replicas, 6 samples: 3 microbatches each. Ring all-reduce of fp32 gradients between two ranks:
+  // 2 steps over two links of 1 us, half of the buffer each at 100 GB/s. Adam reads the gradient (4), reads
+  // and writes master copy and moments (24) and writes the weights (2).
+  const Setting setting = one_layer(2, 6);
+  const double block = 12.0 * 1024 * 1024 + 4 * 1024 + (3072 + 1024 + 4096 + 1024);
+  const double parameters = block + (32000.0 + 512) * 1024 + 32000.0 * 1024 + 2 * 1024;
+  ASSERT_DOUBLE_EQ(setting.model.parameters(), parameters);
+  const double reduce = 2 * 2e-6 + 2 * (4 * parameters / 2) / 100e9;
+  const double adam = 30 * parameters / 2e12;
+  const double work = 3 * microbatch_time(setting.system.device);
+
+  const Prediction out = Simulator(setting).run(test::plan_of(1, 1, 1, 2));
+  EXPECT_EQ(out.status, Status::ok);
+  EXPECT_EQ(out.microbatches, 3);
+  EXPECT_NEAR(out.breakdown.compute.value() / work, 1, 1e-12);
+  EXPECT_NEAR(out.breakdown.data_comm.value() / reduce, 1, 1e-12);
+  EXPECT_NEAR(out.breakdown.optimizer.value() / adam, 1, 1e-12);
+  EXPECT_NEAR(out.step_time.value() / (work + reduce + adam), 1, 1e-12);
+  EXPECT_NEAR(out.tokens_per_s_per_gpu * out.step_time.value(), 6 * 512 / 2.0, 1e-6);
+}
+
+TEST(TrainingStep, ZeroSplitsTheCollectiveAndTheOptimizer) {
+  // ZeRO-1 sends 4 bytes per parameter once (reduce-scatter) and 2 once (gather), and updates half each.
+  const Setting setting = one_layer(2, 6);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 2);
+  plan.zero_stage = 1;
+  const double parameters = setting.model.parameters();
+  const Prediction out = Simulator(setting).run(plan);
+  EXPECT_NEAR(out.breakdown.data_comm.value(), 2 * 2e-6 + (4 + 2) * parameters / 2 / 100e9, 1e-12);
+  EXPECT_NEAR(out.breakdown.optimizer.value(), 15 * parameters / 2e12, 1e-12);
+  // ZeRO-2 scatters gradients after each of the 3 microbatches.
+  plan.zero_stage = 2;
+  EXPECT_NEAR(Simulator(setting).run(plan).breakdown.data_comm.value(),
+              3 * (2e-6 + 4 * parameters / 2 / 100e9) + 2e-6 + 2 * parameters / 2 / 100e9, 1e-12);
+  // ZeRO-3 also gathers weights for each forward and each backward.
+  plan.zero_stage = 3;
+  EXPECT_NEAR(Simulator(setting).run(plan).breakdown.data_comm.value(),
+              3 * (3 * 2e-6 + (4 + 2 + 2) * parameters / 2 / 100e9), 1e-12);
+}
+
+TEST(TrainingStep, DataOverlapHidesBehindTheLastBackward) {
+  Setting setting = one_layer(2, 6);
+  setting.system.fabric.dimensions[0].bandwidth = BytesPerSecond(1e15);  // small against the backward
+  setting.system.fabric.dimensions[0].latency = Seconds(0);
+  setting.system.stack.communication.data_overlap = 1;
+  EXPECT_EQ(Simulator(setting).run(test::plan_of(1, 1, 1, 2)).breakdown.data_comm.value(), 0);
+}
+
+TEST(TrainingStep, SlowHostSetsThePace) {
+  // Launching takes far longer than computing: per microbatch embedding, block and head launch once each way.
+  Setting setting = one_layer(1, 4);
+  setting.system.stack.host.forward_layer = Seconds(2);
+  setting.system.stack.host.backward_layer = Seconds(3);
+  setting.system.stack.host.step_fixed = Seconds(7);
+  const Prediction out = Simulator(setting).run(test::plan_of(1, 1, 1, 1));
+  const double work = 4 * microbatch_time(setting.system.device);
+  EXPECT_NEAR(out.breakdown.compute.value(), work, 1e-9);
+  EXPECT_NEAR(out.breakdown.host.value(), 4 * 3 * (2 + 3) - work + 7, 1e-9);
+}
+
+TEST(TrainingStep, FullRecomputeRepeatsTheBlocks) {
+  const Setting setting = one_layer(1, 4);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+  plan.recompute = Recompute::full;
+  const double device_forward = [&] {
+    const auto gemm = [&](std::int64_t n, std::int64_t k) {
+      return compute::gemm({512, n, k, 1}, Precision::bf16, setting.system.device).time.value();
+    };
+    const compute::AttentionShape attention{1, 8, 8, 128, 512, 512, 0.5, false};
+    const double th = 512.0 * 1024;
+    return gemm(3072, 1024) + gemm(1024, 1024) + gemm(4096, 1024) + gemm(1024, 4096) +
+           compute::flash_forward(attention, Precision::bf16, setting.system.device).time.value() +
+           2 * stream(4 * th) + 2 * stream(6 * th) + stream(16 * th);
+  }();
+  EXPECT_NEAR(Simulator(setting).run(plan).breakdown.recompute.value(), 4 * device_forward, 1e-12);
+}
+
+/// Eight equal layers and a fabric that costs nothing.
+Setting ideal(std::int64_t ranks, std::int64_t batch) {
+  Setting s = one_layer(ranks, batch);
+  s.model.layers = 8;
+  s.system.fabric = test::crossbar(ranks, 1e30, 0);
+  return s;
+}
+
+TEST(IdealScaling, DataParallelDividesTheWork) {
+  const auto step = [](std::int32_t data) {
+    const Prediction out = Simulator(ideal(data, 64)).run(test::plan_of(1, 1, 1, data));
+    return out.step_time - out.breakdown.optimizer;
+  };
+  for (const int data : {2, 4, 8, 32}) EXPECT_NEAR(step(1) / step(data), data, 1e-9 * data);
+}
+
+TEST(IdealScaling, PipelineTendsToTheSlowestStage) {
+  // A 1F1B step lies between m slots of the slowest stage and those plus one trip through all stages; so
+  // step / m tends to the slowest stage, which no split can push below work / p.
+  for (const ScheduleKind schedule : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
+    ParallelPlan plan = test::plan_of(1, 1, 4, 1);
+    plan.schedule = schedule;
+    for (const std::int64_t m : {4, 64, 1024, 16384}) {
+      SCOPED_TRACE(testing::Message() << name_of(schedule) << ", " << m << " microbatches");
+      const Setting setting = ideal(4, m);
+      Details details;
+      SimulateOptions options;
+      options.time_infeasible = true;
+      const Prediction out = Simulator(setting, options).run(plan, {}, &details);
+      ASSERT_EQ(details.stage_forward.size(), 4U);
+      double forward = 0, backward = 0, slot = 0, trip = 0;
+      for (std::size_t s = 0; s < 4; ++s) {
+        const double f = details.stage_forward[s].value(), b = details.stage_backward[s].value();
+        forward = std::max(forward, f);
+        backward = std::max(backward, b);
+        slot = std::max(slot, f + b);
+        trip += f + b;
+      }
+      const double pace = schedule == ScheduleKind::gpipe ? forward + backward : slot;
+      const double md = static_cast<double>(m);
+      const double step = (out.step_time - out.breakdown.optimizer).value();
+      // The stage that ends last may not be the slowest, whence the optimizer's slack of both sides.
+      EXPECT_GE(out.step_time.value(), md * pace * (1 - 1e-12));
+      EXPECT_LE(step, (md * pace + trip) * (1 + 1e-12));
+      EXPECT_GE(slot, trip / 4);
+    }
+  }
+}
+
+TEST(IdealScaling, EqualStagesHaveTheTextbookBubble) {
+  // Host-bound layers make stages exactly equal but for embedding and head, which cost nothing here: a stage
+  // takes 2 layers x (1 + 2) s, and the step (m + p - 1) slots of that; interleaved (m + (p - 1)/v).
+  Setting setting = ideal(4, 8);
+  setting.model.vocabulary = 1;
+  setting.system.device.hbm.bandwidth_per_stack = BytesPerSecond(1e30);
+  setting.system.stack.host.forward_layer = Seconds(1);
+  setting.system.stack.host.backward_layer = Seconds(2);
+  ParallelPlan plan = test::plan_of(1, 1, 4, 1);
+  Details details;
+  (void)Simulator(setting).run(plan, {}, &details);
+  EXPECT_NEAR(details.stage_forward[1].value(), 2, 1e-9);
+  EXPECT_NEAR(details.stage_forward[0].value(), 3, 1e-9);  // the embedding is launched like a layer
+  // Inner stages 6, outer stages 9 per microbatch. Ideal m slots of the outer ones: 72. Stage 0 waits between
+  // its first forward wave and backward: fill and drain pass the inner stages and the last one once.
+  const Prediction out = Simulator(setting).run(plan);
+  EXPECT_GE(out.step_time.value(), 72);
+  EXPECT_NEAR(out.step_time.value(), 72 + out.breakdown.bubble.value() + out.breakdown.optimizer.value(),
+              1e-9);
+  EXPECT_NEAR(out.breakdown.bubble.value(), 6 + 6 + 9, 1e-9);
+}
+
+TEST(IdealScaling, TensorParallelApproachesDivisionForLargeLayers) {
+  Setting setting = ideal(8, 8);
+  setting.model = test::gpt(2, 8192, 64, 32000, kTokens);
+  setting.workload = test::training(2048, 8);
+  setting.model.max_positions = 2048;
+  setting.system.device.kernel_latency = Seconds(0);
+  Setting alone = setting;
+  alone.system.fabric = test::crossbar(1);
+  SimulateOptions options;
+  options.time_infeasible = true;
+  ParallelPlan plan = test::plan_of(8, 1, 1, 1);
+  plan.sequence_parallel = true;
+  const double ratio = Simulator(alone, options).run(test::plan_of(1, 1, 1, 1)).breakdown.compute /
+                       Simulator(setting, options).run(plan).breakdown.compute;
+  EXPECT_GT(ratio, 6.5);  // tiles and waves quantise the rest
+  EXPECT_LT(ratio, 8.5);
+}
+
+}  // namespace
+}  // namespace shardscape

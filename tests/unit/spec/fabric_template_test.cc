@@ -1,0 +1,102 @@
+// Does a cluster of any size become the fabric that its builder would wire for that many GPUs?
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/spec/fabric.h"
+
+namespace shardscape {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+FabricTemplate dgx(DimensionKind innermost = DimensionKind::switched) {
+  FabricTemplate cluster;
+  cluster.fabric.name = "dgx";
+  cluster.fabric.dimensions = {
+      {"nvswitch", innermost, {8}, BytesPerSecond(300e9), Seconds(1e-6), LinkScope::scale_up},
+      {"rail",
+       DimensionKind::switched,
+       {FabricTemplate::kFill},
+       BytesPerSecond(25e9),
+       Seconds(2e-6),
+       LinkScope::scale_out}};
+  return cluster;
+}
+
+/// Shapes of the dimensions that result; fails the test where there are problems.
+std::vector<Shape> shapes(const FabricTemplate& cluster, std::int64_t gpus) {
+  Problems problems;
+  const FabricSpec fabric = cluster.instantiate(gpus, problems);
+  for (const Problem& problem : problems.list()) ADD_FAILURE() << gpus << ": " << problem.message;
+  EXPECT_EQ(fabric.size(), gpus);
+  std::vector<Shape> result;
+  for (const DimensionSpec& dimension : fabric.dimensions) result.push_back(dimension.shape);
+  return result;
+}
+
+bool fits(const FabricTemplate& cluster, std::int64_t gpus) {
+  Problems problems;
+  (void)cluster.instantiate(gpus, problems);
+  for (const Problem& problem : problems.list()) EXPECT_EQ(problem.field, "gpus");
+  return problems.empty();
+}
+
+TEST(FabricTemplate, OpenDimensionTakesTheRest) {
+  EXPECT_TRUE(dgx().open());
+  EXPECT_EQ(shapes(dgx(), 64), (std::vector<Shape>{{8}, {8}}));
+  EXPECT_EQ(shapes(dgx(), 1024), (std::vector<Shape>{{8}, {128}}));
+  EXPECT_EQ(shapes(dgx(), 16), (std::vector<Shape>{{8}, {2}}));
+}
+
+TEST(FabricTemplate, OneNodeHasNoRail) { EXPECT_EQ(shapes(dgx(), 8), (std::vector<Shape>{{8}})); }
+
+TEST(FabricTemplate, PartOfASwitchOrCliqueIsAFabric) {
+  EXPECT_EQ(shapes(dgx(), 4), (std::vector<Shape>{{4}}));
+  EXPECT_EQ(shapes(dgx(), 3), (std::vector<Shape>{{3}}));
+  EXPECT_EQ(shapes(dgx(), 1), std::vector<Shape>{});
+  EXPECT_EQ(shapes(dgx(DimensionKind::fully_connected), 4), (std::vector<Shape>{{4}}));
+}
+
+TEST(FabricTemplate, WhatDoesNotFitIsAProblem) {
+  EXPECT_FALSE(fits(dgx(), 12));                    // a node and a half
+  EXPECT_FALSE(fits(dgx(DimensionKind::ring), 4));  // half a ring is no ring
+  EXPECT_FALSE(fits(dgx(), 0));
+  EXPECT_FALSE(fits(dgx(), -8));
+}
+
+TEST(FabricTemplate, PartialInnermostNeedsExactlyTwoDimensions) {
+  FabricTemplate cluster = dgx();
+  cluster.fabric.dimensions.insert(
+      cluster.fabric.dimensions.begin() + 1,
+      {"board", DimensionKind::ring, {4}, BytesPerSecond(1e11), Seconds(1e-6), LinkScope::scale_up});
+  EXPECT_EQ(shapes(cluster, 64), (std::vector<Shape>{{8}, {4}, {2}}));
+  EXPECT_EQ(shapes(cluster, 32), (std::vector<Shape>{{8}, {4}}));
+  EXPECT_FALSE(fits(cluster, 4));
+  EXPECT_FALSE(fits(cluster, 48));
+}
+
+TEST(FabricTemplate, ClosedClusterHasItsOwnSize) {
+  FabricTemplate cluster;
+  cluster.fabric.name = "torus";
+  cluster.fabric.dimensions = {{"torus", DimensionKind::torus, {4, 4}, BytesPerSecond(1e11), Seconds(1e-6)},
+                               {"ring", DimensionKind::ring, {4}, BytesPerSecond(25e9), Seconds(1e-6)}};
+  EXPECT_FALSE(cluster.open());
+  EXPECT_EQ(shapes(cluster, 64), (std::vector<Shape>{{4, 4}, {4}}));
+  EXPECT_FALSE(fits(cluster, 32));
+  EXPECT_FALSE(fits(cluster, 128));
+  EXPECT_FALSE(fits(cluster, 0));
+}
+
+TEST(FabricTemplate, KeepsLinksAndScopes) {
+  Problems problems;
+  const FabricSpec fabric = dgx().instantiate(32, problems);
+  ASSERT_EQ(fabric.dimensions.size(), 2U);
+  EXPECT_EQ(fabric.dimensions[1].name, "rail");
+  EXPECT_EQ(fabric.dimensions[1].scope, LinkScope::scale_out);
+  EXPECT_EQ(fabric.dimensions[1].bandwidth, BytesPerSecond(25e9));
+  EXPECT_EQ(fabric.dimensions[0].latency, Seconds(1e-6));
+}
+
+}  // namespace
+}  // namespace shardscape

@@ -1,0 +1,98 @@
+// Are the parameter counts those that the models' authors publish?
+#include "engine/spec/model.h"
+
+#include <gtest/gtest.h>
+
+namespace shardscape {
+namespace {
+
+ModelSpec llama(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads,
+                std::int64_t ffn, std::int64_t vocabulary) {
+  ModelSpec model;
+  model.layers = layers;
+  model.hidden = hidden;
+  model.heads = heads;
+  model.kv_heads = kv_heads;
+  model.head_dim = hidden / heads;
+  model.ffn_hidden = ffn;
+  model.vocabulary = vocabulary;
+  model.mlp = MlpKind::swiglu;
+  model.norm = NormKind::rmsnorm;
+  model.position = PositionKind::rotary;
+  return model;
+}
+
+ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  ModelSpec model;
+  model.layers = layers;
+  model.hidden = hidden;
+  model.heads = heads;
+  model.kv_heads = heads;
+  model.head_dim = hidden / heads;
+  model.ffn_hidden = 4 * hidden;
+  model.vocabulary = 51200;
+  model.max_positions = 2048;
+  model.tied_embeddings = true;
+  model.linear_bias = true;
+  return model;
+}
+
+TEST(ModelParameters, PublishedLlamaTotals) {
+  // Totals of the checkpoints' safetensors headers on Hugging Face.
+  EXPECT_EQ(llama(32, 4096, 32, 32, 11008, 32000).parameters(), 6'738'415'616.0);       // Llama-2 7B
+  EXPECT_EQ(llama(40, 5120, 40, 40, 13824, 32000).parameters(), 13'015'864'320.0);      // Llama-2 13B
+  EXPECT_EQ(llama(80, 8192, 64, 8, 28672, 32000).parameters(), 68'976'648'192.0);       // Llama-2 70B
+  EXPECT_EQ(llama(32, 4096, 32, 8, 14336, 128256).parameters(), 8'030'261'248.0);       // Llama-3.1 8B
+  EXPECT_EQ(llama(80, 8192, 64, 8, 28672, 128256).parameters(), 70'553'706'496.0);      // Llama-3.1 70B
+  EXPECT_EQ(llama(126, 16384, 128, 8, 53248, 128256).parameters(), 405'853'388'800.0);  // Llama-3.1 405B
+}
+
+TEST(ModelParameters, PublishedGpt2AndQwen2Totals) {
+  ModelSpec gpt2 = gpt(12, 768, 12);  // 124,439,808 in the released checkpoint
+  gpt2.vocabulary = 50257;
+  gpt2.max_positions = 1024;
+  EXPECT_EQ(gpt2.parameters(), 124'439'808.0);
+  ModelSpec qwen = llama(28, 3584, 28, 4, 18944, 152064);  // Qwen2-7B: 7,615,616,512
+  qwen.qkv_bias = true;
+  EXPECT_EQ(qwen.parameters(), 7'615'616'512.0);
+  ModelSpec small = llama(24, 896, 14, 2, 4864, 151936);  // Qwen2-0.5B, tied: 494,032,768
+  small.qkv_bias = true;
+  small.tied_embeddings = true;
+  EXPECT_EQ(small.parameters(), 494'032'768.0);
+}
+
+TEST(ModelParameters, NarayananFormula) {
+  // Narayanan et al. 2021, eq. 2: P = 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)). The 13 h per layer are the
+  // biases 3h + h + 4h + h and two layer norms of 2h; the final norm's 2h is not in the formula.
+  struct Shape {
+    std::int64_t layers, hidden, heads;
+  };
+  for (const Shape& s :
+       {Shape{24, 2304, 24}, Shape{48, 8192, 64}, Shape{96, 12288, 96}, Shape{128, 25600, 160}}) {
+    const double l = static_cast<double>(s.layers), h = static_cast<double>(s.hidden);
+    const double published = 12 * l * h * h * (1 + 13 / (12 * h) + (51200 + 2048) / (12 * l * h));
+    EXPECT_NEAR(gpt(s.layers, s.hidden, s.heads).parameters(), published + 2 * h, 1e-9 * published)
+        << s.hidden;
+  }
+}
+
+TEST(ModelParameters, PartsAddUp) {
+  const ModelSpec model = llama(3, 64, 8, 2, 96, 1000);
+  // Wq, Wo: 64 x 64; Wk, Wv: 64 x 16; gate, up, down: 64 x 96.
+  EXPECT_EQ(model.block_matrix_parameters(), 2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 96);
+  EXPECT_EQ(model.block_vector_parameters(), 2 * 64);
+  EXPECT_EQ(model.embedding_parameters(), 64'000);
+  EXPECT_EQ(model.head_parameters(), 64'000);
+  EXPECT_EQ(model.final_norm_parameters(), 64);
+  EXPECT_EQ(model.qkv_width(), 64 + 16 + 16);
+  EXPECT_EQ(model.mlp_in_width(), 192);
+}
+
+TEST(ModelParameters, HeadDimMayDifferFromHiddenOverHeads) {
+  ModelSpec model = llama(1, 64, 8, 8, 96, 100);
+  model.head_dim = 16;  // attention width 128 over a hidden size of 64
+  EXPECT_EQ(model.block_matrix_parameters(), 64 * 3 * 128 + 128 * 64 + 3 * 64 * 96);
+}
+
+}  // namespace
+}  // namespace shardscape

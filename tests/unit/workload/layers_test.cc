@@ -1,0 +1,322 @@
+#include "engine/workload/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape::workload {
+namespace {
+
+using network::CollectiveOp;
+
+constexpr std::int64_t kSequence = 2048;
+
+/// h = 4096, a = 32, s = 2048, naive attention and dropout: the block of Korthikanti et al. 2022, table 2.
+Setting korthikanti() {
+  Setting s;
+  s.model = test::gpt(4, 4096, 32, 51200, kSequence);
+  s.system.device = test::round_device();
+  s.system.stack = test::plain_stack();
+  s.system.stack.attention = AttentionKernel::naive;
+  s.workload = test::training(kSequence, 8);
+  return s;
+}
+
+Setting grouped_query() {
+  Setting s = korthikanti();
+  s.model = test::llama(4, 4096, 32, 8, 14336, 128256);
+  s.system.stack.attention = AttentionKernel::flash;
+  return s;
+}
+
+double saved(const Setting& setting, const LayerKey& key, Recompute recompute) {
+  return saved_bytes(block_operators(setting, key, kSequence, Mode::training), recompute, setting, key,
+                     kSequence)
+      .value();
+}
+
+const Operator& find(const std::vector<Operator>& operators, std::string_view name) {
+  const auto at = std::ranges::find(operators, name, &Operator::name);
+  EXPECT_NE(at, operators.end()) << name;
+  return at == operators.end() ? operators.front() : *at;
+}
+
+// s b h and the ratio a s / h of korthikanti(), for microbatch b.
+double sbh(double b) { return 2048.0 * b * 4096.0; }
+constexpr double kScores = 32.0 * 2048.0 / 4096.0;
+
+TEST(SavedBytes, WithoutParallelism) {
+  // Attention 11 sbh + 5 a s^2 b, MLP 19 sbh, two norms 4 sbh (eq. 1).
+  for (const int b : {1, 3}) {
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {1, 1, b, false}, Recompute::none), sbh(b) * (34 + 5 * kScores));
+  }
+}
+
+TEST(SavedBytes, TensorParallelKeepsNormsMasksAndInputsWhole) {
+  // Eq. 2: two norms 4, two masks 2, two inputs of column-parallel products 4 are not split.
+  for (const int t : {2, 4, 8}) {
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, false}, Recompute::none),
+                     sbh(2) * (10 + 24.0 / t + 5 * kScores / t));
+  }
+}
+
+TEST(SavedBytes, SequenceParallelSplitsEverything) {
+  for (const int t : {2, 4, 8}) {  // eq. 4
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, true}, Recompute::none), sbh(2) / t * (34 + 5 * kScores));
+  }
+}
+
+TEST(SavedBytes, ContextParallelSplitsTheQueries) {
+  // Each rank has s/c tokens, whose queries meet all s keys: everything is divided by c.
+  EXPECT_DOUBLE_EQ(saved(korthikanti(), {2, 4, 1, true}, Recompute::none), sbh(1) / 8 * (34 + 5 * kScores));
+}
+
+TEST(SavedBytes, SelectiveDropsTheScores) {
+  for (const int t : {1, 2, 8}) {  // eq. 6
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, t > 1}, Recompute::selective), 34 * sbh(2) / t);
+    EXPECT_DOUBLE_EQ(saved(korthikanti(), {t, 1, 2, false}, Recompute::selective), sbh(2) * (10 + 24.0 / t));
+  }
+}
+
+TEST(SavedBytes, FullKeepsTheInput) {
+  EXPECT_DOUBLE_EQ(saved(korthikanti(), {8, 1, 2, false}, Recompute::full), 2 * sbh(2));
+  EXPECT_DOUBLE_EQ(saved(korthikanti(), {8, 1, 2, true}, Recompute::full), 2 * sbh(2) / 8);
+}
+
+TEST(SavedBytes, GatheredInputsCountWholeWhereTheStackKeepsThem) {
+  Setting setting = korthikanti();
+  setting.system.stack.keep_gathered = true;
+  // 4 of the 34 sbh/t become 4 sbh.
+  EXPECT_DOUBLE_EQ(saved(setting, {4, 1, 1, true}, Recompute::none), sbh(1) * (4 + (30 + 5 * kScores) / 4));
+}
+
+TEST(SavedBytes, FlashKeepsOneNumberPerRowInsteadOfTheScores) {
+  Setting setting = korthikanti();
+  setting.system.stack.attention = AttentionKernel::flash;
+  // The log-sum-exp in fp32 for each of a s b rows; selective drops it and the attention's output (2 sbh).
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::none), 34 * sbh(2) + 4 * 32.0 * 2048 * 2);
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::selective), 32 * sbh(2));
+}
+
+TEST(SavedBytes, GroupedQueriesAndSwiglu) {
+  // Per token, in elements of 2 bytes: two norm inputs 2 h, two product inputs 2 h, Q h, K and V 2 * h/4,
+  // attention output h, gate and up 2 f, their product f. Log-sum-exp: 4 bytes for each of 32 heads.
+  const double h = 4096, f = 14336, tokens = 2048;
+  EXPECT_DOUBLE_EQ(saved(grouped_query(), {1, 1, 1, false}, Recompute::none),
+                   2 * tokens * (6 * h + h / 2 + 3 * f) + 4 * 32 * tokens);
+}
+
+TEST(SavedBytes, EightBitElementsHalveAllButMasks) {
+  Setting setting = korthikanti();
+  setting.workload.precision = Precision::fp8;
+  // 34 = 32 bytes of tensors + 2 of masks; 5 per score = 4 + 1.
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none), sbh(1) * (18 + 3 * kScores));
+}
+
+TEST(SavedBytes, NothingButMasksDependsOnDropout) {
+  Setting setting = korthikanti();
+  setting.model.dropout = 0;
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none), sbh(1) * (32 + 2 * kScores));
+}
+
+TEST(SavedBytes, EmbeddingAndHead) {
+  // Korthikanti, section 4.3: embedding dropout mask sbh; final norm 2 sbh and input of the head 2 sbh.
+  const Setting setting = korthikanti();
+  const auto of = [&](const LayerKey& key, const std::vector<Operator>& operators) {
+    return saved_bytes(operators, Recompute::none, setting, key, kSequence).value();
+  };
+  const LayerKey whole{1, 1, 1, false}, split{4, 1, 1, true};
+  EXPECT_DOUBLE_EQ(of(whole, embedding_operators(setting, whole, kSequence, Mode::training)), sbh(1));
+  EXPECT_DOUBLE_EQ(of(whole, head_operators(setting, whole, kSequence, Mode::training)), 4 * sbh(1));
+  EXPECT_DOUBLE_EQ(of(split, embedding_operators(setting, split, kSequence, Mode::training)), sbh(1) / 4);
+  EXPECT_DOUBLE_EQ(of(split, head_operators(setting, split, kSequence, Mode::training)), sbh(1));
+}
+
+TEST(Logits, BytesPerLogit) {
+  Setting setting = korthikanti();
+  const double logits = 2048.0 * 2 * 51200 / 4;
+  // bf16 logits and gradient, and an fp32 copy where the loss is not fused.
+  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 8 * logits);
+  setting.system.stack.fused_loss = true;
+  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 4 * logits);
+  EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 2, 2, true}, kSequence).value(), 2 * logits);
+}
+
+TEST(Logits, WaitingForBackward) {
+  Setting setting = korthikanti();
+  const double logits = 2048.0 * 2 * 51200 / 4;
+  // fp32 probabilities, or the logits in bf16 where the fused loss computes them again.
+  EXPECT_DOUBLE_EQ(saved_logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 4 * logits);
+  setting.system.stack.fused_loss = true;
+  EXPECT_DOUBLE_EQ(saved_logits_bytes(setting, {4, 1, 2, true}, kSequence).value(), 2 * logits);
+}
+
+double forward_matrix_flops(const std::vector<Operator>& operators) {
+  double sum = 0;
+  for (const Operator& op : operators) {
+    if (op.kind == OperatorKind::gemm) sum += op.gemm.flops().value();
+    // Two products of 2 head_dim FLOPs per score, counted in full.
+    if (op.kind == OperatorKind::attention) sum += 4 * op.attention.head_dim * op.attention.scores();
+  }
+  return sum;
+}
+
+double model_forward_flops(const Setting& setting, const LayerKey& key) {
+  const double layers = static_cast<double>(setting.model.layers);
+  return layers * forward_matrix_flops(block_operators(setting, key, kSequence, Mode::training)) +
+         forward_matrix_flops(head_operators(setting, key, kSequence, Mode::training));
+}
+
+TEST(ModelFlops, NarayananClosedForm) {
+  // Narayanan et al. 2021, appendix: 96 B s l h^2 (1 + s/6h + V/16lh) with a second forward on the blocks.
+  // Without it, blocks cost 3 forwards of 24 s h^2 + 4 s^2 h each and the head 3 of 2 s h V:
+  //   72 s l h^2 + 12 l s^2 h + 6 s h V = 72 s l h^2 (1 + s/(6h) + V/(12 l h)).
+  const Setting setting = korthikanti();
+  const double s = 2048, l = 4, h = 4096, vocabulary = 51200;
+  const double expected = 72 * s * l * h * h * (1 + s / (6 * h) + vocabulary / (12 * l * h));
+  EXPECT_NEAR(model_flops_per_sequence(setting.model, kSequence).value() / expected, 1, 1e-14);
+}
+
+TEST(ModelFlops, EqualsTheOperators) {
+  for (const Setting& setting : {korthikanti(), grouped_query()}) {
+    for (const auto& [t, c, b] : {std::tuple{1, 1, 1}, {4, 1, 2}, {8, 4, 1}, {2, 8, 3}}) {
+      const double per_rank = model_forward_flops(setting, {t, c, b, t > 1});
+      const double expected = model_flops_per_sequence(setting.model, kSequence).value() * b;
+      EXPECT_NEAR(3 * per_rank * t * c / expected, 1, 1e-12) << t << ' ' << c << ' ' << b;
+    }
+  }
+}
+
+TEST(Shapes, GroupedQueries) {
+  // 32 query and 8 KV heads of 128: (32 + 2 * 8) * 128 columns over t.
+  const auto operators = block_operators(grouped_query(), {4, 2, 3, true}, kSequence, Mode::training);
+  const std::int64_t m = 3 * 2048 / 2;
+  EXPECT_EQ(find(operators, "qkv_projection").gemm, (compute::GemmShape{m, 48 * 128 / 4, 4096, 1}));
+  EXPECT_EQ(find(operators, "output_projection").gemm, (compute::GemmShape{m, 4096, 1024, 1}));
+  EXPECT_EQ(find(operators, "mlp_in").gemm, (compute::GemmShape{m, 2 * 14336 / 4, 4096, 1}));
+  EXPECT_EQ(find(operators, "mlp_out").gemm, (compute::GemmShape{m, 4096, 14336 / 4, 1}));
+  const compute::AttentionShape& attention = find(operators, "attention").attention;
+  EXPECT_EQ(attention.heads, 8);
+  EXPECT_EQ(attention.kv_heads, 2);
+  EXPECT_EQ(attention.queries, 1024);
+  EXPECT_EQ(attention.keys, 2048);
+  EXPECT_EQ(attention.batch, 3);
+}
+
+TEST(Shapes, KvHeadsAreReplicatedBeyondTheirNumber) {
+  const Setting setting = grouped_query();
+  EXPECT_EQ(local_kv_heads(setting.model, 8), 1);
+  EXPECT_EQ(local_kv_heads(setting.model, 16), 1);
+  EXPECT_EQ(local_kv_heads(setting.model, 2), 4);
+  // 32 / 16 = 2 query heads and one K and one V head on each rank.
+  const auto operators = block_operators(setting, {16, 1, 1, true}, kSequence, Mode::training);
+  EXPECT_EQ(find(operators, "qkv_projection").gemm.n, 4 * 128);
+  EXPECT_EQ(find(operators, "attention").attention.kv_heads, 1);
+}
+
+TEST(Shapes, HeadColumnsAreRoundedUp) {
+  Setting setting = korthikanti();
+  setting.model.vocabulary = 50257;
+  const auto operators = head_operators(setting, {8, 1, 1, false}, kSequence, Mode::training);
+  EXPECT_EQ(find(operators, "lm_head").gemm, (compute::GemmShape{2048, 6283, 4096, 1}));  // ceil(50257 / 8)
+}
+
+TEST(Shapes, PrefillAsksTheHeadForOneTokenPerSequence) {
+  const auto operators = head_operators(grouped_query(), {4, 2, 5, false}, kSequence, Mode::prefill);
+  EXPECT_EQ(find(operators, "lm_head").gemm.m, 5);
+}
+
+TEST(Shapes, DecodeMeetsTheCacheWithOneToken) {
+  const auto operators = decode_block_operators(grouped_query(), {4, 2, 6, false}, 3000);
+  EXPECT_EQ(find(operators, "qkv_projection").gemm.m, 6);
+  const compute::AttentionShape& attention = find(operators, "decode_attention").attention;
+  EXPECT_EQ(attention.queries, 1);
+  EXPECT_EQ(attention.keys, 1500);
+  EXPECT_EQ(attention.visible, 1);
+  EXPECT_TRUE(std::ranges::none_of(operators, [](const Operator& op) { return op.name == "context_ring"; }));
+}
+
+struct Traffic {
+  double count = 0;
+  double bytes = 0;
+};
+
+Traffic traffic(const std::vector<Operator>& operators, CollectiveOp op, PlanAxis axis, bool backward) {
+  Traffic sum;
+  for (const Operator& o : operators) {
+    const CollectiveCall& call = backward ? o.backward_comm : o.forward_comm;
+    if (call.repeats <= 0 || call.op != op || call.axis != axis) continue;
+    sum.count += call.repeats;
+    sum.bytes += call.repeats * call.bytes.value();
+  }
+  return sum;
+}
+
+void expect_traffic(const Traffic& actual, double count, double bytes) {
+  EXPECT_EQ(actual.count, count);
+  EXPECT_DOUBLE_EQ(actual.bytes, bytes);
+}
+
+TEST(TensorTraffic, TwoAllReducesEachWay) {
+  // Shoeybi et al. 2019: operators f and g, once around attention and once around the MLP.
+  const auto operators = block_operators(korthikanti(), {4, 1, 2, false}, kSequence, Mode::training);
+  for (const bool backward : {false, true}) {
+    SCOPED_TRACE(backward);
+    expect_traffic(traffic(operators, CollectiveOp::all_reduce, PlanAxis::tensor, backward), 2,
+                   2 * 2 * sbh(2));
+    expect_traffic(traffic(operators, CollectiveOp::all_gather, PlanAxis::tensor, backward), 0, 0);
+    expect_traffic(traffic(operators, CollectiveOp::reduce_scatter, PlanAxis::tensor, backward), 0, 0);
+  }
+}
+
+TEST(TensorTraffic, SequenceParallelGathersAndScatters) {
+  Setting setting = korthikanti();
+  const LayerKey key{4, 1, 2, true};
+  const auto count = [&](CollectiveOp op, bool backward) {
+    return traffic(block_operators(setting, key, kSequence, Mode::training), op, PlanAxis::tensor, backward);
+  };
+  const double tensor = 2 * sbh(2);
+  expect_traffic(count(CollectiveOp::all_gather, false), 2, 2 * tensor);
+  expect_traffic(count(CollectiveOp::reduce_scatter, false), 2, 2 * tensor);
+  // Backward mirrors forward and gathers the two saved inputs once more: 6 calls of a gather's cost.
+  const double again =
+      count(CollectiveOp::all_gather, true).count + count(CollectiveOp::reduce_scatter, true).count;
+  EXPECT_EQ(again, 6);
+  setting.system.stack.keep_gathered = true;
+  expect_traffic(count(CollectiveOp::all_gather, true), 2, 2 * tensor);
+  expect_traffic(count(CollectiveOp::reduce_scatter, true), 2, 2 * tensor);
+}
+
+TEST(TensorTraffic, NoneWithoutAGroup) {
+  for (const auto& operators :
+       {block_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),
+        embedding_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),
+        head_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training)}) {
+    for (const Operator& op : operators) {
+      EXPECT_EQ(op.forward_comm.repeats, 0) << op.name;
+      EXPECT_EQ(op.backward_comm.repeats, 0) << op.name;
+    }
+  }
+}
+
+TEST(ContextTraffic, RingOfKeysAndValues) {
+  // Of s/c = 512 tokens, K and V of 8/2 heads of 128 elements of 2 bytes go c - 1 = 3 times; backward sends
+  // them again with their gradients.
+  const auto operators = block_operators(grouped_query(), {2, 4, 3, true}, kSequence, Mode::training);
+  const double message = 2.0 * 512 * 3 * 2 * 4 * 128;
+  expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, false), 3, 3 * message);
+  expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, true), 3, 6 * message);
+}
+
+TEST(Boundary, OneTensorPerMicrobatch) {
+  EXPECT_DOUBLE_EQ(boundary_bytes(korthikanti(), {4, 1, 2, false}, kSequence).value(), 2 * sbh(2));
+  EXPECT_DOUBLE_EQ(boundary_bytes(korthikanti(), {4, 1, 2, true}, kSequence).value(), 2 * sbh(2) / 4);
+  EXPECT_DOUBLE_EQ(boundary_bytes(korthikanti(), {4, 2, 2, true}, kSequence).value(), 2 * sbh(2) / 8);
+}
+
+}  // namespace
+}  // namespace shardscape::workload

@@ -1,0 +1,88 @@
+#include "engine/workload/partition.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape::workload {
+namespace {
+
+using Layers = std::vector<std::int32_t>;
+
+/// A block of 12 h^2 = 12 * 64^2 = 49152 parameters and a head of vocabulary * 64.
+ModelSpec model(std::int64_t layers, std::int64_t vocabulary) {
+  return test::gpt(layers, 64, 4, vocabulary, 128);
+}
+
+TEST(PartitionUniform, EqualStages) {
+  Layers layers;
+  EXPECT_TRUE(partition_layers(model(12, 100), PartitionRule::uniform, 4, 1, layers));
+  EXPECT_EQ(layers, (Layers{3, 3, 3, 3}));
+  EXPECT_TRUE(partition_layers(model(12, 100), PartitionRule::uniform, 1, 1, layers));
+  EXPECT_EQ(layers, Layers{12});
+}
+
+TEST(PartitionUniform, NeedsDivisibility) {
+  Layers layers;
+  EXPECT_FALSE(partition_layers(model(12, 100), PartitionRule::uniform, 5, 1, layers));
+  EXPECT_FALSE(partition_layers(model(12, 100), PartitionRule::uniform, 4, 2, layers));
+  EXPECT_TRUE(partition_layers(model(12, 100), PartitionRule::uniform, 4, 3, layers));
+  EXPECT_EQ(layers, (Layers{3, 3, 3, 3}));  // all chunks of a stage together
+}
+
+TEST(PartitionBalanced, HeadOfOneBlock) {
+  // 768 * 64 = 49152: the head costs exactly one block. 7 blocks + head = 8 units over 2 stages: 4 and 3 +
+  // head.
+  Layers layers;
+  ASSERT_TRUE(partition_layers(model(7, 768), PartitionRule::balanced, 2, 1, layers));
+  EXPECT_EQ(layers, (Layers{4, 3}));
+}
+
+TEST(PartitionBalanced, BlockThatCrossesTheBorderStays) {
+  // 8 blocks + head = 9 units over 4 stages: shares end at 2.25, 4.5, 6.75. Blocks that start at 0, 1, 2 go
+  // to stage 0; 3, 4 to stage 1; 5, 6 to stage 2; 7 to stage 3.
+  Layers layers;
+  ASSERT_TRUE(partition_layers(model(8, 768), PartitionRule::balanced, 4, 1, layers));
+  EXPECT_EQ(layers, (Layers{3, 2, 2, 1}));
+}
+
+TEST(PartitionBalanced, LargeHeadEmptiesTheLastStages) {
+  // Head = 8 blocks: 4 + 8 = 12 units over 3 stages of 4: all blocks on stage 0.
+  Layers layers;
+  ASSERT_TRUE(partition_layers(model(4, 8 * 768), PartitionRule::balanced, 3, 1, layers));
+  EXPECT_EQ(layers, (Layers{4, 0, 0}));
+}
+
+TEST(PartitionBalanced, VirtualStagesArePartitionedEvenly) {
+  Layers layers;
+  EXPECT_FALSE(partition_layers(model(7, 768), PartitionRule::balanced, 2, 2, layers));
+  EXPECT_TRUE(partition_layers(model(8, 768), PartitionRule::balanced, 2, 2, layers));
+  EXPECT_EQ(layers, (Layers{4, 4}));
+}
+
+TEST(PartitionBalanced, CoversAllLayersAndNeverGrows) {
+  // Brute force over shapes: a block belongs to the stage in whose share of the total its start lies, where
+  // the stages share [0, blocks + head) evenly. Integers only: block = 768 units, head = vocabulary units.
+  Layers layers;
+  for (std::int64_t count = 1; count <= 40; ++count) {
+    for (const std::int64_t vocabulary : {1, 500, 768, 3000, 20000}) {
+      for (std::int32_t stages = 1; stages <= 12; ++stages) {
+        SCOPED_TRACE(testing::Message()
+                     << count << " layers, vocabulary " << vocabulary << ", " << stages << " stages");
+        ASSERT_TRUE(partition_layers(model(count, vocabulary), PartitionRule::balanced, stages, 1, layers));
+        Layers expected(static_cast<std::size_t>(stages), 0);
+        const std::int64_t total = count * 768 + vocabulary;
+        for (std::int64_t layer = 0; layer < count; ++layer)
+          ++expected[static_cast<std::size_t>(layer * 768 * stages / total)];
+        EXPECT_EQ(layers, expected);
+        EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), count);
+        EXPECT_GT(layers.front(), 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::workload
