@@ -242,8 +242,8 @@ TEST(CollectiveProperty, PassesAreTheLockStepOfTheOracle) {
     const double exchange = kCall + kStep + chain_latency + chain_per_byte * bytes;
     EXPECT_NEAR(bench.model.time(CollectiveOp::chain_pass, bench.bytes, group).value(), exchange,
                 1e-9 * exchange);
-    // The flat ring is always among the choices: n - 1 steps of bytes / n, so nothing chosen on healthy links is
-    // dearer. A job keeps that choice when a link gets sick.
+    // The flat ring is always among the choices: n - 1 steps of bytes / n, so nothing chosen on healthy links
+    // is dearer. A job keeps that choice when a link gets sick.
     const double sweep = (n - 1) * (kStep + latency + per_byte * bytes / n);
     const double gathered = bench.model.time(CollectiveOp::all_gather, bench.bytes, group).value();
     if (seed % 2 == 0) {
