@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <unordered_map>
 
 #include "engine/base/check.h"
 #include "engine/network/ring_order.h"
@@ -164,28 +165,31 @@ void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder
   const std::size_t n = group.size();
   SHARDSCAPE_CHECK(std::has_single_bit(n), n);
   const std::vector<Exchange> steps = exchanges(operation, order, n, bytes);
-  // received[i] opens when member i has all it was sent so far; the next exchange waits for it and, through
-  // MemberGates, for the member's entry. Without entries the gates of the exchanges themselves say so.
-  MemberGates members(group);
-  std::vector<std::int32_t> gates(n), received(n, kNone);
-  for (std::size_t i = 0; i < n; ++i) gates[i] = members.add(i);
+  // A gate counts down the member's next one, so that each exchange waits for all receipts before it. Where a
+  // member is both let in and awaited, its receipts alone have gates of their own: it may be owed nothing more
+  // before it is let in.
+  std::vector<std::int32_t> gates(n), next(n), received(n, kNone), receipt(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    gates[i] = builder.add_gate(group.start);
+    builder.opens(group.entry[i], gates[i]);
+  }
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const bool last = s + 1 == steps.size();
-    std::vector<std::int32_t> all(n), next(n, kNone);
     for (std::size_t i = 0; i < n; ++i) {
-      const bool separate = group.entry[i] != kNone && group.exit[i] != kNone;
-      if (!last) next[i] = members.add(i);
-      all[i] = last ? group.exit[i] : separate ? builder.add_gate() : next[i];
-      builder.opens(separate ? received[i] : s > 0 || !last ? gates[i] : kNone,
-                    separate || group.entry[i] == kNone || last ? all[i] : kNone);
-      if (separate && !last) builder.opens(all[i], next[i]);
+      const bool apart = group.entry[i] != kNone && group.exit[i] != kNone;
+      next[i] = last ? group.exit[i] : builder.add_gate(group.start);
+      receipt[i] = apart && !last ? builder.add_gate() : next[i];
+      builder.opens(apart && last ? kNone : gates[i], next[i]);
+      if (!apart) continue;
+      builder.opens(received[i], receipt[i]);
+      if (!last) builder.opens(receipt[i], next[i]);
+      received[i] = receipt[i];
     }
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t j = i ^ steps[s].distance;
-      builder.send(gates[i], builder.connection(group.ranks[i], group.ranks[j]), steps[s].bytes, all[j]);
+      builder.send(gates[i], builder.connection(group.ranks[i], group.ranks[j]), steps[s].bytes, receipt[j]);
     }
-    received = std::move(all);
-    gates = std::move(next);
+    std::swap(gates, next);
   }
 }
 

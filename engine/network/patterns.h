@@ -91,7 +91,7 @@ struct Pattern {
 };
 
 /// What a simulation can take; more is a problem of the input.
-constexpr std::int64_t kMaxMessages = std::int64_t{1} << 27;
+constexpr double kMaxMessages = 1 << 27;
 constexpr std::int64_t kMaxRouteEntries = std::int64_t{1} << 29;
 
 /// Whether `algorithm` can carry out `operation` at all. Pipelines and point-to-point have none.
@@ -99,7 +99,8 @@ bool supports(Operation operation, Algorithm algorithm);
 /// Algorithms that cut the buffer into Pattern::chunks.
 bool takes_chunks(Operation operation, Algorithm algorithm);
 
-/// Messages of one group of that size; for in_network between the ranks and a single switch.
+/// Messages of one group of that size; at most as many for dimension_wise; for in_network between the ranks
+/// and a single switch.
 double message_count(const Pattern& pattern, std::int64_t group_size);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers

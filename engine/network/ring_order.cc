@@ -15,7 +15,8 @@ struct FabricAxis {
 
 bool closes(DimensionKind kind) {
   return kind == DimensionKind::ring || kind == DimensionKind::torus ||
-         kind == DimensionKind::fully_connected || kind == DimensionKind::switched;
+         kind == DimensionKind::fully_connected || kind == DimensionKind::switched ||
+         kind == DimensionKind::fat_tree || kind == DimensionKind::dragonfly;
 }
 
 std::vector<FabricAxis> axes_of(const FabricSpec& spec) {
@@ -27,6 +28,10 @@ std::vector<FabricAxis> axes_of(const FabricSpec& spec) {
       axes.push_back({static_cast<std::int32_t>(d), stride, size, closes(dimension.kind)});
       stride *= size;
     };
+    if (dimension.kind == DimensionKind::hypercube) {
+      for (std::int64_t bit = 1; bit < dimension.size(); bit *= 2) add(2);
+      continue;
+    }
     for (const std::int64_t extent : dimension.shape) add(static_cast<std::int32_t>(extent));
   }
   return axes;

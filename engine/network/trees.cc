@@ -1,7 +1,7 @@
 // Double binary trees, binary tree and chain broadcast, and reduction in switches: all are messages up and
 // down a tree, chunk by chunk.
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <unordered_map>
 
 #include "engine/base/check.h"
@@ -115,9 +115,9 @@ class TreeTraffic {
   std::vector<Gates> up_, down_;
 };
 
-/// Parents (-1: root) of a binary tree over 0 .. n-1 in which odd nodes are leaves: the root is 0 with one
-/// child; the parent of node b * 2^k (b odd) is the even multiple of 2^k next to it that is a multiple of
-/// 2^(k+1), but not of 2^(k+2), or the one below where that lies beyond the end.
+/// Parents (-1: root) of a binary tree over 0 .. n-1, numbered in order: the root is 0, with one child; the
+/// parent of a node whose lowest bit is k has lowest bit k+1 (one beyond the end: the node without bit k).
+/// Odd nodes are leaves.
 std::vector<std::int32_t> in_order_tree(std::uint32_t n) {
   std::vector<std::int32_t> parents = {-1};
   for (std::uint32_t node = 1; node < n; ++node) {
@@ -128,7 +128,7 @@ std::vector<std::int32_t> in_order_tree(std::uint32_t n) {
   return parents;
 }
 
-/// Makes a tree over members; `with` says how many bytes per chunk go up and down each edge.
+/// Makes a tree over members; `up`, `down`: bytes of a chunk over each edge.
 CarrierTree tree_of_members(GroupTraffic& group, const std::vector<std::int32_t>& parents, double up,
                             double down) {
   CarrierTree tree;
@@ -226,6 +226,7 @@ void add_in_network(GroupTraffic& group, Operation operation, double bytes, std:
       const bool source = tree.nodes[v].member == 0;
       if (!source && tree.nodes[v].up_bytes <= 0) continue;
       tree.nodes[v].up_bytes = part;
+      if (switches.nodes[v].below == 1) tree.nodes[v].down_bytes = 0;
       const auto parent = static_cast<std::size_t>(tree.nodes[v].parent);
       if (parent != 0) tree.nodes[parent].up_bytes = part;
     }
