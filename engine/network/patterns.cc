@@ -16,6 +16,13 @@ std::string at(const std::string& place, std::size_t index) {
   return place + "[" + std::to_string(index) + "]";
 }
 
+/// Of dimension_wise.
+double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
+  double steps = 0;
+  for (const GroupBox::Level& level : box.levels) steps += static_cast<double>(level.positions.size()) - 1;
+  return (pattern.operation == Operation::all_reduce ? 2 : 1) * box.size() * steps;
+}
+
 class Checker {
  public:
   Checker(const std::vector<Pattern>& patterns, const FaultyFabric& fabric)
@@ -151,6 +158,7 @@ class Checker {
       require(split_into_box(fabric_.fabric(), group, box), place,
               "dimension_wise needs a group that is a box of coordinates (every combination of one "
               "set per axis of the fabric)");
+      count(place, messages_by_dimension(pattern, box));
     }
     if (pattern.algorithm == Algorithm::in_network) {
       SwitchTree tree;
@@ -229,7 +237,7 @@ double message_count(const Pattern& pattern, std::int64_t group_size) {
     case Algorithm::in_network:
       return (pattern.operation == Operation::broadcast ? n : 2 * n) * chunks;
     case Algorithm::dimension_wise:
-      return passes * n * (n - 1);  // at most: with a single axis
+      return passes * n * (n - 1);
   }
   return 0;
 }

@@ -99,8 +99,8 @@ bool supports(Operation operation, Algorithm algorithm);
 /// Algorithms that cut the buffer into Pattern::chunks.
 bool takes_chunks(Operation operation, Algorithm algorithm);
 
-/// Messages of one group of that size; at most as many for dimension_wise; for in_network between the ranks
-/// and a single switch.
+/// Messages of one group of that size; of dimension_wise along a single axis, of in_network with a single
+/// switch.
 double message_count(const Pattern& pattern, std::int64_t group_size);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers
