@@ -166,8 +166,8 @@ void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder
   SHARDSCAPE_CHECK(std::has_single_bit(n), n);
   const std::vector<Exchange> steps = exchanges(operation, order, n, bytes);
   // A gate counts down the member's next one, so that each exchange waits for all receipts before it. Where a
-  // member is both let in and awaited, its receipts alone have gates of their own: it may be owed nothing more
-  // before it is let in.
+  // member is both let in and awaited, its receipts alone have gates of their own: it may be owed nothing
+  // more before it is let in.
   std::vector<std::int32_t> gates(n), next(n), received(n, kNone), receipt(n);
   for (std::size_t i = 0; i < n; ++i) {
     gates[i] = builder.add_gate(group.start);

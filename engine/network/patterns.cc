@@ -41,7 +41,8 @@ class Checker {
   void check_pattern(std::size_t p) {
     const Pattern& pattern = patterns_[p];
     const std::string place = at("patterns", p);
-    require(std::isfinite(pattern.start) && pattern.start >= 0, place + ".start", "must be a time of 0 or more");
+    require(std::isfinite(pattern.start) && pattern.start >= 0, place + ".start",
+            "must be a time of 0 or more");
     for (std::size_t i = 0; i < pattern.after.size(); ++i) check_after(p, i, at(place + ".after", i));
     if (pattern.operation == Operation::point_to_point) {
       for (std::size_t i = 0; i < pattern.sends.size(); ++i) {
@@ -105,8 +106,8 @@ class Checker {
       const std::vector<std::int32_t>& group = pattern.groups[g];
       const std::string here = at(place + ".groups", g);
       require(!group.empty(), here, "has no ranks");
-      const bool sound = pattern.operation == Operation::pipeline ? check_chain(group, here)
-                                                                  : check_members(group, here);
+      const bool sound =
+          pattern.operation == Operation::pipeline ? check_chain(group, here) : check_members(group, here);
       const bool by_dimension = pattern.algorithm == Algorithm::dimension_wise;
       if (!by_dimension) messages += message_count(pattern, static_cast<std::int64_t>(group.size()));
       if (sound && group.size() > 1) check_algorithm(pattern, group, here);

@@ -91,18 +91,16 @@ Path walk(const GroupBox& box) {
   Path cycle;
   if (const std::size_t even = even_level(box); even != none) {
     const Path others = snake(box, even);
-    comb(box.levels[even].positions.size(), others.size(), [&](std::size_t row, std::size_t column) {
-      cycle.push_back(offset(even, row) + others[column]);
-    });
+    comb(box.levels[even].positions.size(), others.size(),
+         [&](std::size_t row, std::size_t column) { cycle.push_back(offset(even, row) + others[column]); });
     return cycle;
   }
   if (const std::size_t wrap = wrapping_level(box); wrap != none) {
     // Rows are the positions of the other axes, columns those of the wrapping one. With an odd number of rows
     // the zigzag ends in the last column, which is adjacent to the first.
     const Path others = snake(box, wrap);
-    comb(others.size(), box.levels[wrap].positions.size(), [&](std::size_t row, std::size_t column) {
-      cycle.push_back(others[row] + offset(wrap, column));
-    });
+    comb(others.size(), box.levels[wrap].positions.size(),
+         [&](std::size_t row, std::size_t column) { cycle.push_back(others[row] + offset(wrap, column)); });
     return cycle;
   }
   return snake(box, none);

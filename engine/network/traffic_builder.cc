@@ -25,8 +25,8 @@ std::int32_t TrafficBuilder::add_connection(std::int32_t source, std::int32_t de
 }
 
 std::int32_t TrafficBuilder::connection(std::int32_t source, std::int32_t destination) {
-  const std::uint64_t key = (std::uint64_t{static_cast<std::uint32_t>(source)} << 32) |
-                            static_cast<std::uint32_t>(destination);
+  const std::uint64_t key =
+      (std::uint64_t{static_cast<std::uint32_t>(source)} << 32) | static_cast<std::uint32_t>(destination);
   const auto [known, fresh] = connections_.try_emplace(key, static_cast<std::int32_t>(list_.size()));
   if (!fresh) return known->second;
   const std::size_t begin = path_links_.size();
@@ -146,12 +146,11 @@ class PatternBuilder {
     constexpr std::size_t kReported = 5;
     const std::vector<Unreachable>& pairs = builder_.unreachable();
     for (std::size_t i = begin; i < std::min(pairs.size(), begin + kReported); ++i) {
-      problems.add(place(p),
-                   fabric_.describe(fabric_.explain(pairs[i].source, pairs[i].destination)));
+      problems.add(place(p), fabric_.describe(fabric_.explain(pairs[i].source, pairs[i].destination)));
     }
     if (pairs.size() > begin + kReported) {
-      problems.add(place(p),
-                   "likewise " + std::to_string(pairs.size() - begin - kReported) + " further pairs of ranks");
+      problems.add(place(p), "likewise " + std::to_string(pairs.size() - begin - kReported) +
+                                 " further pairs of ranks");
     }
   }
 
@@ -187,8 +186,8 @@ class PatternBuilder {
     for (std::size_t i = 0; i < group.ranks.size(); ++i) {
       group.entry.push_back(entry(p, group.ranks[i]));
       // The head of a chain and the root of a broadcast are owed nothing.
-      const bool owed = i > 0 || (pattern.operation != Operation::pipeline &&
-                                  pattern.operation != Operation::broadcast);
+      const bool owed =
+          i > 0 || (pattern.operation != Operation::pipeline && pattern.operation != Operation::broadcast);
       group.exit.push_back(owed ? exit(p, group.ranks[i]) : kNone);
     }
     add_operation(group, pattern);
@@ -201,9 +200,8 @@ class PatternBuilder {
       case Operation::all_gather:
         return add_reduction(group, pattern);
       case Operation::all_to_all:
-        return pattern.algorithm == Algorithm::pairwise
-                   ? add_pairwise(group, pattern.partners, pattern.bytes)
-                   : add_direct(group, pattern.bytes, 1);
+        return pattern.algorithm == Algorithm::pairwise ? add_pairwise(group, pattern.partners, pattern.bytes)
+                                                        : add_direct(group, pattern.bytes, 1);
       case Operation::broadcast:
         return add_broadcast(group, pattern);
       case Operation::pipeline:

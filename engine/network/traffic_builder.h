@@ -80,8 +80,8 @@ struct PatternTraffic {
   }
 };
 
-/// `patterns` must pass check_patterns(). Problems: pairs of ranks that dead links cut off from each other, or
-/// more than kMaxRouteEntries. Changes nothing but the detours that `fabric` keeps.
+/// `patterns` must pass check_patterns(). Problems: pairs of ranks that dead links cut off from each other,
+/// or more than kMaxRouteEntries. Changes nothing but the detours that `fabric` keeps.
 tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
                                                      FaultyFabric& fabric);
 

@@ -210,10 +210,11 @@ void add_in_network(GroupTraffic& group, Operation operation, double bytes, std:
   CarrierTree tree;
   for (const SwitchTree::Node& node : switches.nodes) {
     const auto below = static_cast<double>(node.below);
-    CarrierTree::Node carrier{node.parent, node.member < 0 ? kSwitch : static_cast<std::size_t>(node.member),
-                              kNone, kNone, 0, 0};
+    CarrierTree::Node carrier{
+        node.parent, node.member < 0 ? kSwitch : static_cast<std::size_t>(node.member), kNone, kNone, 0, 0};
     if (operation == Operation::all_reduce) carrier.up_bytes = carrier.down_bytes = part;
-    if (operation == Operation::reduce_scatter) carrier.up_bytes = part, carrier.down_bytes = part * below / n;
+    if (operation == Operation::reduce_scatter)
+      carrier.up_bytes = part, carrier.down_bytes = part * below / n;
     if (operation == Operation::all_gather) {
       carrier.up_bytes = part * below / n;
       carrier.down_bytes = part * (n - below) / n;
@@ -256,7 +257,8 @@ std::int32_t top_switch(const Fabric& fabric, std::span<const std::int32_t> rank
     if (path.size() > longest.size()) longest = path;
   }
   if (longest.size() < 2) return -1;
-  const std::int32_t vertex = fabric.links()[static_cast<std::size_t>(longest[longest.size() / 2 - 1])].destination;
+  const std::int32_t vertex =
+      fabric.links()[static_cast<std::size_t>(longest[longest.size() / 2 - 1])].destination;
   return vertex >= fabric.ranks() ? vertex : -1;
 }
 

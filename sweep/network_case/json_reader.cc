@@ -103,8 +103,8 @@ std::optional<double> JsonReader::not_negative() const {
 std::optional<std::int32_t> JsonReader::integer() const {
   const std::optional<double> value = number();
   if (!value) return std::nullopt;
-  if (*value >= std::numeric_limits<std::int32_t>::min() && *value <= std::numeric_limits<std::int32_t>::max() &&
-      std::floor(*value) == *value) {
+  if (*value >= std::numeric_limits<std::int32_t>::min() &&
+      *value <= std::numeric_limits<std::int32_t>::max() && std::floor(*value) == *value) {
     return static_cast<std::int32_t>(*value);
   }
   fail("must be a whole number of at most 32 bits, not " + shown());

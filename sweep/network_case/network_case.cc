@@ -41,7 +41,8 @@ class CaseReader {
     std::optional<network::Fabric> fabric;
     if (spec) fabric.emplace(*spec);
     FaultSet faults;
-    if (const auto list = root_.optional_member("faults"); list && fabric) faults = read_faults(*list, *fabric);
+    if (const auto list = root_.optional_member("faults"); list && fabric)
+      faults = read_faults(*list, *fabric);
     read_patterns();
     if (fabric) check_patterns(*fabric, faults);
     if (!problems_.empty() || !fabric) return std::nullopt;
@@ -94,8 +95,8 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
   const auto document = parse_json(text);
   if (!document) {
     const SyntaxError& error = document.error();
-    return tl::unexpected(file + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) + ": " +
-                          error.message + "\n");
+    return tl::unexpected(file + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) +
+                          ": " + error.message + "\n");
   }
   Problems problems;
   auto result = CaseReader(*document, limits, problems).read();

@@ -119,7 +119,8 @@ double link_bound(const FabricSpec& spec) {
     if (dimension.kind == DimensionKind::king_mesh) {
       for (const std::int64_t extent : dimension.shape) neighbours *= extent == 1 ? 1 : 3;
     } else if (dimension.kind == DimensionKind::mesh) {
-      neighbours = 2 * static_cast<double>(std::ranges::count_if(dimension.shape, [](auto e) { return e > 1; }));
+      neighbours =
+          2 * static_cast<double>(std::ranges::count_if(dimension.shape, [](auto e) { return e > 1; }));
     } else {
       neighbours = 2 * static_cast<double>(dimension.links_per_rank().value_or(1));
     }
@@ -194,9 +195,8 @@ std::int32_t read_link(const JsonReader& fault, const network::Fabric& fabric) {
     }
   }
   fault.fail("there is no link from " + std::to_string(*a) + " to " + std::to_string(*b) + "; " +
-             (neighbours.empty()
-                  ? "vertices are 0 .. " + std::to_string(fabric.vertices() - 1)
-                  : "links of " + std::to_string(*a) + " lead to " + neighbours));
+             (neighbours.empty() ? "vertices are 0 .. " + std::to_string(fabric.vertices() - 1)
+                                 : "links of " + std::to_string(*a) + " lead to " + neighbours));
   return -1;
 }
 
