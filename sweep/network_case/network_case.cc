@@ -66,7 +66,8 @@ class CaseReader {
   void check_patterns(const network::Fabric& fabric, const FaultSet& faults) {
     network::FaultyFabric faulty(fabric);
     faulty.set_faults(faults);
-    for (const Problem& problem : network::check_patterns(patterns_, faulty).list()) {
+    const Problems found = network::check_patterns(patterns_, faulty);
+    for (const Problem& problem : found.list()) {
       constexpr std::size_t kIndex = std::string_view("patterns[").size();
       if (!well_formed_[std::stoul(problem.field.substr(kIndex))]) continue;
       problems_.add(key_path(problem.field, patterns_), problem.message);

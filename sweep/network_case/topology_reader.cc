@@ -131,7 +131,8 @@ double link_bound(const FabricSpec& spec) {
 
 /// What the engine's own rules say beyond the reader's.
 void check_spec(const FabricSpec& spec, Problems& problems) {
-  for (const Problem& problem : spec.validate().list()) {
+  const Problems found = spec.validate();
+  for (const Problem& problem : found.list()) {
     const std::string prefix = "dimensions";
     const bool dimension = problem.field.starts_with(prefix);
     problems.add("topology." + (dimension ? "dims" + problem.field.substr(prefix.size()) : problem.field),
