@@ -16,27 +16,25 @@ SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unre
 /// Which rule a point that is not `ok` breaks first.
 enum class Reason : std::uint8_t {
   none,
-  heads_by_tensor,       ///< heads % tp != 0
-  kv_heads_by_tensor,    ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
-  ffn_by_tensor,         ///< ffn_hidden % tp != 0
-  vocabulary_by_tensor,  ///< vocabulary, padded to the stack's multiple, does not split over tp
-  sequence_by_context,   ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
-  layers_by_pipeline,    ///< layers % (pp * virtual_stages) != 0 under a uniform partition
-  fewer_layers_than_stages,
-  batch_by_data,           ///< global_batch % (dp * microbatch) != 0
-  microbatches_by_stages,  ///< interleaved: microbatches % pp != 0
-  requests_by_data,        ///< concurrency % dp != 0
-  constraint,              ///< a constraint of the study
-  memory_capacity,         ///< the fullest device needs more than it has
-  no_route,                ///< a group cannot reach itself
-  precision,               ///< the device has no unit for the compute type
-  schedule,                ///< the schedule is not modelled for this plan
+  heads_by_tensor,           ///< heads % tp != 0
+  kv_heads_by_tensor,        ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
+  ffn_by_tensor,             ///< ffn_hidden % tp != 0
+  sequence_by_context,       ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
+  fewer_layers_than_stages,  ///< layers < pp * virtual_stages
+  layers_by_pipeline,        ///< layers % (pp * virtual_stages) != 0 under a uniform partition
+  batch_by_data,             ///< global_batch % (dp * microbatch) != 0
+  microbatches_by_stages,    ///< interleaved: microbatches % pp != 0
+  requests_by_data,          ///< concurrency % dp != 0
+  constraint,                ///< a constraint of the study
+  memory_capacity,           ///< the fullest device needs more than it has
+  no_route,                  ///< a group cannot reach itself
+  precision,                 ///< the device has no unit for the compute type
+  schedule,                  ///< the schedule is not modelled for this plan
 };
 SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
-                      "vocabulary_by_tensor", "sequence_by_context", "layers_by_pipeline",
-                      "fewer_layers_than_stages", "batch_by_data", "microbatches_by_stages",
-                      "requests_by_data", "constraint", "memory_capacity", "no_route", "precision",
-                      "schedule");
+                      "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
+                      "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
+                      "memory_capacity", "no_route", "precision", "schedule");
 
 /// Bytes on one device at the moment of its peak.
 struct MemoryUse {

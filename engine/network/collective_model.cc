@@ -1,7 +1,6 @@
 #include "engine/network/collective_model.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "engine/base/check.h"
 
@@ -76,33 +75,31 @@ std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const
 
 CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication)
     : fabric_(fabric), communication_(communication) {
-  set_faults({});
+  for (const Link& link : fabric.links()) {
+    const LinkScope scope = fabric.spec().dimensions[static_cast<std::size_t>(link.dimension)].scope;
+    const double fraction =
+        scope == LinkScope::scale_up ? communication_.scale_up_fraction : communication_.scale_out_fraction;
+    healthy_.seconds_per_byte.push_back(1 / (fraction * link.bandwidth.value()));
+    healthy_.latency.push_back(link.latency);
+  }
+  actual_ = healthy_;
 }
 
 void CollectiveModel::set_faults(const FaultSet& faults) {
-  if (faults.empty() && !faulty_ && !latency_.empty()) return;
+  if (faults.empty() && !faulty_) return;
   memo_.clear();
   faulty_ = !faults.empty();
-  const std::vector<Link>& links = fabric_.links();
-  seconds_per_byte_.resize(links.size());
-  latency_.resize(links.size());
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const LinkScope scope = fabric_.spec().dimensions[static_cast<std::size_t>(links[i].dimension)].scope;
-    const double fraction =
-        scope == LinkScope::scale_up ? communication_.scale_up_fraction : communication_.scale_out_fraction;
-    seconds_per_byte_[i] = 1 / (fraction * links[i].bandwidth.value());
-    latency_[i] = links[i].latency;
-  }
+  actual_ = healthy_;
   for (const LinkFault& fault : faults.links) {
     const auto link = static_cast<std::size_t>(fault.link);
-    SHARDSCAPE_CHECK(link < links.size() && fault.derate > 0, fault.link, fault.derate);
-    seconds_per_byte_[link] /= fault.derate;
-    latency_[link] += fault.added_latency;
+    SHARDSCAPE_CHECK(link < actual_.latency.size() && fault.derate > 0, fault.link, fault.derate);
+    actual_.seconds_per_byte[link] /= fault.derate;
+    actual_.latency[link] += fault.added_latency;
   }
 }
 
-AffineCost CollectiveModel::step(const RankGroup& group, Pattern pattern) const {
-  LinkLoads loads(fabric_, seconds_per_byte_, latency_);
+AffineCost CollectiveModel::step(const RankGroup& group, Pattern pattern, const LinkCosts& links) const {
+  LinkLoads loads(fabric_, links.seconds_per_byte, links.latency);
   const std::int32_t size = group.size();
   for (std::int32_t origin = 0; origin < fabric_.ranks(); ++origin) {
     if (!starts_group(group, origin)) continue;
@@ -143,27 +140,34 @@ bool CollectiveModel::split_by_axis(const RankGroup& group, std::vector<RankGrou
   return true;
 }
 
+std::vector<AffineCost> CollectiveModel::sweeps(const RankGroup& group, const LinkCosts& links) const {
+  const double n = group.size();
+  const AffineCost hop = step(group, Pattern::ring, links);
+  std::vector<AffineCost> costs = {{(n - 1) * hop.latency, (n - 1) / n * hop.seconds_per_byte}};
+
+  std::vector<RankGroup> factors;
+  if (!split_by_axis(group, factors) || factors.size() < 2) return costs;
+  AffineCost sum;
+  double share = 1;  // of the buffer that is left when this axis has its turn
+  for (const RankGroup& factor : factors) {
+    const double extent = factor.size();
+    const AffineCost one = step(factor, Pattern::ring, links);
+    sum.latency += (extent - 1) * one.latency;
+    sum.seconds_per_byte += share * (extent - 1) / extent * one.seconds_per_byte;
+    share /= extent;
+  }
+  costs.push_back(sum);
+  return costs;
+}
+
 CollectiveModel::GroupCosts CollectiveModel::analyse(const RankGroup& group) const {
   GroupCosts costs;
   if (group.size() == 1) return costs;
-  const double n = group.size();
-  costs.ring_pass = step(group, Pattern::ring);
-  costs.chain_pass = step(group, Pattern::chain);
-  costs.sweeps.push_back({(n - 1) * costs.ring_pass.latency, (n - 1) / n * costs.ring_pass.seconds_per_byte});
-
-  std::vector<RankGroup> factors;
-  if (split_by_axis(group, factors) && factors.size() > 1) {
-    AffineCost sum;
-    double share = 1;  // of the buffer that is left when this axis has its turn
-    for (const RankGroup& factor : factors) {
-      const double extent = factor.size();
-      const AffineCost one = step(factor, Pattern::ring);
-      sum.latency += (extent - 1) * one.latency;
-      sum.seconds_per_byte += share * (extent - 1) / extent * one.seconds_per_byte;
-      share /= extent;
-    }
-    costs.sweeps.push_back(sum);
-  }
+  costs.ring_pass = step(group, Pattern::ring, actual_);
+  costs.chain_pass = step(group, Pattern::chain, actual_);
+  const std::vector<AffineCost> healthy = sweeps(group, healthy_);
+  const std::vector<AffineCost> actual = faulty_ ? sweeps(group, actual_) : healthy;
+  for (std::size_t i = 0; i < healthy.size(); ++i) costs.sweeps.push_back({healthy[i], actual[i]});
   return costs;
 }
 
@@ -173,12 +177,15 @@ Seconds CollectiveModel::price(CollectiveOp op, Bytes bytes, const GroupCosts& c
   };
   if (op == CollectiveOp::ring_pass) return affine(costs.ring_pass);
   if (op == CollectiveOp::chain_pass) return affine(costs.chain_pass);
-  const double sweeps = op == CollectiveOp::all_reduce ? 2 : 1;
-  Seconds best(std::numeric_limits<double>::infinity());
-  for (const AffineCost& sweep : costs.sweeps) {
-    best = std::min(best, affine({sweeps * sweep.latency, sweeps * sweep.seconds_per_byte}));
+  const double repeats = op == CollectiveOp::all_reduce ? 2 : 1;
+  const auto total = [&](const AffineCost& sweep) {
+    return affine({repeats * sweep.latency, repeats * sweep.seconds_per_byte});
+  };
+  const Sweep* best = &costs.sweeps.front();
+  for (const Sweep& sweep : costs.sweeps) {
+    if (total(sweep.healthy) < total(best->healthy)) best = &sweep;
   }
-  return best;
+  return total(best->actual);
 }
 
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {

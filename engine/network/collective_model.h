@@ -61,17 +61,26 @@ class CollectiveModel {
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
 
  private:
-  /// One pass of a ring algorithm over the whole buffer (reduce-scatter or all-gather), one entry per
-  /// algorithm, and the passes.
+  /// One pass of a ring algorithm over the whole buffer (reduce-scatter or all-gather). The algorithm is
+  /// chosen by its healthy cost: a job keeps what it was started with when a link gets sick.
+  struct Sweep {
+    AffineCost healthy, actual;
+  };
   struct GroupCosts {
-    std::vector<AffineCost> sweeps;
+    std::vector<Sweep> sweeps;  ///< one per algorithm
     AffineCost ring_pass;
     AffineCost chain_pass;
   };
   enum class Pattern : std::uint8_t { ring, chain };
+  /// Per link, achieved fraction included.
+  struct LinkCosts {
+    std::vector<double> seconds_per_byte;
+    std::vector<Seconds> latency;
+  };
 
   [[nodiscard]] GroupCosts analyse(const RankGroup& group) const;
-  [[nodiscard]] AffineCost step(const RankGroup& group, Pattern pattern) const;
+  [[nodiscard]] AffineCost step(const RankGroup& group, Pattern pattern, const LinkCosts& links) const;
+  [[nodiscard]] std::vector<AffineCost> sweeps(const RankGroup& group, const LinkCosts& links) const;
   [[nodiscard]] bool split_by_axis(const RankGroup& group, std::vector<RankGroup>& factors) const;
   [[nodiscard]] Seconds price(CollectiveOp op, Bytes bytes, const GroupCosts& costs, double calls) const;
 
@@ -81,8 +90,7 @@ class CollectiveModel {
 
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
-  std::vector<double> seconds_per_byte_;  ///< of each link, achieved fraction and faults included
-  std::vector<Seconds> latency_;          ///< of each link, faults included
+  LinkCosts healthy_, actual_;  ///< without and with faults
   bool faulty_ = false;
   bool memoise_ = true;
   std::unordered_map<RankGroup, GroupCosts, GroupHash> memo_;

@@ -51,7 +51,8 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
   if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};
-  if (plan.schedule == ScheduleKind::zero_bubble && plan.pipeline > 1) {
+  const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
+  if (chunked || (plan.schedule == ScheduleKind::zero_bubble && plan.pipeline > 1)) {
     return {Status::unsupported, Reason::schedule};
   }
   return {};

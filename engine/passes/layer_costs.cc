@@ -56,7 +56,10 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
     const OperatorTimes times = price(op, setting);
     cost.forward += times.forward.time;
     cost.backward += times.backward.time;
-    if (op.attention_core) cost.attention_core += times.forward.time;
+    if (op.attention_core) {
+      cost.attention_core += times.forward.time;
+      cost.attention_core_backward += times.backward.time;
+    }
     if (op.forward_comm.repeats > 0) cost.forward_calls.push_back(op.forward_comm);
     if (op.backward_comm.repeats > 0) cost.backward_calls.push_back(op.backward_comm);
     cost.forward_call_count += op.forward_comm.repeats;

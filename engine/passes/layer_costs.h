@@ -25,6 +25,7 @@ OperatorTimes price(const workload::Operator& op, const Setting& setting);
 struct LayerCost {
   Seconds forward, backward;  ///< device time
   Seconds attention_core;     ///< forward of what selective recompute repeats
+  Seconds attention_core_backward;
   std::vector<workload::CollectiveCall> forward_calls, backward_calls;
   double forward_call_count = 0, backward_call_count = 0;
   std::array<Bytes, 3> saved{};  ///< by Recompute

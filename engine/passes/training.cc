@@ -47,7 +47,7 @@ class LayerTimer {
     PassTime time;
     time.compute = layer.backward;
     time.tensor_comm = exposed_tensor(comm.tensor);
-    time.context_comm = exposed_context(comm.context, layer.attention_core);
+    time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
     Seconds launch = stack_.host.backward_layer + layer.backward_call_count * stack_.host.per_collective;
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
@@ -200,11 +200,15 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
 /// One message between neighbouring stages.
 Seconds boundary_time(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives) {
   const Bytes bytes = in.costs.boundary;
+  const auto pass = [&](Bytes message) {
+    const Seconds chain = collectives.time(CollectiveOp::chain_pass, message, groups.pipeline);
+    if (in.pipeline.virtual_stages == 1) return chain;
+    // The next chunk begins on the first stage again.
+    return std::max(chain, collectives.time(CollectiveOp::ring_pass, message, groups.pipeline));
+  };
   const bool scatter = in.setting.system.stack.communication.scatter_boundaries && !in.plan.sequence_parallel;
-  if (!scatter || in.plan.tensor == 1)
-    return collectives.time(CollectiveOp::chain_pass, bytes, groups.pipeline);
-  return collectives.time(CollectiveOp::chain_pass, bytes / in.plan.tensor, groups.pipeline) +
-         collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+  if (!scatter || in.plan.tensor == 1) return pass(bytes);
+  return pass(bytes / in.plan.tensor) + collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
 }
 
 /// When each stage ends, with the real transfers and with free ones.

@@ -6,6 +6,9 @@
 //   tail     exposed data-parallel communication, optimizer, weight gather under ZeRO-1 and 2
 //
 // The critical rank is the stage that ends last.
+//
+// Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
+// replicas.
 #pragma once
 
 #include <vector>

@@ -111,15 +111,15 @@ struct DimensionSpec {
   /// switch and fat_tree. A node is the ranks of all dimensions further in. Without `nics_per_node` every GPU
   /// has an adapter of its own; with fewer adapters than GPUs neighbouring GPUs share one, with more each GPU
   /// has several and drives them as one. `bandwidth` is one adapter's.
-  std::optional<std::int64_t> nics_per_node;
+  std::optional<std::int64_t> nics_per_node = std::nullopt;
   /// fat_tree: separate trees that the adapters of a node are dealt over; default: one per adapter.
-  std::optional<std::int64_t> rails;
+  std::optional<std::int64_t> rails = std::nullopt;
   /// switch and fat_tree: the switches reduce (NVLink SHARP, InfiniBand SHARP).
   bool in_network_reduction = false;
 
-  FatTreeSpec fat_tree;
-  DragonflySpec dragonfly;
-  CustomSpec custom;
+  FatTreeSpec fat_tree = {};
+  DragonflySpec dragonfly = {};
+  CustomSpec custom = {};
 
   /// Product of the shape; capped where it would overflow.
   [[nodiscard]] std::int64_t size() const;

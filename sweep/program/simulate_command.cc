@@ -1,6 +1,7 @@
 // shardscape simulate: one point of a study, in full.
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -23,6 +24,7 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --set workload.global_batch=256 --json\n"
     "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
     "bandwidth\n"
+    "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
     "\n"
     "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
     "concurrency\n"
@@ -35,6 +37,7 @@ struct SimulateArguments {
   std::string point;
   std::string mode = "hierarchical";
   std::vector<std::string> faults;
+  std::filesystem::path timeline;  ///< empty: none
   bool explain = false, json = false;
 };
 
@@ -138,6 +141,13 @@ class FaultParser {
   network::Fabric fabric_;
 };
 
+void write_timeline(const std::filesystem::path& file, const std::string& trace) {
+  std::ofstream out(file);
+  out << trace << '\n';
+  out.close();
+  if (!out) throw std::runtime_error(file.string() + ": cannot be written");
+}
+
 /// Things a reader should know although they are no errors.
 void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
   if (study.setting_count() > 1) {
@@ -161,8 +171,19 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
   Details details;
+  details.want_timeline = !arguments.timeline.empty();
+  if (details.want_timeline && study.phase() == Phase::inference) {
+    throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
+  }
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const SimulatedPoint simulated{study, setting, point.plan, prediction, details};
+  if (details.want_timeline) {
+    if (details.timeline.empty()) {
+      throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
+                     std::string(name_of(prediction.reason)) + "\n");
+    }
+    write_timeline(arguments.timeline, details.timeline);
+  }
   if (arguments.json) {
     std::cout << to_json(simulated).dump(2) << '\n';
     return kDone;
@@ -190,6 +211,10 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->type_name("LINK=DERATE")
       ->allow_extra_args(false);
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command
+      ->add_option("--timeline", arguments->timeline,
+                   "Write the pipeline as a Chrome trace, for ui.perfetto.dev")
+      ->type_name("OUT.json");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);
   command->callback([arguments, &common, &action] {

@@ -15,8 +15,6 @@ std::string describe(Reason reason) {
       return "neither do the KV heads divide by tp nor tp by the KV heads";
     case Reason::ffn_by_tensor:
       return "the width of the MLP does not divide by tp";
-    case Reason::vocabulary_by_tensor:
-      return "the padded vocabulary does not divide by tp";
     case Reason::sequence_by_context:
       return "the sequence does not divide by 2 * cp, or by cp * tp with sequence parallelism";
     case Reason::layers_by_pipeline:

@@ -80,6 +80,12 @@ class BlockSink {
   SweepOutcome outcome_;
 };
 
+/// A block on its way.
+struct Slot {
+  std::uint64_t number = 0;
+  FinishedBlock finished;
+};
+
 }  // namespace
 
 SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options) {
@@ -91,14 +97,25 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
   BlockSource source(store.missing(), options.stop);
   BlockSink sink(job, store, options);
 
+  // What a token carries lies in a slot. Tokens leave in the order in which they came, and at most
+  // `slots.size()` are under way, so a token finds the slot of its predecessor empty.
+  std::vector<Slot> slots(kTokensPerThread * threads);
+  std::uint64_t issued = 0;
+
   using enum tbb::filter_mode;
-  const auto next = tbb::make_filter<void, std::uint64_t>(
-      serial_in_order, [&](tbb::flow_control& flow) { return source(flow); });
-  const auto evaluate = tbb::make_filter<std::uint64_t, FinishedBlock>(
-      parallel, [&](std::uint64_t block) { return workers.local().run(block); });
-  const auto write = tbb::make_filter<FinishedBlock, void>(
-      serial_in_order, [&](FinishedBlock finished) { sink.take(std::move(finished)); });
-  arena.execute([&] { tbb::parallel_pipeline(kTokensPerThread * threads, next & evaluate & write); });
+  const auto next = tbb::make_filter<void, std::uint64_t>(serial_in_order, [&](tbb::flow_control& flow) {
+    slots[issued % slots.size()].number = source(flow);
+    return issued++;
+  });
+  const auto evaluate = tbb::make_filter<std::uint64_t, std::uint64_t>(parallel, [&](std::uint64_t token) {
+    Slot& slot = slots[token % slots.size()];
+    slot.finished = workers.local().run(slot.number);
+    return token;
+  });
+  const auto write = tbb::make_filter<std::uint64_t, void>(serial_in_order, [&](std::uint64_t token) {
+    sink.take(std::move(slots[token % slots.size()].finished));
+  });
+  arena.execute([&] { tbb::parallel_pipeline(slots.size(), next & evaluate & write); });
 
   SweepOutcome outcome = sink.finish();
   for (const BlockWorker& worker : workers) {

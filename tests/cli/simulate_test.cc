@@ -1,4 +1,6 @@
 // Does `simulate` say all of a point, in both of its languages?
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -119,6 +121,27 @@ TEST_F(SimulateTest, SickLinkNeverHelps) {
   const double idle = simulate({"--point", point, "--fault", "0-8=1"}).at("step_time_s");
   EXPECT_GT(sick, healthy);
   EXPECT_EQ(idle, healthy);
+}
+
+TEST_F(SimulateTest, TimelineDrawsEveryMicrobatchOfEveryStage) {
+  const json point = simulate({"--point", "tp=2,pp=2,dp=2", "--timeline", "step.json"});
+  std::ifstream in(work() / "step.json");
+  const json trace = json::parse(in);
+  std::map<std::pair<int, std::string>, int> slices;
+  double end_us = 0;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++slices[{event.at("tid").get<int>(), event.at("cat").get<std::string>()}];
+    end_us = std::max(end_us, event.at("ts").get<double>() + event.at("dur").get<double>());
+  }
+  constexpr int kMicrobatches = 32 / 2 / 1;  // global batch over dp and the study's first microbatch size
+  for (const int stage : {0, 1}) {
+    EXPECT_EQ((slices[{stage, "forward"}]), kMicrobatches);
+    EXPECT_EQ((slices[{stage, "backward"}]), kMicrobatches);
+  }
+  // What is drawn ends with the step, but for the fixed host time around it.
+  EXPECT_LE(end_us, 1e6 * point.at("step_time_s").get<double>() * (1 + 1e-9));
+  EXPECT_GT(end_us, 0.5e6 * point.at("step_time_s").get<double>());
 }
 
 TEST_F(SimulateTest, ReferencePathAgrees) {

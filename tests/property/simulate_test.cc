@@ -159,6 +159,26 @@ TEST_P(EveryPrediction, FasterLinksAreNeverSlower) {
   });
 }
 
+TEST_P(EveryPrediction, FasterClockIsNeverSlower) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+    Setting faster = setting;
+    faster.system.device.sm.clock *= generator.between(1, 3);
+    const double now = duration(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+  });
+}
+
+TEST_P(EveryPrediction, ShorterLinksAreNeverSlower) {
+  check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
+    if (setting.system.fabric.dimensions.empty()) return;
+    Setting faster = setting;
+    auto& dimensions = faster.system.fabric.dimensions;
+    dimensions[generator.below(dimensions.size())].latency *= generator.between(0, 1);
+    const double now = duration(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+  });
+}
+
 TEST_P(EveryPrediction, SickLinkIsNeverFaster) {
   check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
     const std::size_t links = network::Fabric(setting.system.fabric).links().size();
@@ -199,7 +219,7 @@ TEST_P(EveryPrediction, StagesAreInsideThePeak) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, EveryPrediction, testing::Values(Phase::training, Phase::inference),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
 
 TEST(TrainingPredictions, MemoryGrowsWithTheMicrobatch) {
   int pairs = 0;

@@ -52,7 +52,8 @@ struct FakePoint {
     workload.global_batch = 128;
     hardware = {1e12 * (1 + pick(3)), static_cast<double>(pick(3))};
     prediction.status = pick(3) == 0 ? static_cast<Status>(pick(6)) : Status::ok;
-    if (prediction.status != Status::ok) prediction.reason = static_cast<Reason>(1 + pick(15));
+    if (prediction.status != Status::ok)
+      prediction.reason = static_cast<Reason>(1 + pick(static_cast<int>(enum_names<Reason>().size()) - 1));
     prediction.microbatches = 1 + pick(8);
     prediction.peak_stage = pick(4);
     // Few distinct values, so that ties happen.
