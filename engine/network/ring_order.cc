@@ -124,8 +124,7 @@ bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, G
     level.positions.reserve(group.size());
     for (const std::int32_t rank : group) level.positions.push_back(rank / axis.stride % axis.size);
     std::ranges::sort(level.positions);
-    const auto repeated = std::ranges::unique(level.positions);
-    level.positions.erase(repeated.begin(), repeated.end());
+    level.positions.erase(std::unique(level.positions.begin(), level.positions.end()), level.positions.end());
     level.wraps =
         axis.wraps && level.positions.size() == static_cast<std::size_t>(axis.size) && axis.size > 2;
     product *= level.positions.size();
@@ -141,7 +140,7 @@ std::vector<std::int32_t> ring_order(const Fabric& fabric, std::span<const std::
   if (!split_into_box(fabric, group, box)) return order;
   order = walk(box);
   for (std::int32_t& rank : order) rank += box.origin;
-  std::ranges::rotate(order, std::ranges::find(order, group.front()));
+  std::rotate(order.begin(), std::ranges::find(order, group.front()), order.end());
   return order;
 }
 
