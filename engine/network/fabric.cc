@@ -1,29 +1,79 @@
 #include "engine/network/fabric.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
 
 namespace shardscape::network {
 
 namespace {
 
-std::int32_t links_in_line(DimensionKind kind, std::int32_t size) {
+/// Where a rank sits on an axis: in which line, at which of its endpoints. GPU i of `stride` uses adapter
+/// i / sharing, adapter j is in rail j % rails; a line's endpoints are numbered by coordinate, then adapter,
+/// then GPU.
+struct Place {
+  std::int32_t line = 0;
+  std::int32_t lane = 0;
+};
+
+Place place_of(const Fabric::Axis& axis, std::int32_t rank) {
+  const std::int32_t inner = rank % axis.stride;
+  const std::int32_t outer = rank / (axis.stride * axis.size);
+  const std::int32_t adapter = inner / axis.sharing;
+  return {outer * axis.rails + adapter % axis.rails,
+          adapter / axis.rails * axis.sharing + inner % axis.sharing};
+}
+
+std::int32_t rank_at(const Fabric::Axis& axis, std::int32_t line, std::int32_t endpoint) {
+  const std::int32_t coordinate = endpoint / axis.lanes;
+  const std::int32_t lane = endpoint % axis.lanes;
+  const std::int32_t adapter = lane / axis.sharing * axis.rails + line % axis.rails;
+  const std::int32_t inner = adapter * axis.sharing + lane % axis.sharing;
+  return (line / axis.rails * axis.size + coordinate) * axis.stride + inner;
+}
+
+WireRate rate_of(const DimensionSpec& dimension, std::int32_t stride) {
+  BytesPerSecond bandwidth = dimension.bandwidth;
+  const NodePorts ports = NodePorts::of(dimension, stride);
+  if (dimension.basis == BandwidthBasis::gpu) {
+    bandwidth *= static_cast<double>(ports.sharing);
+    bandwidth /= static_cast<double>(dimension.links_per_rank().value());
+  } else {
+    bandwidth *= ports.width;
+  }
+  return {bandwidth, dimension.latency};
+}
+
+std::shared_ptr<const LineGraph> wire_line(const DimensionSpec& dimension, DimensionKind kind,
+                                           const Fabric::Axis& axis) {
+  const WireRate rate = rate_of(dimension, axis.stride);
   switch (kind) {
     case DimensionKind::ring:
     case DimensionKind::torus:
-      return size == 2 ? 2 : 2 * size;  // a ring of two has one pair of links
+      return make_ring(axis.size, rate);
     case DimensionKind::mesh:
-      return 2 * (size - 1);
+      return make_open_line(axis.size, rate);
     case DimensionKind::fully_connected:
-      return size * (size - 1);
+      return make_full_mesh(axis.size, rate);
     case DimensionKind::switched:
-      return 2 * size;
+      return make_crossbar(axis.size * axis.lanes, axis.sharing, rate);
+    case DimensionKind::king_mesh:
+      return make_king_mesh(dimension.shape, rate);
+    case DimensionKind::hypercube:
+      return make_hypercube(axis.size, rate);
+    case DimensionKind::fat_tree: {
+      const FatTreeSpec& tree = dimension.fat_tree;
+      const double width = NodePorts::of(dimension, axis.stride).width;
+      const WireRate uplink{tree.uplink_bandwidth ? *tree.uplink_bandwidth * width : rate.bandwidth,
+                            tree.uplink_latency.value_or(rate.latency)};
+      return make_fat_tree(tree, axis.size * axis.lanes, axis.sharing, rate, uplink);
+    }
+    case DimensionKind::dragonfly:
+      return make_dragonfly(dimension.dragonfly, axis.size, rate);
+    case DimensionKind::custom:
+      return make_custom(dimension.custom, axis.size);
   }
-  return 0;
-}
-
-/// The rank with coordinate 0 of a line; lines are numbered by their lowest rank.
-std::int32_t line_origin(const Fabric::Axis& axis, std::int32_t line) {
-  return line / axis.stride * axis.stride * axis.size + line % axis.stride;
+  return nullptr;
 }
 
 }  // namespace
@@ -33,7 +83,10 @@ Fabric::Fabric(const FabricSpec& spec) : spec_(spec), ranks_(static_cast<std::in
   std::int32_t stride = 1;
   for (std::size_t d = 0; d < spec_.dimensions.size(); ++d) {
     const DimensionSpec& dimension = spec_.dimensions[d];
-    for (const std::int64_t extent : dimension.shape) {
+    const bool axis_by_axis = dimension.kind == DimensionKind::mesh || dimension.kind == DimensionKind::torus;
+    const std::vector<std::int64_t> extents =
+        axis_by_axis ? dimension.shape : std::vector<std::int64_t>{dimension.size()};
+    for (const std::int64_t extent : extents) {
       const auto size = static_cast<std::int32_t>(extent);
       if (size > 1) add_axis(static_cast<std::int32_t>(d), dimension.kind, size, stride);
       stride *= size;
@@ -42,46 +95,40 @@ Fabric::Fabric(const FabricSpec& spec) : spec_(spec), ranks_(static_cast<std::in
 }
 
 void Fabric::add_axis(std::int32_t dimension, DimensionKind kind, std::int32_t size, std::int32_t stride) {
-  const DimensionKind line_kind = kind == DimensionKind::torus ? DimensionKind::ring : kind;
-  const Axis axis{dimension,
-                  line_kind,
-                  size,
-                  stride,
-                  static_cast<std::int32_t>(links_.size()),
-                  vertices_,
-                  links_in_line(line_kind, size)};
+  const DimensionSpec& spec = spec_.dimensions[static_cast<std::size_t>(dimension)];
+  Axis axis;
+  axis.dimension = dimension;
+  axis.kind = kind == DimensionKind::torus ? DimensionKind::ring : kind;
+  axis.size = size;
+  axis.stride = stride;
+  const NodePorts ports = NodePorts::of(spec, stride);
+  axis.sharing = static_cast<std::int32_t>(ports.sharing);
+  axis.rails = static_cast<std::int32_t>(ports.rails);
+  axis.lanes = stride / axis.rails;
+  axis.lines = ranks_ / size / axis.lanes;
+  std::shared_ptr<const LineGraph> wiring = wire_line(spec, kind, axis);
+  axis.first_link = static_cast<std::int32_t>(links_.size());
+  axis.links_per_line = static_cast<std::int32_t>(wiring->wires().size());
+  axis.first_switch = vertices_;
+  vertices_ += axis.lines * wiring->switches();
   axes_.push_back(axis);
-  const std::int32_t lines = ranks_ / size;
-  if (line_kind == DimensionKind::switched) vertices_ += lines;
-  for (std::int32_t line = 0; line < lines; ++line) add_line(axis, line);
+  wiring_.push_back(std::move(wiring));
+  links_.reserve(links_.size() +
+                 static_cast<std::size_t>(axis.lines) * static_cast<std::size_t>(axis.links_per_line));
+  for (std::int32_t line = 0; line < axis.lines; ++line) add_line(axes_.size() - 1, line);
 }
 
-void Fabric::add_line(const Axis& axis, std::int32_t line) {
-  const DimensionSpec& dimension = spec_.dimensions[static_cast<std::size_t>(axis.dimension)];
-  const std::int32_t origin = line_origin(axis, line);
-  const auto rank = [&](std::int32_t i) { return origin + i * axis.stride; };
-  const auto add_pair = [&](std::int32_t a, std::int32_t b) {
-    links_.push_back({a, b, axis.dimension, dimension.bandwidth, dimension.latency});
-    links_.push_back({b, a, axis.dimension, dimension.bandwidth, dimension.latency});
+void Fabric::add_line(std::size_t index, std::int32_t line) {
+  const Axis& axis = axes_[index];
+  const LineGraph& wiring = *wiring_[index];
+  const std::int32_t endpoints = wiring.endpoints();
+  const std::int32_t first_switch = axis.first_switch + line * wiring.switches();
+  const auto vertex = [&](std::int32_t local) {
+    return local < endpoints ? rank_at(axis, line, local) : first_switch + local - endpoints;
   };
-  switch (axis.kind) {
-    case DimensionKind::ring:
-    case DimensionKind::torus: {
-      const std::int32_t pairs = axis.size == 2 ? 1 : axis.size;
-      for (std::int32_t i = 0; i < pairs; ++i) add_pair(rank(i), rank((i + 1) % axis.size));
-      break;
-    }
-    case DimensionKind::mesh:
-      for (std::int32_t i = 0; i + 1 < axis.size; ++i) add_pair(rank(i), rank(i + 1));
-      break;
-    case DimensionKind::fully_connected:
-      for (std::int32_t i = 0; i < axis.size; ++i) {
-        for (std::int32_t j = i + 1; j < axis.size; ++j) add_pair(rank(i), rank(j));
-      }
-      break;
-    case DimensionKind::switched:
-      for (std::int32_t i = 0; i < axis.size; ++i) add_pair(rank(i), axis.first_switch + line);
-      break;
+  for (const Wire& wire : wiring.wires()) {
+    links_.push_back({vertex(wire.source), vertex(wire.destination), axis.dimension, wire.rate.bandwidth,
+                      wire.rate.latency});
   }
 }
 
@@ -90,61 +137,43 @@ void Fabric::append_route(std::int32_t source, std::int32_t destination,
   SHARDSCAPE_CHECK(source >= 0 && source < ranks_ && destination >= 0 && destination < ranks_, source,
                    destination);
   std::int32_t at = source;
-  for (const Axis& axis : axes_) {
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    const Axis& axis = axes_[i];
     const std::int32_t from = at / axis.stride % axis.size;
     const std::int32_t to = destination / axis.stride % axis.size;
     if (from == to) continue;
-    const std::int32_t line = at / (axis.stride * axis.size) * axis.stride + at % axis.stride;
-    append_axis_route(axis, line, from, to, path);
+    const Place place = place_of(axis, at);
+    wiring_[i]->append_route(from * axis.lanes + place.lane, to * axis.lanes + place.lane,
+                             axis.first_link + place.line * axis.links_per_line, path);
     at += (to - from) * axis.stride;
   }
 }
 
-void Fabric::append_axis_route(const Axis& axis, std::int32_t line, std::int32_t from, std::int32_t to,
-                               std::vector<std::int32_t>& path) const {
-  const std::int32_t base = axis.first_link + line * axis.links_per_line;
-  switch (axis.kind) {
-    case DimensionKind::ring:
-    case DimensionKind::torus: {
-      if (axis.size == 2) {
-        path.push_back(base + (from == 0 ? 0 : 1));
-        return;
-      }
-      const std::int32_t forward = (to - from + axis.size) % axis.size;
-      if (2 * forward <= axis.size) {
-        for (std::int32_t i = from; i != to; i = (i + 1) % axis.size) path.push_back(base + 2 * i);
-      } else {
-        for (std::int32_t i = from; i != to; i = (i + axis.size - 1) % axis.size) {
-          path.push_back(base + 2 * ((i + axis.size - 1) % axis.size) + 1);
-        }
-      }
-      return;
-    }
-    case DimensionKind::mesh:
-      for (std::int32_t i = from; i < to; ++i) path.push_back(base + 2 * i);
-      for (std::int32_t i = from; i > to; --i) path.push_back(base + 2 * (i - 1) + 1);
-      return;
-    case DimensionKind::fully_connected: {
-      const std::int32_t low = from < to ? from : to;
-      const std::int32_t high = from < to ? to : from;
-      // Pairs (i, j), i < j, are numbered row by row: row `low` starts after low * (2n - low - 1) / 2 pairs.
-      const std::int32_t pair = low * (2 * axis.size - low - 1) / 2 + (high - low - 1);
-      path.push_back(base + 2 * pair + (from < to ? 0 : 1));
-      return;
-    }
-    case DimensionKind::switched:
-      path.push_back(base + 2 * from);
-      path.push_back(base + 2 * to + 1);
-      return;
-  }
+std::int32_t Fabric::find_link(std::int32_t source, std::int32_t destination) const {
+  const auto found = std::ranges::find_if(
+      links_, [&](const Link& l) { return l.source == source && l.destination == destination; });
+  return found == links_.end() ? -1 : static_cast<std::int32_t>(found - links_.begin());
+}
+
+std::int32_t Fabric::reverse_of(std::int32_t link) const {
+  SHARDSCAPE_CHECK(link >= 0 && static_cast<std::size_t>(link) < links_.size(), link);
+  std::size_t index = axes_.size() - 1;
+  while (axes_[index].first_link > link) --index;
+  const Axis& axis = axes_[index];
+  const std::int32_t wire = (link - axis.first_link) % axis.links_per_line;
+  const std::int32_t reverse = wiring_[index]->wires()[static_cast<std::size_t>(wire)].reverse;
+  return reverse < 0 ? -1 : link - wire + reverse;
 }
 
 std::string Fabric::vertex_name(std::int32_t vertex) const {
   if (vertex < ranks_) return std::to_string(vertex);
-  for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
-    if (axis->kind == DimensionKind::switched && vertex >= axis->first_switch) {
-      return "switch " + std::to_string(vertex - axis->first_switch);
-    }
+  for (std::size_t i = axes_.size(); i-- > 0;) {
+    const std::int32_t switches = wiring_[i]->switches();
+    if (switches == 0 || vertex < axes_[i].first_switch || vertex >= vertices_) continue;
+    const std::int32_t number = vertex - axes_[i].first_switch;
+    const std::string name = wiring_[i]->switch_name(number % switches);
+    if (name.empty()) return "switch " + std::to_string(number);
+    return axes_[i].lines == 1 ? name : std::to_string(number / switches) + '.' + name;
   }
   return "?";
 }

@@ -1,15 +1,27 @@
 // The fabric made explicit: vertices (ranks, then switches) and directed physical links with stable ids.
 //
 // Link ids: dimension by dimension, inside it axis by axis, inside it line by line (lowest rank first),
-// inside a line in the order of the ranks, both directions of a pair in turn. Routes: lowest dimension first,
-// lowest axis first; on a ring the shorter way round, exactly half way in the + direction; over a switch up
-// and down; fully connected direct.
+// inside a line as its kind says, in general in the order of the ranks, both directions of a pair in turn.
+// Switches are numbered from ranks() up: dimension by dimension, then line by line. Dimensions and axes of
+// extent 1 have neither links nor switches.
+//
+// Routes: lowest dimension first, inside mesh and torus the lowest axis first.
+//   ring, torus        the shorter way round, exactly half way in the + direction
+//   king_mesh          diagonal steps first: one step in every axis that still differs
+//   hypercube          the lowest differing bit first
+//   fully_connected    direct
+//   switch             up and down
+//   fat_tree           up to the lowest common level by FatTreeSpec::up_routing, then down
+//   dragonfly          minimal
+//   custom             fewest hops, ties to the lowest-numbered next vertex, hop by hop
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/network/line_graph.h"
 #include "engine/spec/fabric.h"
 
 namespace shardscape::network {
@@ -22,6 +34,7 @@ struct Link {
   Seconds latency;
 };
 
+/// Immutable; copies share their wiring. Safe to use from several threads.
 class Fabric {
  public:
   /// `spec` must validate(). O(links).
@@ -36,33 +49,43 @@ class Fabric {
   /// destination.
   void append_route(std::int32_t source, std::int32_t destination, std::vector<std::int32_t>& path) const;
 
+  /// The link from one vertex to another, -1 where there is none. There is never more than one. O(links).
+  [[nodiscard]] std::int32_t find_link(std::int32_t source, std::int32_t destination) const;
+  /// The link of the other direction, -1 for a one-way link. O(dimensions).
+  [[nodiscard]] std::int32_t reverse_of(std::int32_t link) const;
+
   /// "torus2d: 1 -> 5", "rail: 3 -> switch 2".
   [[nodiscard]] std::string link_name(std::int32_t link) const;
+  /// "3", "switch 2" (line 2 of its dimension), "2.leaf 1" (leaf 1 of line 2).
   [[nodiscard]] std::string vertex_name(std::int32_t vertex) const;
 
-  /// One coordinate of the mixed-radix rank number: an axis of a shaped dimension, or a whole dimension.
+  /// One coordinate of the mixed-radix rank number: an axis of a mesh or torus, or a whole dimension.
   struct Axis {
     std::int32_t dimension = 0;
-    DimensionKind kind = DimensionKind::ring;  ///< ring, mesh (one open line), fully_connected or switched
+    /// ring (also of a torus), mesh (one open line), or the kind of the dimension.
+    DimensionKind kind = DimensionKind::ring;
     std::int32_t size = 0;
     std::int32_t stride = 0;      ///< rank distance between neighbours
     std::int32_t first_link = 0;  ///< id of the axis's first link
     std::int32_t first_switch = 0;
     std::int32_t links_per_line = 0;
+    std::int32_t lines = 0;    ///< that are wired alike, side by side
+    std::int32_t sharing = 1;  ///< neighbouring ranks (of the stride) that share an adapter
+    std::int32_t rails = 0;    ///< lines for each `stride` ranks
+    std::int32_t lanes = 1;    ///< stride / rails: ranks with the same coordinate in one line
   };
   /// Innermost first.
   [[nodiscard]] const std::vector<Axis>& axes() const { return axes_; }
 
  private:
   void add_axis(std::int32_t dimension, DimensionKind kind, std::int32_t size, std::int32_t stride);
-  void add_line(const Axis& axis, std::int32_t line);
-  void append_axis_route(const Axis& axis, std::int32_t line, std::int32_t from, std::int32_t to,
-                         std::vector<std::int32_t>& path) const;
+  void add_line(std::size_t axis, std::int32_t line);
 
   FabricSpec spec_;
   std::int32_t ranks_ = 0;
   std::int32_t vertices_ = 0;
   std::vector<Axis> axes_;
+  std::vector<std::shared_ptr<const LineGraph>> wiring_;  ///< of one line of each axis
   std::vector<Link> links_;
 };
 

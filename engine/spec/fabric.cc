@@ -1,61 +1,136 @@
 #include "engine/spec/fabric.h"
 
-#include <set>
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <string>
 
 namespace shardscape {
 
 namespace {
 
-std::string at(std::size_t dimension, const char* field) {
-  return "dimensions[" + std::to_string(dimension) + "]." + field;
+constexpr std::int64_t kManyRanks = std::int64_t{1} << 40;
+
+/// Product of non-negative numbers that stops growing at kManyRanks.
+std::int64_t capped_product(std::int64_t a, std::int64_t b) {
+  if (a != 0 && b > kManyRanks / a) return kManyRanks;
+  return a * b;
 }
 
-bool shaped(DimensionKind kind) { return kind == DimensionKind::mesh || kind == DimensionKind::torus; }
-
 bool may_be_partly_used(DimensionKind kind) {
-  return kind == DimensionKind::switched || kind == DimensionKind::fully_connected;
+  return kind == DimensionKind::switched || kind == DimensionKind::fully_connected ||
+         kind == DimensionKind::fat_tree;
 }
 
 void drop_trivial_dimensions(FabricSpec& fabric) {
   std::erase_if(fabric.dimensions, [](const DimensionSpec& d) { return d.size() == 1; });
 }
 
+/// Endpoints of one tree: the adapters of a rail.
+std::int64_t tree_endpoints(const DimensionSpec& dimension, std::int64_t gpus_per_node) {
+  const NodePorts ports = NodePorts::of(dimension, gpus_per_node);
+  return capped_product(dimension.size(), gpus_per_node / ports.sharing / ports.rails);
+}
+
+/// Takes away what a dimension of the chosen size does not need, so that every setting left has an effect.
+void fit_to_size(DimensionSpec& dimension, std::int64_t gpus_per_node) {
+  if (dimension.kind == DimensionKind::fat_tree) {
+    FatTreeSpec& tree = dimension.fat_tree;
+    const std::int64_t endpoints = tree_endpoints(dimension, gpus_per_node);
+    if (tree.levels > 1 && endpoints <= tree.capacity(tree.levels)) tree.levels = tree.levels_for(endpoints);
+    if (tree.levels == 1) {
+      FatTreeSpec leaf;
+      leaf.levels = 1;
+      leaf.radix = tree.radix;
+      tree = leaf;
+    }
+  }
+  if (dimension.kind == DimensionKind::dragonfly) {
+    DragonflySpec& dragonfly = dimension.dragonfly;
+    if (dimension.size() == dragonfly.routers_per_group * dragonfly.hosts_per_router) {
+      dragonfly.global_bandwidth.reset();
+      dragonfly.global_latency.reset();
+    }
+  }
+}
+
 }  // namespace
+
+std::optional<std::int64_t> FatTreeSpec::leaf_ports_down() const {
+  if (levels == 1) return radix;
+  const double exact = static_cast<double>(radix) * oversubscription / (1 + oversubscription);
+  const double whole = std::round(exact);
+  if (!(std::abs(exact - whole) < 1e-9 * exact) || whole < 1 || whole >= static_cast<double>(radix))
+    return std::nullopt;
+  return static_cast<std::int64_t>(whole);
+}
+
+std::int64_t FatTreeSpec::capacity(std::int64_t with_levels) const {
+  std::int64_t product = leaf_ports_down().value();
+  if (with_levels == 1) return product;
+  for (std::int64_t level = 2; level < with_levels; ++level) product = capped_product(product, radix / 2);
+  return capped_product(product, radix);
+}
+
+std::int64_t FatTreeSpec::levels_for(std::int64_t endpoints) const {
+  std::int64_t needed = 1;
+  while (needed < levels && capacity(needed) < endpoints) ++needed;
+  return needed;
+}
 
 std::int64_t DimensionSpec::size() const {
   std::int64_t product = 1;
-  for (const std::int64_t extent : shape) product *= extent;
+  for (const std::int64_t extent : shape) {
+    product = capped_product(product, std::max<std::int64_t>(extent, 0));
+  }
   return product;
+}
+
+bool DimensionSpec::shaped() const {
+  return kind == DimensionKind::mesh || kind == DimensionKind::torus || kind == DimensionKind::king_mesh;
+}
+
+std::optional<std::int64_t> DimensionSpec::links_per_rank() const {
+  switch (kind) {
+    case DimensionKind::ring:
+    case DimensionKind::torus: {
+      std::int64_t links = 0;
+      for (const std::int64_t extent : shape) links += extent == 1 ? 0 : extent == 2 ? 1 : 2;
+      return links;
+    }
+    case DimensionKind::fully_connected:
+      return size() - 1;
+    case DimensionKind::hypercube:
+      return std::bit_width(static_cast<std::uint64_t>(size())) - 1;
+    case DimensionKind::switched:
+    case DimensionKind::fat_tree:
+    case DimensionKind::dragonfly:
+      return 1;
+    case DimensionKind::mesh:
+    case DimensionKind::king_mesh:
+    case DimensionKind::custom:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+NodePorts NodePorts::of(const DimensionSpec& dimension, std::int64_t gpus) {
+  NodePorts ports;
+  std::int64_t adapters = gpus;
+  if (dimension.nics_per_node) {
+    const std::int64_t nics = *dimension.nics_per_node;
+    if (nics < gpus) adapters = nics;
+    if (nics > gpus) ports.width = static_cast<double>(nics) / static_cast<double>(gpus);
+  }
+  ports.sharing = gpus / adapters;
+  ports.rails = dimension.rails.value_or(adapters);
+  return ports;
 }
 
 std::int64_t FabricSpec::size() const {
   std::int64_t product = 1;
-  for (const DimensionSpec& dimension : dimensions) product *= dimension.size();
+  for (const DimensionSpec& dimension : dimensions) product = capped_product(product, dimension.size());
   return product;
-}
-
-Problems FabricSpec::validate() const {
-  Problems problems;
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    const DimensionSpec& dimension = dimensions[i];
-    problems.require(!dimension.name.empty(), at(i, "name"), "every dimension needs a name");
-    problems.require(names.insert(dimension.name).second, at(i, "name"),
-                     "'" + dimension.name + "' names an earlier dimension, too");
-    problems.require(!dimension.shape.empty(), at(i, "shape"), "needs at least one extent");
-    problems.require(shaped(dimension.kind) || dimension.shape.size() <= 1, at(i, "shape"),
-                     "only mesh and torus take several extents");
-    for (const std::int64_t extent : dimension.shape) {
-      problems.require(extent >= 1 || (extent == FabricTemplate::kFill && i + 1 == dimensions.size() &&
-                                       dimension.shape.size() == 1),
-                       at(i, "shape"), "extents are at least 1 (`fill` is for the outermost dimension only)");
-    }
-    problems.require(dimension.bandwidth.value() > 0, at(i, "bandwidth"), "must be greater than 0");
-    problems.require(dimension.latency.value() >= 0, at(i, "latency"), "must not be negative");
-  }
-  problems.require(!dimensions.empty(), "dimensions", "a fabric has at least one dimension");
-  return problems;
 }
 
 bool FabricTemplate::open() const {
@@ -83,13 +158,22 @@ FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) co
   DimensionSpec& innermost = result.dimensions.front();
   if (gpus % unit == 0) {
     outermost.shape = {gpus / unit};
+    fit_to_size(outermost, unit);
   } else if (result.dimensions.size() == 2 && gpus < unit && may_be_partly_used(innermost.kind)) {
     innermost.shape = {gpus};
+    fit_to_size(innermost, 1);
   } else {
     problems.add("gpus", "is " + std::to_string(gpus) + ", but cluster " + fabric.name +
                              " grows in units of " + std::to_string(unit));
+    return result;
   }
   drop_trivial_dimensions(result);
+  if (result.dimensions.empty()) return result;
+  const Problems misfits = result.validate();
+  for (const Problem& problem : misfits.list()) {
+    problems.add("gpus", "is " + std::to_string(gpus) + ", which does not fit cluster " + fabric.name + ": " +
+                             problem.field + ": " + problem.message);
+  }
   return result;
 }
 

@@ -1,8 +1,10 @@
 // The interconnect as a list of dimensions. Rank = sum over dimensions of coordinate * stride, dimension 0
-// fastest; inside a shaped dimension shape[0] is fastest.
+// fastest; inside a shaped dimension shape[0] is fastest. Every dimension is wired the same way in each of
+// its lines (the ranks that differ in its coordinate only); kinds compose in any order and number.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,30 +14,130 @@
 
 namespace shardscape {
 
-/// How the ranks of one line of a dimension are wired.
+/// How the ranks of one line of a dimension are wired. All links are full duplex.
 ///   ring             each rank to both neighbours, closed
 ///   mesh             N-d grid of open lines
 ///   torus            N-d grid of rings
 ///   fully_connected  one link per pair
 ///   switch           every rank to one crossbar per line
-enum class DimensionKind : std::uint8_t { ring, mesh, torus, fully_connected, switched };
-SHARDSCAPE_ENUM_NAMES(DimensionKind, "ring", "mesh", "torus", "fully_connected", "switch");
+///   king_mesh        N-d grid, each rank to all that differ by at most 1 in every coordinate
+///   hypercube        each rank to those that differ in one bit; the size is a power of two
+///   fat_tree         a folded Clos network of equal switches, see FatTreeSpec
+///   dragonfly        fully connected groups of fully connected routers, see DragonflySpec
+///   custom           listed links between ranks and further vertices, see CustomSpec
+enum class DimensionKind : std::uint8_t {
+  ring,
+  mesh,
+  torus,
+  fully_connected,
+  switched,
+  king_mesh,
+  hypercube,
+  fat_tree,
+  dragonfly,
+  custom
+};
+SHARDSCAPE_ENUM_NAMES(DimensionKind, "ring", "mesh", "torus", "fully_connected", "switch", "king_mesh",
+                      "hypercube", "fat_tree", "dragonfly", "custom");
 
 /// Which of the stack's achieved link fractions applies.
 enum class LinkScope : std::uint8_t { scale_up, scale_out };
 SHARDSCAPE_ENUM_NAMES(LinkScope, "scale_up", "scale_out");
 
+/// What DimensionSpec::bandwidth counts: one link, or all links of one GPU together.
+enum class BandwidthBasis : std::uint8_t { link, gpu };
+SHARDSCAPE_ENUM_NAMES(BandwidthBasis, "link", "gpu");
+
+/// How a fat tree chooses among equal ways up.
+///   destination  by the digits of the destination (D-mod-k, Zahavi 2012): shift patterns meet no contention
+///   ecmp         by a hash of source and destination (see network/fat_tree.h): collisions as in an IP fabric
+enum class UpRouting : std::uint8_t { destination, ecmp };
+SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp");
+
+/// A folded Clos network of switches with `radix` ports. A leaf has `oversubscription` ports down for each
+/// port up, the levels between half and half, the top level all ports down. The tree is filled from the left,
+/// and only the leaves (and the levels) that its ranks need are there.
+struct FatTreeSpec {
+  std::int64_t levels = 2;      ///< of switches, 1 .. 8; of an open dimension: at most
+  std::int64_t radix = 0;       ///< ports of a switch, >= 2
+  double oversubscription = 1;  ///< >= 1
+  UpRouting up_routing = UpRouting::destination;
+  std::optional<BytesPerSecond> uplink_bandwidth;  ///< of a link between switches; as the ranks' where absent
+  std::optional<Seconds> uplink_latency;           ///< likewise
+
+  /// Ports of a leaf towards ranks (all of them in a tree of one level), or nothing where the ratio does not
+  /// divide the radix.
+  [[nodiscard]] std::optional<std::int64_t> leaf_ports_down() const;
+  /// Ranks (or shared adapters) that a tree of so many levels holds; the leaf ports must be whole.
+  [[nodiscard]] std::int64_t capacity(std::int64_t with_levels) const;
+  /// The least number of levels for so many endpoints; one leaf holds its ports down.
+  [[nodiscard]] std::int64_t levels_for(std::int64_t endpoints) const;
+};
+
+/// Routers of a group are linked pairwise, and so is each pair of groups by one link: group i meets the other
+/// groups in ascending order at its routers 0, 1, .. in turn. Routing is minimal: at most one link inside the
+/// source's group, one between groups, one inside the destination's (Kim et al. 2008).
+struct DragonflySpec {
+  std::optional<std::int64_t> groups;  ///< else the size over the hosts of a group
+  std::int64_t routers_per_group = 0;
+  std::int64_t hosts_per_router = 0;
+  std::optional<BytesPerSecond> global_bandwidth;  ///< of a link between groups; as the others' where absent
+  std::optional<Seconds> global_latency;           ///< likewise
+};
+
+/// Vertices 0 .. size-1 are the ranks of a line, size .. size+switches-1 are extra. Routes have the fewest
+/// hops; among equals the next vertex is the lowest-numbered, hop by hop; they may pass through ranks.
+struct CustomSpec {
+  struct Link {
+    std::int64_t a = 0;
+    std::int64_t b = 0;
+    bool one_way = false;  ///< only from a to b
+    BytesPerSecond bandwidth;
+    Seconds latency;
+  };
+  std::int64_t switches = 0;
+  std::vector<Link> links;
+};
+
 struct DimensionSpec {
   std::string name;
   DimensionKind kind = DimensionKind::switched;
-  std::vector<std::int64_t>
-      shape;                 ///< one entry for ring, fully_connected, switch; one per axis for mesh, torus
-  BytesPerSecond bandwidth;  ///< of each link, per direction
-  Seconds latency;           ///< of each link
+  std::vector<std::int64_t> shape;  ///< one entry per axis for mesh, torus, king_mesh; else one entry
+  BytesPerSecond bandwidth;         ///< per direction, see `basis`; unused by custom
+  Seconds latency;                  ///< of each link; unused by custom
   LinkScope scope = LinkScope::scale_up;
+  BandwidthBasis basis = BandwidthBasis::link;
 
-  /// Product of the shape.
+  /// switch and fat_tree. A node is the ranks of all dimensions further in. Without `nics_per_node` every GPU
+  /// has an adapter of its own; with fewer adapters than GPUs neighbouring GPUs share one, with more each GPU
+  /// has several and drives them as one. `bandwidth` is one adapter's.
+  std::optional<std::int64_t> nics_per_node = std::nullopt;
+  /// fat_tree: separate trees that the adapters of a node are dealt over; default: one per adapter.
+  std::optional<std::int64_t> rails = std::nullopt;
+  /// switch and fat_tree: the switches reduce (NVLink SHARP, InfiniBand SHARP).
+  bool in_network_reduction = false;
+
+  FatTreeSpec fat_tree = {};
+  DragonflySpec dragonfly = {};
+  CustomSpec custom = {};
+
+  /// Product of the shape; capped where it would overflow.
   [[nodiscard]] std::int64_t size() const;
+  /// mesh, torus, king_mesh.
+  [[nodiscard]] bool shaped() const;
+  /// Links of each rank, or nothing where ranks differ.
+  [[nodiscard]] std::optional<std::int64_t> links_per_rank() const;
+};
+
+/// How the GPUs of a node reach a dimension of kind switch or fat_tree: GPU i by adapter i / sharing, adapter
+/// j in rail j % rails.
+struct NodePorts {
+  std::int64_t sharing = 1;  ///< GPUs per adapter
+  std::int64_t rails = 1;    ///< switches or trees side by side
+  double width = 1;          ///< adapters per GPU where there are several
+
+  /// `gpus`: ranks of a node. The dimension's settings must be valid.
+  static NodePorts of(const DimensionSpec& dimension, std::int64_t gpus);
 };
 
 /// A fabric of exactly size() ranks. Cluster files may leave one size open ("fill"); see FabricTemplate.
@@ -44,6 +146,7 @@ struct FabricSpec {
   std::vector<DimensionSpec> dimensions;
 
   [[nodiscard]] std::int64_t size() const;
+  /// Every broken rule, at fields such as "dimensions[1].links[3]". Settings without effect are broken rules.
   [[nodiscard]] Problems validate() const;
 };
 
@@ -54,8 +157,8 @@ struct FabricTemplate {
 
   [[nodiscard]] bool open() const;
   /// The fabric for `gpus` ranks. The open dimension takes gpus / (product of the others); fewer GPUs than
-  /// one innermost switch or fully-connected dimension occupy part of it. Dimensions of size 1 are dropped.
-  /// Problems where nothing fits.
+  /// one innermost switch, fat tree or fully-connected dimension occupy part of it. Dimensions of size 1 are
+  /// dropped, levels of a fat tree that its ranks don't need likewise. Problems where nothing fits.
   [[nodiscard]] FabricSpec instantiate(std::int64_t gpus, Problems& problems) const;
 };
 

@@ -53,8 +53,13 @@ std::string facts(const yaml::Cluster& cluster) {
       if (!shape.empty()) shape += 'x';
       shape += size == FabricTemplate::kFill ? "any" : count(size);
     }
-    text += std::string(name_of(dimension.kind)) + " of " + shape + " at " +
-            format_si(dimension.bandwidth.value(), "B/s");
+    text += std::string(name_of(dimension.kind)) + " of " + shape;
+    if (dimension.kind == DimensionKind::custom) {
+      text += " with " + count(static_cast<std::int64_t>(dimension.custom.links.size())) + " links";
+    } else {
+      text += " at " + format_si(dimension.bandwidth.value(), "B/s");
+      if (dimension.basis == BandwidthBasis::gpu) text += " per GPU";
+    }
   }
   return text;
 }

@@ -43,11 +43,18 @@ struct Axis {
 using Digits = std::vector<std::size_t>;
 constexpr std::size_t kBase = std::numeric_limits<std::size_t>::max();
 
+/// As the cluster's file has it.
+const char* bandwidth_key(const DimensionSpec& dimension) {
+  return dimension.basis == BandwidthBasis::gpu ? ".bandwidth_per_gpu" : ".bandwidth";
+}
+
 std::vector<Leaf> fabric_leaves(const FabricSpec& fabric) {
   std::vector<Leaf> leaves;
   for (const DimensionSpec& dimension : fabric.dimensions) {
+    if (dimension.kind == DimensionKind::custom) continue;  // its links have their own
     const std::string prefix = "fabric." + dimension.name;
-    leaves.push_back({prefix + ".bandwidth", Leaf::Type::quantity, yaml::Dimension::bandwidth, {}, {}});
+    leaves.push_back(
+        {prefix + bandwidth_key(dimension), Leaf::Type::quantity, yaml::Dimension::bandwidth, {}, {}});
     leaves.push_back({prefix + ".latency", Leaf::Type::quantity, yaml::Dimension::time, {}, {}});
   }
   return leaves;
@@ -282,7 +289,7 @@ class HardwareParser {
       if (axes_[a].part != Part::fabric || digits[a] == kBase) continue;
       const double value = axes_[a].shown.values[digits[a]];
       for (DimensionSpec& dimension : system.fabric.dimensions) {
-        if (axes_[a].leaf.path == "fabric." + dimension.name + ".bandwidth")
+        if (axes_[a].leaf.path == "fabric." + dimension.name + bandwidth_key(dimension))
           dimension.bandwidth = BytesPerSecond(value);
         if (axes_[a].leaf.path == "fabric." + dimension.name + ".latency") dimension.latency = Seconds(value);
       }

@@ -229,8 +229,13 @@ class StudyParser {
   yaml::Node resolved_cluster() const {
     FabricSpec fabric = *fabric_;
     if (fabric.dimensions.empty()) {  // one GPU: keep a dimension of size 1, so that the file is a cluster
-      DimensionSpec only = cluster_->fabric.fabric.dimensions.front();
+      const DimensionSpec& first = cluster_->fabric.fabric.dimensions.front();
+      DimensionSpec only;
+      only.name = first.name;
       only.shape = {1};
+      only.bandwidth = first.bandwidth;
+      only.latency = first.latency;
+      only.scope = first.scope;
       fabric.dimensions.push_back(std::move(only));
     }
     yaml::Node node = yaml::write(fabric);

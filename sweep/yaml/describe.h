@@ -1,6 +1,9 @@
 // THE table of keys: one description per spec, walked by Reader, Writer and Lister alike (visitors.h).
 #pragma once
 
+#include <initializer_list>
+#include <string>
+
 #include "engine/spec/device.h"
 #include "engine/spec/fabric.h"
 #include "engine/spec/model.h"
@@ -80,13 +83,86 @@ void describe(V& v, DeviceSpec& d) {
 }
 
 template <class V>
+void describe(V& v, FatTreeSpec& t) {
+  v.required("levels", t.levels);
+  v.required("radix", t.radix);
+  if (t.levels == 1) {
+    constexpr const char* kWhy = "has no effect in a fat_tree of one level, which has no ports up";
+    for (const char* key : {"oversubscription", "up_routing", "uplink_bandwidth", "uplink_latency"})
+      v.unused(key, kWhy);
+    return;
+  }
+  v.optional("oversubscription", t.oversubscription);
+  v.optional("up_routing", t.up_routing);
+  v.maybe("uplink_bandwidth", t.uplink_bandwidth);
+  v.maybe("uplink_latency", t.uplink_latency);
+}
+
+template <class V>
+void describe(V& v, DragonflySpec& f) {
+  v.maybe("groups", f.groups);
+  v.required("routers_per_group", f.routers_per_group);
+  v.required("hosts_per_router", f.hosts_per_router);
+  v.maybe("global_bandwidth", f.global_bandwidth);
+  v.maybe("global_latency", f.global_latency);
+}
+
+template <class V>
+void describe(V& v, CustomSpec& c) {
+  v.optional("switches", c.switches);
+  v.list("links", c.links, [](V& item, CustomSpec::Link& link) {
+    item.ends("between", "from", "to", link.a, link.b, link.one_way);
+    item.required("bandwidth", link.bandwidth);
+    item.required("latency", link.latency);
+  });
+}
+
+/// Keys of some kinds of dimension only. Elsewhere they are errors that name those kinds.
+template <class V>
+void describe_kind(V& v, DimensionSpec& d) {
+  const auto only = [&](DimensionKind kind, std::initializer_list<const char*> keys) {
+    if (d.kind == kind) return true;
+    for (const char* key : keys) {
+      v.unused(key, "has no effect on a " + std::string(name_of(d.kind)) + ", only on a " +
+                        std::string(name_of(kind)));
+    }
+    return false;
+  };
+  const bool tree = only(DimensionKind::fat_tree, {"levels", "radix", "oversubscription", "up_routing",
+                                                   "uplink_bandwidth", "uplink_latency", "rails"});
+  if (tree) describe(v, d.fat_tree);
+  if (tree) v.maybe("rails", d.rails);
+  if (only(DimensionKind::dragonfly,
+           {"groups", "routers_per_group", "hosts_per_router", "global_bandwidth", "global_latency"}))
+    describe(v, d.dragonfly);
+  if (only(DimensionKind::custom, {"switches", "links"})) describe(v, d.custom);
+  if (tree || d.kind == DimensionKind::switched) {
+    v.maybe("nics_per_node", d.nics_per_node);
+    v.optional("in_network_reduction", d.in_network_reduction);
+    return;
+  }
+  for (const char* key : {"nics_per_node", "in_network_reduction"}) {
+    v.unused(key, "has no effect on a " + std::string(name_of(d.kind)) + ", only on a switch or a fat_tree");
+  }
+}
+
+template <class V>
 void describe(V& v, DimensionSpec& d) {
   v.required("name", d.name);
-  v.required("kind", d.kind);
+  const bool kind_known = v.required("kind", d.kind);
   v.extents("size", "shape", d.shape);
-  v.required("bandwidth", d.bandwidth);
-  v.required("latency", d.latency);
   v.optional("scope", d.scope);
+  if (!kind_known) return v.anything_else();
+  if (d.kind == DimensionKind::custom) {
+    for (const char* key : {"bandwidth", "bandwidth_per_gpu", "latency"})
+      v.unused(key, "has no effect on a custom dimension, whose links have their own");
+  } else {
+    const bool per_gpu =
+        v.either("bandwidth", "bandwidth_per_gpu", d.bandwidth, d.basis == BandwidthBasis::gpu);
+    d.basis = per_gpu ? BandwidthBasis::gpu : BandwidthBasis::link;
+    v.required("latency", d.latency);
+  }
+  describe_kind(v, d);
 }
 
 /// A cluster file is a fabric and a `device`, which the caller reads itself.

@@ -6,8 +6,6 @@ namespace shardscape::yaml {
 
 namespace {
 
-constexpr std::int64_t kMaxRanks = 1 << 30;
-
 template <class Spec>
 std::optional<Spec> read(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
   Spec spec;
@@ -38,19 +36,6 @@ std::vector<Leaf> leaves(const std::string& prefix) {
   return result;
 }
 
-/// Sizes multiply: DimensionSpec::size() must not overflow.
-bool too_large(const FabricSpec& fabric) {
-  std::int64_t product = 1;
-  for (const DimensionSpec& dimension : fabric.dimensions) {
-    for (const std::int64_t extent : dimension.shape) {
-      if (extent == FabricTemplate::kFill) continue;
-      if (product > kMaxRanks / extent) return true;
-      product *= extent;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<ModelSpec> read_model(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
@@ -76,9 +61,7 @@ std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& p
   *device = reader.take_required("device");
   describe(reader, result.fabric);
   reader.finish();
-  Problems problems = result.fabric.validate();
-  problems.require(!too_large(result.fabric), "dimensions", "more than 2^30 ranks");
-  state.report(problems);
+  state.report(result.fabric.validate());
   if (state.failed()) return std::nullopt;
   return result;
 }

@@ -101,7 +101,7 @@ const Node* Reader::take_required(const char* key) {
 }
 
 void Reader::finish() {
-  if (!node_.is_map()) return;
+  if (!node_.is_map() || !strict_) return;
   for (const Entry& entry : node_.entries) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
     state_.bad(at(entry.key), entry.key_where, "unknown key" + suggestion(entry.key, known_, "keys"));
@@ -135,6 +135,38 @@ std::pair<const Node*, const Node*> Reader::take_one_of(const char* key, const c
     state_.bad(at(key), node_.where, "missing; give " + std::string(key) + " or the total " + total_key);
   }
   return {each, total};
+}
+
+bool Reader::exactly_one(const char* key, const Node* first, const char* other_key, const Node* second) {
+  if ((first != nullptr) != (second != nullptr)) return true;
+  const std::string keys = std::string(key) + " or " + other_key;
+  if (first != nullptr) {
+    state_.bad(at(other_key), second->where, "given twice; keep " + keys);
+  } else if (node_.is_map()) {
+    state_.bad(at(key), node_.where, "missing; give " + keys);
+  }
+  return false;
+}
+
+void Reader::ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t& a,
+                  std::int64_t& b, bool& one_way) {
+  const Node* both = take(both_key);
+  const Node* from = take(from_key);
+  const Node* to = take(to_key);
+  const bool either_way = both != nullptr && from == nullptr && to == nullptr;
+  one_way = both == nullptr && from != nullptr && to != nullptr;
+  const std::string due = std::string(both_key) + ": [a, b], or " + from_key + " and " + to_key;
+  if (!either_way && !one_way) {
+    if (node_.is_map()) state_.bad(at(both_key), node_.where, "give " + due);
+  } else if (one_way) {
+    assign(from_key, *from, a);
+    assign(to_key, *to, b);
+  } else if (!both->is_list() || both->items.size() != 2) {
+    state_.bad(at(both_key), both->where, "must be a list of two vertices");
+  } else {
+    assign(both_key, both->items[0], a);
+    assign(both_key, both->items[1], b);
+  }
 }
 
 const Node* Reader::take_list(const char* key) {
@@ -189,6 +221,18 @@ void Writer::remarks(const char* key, const std::vector<std::pair<std::string, s
   group(key, [&](Writer& inner) {
     for (const auto& [name, text] : values) inner.required(name.c_str(), text);
   });
+}
+
+void Writer::ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t a,
+                  std::int64_t b, bool one_way) {
+  if (one_way) {
+    required(from_key, a);
+    required(to_key, b);
+    return;
+  }
+  Node both = Node::list({make_scalar(a), make_scalar(b)});
+  both.flow = true;
+  map_.set(both_key, std::move(both));
 }
 
 void Writer::extents(const char* size_key, const char* shape_key, const std::vector<std::int64_t>& values) {

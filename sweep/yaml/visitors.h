@@ -2,8 +2,13 @@
 // (the paths there are).
 //
 // A description names every key of a spec once, through these calls, which all visitors have:
-//   required(key, value)              the key must be there
+//   required(key, value)              the key must be there; false where it could not be read
 //   optional(key, value[, fallback])  else the value stays as it is, or becomes fallback()
+//   maybe(key, optional)              a value that may be absent
+//   either(key, other_key, value)     one of two keys; gives back whether it is the other one
+//   ends(both, from, to, a, b, way)   `both: [a, b]`, or from and to where the way is one only
+//   unused(key, why)                  a key that has no effect here
+//   anything_else()                   keys not named so far can't be judged
 //   fact(key, value)                  informational: optional, written only where stated, no what-if
 //   remarks(key, values)              informational: a free map of key and text
 //   by_name<Enum>(key, array)         a map from names of Enum to numbers, 0 where a name is absent
@@ -18,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -67,13 +73,32 @@ class Reader {
   Reader(const Node& node, std::string path, ReadState& state);
 
   template <class T>
-  void required(const char* key, T& value) {
-    if (const Node* node = take_required(key)) assign(key, *node, value);
+  bool required(const char* key, T& value) {
+    const Node* node = take_required(key);
+    return node != nullptr && assign(key, *node, value);
   }
   template <class T>
   void optional(const char* key, T& value) {
     if (const Node* node = take(key)) assign(key, *node, value);
   }
+  template <class T>
+  void maybe(const char* key, std::optional<T>& value) {
+    if (const Node* node = take(key)) assign(key, *node, value.emplace());
+  }
+  template <class T>
+  bool either(const char* key, const char* other_key, T& value, bool other) {
+    const Node* first = take(key);
+    const Node* second = take(other_key);
+    if (!exactly_one(key, first, other_key, second)) return other;
+    assign(first != nullptr ? key : other_key, first != nullptr ? *first : *second, value);
+    return second != nullptr;
+  }
+  void ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t& a, std::int64_t& b,
+            bool& one_way);
+  void unused(const char* key, const std::string& why) {
+    if (const Node* node = take(key)) state_.bad(at(key), node->where, why);
+  }
+  void anything_else() { strict_ = false; }
   template <class T, class F>
   void optional(const char* key, T& value, F&& fallback) {
     if (const Node* node = take(key)) {
@@ -136,21 +161,23 @@ class Reader {
 
  private:
   [[nodiscard]] std::string at(std::string_view key) const;
+  bool exactly_one(const char* key, const Node* first, const char* other_key, const Node* second);
   std::pair<const Node*, const Node*> take_one_of(const char* key, const char* total_key);
   const Node* take_list(const char* key);
 
   template <class T>
-  void assign(const char* key, const Node& node, T& value) {
-    keep(key, node, parse_value<T>(node), value);
+  bool assign(const char* key, const Node& node, T& value) {
+    return keep(key, node, parse_value<T>(node), value);
   }
   template <class T>
-  void keep(const char* key, const Node& node, Parsed<T> parsed, T& value) {
+  bool keep(const char* key, const Node& node, Parsed<T> parsed, T& value) {
     if (parsed) {
       state_.seen(at(key), node.where);
       value = std::move(*parsed);
     } else {
       state_.bad(at(key), node.where, parsed.error());
     }
+    return parsed.has_value();
   }
   template <class F>
   void descend(const Node& node, const std::string& path, F&& describe_group) {
@@ -163,6 +190,7 @@ class Reader {
   std::string path_;
   ReadState& state_;
   std::vector<std::string> known_;
+  bool strict_ = true;
 };
 
 class Writer {
@@ -170,13 +198,27 @@ class Writer {
   explicit Writer(Node& map) : map_(map) { map_.kind = Node::Kind::map; }
 
   template <class T>
-  void required(const char* key, const T& value) {
+  bool required(const char* key, const T& value) {
     map_.set(key, make_scalar(value));
+    return true;
   }
   template <class T>
   void optional(const char* key, const T& value) {
     required(key, value);
   }
+  template <class T>
+  void maybe(const char* key, const std::optional<T>& value) {
+    if (value) required(key, *value);
+  }
+  template <class T>
+  bool either(const char* key, const char* other_key, const T& value, bool other) {
+    required(other ? other_key : key, value);
+    return other;
+  }
+  void ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t a, std::int64_t b,
+            bool one_way);
+  void unused(const char*, const std::string&) {}
+  void anything_else() {}
   template <class T, class F>
   void optional(const char* key, const T& value, F&&) {
     required(key, value);

@@ -142,8 +142,9 @@ std::int32_t hops(DimensionKind kind, std::int64_t size, std::int64_t a, std::in
       return 1;
     case DimensionKind::switched:
       return 2;
+    default:
+      return -1;
   }
-  return -1;
 }
 
 TEST(FabricRoutes, EveryPairOfManyFabrics) {

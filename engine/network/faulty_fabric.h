@@ -1,0 +1,96 @@
+// A fabric with sick links: rates after faults, and routes around dead links.
+//
+// A pair whose fabric route uses a dead link takes a path with the fewest hops over the surviving links. It
+// may pass through ranks and switches; among equals the next vertex is the lowest-numbered, hop by hop. All
+// other pairs keep their route. A detour is computed once per pair, O(links), and kept until the faults
+// change.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/network/fabric.h"
+#include "engine/spec/fault.h"
+
+namespace shardscape::network {
+
+enum class FaultDirections : std::uint8_t { one, both };
+
+/// Adds a fault of `fault.link`, and of its opposite direction where asked for and there is one.
+void add_fault(FaultSet& faults, const Fabric& fabric, const LinkFault& fault, FaultDirections directions);
+
+/// Why two ranks cannot talk.
+struct Unreachable {
+  std::int32_t source = 0;
+  std::int32_t destination = 0;
+  /// The dead links that lead out of what the source still reaches: any of them alive would help.
+  std::vector<std::int32_t> cut;
+};
+
+/// Keeps detours as it finds them: one object per thread.
+class FaultyFabric {
+ public:
+  /// No faults at first. `fabric` outlives this object.
+  explicit FaultyFabric(const Fabric& fabric);
+
+  /// The faults from now on. Link ids must exist and derates be in (0, 1].
+  void set_faults(const FaultSet& faults);
+
+  [[nodiscard]] const Fabric& fabric() const { return fabric_; }
+  /// Any fault; any dead link.
+  [[nodiscard]] bool faulty() const { return faulty_; }
+  [[nodiscard]] bool cut() const { return !dead_links_.empty(); }
+
+  /// After faults, by link id. A dead link keeps its healthy rate; no route uses it.
+  [[nodiscard]] std::span<const double> bytes_per_second() const { return bytes_per_second_; }
+  [[nodiscard]] std::span<const double> latency_seconds() const { return latency_; }
+  [[nodiscard]] bool dead(std::int32_t link) const {
+    return !dead_.empty() && dead_[static_cast<std::size_t>(link)] != 0;
+  }
+  [[nodiscard]] std::span<const std::int32_t> dead_links() const { return dead_links_; }
+
+  /// Appends the route in order of travel; false, and `path` as it was, where the dead links leave none.
+  [[nodiscard]] bool append_route(std::int32_t source, std::int32_t destination,
+                                  std::vector<std::int32_t>& path);
+
+  /// The reason for a false of append_route. O(links).
+  [[nodiscard]] Unreachable explain(std::int32_t source, std::int32_t destination) const;
+  /// "no way from 0 to 5: all links that lead on are dead (torus: 0 -> 1, torus: 0 -> 4)".
+  [[nodiscard]] std::string describe(const Unreachable& unreachable) const;
+
+ private:
+  struct Detour {
+    std::int32_t begin = 0;
+    std::int32_t end = 0;  ///< begin > end: unreachable
+  };
+  void index_links();
+  [[nodiscard]] const Detour& detour(std::int32_t source, std::int32_t destination);
+  void measure_distances(std::int32_t source, std::int32_t destination);
+  [[nodiscard]] std::int32_t next_link(std::int32_t at) const;
+
+  /// Links by one of their ends, in ascending order of the other end.
+  struct Adjacency {
+    std::vector<std::int32_t> first;  ///< by vertex, and the end
+    std::vector<std::int32_t> links;
+  };
+  [[nodiscard]] std::span<const std::int32_t> links_at(const Adjacency& adjacency, std::int32_t vertex) const;
+  [[nodiscard]] Adjacency adjacency(std::int32_t Link::*end, std::int32_t Link::*other) const;
+
+  const Fabric& fabric_;
+  bool faulty_ = false;
+  std::vector<double> bytes_per_second_;
+  std::vector<double> latency_;
+  std::vector<char> dead_;  ///< empty where none is
+  std::vector<std::int32_t> dead_links_;
+
+  Adjacency out_, in_;  ///< built with the first dead link
+  std::unordered_map<std::uint64_t, Detour> detours_;
+  std::vector<std::int32_t> detour_links_;
+  std::vector<std::int32_t> distance_;  ///< scratch: hops to the destination, -1 unknown
+  std::vector<std::int32_t> queue_;
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,82 @@
+// The wiring of one line of a dimension: what the fabric repeats for every line.
+//
+// Vertices 0 .. endpoints-1 are the places of ranks, the switches follow. Wires are directed; ids are
+// positions in wires(). Routes are fixed and loop-free.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/spec/fabric.h"
+
+namespace shardscape::network {
+
+/// What a wire can carry.
+struct WireRate {
+  BytesPerSecond bandwidth;
+  Seconds latency;
+};
+
+struct Wire {
+  std::int32_t source = 0;
+  std::int32_t destination = 0;
+  WireRate rate;
+  std::int32_t reverse = -1;  ///< the wire of the other direction, -1 where there is none
+};
+
+class LineGraph {
+ public:
+  LineGraph(std::int32_t endpoints, std::int32_t switches) : endpoints_(endpoints), switches_(switches) {}
+  virtual ~LineGraph() = default;
+  LineGraph(const LineGraph&) = delete;
+  LineGraph& operator=(const LineGraph&) = delete;
+
+  [[nodiscard]] std::int32_t endpoints() const { return endpoints_; }
+  [[nodiscard]] std::int32_t switches() const { return switches_; }
+  [[nodiscard]] const std::vector<Wire>& wires() const { return wires_; }
+
+  /// Appends `base` + id of every wire from one endpoint to another, in order of travel; from != to.
+  virtual void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
+                            std::vector<std::int32_t>& path) const = 0;
+  /// What the switch is in its line ("leaf 3"); empty where it is the only one.
+  [[nodiscard]] virtual std::string switch_name(std::int32_t index) const {
+    return "switch " + std::to_string(index);
+  }
+
+ protected:
+  /// Both directions; their ids follow each other.
+  void add_pair(std::int32_t a, std::int32_t b, WireRate rate) {
+    const auto id = static_cast<std::int32_t>(wires_.size());
+    wires_.push_back({a, b, rate, id + 1});
+    wires_.push_back({b, a, rate, id});
+  }
+  void add_one_way(std::int32_t a, std::int32_t b, WireRate rate) { wires_.push_back({a, b, rate, -1}); }
+  /// Makes two wires each other's reverse.
+  void join(std::int32_t a, std::int32_t b) {
+    wires_[static_cast<std::size_t>(a)].reverse = b;
+    wires_[static_cast<std::size_t>(b)].reverse = a;
+  }
+
+ private:
+  std::int32_t endpoints_;
+  std::int32_t switches_;
+  std::vector<Wire> wires_;
+};
+
+// One file per kind.
+std::unique_ptr<LineGraph> make_ring(std::int32_t size, WireRate rate);
+std::unique_ptr<LineGraph> make_open_line(std::int32_t size, WireRate rate);
+std::unique_ptr<LineGraph> make_full_mesh(std::int32_t size, WireRate rate);
+/// `sharing` > 1: so many neighbouring endpoints hang on one adapter each, and the adapters on the switch.
+std::unique_ptr<LineGraph> make_crossbar(std::int32_t endpoints, std::int32_t sharing, WireRate rate);
+std::unique_ptr<LineGraph> make_king_mesh(const std::vector<std::int64_t>& shape, WireRate rate);
+std::unique_ptr<LineGraph> make_hypercube(std::int32_t size, WireRate rate);
+std::unique_ptr<LineGraph> make_fat_tree(const FatTreeSpec& spec, std::int32_t endpoints,
+                                         std::int32_t sharing, WireRate rate, WireRate uplink);
+std::unique_ptr<LineGraph> make_dragonfly(const DragonflySpec& spec, std::int32_t size, WireRate rate);
+std::unique_ptr<LineGraph> make_custom(const CustomSpec& spec, std::int32_t size);
+
+}  // namespace shardscape::network

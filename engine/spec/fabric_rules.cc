@@ -1,0 +1,334 @@
+// FabricSpec::validate(): the rules of each kind of dimension.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/spec/fabric.h"
+
+namespace shardscape {
+
+namespace {
+
+constexpr std::int64_t kMaxRanks = std::int64_t{1} << 30;
+constexpr double kMaxLinks = 1 << 25;
+constexpr std::int64_t kMaxCustomVertices = 4096;
+constexpr std::int64_t kMaxRadix = 1 << 16;
+constexpr std::int64_t kMaxTreeLevels = 8;
+
+std::string text(std::int64_t value) { return std::to_string(value); }
+std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
+
+bool good_bandwidth(BytesPerSecond bandwidth) {
+  return std::isfinite(bandwidth.value()) && bandwidth.value() > 0;
+}
+bool good_latency(Seconds latency) { return std::isfinite(latency.value()) && latency.value() >= 0; }
+
+constexpr const char* kBandwidthRule = "must be greater than 0 and finite";
+constexpr const char* kLatencyRule = "must not be negative, and finite";
+
+/// Vertices with a way from vertex 0, or to it.
+std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, bool backwards) {
+  std::vector<std::vector<std::int64_t>> next(static_cast<std::size_t>(vertices));
+  const auto connect = [&](std::int64_t a, std::int64_t b) {
+    next[static_cast<std::size_t>(backwards ? b : a)].push_back(backwards ? a : b);
+  };
+  for (const CustomSpec::Link& link : custom.links) {
+    connect(link.a, link.b);
+    if (!link.one_way) connect(link.b, link.a);
+  }
+  std::vector<char> seen(static_cast<std::size_t>(vertices), 0);
+  std::vector<std::int64_t> open{0};
+  seen[0] = 1;
+  while (!open.empty()) {
+    const std::int64_t at = open.back();
+    open.pop_back();
+    for (const std::int64_t to : next[static_cast<std::size_t>(at)]) {
+      if (std::exchange(seen[static_cast<std::size_t>(to)], char{1}) == 0) open.push_back(to);
+    }
+  }
+  return seen;
+}
+
+/// The rules of one dimension; `inner` is the number of ranks of a node, the product of the sizes further in.
+class Rules {
+ public:
+  Rules(const DimensionSpec& dimension, std::size_t index, bool outermost, std::int64_t inner,
+        Problems& problems)
+      : d_(dimension),
+        path_("dimensions[" + std::to_string(index) + "]."),
+        outermost_(outermost),
+        inner_(inner),
+        problems_(problems) {}
+
+  void check() {
+    require(!d_.name.empty(), "name", "every dimension needs a name");
+    check_shape();
+    if (d_.kind != DimensionKind::custom) {
+      require(good_bandwidth(d_.bandwidth), bandwidth_field(), kBandwidthRule);
+      require(good_latency(d_.latency), "latency", kLatencyRule);
+    }
+    check_basis();
+    check_ports();
+    if (d_.kind == DimensionKind::fat_tree) check_fat_tree();
+    if (d_.kind == DimensionKind::dragonfly) check_dragonfly();
+    if (d_.kind == DimensionKind::custom && shape_good_) check_custom();
+    if (d_.kind == DimensionKind::hypercube && shape_good_ && !open()) {
+      require(std::has_single_bit(static_cast<std::uint64_t>(d_.size())), "shape",
+              "the size of a hypercube is a power of two, not " + text(d_.size()));
+    }
+  }
+
+ private:
+  [[nodiscard]] const char* bandwidth_field() const {
+    return d_.basis == BandwidthBasis::gpu ? "bandwidth_per_gpu" : "bandwidth";
+  }
+  [[nodiscard]] bool open() const { return d_.shape.size() == 1 && d_.shape[0] == FabricTemplate::kFill; }
+
+  bool require(bool ok, const std::string& field, const std::string& message) {
+    problems_.require(ok, path_ + field, message);
+    return ok;
+  }
+
+  void check_shape() {
+    shape_good_ = require(!d_.shape.empty(), "shape", "needs at least one extent");
+    shape_good_ &= require(d_.shaped() || d_.shape.size() <= 1, "shape",
+                           "only mesh, torus and king_mesh take several extents");
+    for (const std::int64_t extent : d_.shape) {
+      const bool fill = extent == FabricTemplate::kFill && outermost_ && d_.shape.size() == 1 &&
+                        d_.kind != DimensionKind::custom;
+      shape_good_ &= require(extent >= 1 || fill, "shape",
+                             "extents are at least 1 (`fill` is for the outermost dimension only, and not "
+                             "for a custom one)");
+    }
+  }
+
+  void check_basis() {
+    if (d_.basis == BandwidthBasis::link) return;
+    require(
+        open() || !shape_good_ || d_.links_per_rank().has_value(), "bandwidth_per_gpu",
+        "the ranks of a " + kind_of(d_) + " differ in their number of links; give the bandwidth per link");
+  }
+
+  void check_ports() {
+    const bool tree = d_.kind == DimensionKind::fat_tree;
+    const bool switched = tree || d_.kind == DimensionKind::switched;
+    const std::string only = " has no effect on a " + kind_of(d_) + ", only on a switch or a fat_tree";
+    require(switched || !d_.in_network_reduction, "in_network_reduction", "in-network reduction" + only);
+    require(switched || !d_.nics_per_node, "nics_per_node", "the number of adapters" + only);
+    ports_good_ = true;
+    if (switched && d_.nics_per_node) {
+      const std::int64_t nics = *d_.nics_per_node;
+      ports_good_ = require(nics >= 1 && (nics % inner_ == 0 || inner_ % nics == 0), "nics_per_node",
+                            "is " + text(nics) + ", which neither divides the " + text(inner_) +
+                                " GPUs of a node nor is a multiple of them");
+    }
+    if (!d_.rails) return;
+    if (!tree) {
+      require(false, "rails",
+              d_.kind == DimensionKind::switched
+                  ? "has no effect on a switch, which carries all of its ports at full rate anyway"
+                  : "has no effect on a " + kind_of(d_) + ", only on a fat_tree");
+      return;
+    }
+    if (!ports_good_) return;
+    const std::int64_t adapters = std::min(d_.nics_per_node.value_or(inner_), inner_);
+    ports_good_ = require(
+        *d_.rails >= 1 && adapters % *d_.rails == 0, "rails",
+        "is " + text(*d_.rails) + ", which does not divide the " + text(adapters) + " adapters of a node");
+  }
+
+  void check_fat_tree() {
+    const FatTreeSpec& t = d_.fat_tree;
+    bool good = require(t.levels >= 1 && t.levels <= kMaxTreeLevels, "levels", "must be from 1 to 8");
+    good &= require(t.radix >= 2 && t.radix <= kMaxRadix, "radix", "must be from 2 to 65536 ports");
+    const bool ratio = std::isfinite(t.oversubscription) && t.oversubscription >= 1;
+    good &=
+        require(ratio, "oversubscription", "is the ratio of a leaf's ports down to its ports up, at least 1");
+    if (t.uplink_bandwidth) require(good_bandwidth(*t.uplink_bandwidth), "uplink_bandwidth", kBandwidthRule);
+    if (t.uplink_latency) require(good_latency(*t.uplink_latency), "uplink_latency", kLatencyRule);
+    if (!good) return;
+    if (t.levels == 1) check_single_level();
+    if (t.levels > 2) {
+      good &= require(t.radix % 2 == 0, "radix",
+                      "must be even: switches between leaves and top have as many ports up as down");
+    }
+    good &= require(t.leaf_ports_down().has_value(), "oversubscription",
+                    "does not divide a radix of " + text(t.radix) + " into whole ports down and up");
+    if (good && ports_good_ && shape_good_ && !open()) check_tree_size();
+  }
+
+  void check_single_level() {
+    const FatTreeSpec& t = d_.fat_tree;
+    const std::string why = "has no effect in a fat_tree of one level, which has no ports up";
+    require(t.oversubscription == 1, "oversubscription", why);
+    require(t.up_routing == UpRouting::destination, "up_routing", why);
+    require(!t.uplink_bandwidth, "uplink_bandwidth", why);
+    require(!t.uplink_latency, "uplink_latency", why);
+  }
+
+  void check_tree_size() {
+    const FatTreeSpec& t = d_.fat_tree;
+    const NodePorts ports = NodePorts::of(d_, inner_);
+    const std::int64_t endpoints = d_.size() * (inner_ / ports.sharing / ports.rails);
+    const std::int64_t capacity = t.capacity(t.levels);
+    require(endpoints <= capacity, "shape",
+            text(endpoints) + " endpoints are more than the " + text(capacity) + " that " + text(t.levels) +
+                " levels of switches with " + text(t.radix) + " ports hold");
+    const std::int64_t needed = t.levels_for(endpoints);
+    require(endpoints > capacity || needed == t.levels, "levels",
+            "is " + text(t.levels) + ", but " + text(needed) + " hold all " + text(endpoints) +
+                " endpoints; the others would have no effect");
+  }
+
+  void check_dragonfly() {
+    const DragonflySpec& f = d_.dragonfly;
+    bool good = require(f.routers_per_group >= 1 && f.routers_per_group <= kMaxRanks, "routers_per_group",
+                        "must be at least 1");
+    good &= require(f.hosts_per_router >= 1 && f.hosts_per_router <= kMaxRanks, "hosts_per_router",
+                    "must be at least 1");
+    if (f.groups) good &= require(*f.groups >= 1, "groups", "must be at least 1");
+    if (f.global_bandwidth) require(good_bandwidth(*f.global_bandwidth), "global_bandwidth", kBandwidthRule);
+    if (f.global_latency) require(good_latency(*f.global_latency), "global_latency", kLatencyRule);
+    if (open()) require(!f.groups, "groups", "has no effect: `size: fill` decides how many groups there are");
+    if (!good || !shape_good_ || open()) return;
+    const std::int64_t hosts = f.routers_per_group * f.hosts_per_router;
+    const std::int64_t groups = f.groups.value_or(std::max<std::int64_t>(1, d_.size() / hosts));
+    require(d_.size() % hosts == 0 && d_.size() / hosts == groups, "shape",
+            "is " + text(d_.size()) + ", but " + (f.groups ? text(groups) + " groups of " : "groups have ") +
+                text(f.routers_per_group) + " routers with " + text(f.hosts_per_router) + " hosts each");
+    const bool alone = groups == 1;
+    require(!alone || !f.global_bandwidth, "global_bandwidth", "has no effect in a dragonfly of one group");
+    require(!alone || !f.global_latency, "global_latency", "has no effect in a dragonfly of one group");
+  }
+
+  void check_custom() {
+    const CustomSpec& c = d_.custom;
+    const std::int64_t ranks = d_.size();
+    if (!require(ranks >= 2, "shape", "a custom graph joins at least two ranks")) return;
+    if (!require(c.switches >= 0 && c.switches <= kMaxCustomVertices, "switches", "must be from 0 to 4096"))
+      return;
+    const std::int64_t vertices = ranks + c.switches;
+    if (!require(vertices <= kMaxCustomVertices, "shape", "a custom graph has at most 4096 vertices")) return;
+    bool good = true;
+    std::set<std::pair<std::int64_t, std::int64_t>> wired;
+    for (std::size_t i = 0; i < c.links.size(); ++i)
+      good &= check_custom_link(c.links[i], i, vertices, wired);
+    if (good) check_connected(vertices);
+  }
+
+  bool check_custom_link(const CustomSpec::Link& link, std::size_t index, std::int64_t vertices,
+                         std::set<std::pair<std::int64_t, std::int64_t>>& wired) {
+    const std::string field = "links[" + std::to_string(index) + "]";
+    require(good_bandwidth(link.bandwidth), field + ".bandwidth", kBandwidthRule);
+    require(good_latency(link.latency), field + ".latency", kLatencyRule);
+    for (const std::int64_t end : {link.a, link.b}) {
+      if (end >= 0 && end < vertices) continue;
+      return require(false, field,
+                     "there is no vertex " + text(end) + "; they are 0 .. " + text(vertices - 1) + " (" +
+                         text(d_.size()) + " ranks, then " + text(d_.custom.switches) + " switches)");
+    }
+    if (!require(link.a != link.b, field, "links vertex " + text(link.a) + " to itself")) return false;
+    bool fresh = wired.insert({link.a, link.b}).second;
+    if (!link.one_way) fresh = wired.insert({link.b, link.a}).second && fresh;
+    return require(fresh, field,
+                   text(link.a) + " and " + text(link.b) +
+                       " are linked already and routes use one link; give it the sum of the bandwidths");
+  }
+
+  void check_connected(std::int64_t vertices) {
+    const std::vector<char> out = reachable(d_.custom, vertices, false);
+    const std::vector<char> back = reachable(d_.custom, vertices, true);
+    std::string lost;
+    std::int64_t count = 0;
+    for (std::size_t v = 0; v < out.size(); ++v) {
+      if (out[v] != 0 && back[v] != 0) continue;
+      if (++count <= 8) lost += (lost.empty() ? "" : ", ") + std::to_string(v);
+    }
+    if (count > 8) lost += ", ... (" + text(count) + " in all)";
+    require(count == 0, "links",
+            "the graph is not connected: no way to vertex " + lost + " from vertex 0 and back");
+  }
+
+  const DimensionSpec& d_;
+  std::string path_;
+  bool outermost_;
+  std::int64_t inner_;
+  Problems& problems_;
+  bool shape_good_ = true;
+  bool ports_good_ = true;
+};
+
+/// Directed links of one line, roughly for trees and dragonflies: enough to refuse what memory cannot hold.
+double links_per_line(const DimensionSpec& d) {
+  const auto n = static_cast<double>(d.size());
+  switch (d.kind) {
+    case DimensionKind::fully_connected:
+      return n * (n - 1);
+    case DimensionKind::king_mesh: {
+      double moves = 1;  // (rank, move) pairs, standing still included
+      for (const std::int64_t extent : d.shape) moves *= 3 * static_cast<double>(extent) - 2;
+      return moves - n;
+    }
+    case DimensionKind::hypercube:
+      return n * std::log2(n);
+    case DimensionKind::fat_tree:
+      return 2 * n * static_cast<double>(d.fat_tree.levels) + 2 * static_cast<double>(d.fat_tree.radix);
+    case DimensionKind::dragonfly: {
+      const auto routers = static_cast<double>(d.dragonfly.routers_per_group);
+      const double groups = n / (routers * static_cast<double>(d.dragonfly.hosts_per_router));
+      return 2 * n + groups * routers * (routers - 1) + groups * (groups - 1);
+    }
+    case DimensionKind::custom:
+      return 2 * static_cast<double>(d.custom.links.size());
+    default:
+      return 2 * n * static_cast<double>(d.shape.size());
+  }
+}
+
+bool too_many_links(const FabricSpec& fabric) {
+  const auto ranks = static_cast<double>(fabric.size());
+  double links = 0;
+  for (const DimensionSpec& d : fabric.dimensions) {
+    links += ranks / static_cast<double>(d.size()) * links_per_line(d);
+  }
+  return links > kMaxLinks;
+}
+
+std::int64_t closed_size(const FabricSpec& fabric) {
+  FabricSpec closed = fabric;
+  for (DimensionSpec& d : closed.dimensions) {
+    std::ranges::replace(d.shape, FabricTemplate::kFill, std::int64_t{1});
+  }
+  return closed.size();
+}
+
+}  // namespace
+
+Problems FabricSpec::validate() const {
+  Problems problems;
+  std::set<std::string> names;
+  std::int64_t inner = 1;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const DimensionSpec& dimension = dimensions[i];
+    Rules(dimension, i, i + 1 == dimensions.size(), inner, problems).check();
+    problems.require(names.insert(dimension.name).second, "dimensions[" + std::to_string(i) + "].name",
+                     "'" + dimension.name + "' names an earlier dimension, too");
+    inner =
+        std::max<std::int64_t>(1, inner) * std::max<std::int64_t>(1, std::min(dimension.size(), kMaxRanks));
+    if (inner > kMaxRanks) break;
+  }
+  problems.require(!dimensions.empty(), "dimensions", "a fabric has at least one dimension");
+  if (closed_size(*this) > kMaxRanks) {
+    problems.add("dimensions", "more than 2^30 ranks");
+  } else if (problems.empty() && size() > 0) {
+    problems.require(!too_many_links(*this), "dimensions",
+                     "more than 2^25 links, which memory would not hold");
+  }
+  return problems;
+}
+
+}  // namespace shardscape
