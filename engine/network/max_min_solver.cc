@@ -16,6 +16,7 @@ void MaxMinSolver::reset(const Traffic& traffic, std::span<const double> capacit
   capacity_ = capacity;
   const std::size_t flows = traffic.connections.size(), links = capacity.size();
   rate_.assign(flows, 0);
+  active_.assign(flows, 0);
   bottleneck_.assign(flows, -1);
   affected_mark_.assign(flows, 0);
   frozen_mark_.assign(flows, 0);
@@ -47,6 +48,7 @@ void MaxMinSolver::start(std::int32_t flow) {
     entry_slot_[static_cast<std::size_t>(at)] = slot;
     position_[static_cast<std::size_t>(slot)] = at;
   }
+  active_[static_cast<std::size_t>(flow)] = 1;
   rate_[static_cast<std::size_t>(flow)] = 0;
   bottleneck_[static_cast<std::size_t>(flow)] = -1;
   started_.push_back(flow);
@@ -63,6 +65,7 @@ void MaxMinSolver::stop(std::int32_t flow) {
     position_[static_cast<std::size_t>(entry_slot_[hole])] = static_cast<std::int32_t>(hole);
     touch(link);
   }
+  active_[static_cast<std::size_t>(flow)] = 0;
   rate_[static_cast<std::size_t>(flow)] = 0;
 }
 
@@ -80,6 +83,10 @@ void MaxMinSolver::collect() {
   old_rate_.clear();
   // A flow that has all its links to itself takes what its narrowest link gives.
   for (const std::int32_t flow : started_) {
+    // Stopped again, or started twice, since the last solve.
+    if (active_[static_cast<std::size_t>(flow)] == 0 ||
+        affected_mark_[static_cast<std::size_t>(flow)] == epoch_)
+      continue;
     const Connection& c = traffic_->connections[static_cast<std::size_t>(flow)];
     double narrowest = std::numeric_limits<double>::infinity();
     std::int32_t bottleneck = -1;
@@ -226,18 +233,16 @@ bool MaxMinSolver::recruit() {
 double MaxMinSolver::violation() const {
   double worst = 0;
   std::vector<double> used(capacity_.size(), 0), fastest(capacity_.size(), 0);
-  std::vector<bool> active(rate_.size(), false);
   for (std::size_t l = 0; l < capacity_.size(); ++l) {
     for (std::int32_t i = link_begin_[l]; i < link_begin_[l] + link_size_[l]; ++i) {
       const auto flow = static_cast<std::size_t>(entry_flow_[static_cast<std::size_t>(i)]);
       used[l] += rate_[flow];
       fastest[l] = std::max(fastest[l], rate_[flow]);
-      active[flow] = true;
     }
     worst = std::max(worst, used[l] / capacity_[l] - 1);
   }
   for (std::size_t f = 0; f < rate_.size(); ++f) {
-    if (!active[f]) continue;
+    if (active_[f] == 0) continue;
     double best = std::numeric_limits<double>::infinity();
     const Connection& c = traffic_->connections[f];
     for (std::int32_t slot = c.path_begin; slot < c.path_end; ++slot) {

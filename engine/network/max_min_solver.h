@@ -79,6 +79,7 @@ class MaxMinSolver {
   // Per flow.
   std::vector<double> rate_;
   std::vector<std::int32_t> bottleneck_;
+  std::vector<std::uint8_t> active_;
   std::vector<std::uint32_t> affected_mark_, frozen_mark_;
   // Flows on each link: [link_begin, link_begin + link_size) of the entries; a slot is an index in
   // traffic.path_links.

@@ -151,7 +151,8 @@ TEST(FatTree, UplinksMayDiffer) {
   DimensionSpec d = fat_tree_of("t", 8, 2, 4);
   d.fat_tree.uplink_bandwidth = BytesPerSecond(4e9);
   d.fat_tree.uplink_latency = Seconds(2e-7);
-  for (const Link& link : fabric_of({d}).links()) {
+  const Fabric f = fabric_of({d});
+  for (const Link& link : f.links()) {
     const bool uplink = link.source >= 8 && link.destination >= 8;
     EXPECT_EQ(link.bandwidth.value(), uplink ? 4e9 : 1e9);
     EXPECT_EQ(link.latency.value(), uplink ? 2e-7 : 1e-6);

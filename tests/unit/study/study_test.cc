@@ -477,5 +477,62 @@ TEST(RepositoryStudies, AllLoadAndReadBack) {
   }
 }
 
+/// The study's system with another list of dimensions and number of GPUs.
+std::string on_fabric(const std::string& dimensions, int gpus, const std::string& rest = "") {
+  std::string text = training(rest);
+  const std::size_t begin = text.find("    - {name: nvswitch"), end = text.find("stack:\n");
+  text.replace(begin, end - begin, dimensions);
+  return replaced(text, "gpus: 16", "gpus: " + std::to_string(gpus));
+}
+
+TEST(StudyCluster, TakesEveryKindOfFabric) {
+  const std::string rates = ", bandwidth: 10 GB/s, latency: 1 us}\n";
+  const std::vector<std::pair<std::string, int>> fabrics = {
+      {"    - {name: a, kind: ring, size: 4" + rates + "    - {name: b, kind: mesh, shape: [2, 2]" + rates,
+       16},
+      {"    - {name: a, kind: torus, shape: [2, 4]" + rates + "    - {name: b, kind: hypercube, size: fill" +
+           rates,
+       32},
+      {"    - {name: a, kind: king_mesh, shape: [4, 4]" + rates, 16},
+      {"    - {name: a, kind: fully_connected, size: 4, bandwidth_per_gpu: 300 GB/s, latency: 1 us}\n"
+       "    - {name: b, kind: fat_tree, size: fill, levels: 3, radix: 4, nics_per_node: 2" +
+           rates,
+       32},
+      {"    - {name: a, kind: switch, size: 4, in_network_reduction: true" + rates +
+           "    - {name: b, kind: dragonfly, size: fill, routers_per_group: 2, hosts_per_router: 1" + rates,
+       16},
+      {"    - name: a\n      kind: custom\n      size: 2\n      switches: 1\n      links:\n"
+       "        - {between: [0, 2]" +
+           rates + "        - {between: [2, 1]" + rates,
+       2}};
+  for (const auto& [dimensions, gpus] : fabrics) {
+    SCOPED_TRACE(dimensions);
+    const Study study = good(on_fabric(dimensions, gpus));
+    ASSERT_EQ(study.systems.size(), 1U);
+    EXPECT_EQ(study.systems[0].fabric.size(), gpus);
+    const Study again = good(study.resolved_yaml);
+    EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
+  }
+}
+
+TEST(StudyCluster, OpenTreeThatDoesNotFitIsAProblemOfGpus) {
+  EXPECT_TRUE(
+      reports(bad(on_fabric("    - {name: a, kind: switch, size: 4, bandwidth: 1 GB/s, latency: 1 us}\n"
+                            "    - {name: b, kind: fat_tree, size: fill, levels: 2, radix: 4, "
+                            "bandwidth: 1 GB/s, latency: 1 us}\n",
+                            36)),
+              "s.yaml:28:7: gpus", "9 endpoints are more than the 8"));
+}
+
+TEST(StudyCluster, WhatIfsFollowTheKeysOfTheCluster) {
+  const std::string fabric =
+      "    - {name: a, kind: ring, size: 16, bandwidth_per_gpu: 300 GB/s, latency: 1 us}\n";
+  const Study study =
+      good(on_fabric(fabric, 16, "hardware: {fabric.a.bandwidth_per_gpu: [100 GB/s, 200 GB/s]}\n"));
+  ASSERT_EQ(study.systems.size(), 2U);
+  EXPECT_EQ(study.systems[1].fabric.dimensions[0].bandwidth.value(), 200e9);
+  EXPECT_EQ(bad(on_fabric(fabric, 16, "hardware: {fabric.a.bandwidth: [100 GB/s]}\n")).size(), 1U);
+}
+
 }  // namespace
 }  // namespace shardscape::sweep

@@ -1,0 +1,250 @@
+#include "engine/network/patterns.h"
+
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "engine/network/collectives.h"
+#include "engine/network/ring_order.h"
+
+namespace shardscape::network {
+
+namespace {
+
+std::string at(const std::string& place, std::size_t index) {
+  return place + "[" + std::to_string(index) + "]";
+}
+
+/// Of dimension_wise.
+double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
+  double steps = 0;
+  for (const GroupBox::Level& level : box.levels) steps += static_cast<double>(level.positions.size()) - 1;
+  return (pattern.operation == Operation::all_reduce ? 2 : 1) * box.size() * steps;
+}
+
+class Checker {
+ public:
+  Checker(const std::vector<Pattern>& patterns, const FaultyFabric& fabric)
+      : patterns_(patterns), fabric_(fabric), seen_(static_cast<std::size_t>(fabric.fabric().ranks()), 0) {}
+
+  Problems check() {
+    for (std::size_t p = 0; p < patterns_.size(); ++p) check_pattern(p);
+    return std::move(problems_);
+  }
+
+ private:
+  void require(bool ok, const std::string& place, const std::string& message) {
+    problems_.require(ok, place, message);
+  }
+
+  void check_pattern(std::size_t p) {
+    const Pattern& pattern = patterns_[p];
+    const std::string place = at("patterns", p);
+    require(std::isfinite(pattern.start) && pattern.start >= 0, place + ".start",
+            "must be a time of 0 or more");
+    for (std::size_t i = 0; i < pattern.after.size(); ++i) check_after(p, i, at(place + ".after", i));
+    if (pattern.operation == Operation::point_to_point) {
+      for (std::size_t i = 0; i < pattern.sends.size(); ++i) {
+        check_send(pattern.sends[i], at(place + ".sends", i));
+      }
+      count(place, static_cast<double>(pattern.sends.size()));
+      return;
+    }
+    require(std::isfinite(pattern.bytes) && pattern.bytes > 0, place + ".bytes", "must be greater than 0");
+    if (pattern.operation == Operation::pipeline) {
+      check_pipeline(pattern, place);
+    } else {
+      require(supports(pattern.operation, pattern.algorithm), place + ".algorithm",
+              std::string(name_of(pattern.algorithm)) + " is no algorithm for " +
+                  std::string(name_of(pattern.operation)));
+    }
+    require(pattern.chunks >= 1, place + ".chunks", "must be at least 1");
+    check_groups(pattern, place);
+  }
+
+  void check_after(std::size_t p, std::size_t i, const std::string& place) {
+    const std::vector<std::int32_t>& after = patterns_[p].after;
+    const std::int32_t earlier = after[i];
+    require(earlier >= 0 && static_cast<std::size_t>(earlier) < p, place,
+            "is " + std::to_string(earlier) + "; pattern " + std::to_string(p) + " can only come after " +
+                (p == 0 ? "none, it is the first" : "patterns 0 .. " + std::to_string(p - 1)));
+    for (std::size_t j = 0; j < i; ++j) {
+      require(after[j] != earlier, place, "names pattern " + std::to_string(earlier) + " again");
+    }
+  }
+
+  bool in_range(std::int32_t rank, const std::string& place) {
+    const std::int32_t ranks = fabric_.fabric().ranks();
+    const bool ok = rank >= 0 && rank < ranks;
+    require(ok, place,
+            "rank " + std::to_string(rank) + " is out of range; the fabric has ranks 0 .. " +
+                std::to_string(ranks - 1));
+    return ok;
+  }
+
+  void check_send(const PointToPoint& send, const std::string& place) {
+    in_range(send.source, place + "[0]");
+    in_range(send.destination, place + "[1]");
+    require(send.source != send.destination, place + "[1]", "is the sender itself");
+    require(std::isfinite(send.bytes) && send.bytes > 0, place + "[2]", "bytes must be greater than 0");
+    require(std::isfinite(send.start) && send.start >= 0, place + "[3]",
+            "the start must be a time of 0 or more");
+  }
+
+  void check_pipeline(const Pattern& pattern, const std::string& place) {
+    require(pattern.microbatches >= 1, place + ".microbatches", "must be at least 1");
+    require(std::isfinite(pattern.interval) && pattern.interval >= 0, place + ".interval",
+            "must be a time of 0 or more");
+    require(std::isfinite(pattern.compute) && pattern.compute >= 0, place + ".compute",
+            "must be a time of 0 or more");
+  }
+
+  void check_groups(const Pattern& pattern, const std::string& place) {
+    double messages = 0;
+    for (std::size_t g = 0; g < pattern.groups.size(); ++g) {
+      const std::vector<std::int32_t>& group = pattern.groups[g];
+      const std::string here = at(place + ".groups", g);
+      require(!group.empty(), here, "has no ranks");
+      const bool sound =
+          pattern.operation == Operation::pipeline ? check_chain(group, here) : check_members(group, here);
+      const bool by_dimension = pattern.algorithm == Algorithm::dimension_wise;
+      if (!by_dimension) messages += message_count(pattern, static_cast<std::int64_t>(group.size()));
+      if (sound && group.size() > 1) check_algorithm(pattern, group, here);
+    }
+    count(place, messages);
+  }
+
+  bool check_chain(const std::vector<std::int32_t>& chain, const std::string& place) {
+    bool sound = true;
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      sound &= in_range(chain[i], at(place, i));
+      const bool again = i > 0 && chain[i] == chain[i - 1];
+      require(!again, at(place, i), "rank " + std::to_string(chain[i]) + " follows itself");
+      sound &= !again;
+    }
+    return sound;
+  }
+
+  bool check_members(const std::vector<std::int32_t>& group, const std::string& place) {
+    bool sound = true;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (!in_range(group[i], at(place, i))) {
+        sound = false;
+        continue;
+      }
+      char& seen = seen_[static_cast<std::size_t>(group[i])];
+      require(seen == 0, at(place, i), "rank " + std::to_string(group[i]) + " is in the group already");
+      sound &= seen == 0;
+      seen = 1;
+    }
+    for (const std::int32_t rank : group) {
+      if (rank >= 0 && rank < fabric_.fabric().ranks()) seen_[static_cast<std::size_t>(rank)] = 0;
+    }
+    return sound;
+  }
+
+  void check_algorithm(const Pattern& pattern, const std::vector<std::int32_t>& group,
+                       const std::string& place) {
+    const bool power_of_two = std::has_single_bit(group.size());
+    const std::string size = "the group has " + std::to_string(group.size());
+    if (pattern.algorithm == Algorithm::halving_doubling && pattern.operation != Operation::all_to_all) {
+      require(power_of_two, place, "halving_doubling needs a power of two of ranks; " + size);
+    }
+    if (pattern.algorithm == Algorithm::pairwise && pattern.partners == PairwisePartners::exclusive_or) {
+      require(power_of_two, place, "xor partners need a power of two of ranks; " + size);
+    }
+    if (pattern.algorithm == Algorithm::dimension_wise) {
+      GroupBox box;
+      require(split_into_box(fabric_.fabric(), group, box), place,
+              "dimension_wise needs a group that is a box of coordinates (every combination of one "
+              "set per axis of the fabric)");
+      count(place, messages_by_dimension(pattern, box));
+    }
+    if (pattern.algorithm == Algorithm::in_network) {
+      SwitchTree tree;
+      require(find_switch_tree(fabric_, group, tree), place,
+              "in_network needs a group within one switch or fat_tree dimension that has "
+              "in_network_reduction, with live links to each rank");
+    }
+  }
+
+  void count(const std::string& place, double messages) {
+    const bool fitted = messages_ <= kMaxMessages;
+    messages_ += messages;
+    require(!fitted || messages_ <= kMaxMessages, place,
+            "brings the messages to more than " + std::to_string(static_cast<std::int64_t>(kMaxMessages)) +
+                ", the most that one simulation takes");
+  }
+
+  const std::vector<Pattern>& patterns_;
+  const FaultyFabric& fabric_;
+  std::vector<char> seen_;  ///< by rank, scratch
+  double messages_ = 0;
+  Problems problems_;
+};
+
+}  // namespace
+
+bool supports(Operation operation, Algorithm algorithm) {
+  switch (operation) {
+    case Operation::all_reduce:
+      return algorithm != Algorithm::binary_tree && algorithm != Algorithm::pairwise;
+    case Operation::reduce_scatter:
+    case Operation::all_gather:
+      return algorithm != Algorithm::binary_tree && algorithm != Algorithm::double_binary_tree &&
+             algorithm != Algorithm::pairwise;
+    case Operation::all_to_all:
+      return algorithm == Algorithm::direct || algorithm == Algorithm::pairwise;
+    case Operation::broadcast:
+      return algorithm == Algorithm::ring || algorithm == Algorithm::direct ||
+             algorithm == Algorithm::binary_tree || algorithm == Algorithm::double_binary_tree ||
+             algorithm == Algorithm::in_network;
+    case Operation::pipeline:
+    case Operation::point_to_point:
+      return false;
+  }
+  return false;
+}
+
+bool takes_chunks(Operation operation, Algorithm algorithm) {
+  if (!supports(operation, algorithm)) return false;
+  return algorithm == Algorithm::double_binary_tree || algorithm == Algorithm::binary_tree ||
+         algorithm == Algorithm::in_network ||
+         (operation == Operation::broadcast && algorithm == Algorithm::ring);
+}
+
+double message_count(const Pattern& pattern, std::int64_t group_size) {
+  if (group_size < 2) return 0;
+  const auto n = static_cast<double>(group_size);
+  const double passes = pattern.operation == Operation::all_reduce ? 2 : 1;
+  const double chunks = pattern.chunks;
+  if (pattern.operation == Operation::pipeline) return (n - 1) * pattern.microbatches;
+  switch (pattern.algorithm) {
+    case Algorithm::direct:
+    case Algorithm::pairwise:
+      return pattern.operation == Operation::broadcast ? n - 1 : passes * n * (n - 1);
+    case Algorithm::ring:
+    case Algorithm::bidirectional_ring: {
+      const double directions = pattern.algorithm == Algorithm::ring ? 1 : 2;
+      return pattern.operation == Operation::broadcast ? (n - 1) * chunks : directions * passes * n * (n - 1);
+    }
+    case Algorithm::halving_doubling:
+      return passes * n * std::log2(n);
+    case Algorithm::double_binary_tree:
+      return 2 * passes * (n - 1) * chunks;
+    case Algorithm::binary_tree:
+      return (n - 1) * chunks;
+    case Algorithm::in_network:
+      return (pattern.operation == Operation::broadcast ? n : 2 * n) * chunks;
+    case Algorithm::dimension_wise:
+      return passes * n * (n - 1);
+  }
+  return 0;
+}
+
+Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric) {
+  return Checker(patterns, fabric).check();
+}
+
+}  // namespace shardscape::network

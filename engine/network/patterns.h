@@ -1,0 +1,121 @@
+// Communication patterns: what groups of ranks want from each other, before it becomes messages.
+//
+// Several patterns run on one fabric at the same time and contend. A pattern names an operation, the
+// algorithm that carries it out, its groups (all at once) and the bytes of one group:
+//
+//   operation        bytes                        algorithms
+//   all_reduce       the buffer of each rank      ring, bidirectional_ring, direct, halving_doubling,
+//                                                 double_binary_tree, dimension_wise, in_network
+//   reduce_scatter   full input of each rank      ring, bidirectional_ring, direct, halving_doubling,
+//   all_gather       full output of each rank       dimension_wise, in_network
+//   all_to_all       full input of each rank      direct, pairwise
+//   broadcast        the buffer of the root,      ring, direct, binary_tree, double_binary_tree, in_network
+//                    the first rank of a group
+//   pipeline         one hop of one microbatch    (none)
+//   point_to_point   (of each send)               (none)
+//
+// What an algorithm sends stands with it in collectives.h. Reduction itself takes no time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/problems.h"
+#include "engine/network/faulty_fabric.h"
+
+namespace shardscape::network {
+
+enum class Operation : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  broadcast,
+  pipeline,
+  point_to_point
+};
+
+enum class Algorithm : std::uint8_t {
+  ring,
+  bidirectional_ring,
+  direct,
+  halving_doubling,
+  double_binary_tree,
+  binary_tree,
+  dimension_wise,
+  pairwise,
+  in_network
+};
+
+/// Partners of halving-doubling at distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
+enum class HalvingOrder : std::uint8_t { near_first, far_first };
+
+/// Neighbours of a logical ring: as listed in the group, or along a Hamiltonian cycle (see ring_order.h).
+enum class RingOrder : std::uint8_t { listed, hamiltonian };
+
+/// Partners of the pairwise all-to-all in round k = 1 .. n-1: rank i sends to i + k and hears from i - k
+/// (shift), or exchanges with i xor k (exclusive_or, for powers of two).
+enum class PairwisePartners : std::uint8_t { shift, exclusive_or };
+
+/// One entry of a point_to_point pattern.
+struct PointToPoint {
+  std::int32_t source = 0;
+  std::int32_t destination = 0;
+  double bytes = 0;
+  double start = 0;  ///< seconds; replaces Pattern::start
+};
+
+struct Pattern {
+  Operation operation = Operation::all_reduce;
+  Algorithm algorithm = Algorithm::ring;
+  std::vector<std::vector<std::int32_t>> groups;  ///< distinct ranks in ring order; for pipeline: the chains
+  double bytes = 0;
+  double start = 0;  ///< seconds: nothing of the pattern is sent earlier
+  /// Earlier patterns. A rank enters this pattern when it has received everything they owe it.
+  std::vector<std::int32_t> after;
+
+  HalvingOrder halving_order = HalvingOrder::near_first;
+  RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring
+  PairwisePartners partners = PairwisePartners::shift;
+  /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,
+  /// double_binary_tree, in_network.
+  std::int32_t chunks = 1;
+
+  std::int32_t microbatches = 1;  ///< pipeline
+  double interval = 0;            ///< pipeline: seconds between the injections of microbatches
+  double compute = 0;             ///< pipeline: seconds at each rank before it forwards
+
+  std::vector<PointToPoint> sends;  ///< point_to_point
+};
+
+/// What a simulation can take; more is a problem of the input.
+constexpr double kMaxMessages = 1 << 27;
+constexpr std::int64_t kMaxRouteEntries = std::int64_t{1} << 29;
+
+/// Whether `algorithm` can carry out `operation` at all. Pipelines and point-to-point have none.
+bool supports(Operation operation, Algorithm algorithm);
+/// Algorithms that cut the buffer into Pattern::chunks.
+bool takes_chunks(Operation operation, Algorithm algorithm);
+
+/// Messages of one group of that size; of dimension_wise along a single axis, of in_network with a single
+/// switch.
+double message_count(const Pattern& pattern, std::int64_t group_size);
+
+/// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers
+/// out of range, algorithms that do not fit the operation, the group or the fabric, `after` that is not
+/// earlier, too much for one simulation. Fields read "patterns[1].groups[0][3]".
+Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric);
+
+}  // namespace shardscape::network
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(network::Operation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+                      "broadcast", "pipeline", "p2p");
+SHARDSCAPE_ENUM_NAMES(network::Algorithm, "ring", "bidirectional_ring", "direct", "halving_doubling",
+                      "double_binary_tree", "binary_tree", "dimension_wise", "pairwise", "in_network");
+SHARDSCAPE_ENUM_NAMES(network::HalvingOrder, "near_first", "far_first");
+SHARDSCAPE_ENUM_NAMES(network::RingOrder, "listed", "hamiltonian");
+SHARDSCAPE_ENUM_NAMES(network::PairwisePartners, "shift", "xor");
+}  // namespace shardscape

@@ -1,0 +1,148 @@
+#include "engine/network/ring_order.h"
+
+#include <algorithm>
+
+namespace shardscape::network {
+
+namespace {
+
+struct FabricAxis {
+  std::int32_t dimension = 0;
+  std::int32_t stride = 1;
+  std::int32_t size = 1;
+  bool wraps = false;
+};
+
+bool closes(DimensionKind kind) {
+  return kind == DimensionKind::ring || kind == DimensionKind::torus ||
+         kind == DimensionKind::fully_connected || kind == DimensionKind::switched ||
+         kind == DimensionKind::fat_tree || kind == DimensionKind::dragonfly;
+}
+
+std::vector<FabricAxis> axes_of(const FabricSpec& spec) {
+  std::vector<FabricAxis> axes;
+  std::int32_t stride = 1;
+  for (std::size_t d = 0; d < spec.dimensions.size(); ++d) {
+    const DimensionSpec& dimension = spec.dimensions[d];
+    const auto add = [&](std::int32_t size) {
+      axes.push_back({static_cast<std::int32_t>(d), stride, size, closes(dimension.kind)});
+      stride *= size;
+    };
+    if (dimension.kind == DimensionKind::hypercube) {
+      for (std::int64_t bit = 1; bit < dimension.size(); bit *= 2) add(2);
+      continue;
+    }
+    for (const std::int64_t extent : dimension.shape) add(static_cast<std::int32_t>(extent));
+  }
+  return axes;
+}
+
+using Path = std::vector<std::int32_t>;  // rank offsets from the origin of the box
+
+/// All positions of the levels but `left_out`, as a path with steps of one coordinate.
+Path snake(const GroupBox& box, std::size_t left_out) {
+  Path path = {0};
+  for (std::size_t l = 0; l < box.levels.size(); ++l) {
+    if (l == left_out) continue;
+    const GroupBox::Level& level = box.levels[l];
+    Path longer;
+    longer.reserve(path.size() * level.positions.size());
+    for (const std::int32_t position : level.positions) {
+      for (const std::int32_t offset : path) {
+        longer.push_back(offset + (position - level.positions.front()) * level.stride);
+      }
+      std::ranges::reverse(path);
+    }
+    path = std::move(longer);
+  }
+  return path;
+}
+
+/// A closed walk over rows x columns, neighbours in the same row or column and one apart: over all columns
+/// but the first row by row, turning at the ends, then home along the first column. Closes where the number
+/// of rows is even, or where the last row is adjacent to the first.
+template <class Visit>
+void comb(std::size_t rows, std::size_t columns, const Visit& visit) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t k = 1; k < columns; ++k) visit(row, row % 2 == 0 ? k : columns - k);
+  }
+  for (std::size_t row = rows; row > 0; --row) visit(row - 1, 0);
+}
+
+std::size_t even_level(const GroupBox& box) {
+  std::size_t l = 0;
+  while (l < box.levels.size() && box.levels[l].positions.size() % 2 != 0) ++l;
+  return l;
+}
+
+std::size_t wrapping_level(const GroupBox& box) {
+  std::size_t l = 0;
+  while (l < box.levels.size() && !box.levels[l].wraps) ++l;
+  return l;
+}
+
+Path walk(const GroupBox& box) {
+  const std::size_t none = box.levels.size();
+  if (none < 2) return snake(box, none);
+  const auto offset = [&](std::size_t level, std::size_t i) {
+    const GroupBox::Level& l = box.levels[level];
+    return (l.positions[i] - l.positions.front()) * l.stride;
+  };
+  Path cycle;
+  if (const std::size_t even = even_level(box); even != none) {
+    const Path others = snake(box, even);
+    comb(box.levels[even].positions.size(), others.size(),
+         [&](std::size_t row, std::size_t column) { cycle.push_back(offset(even, row) + others[column]); });
+    return cycle;
+  }
+  if (const std::size_t wrap = wrapping_level(box); wrap != none) {
+    // Rows are the positions of the other axes, columns those of the wrapping one. With an odd number of rows
+    // the zigzag ends in the last column, which is adjacent to the first.
+    const Path others = snake(box, wrap);
+    comb(others.size(), box.levels[wrap].positions.size(),
+         [&](std::size_t row, std::size_t column) { cycle.push_back(others[row] + offset(wrap, column)); });
+    return cycle;
+  }
+  return snake(box, none);
+}
+
+}  // namespace
+
+std::int32_t GroupBox::size() const {
+  std::int32_t product = 1;
+  for (const Level& level : levels) product *= static_cast<std::int32_t>(level.positions.size());
+  return product;
+}
+
+bool split_into_box(const Fabric& fabric, std::span<const std::int32_t> group, GroupBox& box) {
+  box = {};
+  if (group.empty()) return false;
+  box.origin = *std::ranges::min_element(group);
+  std::size_t product = 1;
+  for (const FabricAxis& axis : axes_of(fabric.spec())) {
+    GroupBox::Level level{axis.dimension, axis.stride, false, {}};
+    level.positions.reserve(group.size());
+    for (const std::int32_t rank : group) level.positions.push_back(rank / axis.stride % axis.size);
+    std::ranges::sort(level.positions);
+    const auto repeated = std::ranges::unique(level.positions);
+    level.positions.erase(repeated.begin(), repeated.end());
+    level.wraps =
+        axis.wraps && level.positions.size() == static_cast<std::size_t>(axis.size) && axis.size > 2;
+    product *= level.positions.size();
+    if (product > group.size()) return false;
+    if (level.positions.size() > 1) box.levels.push_back(std::move(level));
+  }
+  return product == group.size();
+}
+
+std::vector<std::int32_t> ring_order(const Fabric& fabric, std::span<const std::int32_t> group) {
+  GroupBox box;
+  std::vector<std::int32_t> order(group.begin(), group.end());
+  if (!split_into_box(fabric, group, box)) return order;
+  order = walk(box);
+  for (std::int32_t& rank : order) rank += box.origin;
+  std::ranges::rotate(order, std::ranges::find(order, group.front()));
+  return order;
+}
+
+}  // namespace shardscape::network

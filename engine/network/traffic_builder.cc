@@ -1,0 +1,321 @@
+#include "engine/network/traffic_builder.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/network/collectives.h"
+#include "engine/network/ring_order.h"
+
+namespace shardscape::network {
+
+std::int32_t TrafficBuilder::add_gate(double not_before, double delay) {
+  gates_.push_back({0, 0, 0, kNone, not_before, delay});
+  return gates() - 1;
+}
+
+std::int32_t TrafficBuilder::add_connection(std::int32_t source, std::int32_t destination,
+                                            std::size_t path_begin) {
+  double latency = 0;
+  for (std::size_t i = path_begin; i < path_links_.size(); ++i) {
+    latency += fabric_.latency_seconds()[static_cast<std::size_t>(path_links_[i])];
+  }
+  list_.push_back({source, destination, static_cast<std::int32_t>(path_begin),
+                   static_cast<std::int32_t>(path_links_.size()), latency});
+  return static_cast<std::int32_t>(list_.size()) - 1;
+}
+
+std::int32_t TrafficBuilder::connection(std::int32_t source, std::int32_t destination) {
+  const std::uint64_t key =
+      (std::uint64_t{static_cast<std::uint32_t>(source)} << 32) | static_cast<std::uint32_t>(destination);
+  const auto [known, fresh] = connections_.try_emplace(key, static_cast<std::int32_t>(list_.size()));
+  if (!fresh) return known->second;
+  const std::size_t begin = path_links_.size();
+  // Beyond the limit the caller gives up; nothing is worth its memory any more.
+  if (begin <= static_cast<std::size_t>(kMaxRouteEntries) &&
+      !fabric_.append_route(source, destination, path_links_)) {
+    unreachable_.push_back({source, destination, {}});
+  }
+  return add_connection(source, destination, begin);
+}
+
+std::int32_t TrafficBuilder::connection_over(std::int32_t link) {
+  const Link& wire = fabric_.fabric().links()[static_cast<std::size_t>(link)];
+  const std::size_t begin = path_links_.size();
+  path_links_.push_back(link);
+  return add_connection(wire.source, wire.destination, begin);
+}
+
+void TrafficBuilder::send(std::int32_t gate, std::int32_t connection, double bytes, std::int32_t receipt) {
+  messages_.push_back({connection, receipt, bytes});
+  released_by_.push_back(gate);
+  ++gates_[static_cast<std::size_t>(gate)].messages;
+  if (receipt != kNone) ++gates_[static_cast<std::size_t>(receipt)].waiting;
+}
+
+void TrafficBuilder::opens(std::int32_t first, std::int32_t then) {
+  if (first == kNone || then == kNone) return;
+  ++gates_[static_cast<std::size_t>(then)].waiting;
+  Gate& gate = gates_[static_cast<std::size_t>(first)];
+  if (gate.next_gate == kNone) {
+    gate.next_gate = then;
+  } else {
+    openings_.emplace_back(first, then);
+  }
+}
+
+std::int64_t TrafficBuilder::link_openings() {
+  if (openings_.empty()) return 0;
+  const std::int32_t relay = add_connection(0, 0, path_links_.size());
+  for (const auto& [first, then] : openings_) {
+    messages_.push_back({relay, then, 0});
+    released_by_.push_back(first);
+    ++gates_[static_cast<std::size_t>(first)].messages;
+  }
+  return static_cast<std::int64_t>(openings_.size());
+}
+
+/// A counting sort by gate that keeps the order within each.
+void TrafficBuilder::sort_messages() {
+  std::int32_t next = 0;
+  for (Gate& gate : gates_) {
+    gate.first_message = next;
+    next += gate.messages;
+    gate.messages = 0;
+  }
+  std::vector<Message> sorted(messages_.size());
+  for (std::size_t m = 0; m < messages_.size(); ++m) {
+    Gate& gate = gates_[static_cast<std::size_t>(released_by_[m])];
+    sorted[static_cast<std::size_t>(gate.first_message + gate.messages++)] = messages_[m];
+  }
+  messages_ = std::move(sorted);
+}
+
+std::pair<Traffic, std::int64_t> TrafficBuilder::finish() {
+  const std::int64_t relays = link_openings();
+  sort_messages();
+  Traffic traffic{std::move(list_), std::move(path_links_), std::move(messages_), std::move(gates_)};
+  list_.clear();
+  path_links_.clear();
+  messages_.clear();
+  gates_.clear();
+  released_by_.clear();
+  openings_.clear();
+  connections_.clear();
+  return {std::move(traffic), relays};
+}
+
+namespace {
+
+constexpr std::int32_t kNone = TrafficBuilder::kNone;
+
+/// Builds pattern after pattern. `owed_[p][r]` is the gate that opens when rank r has received everything
+/// pattern p owes it; only patterns that others come after have one.
+class PatternBuilder {
+ public:
+  PatternBuilder(const std::vector<Pattern>& patterns, FaultyFabric& fabric)
+      : patterns_(patterns), fabric_(fabric), builder_(fabric), owed_(patterns.size()) {
+    awaited_.resize(patterns.size());
+    for (const Pattern& pattern : patterns) {
+      for (const std::int32_t p : pattern.after) awaited_[static_cast<std::size_t>(p)] = true;
+    }
+  }
+
+  tl::expected<PatternTraffic, Problems> build() {
+    PatternTraffic result;
+    Problems problems;
+    for (std::size_t p = 0; p < patterns_.size(); ++p) {
+      const std::size_t unreachable_before = builder_.unreachable().size();
+      add_pattern(p);
+      result.gate_ends.push_back(builder_.gates());
+      report_unreachable(p, unreachable_before, problems);
+      if (builder_.route_entries() > static_cast<std::size_t>(kMaxRouteEntries)) {
+        problems.add(place(p), "needs routes of more than " + std::to_string(kMaxRouteEntries) +
+                                   " links in all; use fewer or smaller groups");
+        break;
+      }
+    }
+    if (!problems.empty()) return tl::unexpected(std::move(problems));
+    std::tie(result.traffic, result.relays) = builder_.finish();
+    return result;
+  }
+
+ private:
+  static std::string place(std::size_t p) { return "patterns[" + std::to_string(p) + "]"; }
+
+  void report_unreachable(std::size_t p, std::size_t begin, Problems& problems) const {
+    constexpr std::size_t kReported = 5;
+    const std::vector<Unreachable>& pairs = builder_.unreachable();
+    for (std::size_t i = begin; i < std::min(pairs.size(), begin + kReported); ++i) {
+      problems.add(place(p), fabric_.describe(fabric_.explain(pairs[i].source, pairs[i].destination)));
+    }
+    if (pairs.size() > begin + kReported) {
+      problems.add(place(p), "likewise " + std::to_string(pairs.size() - begin - kReported) +
+                                 " further pairs of ranks");
+    }
+  }
+
+  void add_pattern(std::size_t p) {
+    const Pattern& pattern = patterns_[p];
+    entries_.assign(pattern.after.empty() ? 0 : static_cast<std::size_t>(fabric_.fabric().ranks()), kUnset);
+    if (awaited_[p]) owed_[p].assign(static_cast<std::size_t>(fabric_.fabric().ranks()), kNone);
+    if (pattern.operation == Operation::point_to_point) {
+      for (const PointToPoint& send : pattern.sends) add_send(p, send);
+    }
+    for (const std::vector<std::int32_t>& ranks : pattern.groups) {
+      if (ranks.size() > 1) add_group(p, ranks);
+    }
+  }
+
+  void add_send(std::size_t p, const PointToPoint& send) {
+    builder_.begin_group();
+    const std::int32_t gate = builder_.add_gate(send.start);
+    builder_.opens(entry(p, send.source), gate);
+    builder_.send(gate, builder_.connection(send.source, send.destination), send.bytes,
+                  exit(p, send.destination));
+  }
+
+  void add_group(std::size_t p, const std::vector<std::int32_t>& ranks) {
+    const Pattern& pattern = patterns_[p];
+    builder_.begin_group();
+    GroupTraffic group{builder_, ranks, {}, {}, pattern.start};
+    const bool ring =
+        pattern.algorithm == Algorithm::ring || pattern.algorithm == Algorithm::bidirectional_ring;
+    if (ring && pattern.ring_order == RingOrder::hamiltonian) {
+      group.ranks = ring_order(fabric_.fabric(), ranks);
+    }
+    for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+      group.entry.push_back(entry(p, group.ranks[i]));
+      // The head of a chain and the root of a broadcast are owed nothing.
+      const bool owed =
+          i > 0 || (pattern.operation != Operation::pipeline && pattern.operation != Operation::broadcast);
+      group.exit.push_back(owed ? exit(p, group.ranks[i]) : kNone);
+    }
+    add_operation(group, pattern);
+  }
+
+  static void add_operation(GroupTraffic& group, const Pattern& pattern) {
+    switch (pattern.operation) {
+      case Operation::all_reduce:
+      case Operation::reduce_scatter:
+      case Operation::all_gather:
+        return add_reduction(group, pattern);
+      case Operation::all_to_all:
+        return pattern.algorithm == Algorithm::pairwise ? add_pairwise(group, pattern.partners, pattern.bytes)
+                                                        : add_direct(group, pattern.bytes, 1);
+      case Operation::broadcast:
+        return add_broadcast(group, pattern);
+      case Operation::pipeline:
+        return add_pipeline(group, pattern);
+      case Operation::point_to_point:
+        return;
+    }
+  }
+
+  static void add_reduction(GroupTraffic& group, const Pattern& pattern) {
+    const int passes = pattern.operation == Operation::all_reduce ? 2 : 1;
+    switch (pattern.algorithm) {
+      case Algorithm::ring:
+        return add_ring(group, pattern.bytes, passes);
+      case Algorithm::bidirectional_ring:
+        return add_bidirectional_ring(group, pattern.bytes, passes);
+      case Algorithm::direct:
+        return add_direct(group, pattern.bytes, passes);
+      case Algorithm::halving_doubling:
+        return add_halving_doubling(group, pattern.operation, pattern.halving_order, pattern.bytes);
+      case Algorithm::double_binary_tree:
+        return add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
+      case Algorithm::dimension_wise:
+        return add_dimension_wise(group, pattern.operation, pattern.bytes);
+      case Algorithm::in_network:
+        return add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
+      case Algorithm::binary_tree:
+      case Algorithm::pairwise:
+        SHARDSCAPE_CHECK(false, name_of(pattern.algorithm));
+    }
+  }
+
+  static void add_broadcast(GroupTraffic& group, const Pattern& pattern) {
+    switch (pattern.algorithm) {
+      case Algorithm::ring:
+        return add_chain_broadcast(group, pattern.bytes, pattern.chunks);
+      case Algorithm::direct:
+        return add_direct_broadcast(group, pattern.bytes);
+      case Algorithm::binary_tree:
+        return add_binary_tree_broadcast(group, pattern.bytes, pattern.chunks);
+      case Algorithm::double_binary_tree:
+        return add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
+      case Algorithm::in_network:
+        return add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
+      default:
+        SHARDSCAPE_CHECK(false, name_of(pattern.algorithm));
+    }
+  }
+
+  /// The gate that lets a rank into the pattern under construction, or kNone where nothing is owed to it.
+  std::int32_t entry(std::size_t p, std::int32_t rank) {
+    if (entries_.empty()) return kNone;
+    std::int32_t& gate = entries_[static_cast<std::size_t>(rank)];
+    if (gate != kUnset) return gate;
+    gate = kNone;
+    std::int32_t joined = kNone;
+    for (const std::int32_t earlier : patterns_[p].after) {
+      const std::int32_t owed = owed_[static_cast<std::size_t>(earlier)][static_cast<std::size_t>(rank)];
+      if (owed == kNone) continue;
+      if (gate != kNone && joined == kNone) {
+        joined = builder_.add_gate();
+        builder_.opens(gate, joined);
+      }
+      if (joined != kNone) builder_.opens(owed, joined);
+      gate = joined != kNone ? joined : owed;
+    }
+    return gate;
+  }
+
+  std::int32_t exit(std::size_t p, std::int32_t rank) {
+    if (!awaited_[p]) return kNone;
+    std::int32_t& gate = owed_[p][static_cast<std::size_t>(rank)];
+    if (gate == kNone) gate = builder_.add_gate();
+    return gate;
+  }
+
+  static constexpr std::int32_t kUnset = -2;
+  const std::vector<Pattern>& patterns_;
+  FaultyFabric& fabric_;
+  TrafficBuilder builder_;
+  std::vector<bool> awaited_;
+  std::vector<std::vector<std::int32_t>> owed_;
+  std::vector<std::int32_t> entries_;  ///< by rank, of the pattern under construction
+};
+
+}  // namespace
+
+tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
+                                                     FaultyFabric& fabric) {
+  return PatternBuilder(patterns, fabric).build();
+}
+
+std::vector<std::int32_t> closed_gates(const Traffic& traffic) {
+  std::vector<std::int32_t> waiting, open;
+  for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
+    waiting.push_back(traffic.gates[g].waiting);
+    if (waiting.back() == 0) open.push_back(static_cast<std::int32_t>(g));
+  }
+  const auto count_down = [&](std::int32_t gate) {
+    if (gate != kNone && --waiting[static_cast<std::size_t>(gate)] == 0) open.push_back(gate);
+  };
+  while (!open.empty()) {
+    const Gate& gate = traffic.gates[static_cast<std::size_t>(open.back())];
+    open.pop_back();
+    for (std::int32_t m = 0; m < gate.messages; ++m) {
+      count_down(traffic.messages[static_cast<std::size_t>(gate.first_message + m)].gate);
+    }
+    count_down(gate.next_gate);
+  }
+  std::vector<std::int32_t> closed;
+  for (std::size_t g = 0; g < waiting.size(); ++g) {
+    if (waiting[g] > 0) closed.push_back(static_cast<std::int32_t>(g));
+  }
+  return closed;
+}
+
+}  // namespace shardscape::network

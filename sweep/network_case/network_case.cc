@@ -1,0 +1,119 @@
+#include "sweep/network_case/network_case.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "engine/network/faulty_fabric.h"
+#include "sweep/network_case/json_document.h"
+#include "sweep/network_case/readers.h"
+
+namespace shardscape::network_case {
+
+namespace {
+
+/// The engine's field names as the keys of the file.
+std::string key_path(std::string field, const std::vector<network::Pattern>& patterns) {
+  const auto rename = [&](std::string_view from, std::string_view to) {
+    const std::size_t found = field.find(from);
+    if (found != std::string::npos) field.replace(found, from.size(), to);
+  };
+  rename("].sends", "].list");
+  rename("].algorithm", "].algo");
+  constexpr std::size_t kIndex = std::string_view("patterns[").size();
+  const std::size_t pattern = std::stoul(field.substr(kIndex));
+  if (patterns[pattern].operation == network::Operation::pipeline) rename("].groups", "].chains");
+  return field;
+}
+
+class CaseReader {
+ public:
+  CaseReader(const nlohmann::json& document, const CaseLimits& limits, Problems& problems)
+      : root_(document, "", problems), limits_(limits), problems_(problems) {}
+
+  std::optional<NetworkCase> read() {
+    (void)root_.object({"name", "topology", "faults", "patterns"});
+    std::string name;
+    if (const auto text = root_.optional_member("name")) name = text->string().value_or("");
+    const auto topology = root_.member("topology");
+    const auto spec = topology ? read_topology(*topology, limits_, problems_) : std::nullopt;
+    std::optional<network::Fabric> fabric;
+    if (spec) fabric.emplace(*spec);
+    FaultSet faults;
+    if (const auto list = root_.optional_member("faults"); list && fabric)
+      faults = read_faults(*list, *fabric);
+    read_patterns();
+    if (fabric) check_patterns(*fabric, faults);
+    if (!problems_.empty() || !fabric) return std::nullopt;
+    return NetworkCase{std::move(name), *std::move(fabric), std::move(faults), std::move(patterns_)};
+  }
+
+ private:
+  void read_patterns() {
+    const auto patterns = root_.member("patterns");
+    const auto list = patterns ? patterns->elements() : std::nullopt;
+    if (!list) return;
+    if (list->empty()) patterns->fail("needs at least one pattern");
+    for (const JsonReader& pattern : *list) {
+      const std::size_t before = problems_.list().size();
+      patterns_.push_back(pattern.object_at_all() ? read_pattern(pattern) : network::Pattern{});
+      well_formed_.push_back(problems_.list().size() == before);
+    }
+  }
+
+  /// What the engine says about patterns whose form is right.
+  void check_patterns(const network::Fabric& fabric, const FaultSet& faults) {
+    network::FaultyFabric faulty(fabric);
+    faulty.set_faults(faults);
+    const Problems found = network::check_patterns(patterns_, faulty);
+    for (const Problem& problem : found.list()) {
+      constexpr std::size_t kIndex = std::string_view("patterns[").size();
+      if (!well_formed_[std::stoul(problem.field.substr(kIndex))]) continue;
+      problems_.add(key_path(problem.field, patterns_), problem.message);
+    }
+  }
+
+  JsonReader root_;
+  const CaseLimits& limits_;
+  Problems& problems_;
+  std::vector<network::Pattern> patterns_;
+  std::vector<bool> well_formed_;
+};
+
+}  // namespace
+
+std::string located(const Problems& problems, const std::string& file) {
+  std::string lines;
+  for (const Problem& problem : problems.list()) {
+    lines += file + ": " + (problem.field.empty() ? "" : problem.field + ": ") + problem.message + "\n";
+  }
+  return lines;
+}
+
+tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const std::string& file,
+                                                  const CaseLimits& limits) {
+  const auto document = parse_json(text);
+  if (!document) {
+    const SyntaxError& error = document.error();
+    return tl::unexpected(file + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) +
+                          ": " + error.message + "\n");
+  }
+  Problems problems;
+  auto result = CaseReader(*document, limits, problems).read();
+  if (!result) return tl::unexpected(located(problems, file));
+  return *std::move(result);
+}
+
+tl::expected<NetworkCase, std::string> load_case(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    return tl::unexpected(file.string() + ": is a folder, not a case file\n");
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return tl::unexpected(file.string() + ": can't be read: " + std::strerror(errno) + "\n");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  return parse_case(text, file.string());
+}
+
+}  // namespace shardscape::network_case

@@ -1,0 +1,61 @@
+// A network case: one fabric, its faults, and the patterns that run on it; read from a JSON file.
+//
+//   {"name": "...",                                    optional
+//    "topology": {"dims": [{"type", "size" | "shape": [..], "bw": bytes/s, "lat": s,
+//                           "name"?, "in_network_reduction"?}, ..]},
+//    "faults": [{"kind": "derate", "a", "b", "factor", "both"?}, {"kind": "remove", "a", "b", "both"?},
+//               {"kind": "delay", "a", "b", "lat": s, "both"?}, ..],                            optional
+//    "patterns": [..]}
+//
+// Topology types: ring, fullyconnected, switch, mesh, torus, kingmesh, hypercube, dimension 0 innermost; `bw`
+// and `lat` are those of each link and direction. Faults name a link by its two vertices (ranks, then
+// switches) and hit both directions unless `both` is false.
+//
+// Patterns, each with optional `start` (seconds) and `after` (list of earlier patterns):
+//   {"op": "allreduce" | "reducescatter" | "allgather" | "alltoall" | "broadcast", "algo"?, "groups": [[..]],
+//    "bytes", "order"?, "chunks"?, "partners"?}
+//   {"op": "pipeline", "chains": [[..]], "bytes", "microbatches"?, "interval"?, "compute"?}
+//   {"op": "p2p", "list": [[source, destination, bytes, start?], ..]}
+// `algo` is ring by default; `hd` stands for halving_doubling. An all-to-all is direct unless it is pairwise.
+// `order`: near_first or far_first (hd), listed or hamiltonian (rings). `partners`: shift or xor (pairwise).
+// Letter case, '_' and '-' do not count in names of types, operations and algorithms.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "engine/base/problems.h"
+#include "engine/network/fabric.h"
+#include "engine/network/patterns.h"
+#include "engine/spec/fault.h"
+
+namespace shardscape::network_case {
+
+struct NetworkCase {
+  std::string name;
+  network::Fabric fabric;
+  FaultSet faults;
+  std::vector<network::Pattern> patterns;
+};
+
+/// The largest fabric that is built.
+struct CaseLimits {
+  std::int64_t ranks = std::int64_t{1} << 20;
+  std::int64_t links = std::int64_t{1} << 24;
+};
+
+/// The case, ready for build_traffic(), or every problem, one per line: "FILE: path: message", for violations
+/// of the syntax "FILE:LINE:COLUMN: message".
+tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const std::string& file,
+                                                  const CaseLimits& limits = {});
+/// The same for a file; one that can't be read is a problem, too.
+tl::expected<NetworkCase, std::string> load_case(const std::filesystem::path& file);
+
+/// Problems of build_traffic() in the same form.
+std::string located(const Problems& problems, const std::string& file);
+
+}  // namespace shardscape::network_case

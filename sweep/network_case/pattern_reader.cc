@@ -1,0 +1,217 @@
+// The `patterns` of a case.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engine/base/suggest.h"
+#include "sweep/network_case/readers.h"
+
+namespace shardscape::network_case {
+
+namespace {
+
+using network::Algorithm;
+using network::Operation;
+using network::Pattern;
+
+constexpr std::array<std::pair<std::string_view, Operation>, 7> kOperations = {
+    {{"allreduce", Operation::all_reduce},
+     {"reducescatter", Operation::reduce_scatter},
+     {"allgather", Operation::all_gather},
+     {"alltoall", Operation::all_to_all},
+     {"broadcast", Operation::broadcast},
+     {"pipeline", Operation::pipeline},
+     {"p2p", Operation::point_to_point}}};
+
+constexpr std::array<std::pair<std::string_view, Algorithm>, 11> kAlgorithms = {
+    {{"ring", Algorithm::ring},
+     {"bidirectionalring", Algorithm::bidirectional_ring},
+     {"direct", Algorithm::direct},
+     {"hd", Algorithm::halving_doubling},
+     {"halvingdoubling", Algorithm::halving_doubling},
+     {"doublebinarytree", Algorithm::double_binary_tree},
+     {"binarytree", Algorithm::binary_tree},
+     {"dimensionwise", Algorithm::dimension_wise},
+     {"hierarchical", Algorithm::dimension_wise},
+     {"pairwise", Algorithm::pairwise},
+     {"innetwork", Algorithm::in_network}}};
+
+/// The value that the text names; `what` for the message.
+template <class Table>
+auto read_name(const JsonReader& reader, const Table& table, const std::string& what)
+    -> std::optional<decltype(table[0].second)> {
+  const auto text = reader.string();
+  if (!text) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : table) {
+    if (name == plain_name(*text)) return value;
+    names.push_back(name);
+  }
+  reader.fail("unknown " + what + " '" + *text + "'" + did_you_mean(plain_name(*text), names) + "; " + what +
+              "s: " + join_names(names));
+  return std::nullopt;
+}
+
+class PatternReader {
+ public:
+  explicit PatternReader(const JsonReader& reader) : reader_(reader) {}
+
+  Pattern read() {
+    const auto op = reader_.member("op");
+    const auto operation = op ? read_name(*op, kOperations, "op") : std::nullopt;
+    if (!operation) return {};
+    pattern_.operation = *operation;
+    (void)reader_.object(keys());
+    read_common();
+    if (*operation == Operation::point_to_point) {
+      read_sends();
+    } else if (*operation == Operation::pipeline) {
+      read_pipeline();
+    } else {
+      read_collective();
+    }
+    return std::move(pattern_);
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string_view> keys() const {
+    std::vector<std::string_view> keys = {"op", "start", "after"};
+    const auto add = [&](std::initializer_list<std::string_view> more) {
+      keys.insert(keys.end(), more.begin(), more.end());
+    };
+    if (pattern_.operation == Operation::point_to_point) {
+      add({"list"});
+    } else if (pattern_.operation == Operation::pipeline) {
+      add({"chains", "bytes", "microbatches", "interval", "compute"});
+    } else {
+      add({"algo", "groups", "bytes", "order", "chunks", "partners"});
+    }
+    return keys;
+  }
+
+  void read_common() {
+    if (const auto start = reader_.optional_member("start")) {
+      pattern_.start = start->not_negative().value_or(0);
+    }
+    if (const auto after = reader_.optional_member("after")) {
+      if (auto list = after->integers()) pattern_.after = std::move(*list);
+    }
+    if (pattern_.operation == Operation::point_to_point) return;
+    if (const auto bytes = reader_.member("bytes")) pattern_.bytes = bytes->positive().value_or(1);
+  }
+
+  void read_groups(std::string_view key) {
+    const auto groups = reader_.member(key);
+    const auto list = groups ? groups->elements() : std::nullopt;
+    if (!list) return;
+    if (list->empty()) groups->fail("needs at least one list of ranks");
+    for (const JsonReader& group : *list) {
+      if (auto ranks = group.integers()) pattern_.groups.push_back(std::move(*ranks));
+    }
+  }
+
+  void read_sends() {
+    const auto sends = reader_.member("list");
+    const auto list = sends ? sends->elements() : std::nullopt;
+    if (!list) return;
+    if (list->empty()) sends->fail("needs at least one send");
+    for (const JsonReader& entry : *list) {
+      const auto fields = entry.elements();
+      if (!fields) continue;
+      if (fields->size() != 3 && fields->size() != 4) {
+        entry.fail("must be [source, destination, bytes] or [source, destination, bytes, start]");
+        continue;
+      }
+      network::PointToPoint send;
+      send.source = (*fields)[0].integer().value_or(0);
+      send.destination = (*fields)[1].integer().value_or(0);
+      send.bytes = (*fields)[2].positive().value_or(1);
+      send.start = fields->size() == 4 ? (*fields)[3].not_negative().value_or(0) : pattern_.start;
+      pattern_.sends.push_back(send);
+    }
+  }
+
+  void read_pipeline() {
+    read_groups("chains");
+    if (const auto count = read_count("microbatches")) pattern_.microbatches = *count;
+    if (const auto interval = reader_.optional_member("interval")) {
+      pattern_.interval = interval->not_negative().value_or(0);
+    }
+    if (const auto compute = reader_.optional_member("compute")) {
+      pattern_.compute = compute->not_negative().value_or(0);
+    }
+  }
+
+  std::optional<std::int32_t> read_count(std::string_view key) const {
+    const auto reader = reader_.optional_member(key);
+    const auto count = reader ? reader->integer() : std::nullopt;
+    if (count && *count < 1) reader->fail("must be at least 1, not " + std::to_string(*count));
+    return count;
+  }
+
+  void read_collective() {
+    read_groups("groups");
+    const auto algo = reader_.optional_member("algo");
+    const auto algorithm = algo ? read_name(*algo, kAlgorithms, "algo") : Algorithm::ring;
+    if (!algorithm) return;
+    pattern_.algorithm = *algorithm;
+    if (pattern_.operation == Operation::all_to_all && *algorithm != Algorithm::pairwise) {
+      pattern_.algorithm = Algorithm::direct;
+    }
+    if (algo && !network::supports(pattern_.operation, pattern_.algorithm)) {
+      algo->fail(std::string(name_of(*algorithm)) + " is no algorithm for " +
+                 std::string(name_of(pattern_.operation)));
+      return;
+    }
+    read_order();
+    read_chunks();
+    read_partners();
+  }
+
+  void read_order() {
+    static constexpr std::array<std::pair<std::string_view, network::HalvingOrder>, 2> kHalving = {
+        {{"nearfirst", network::HalvingOrder::near_first}, {"farfirst", network::HalvingOrder::far_first}}};
+    static constexpr std::array<std::pair<std::string_view, network::RingOrder>, 2> kRing = {
+        {{"listed", network::RingOrder::listed}, {"hamiltonian", network::RingOrder::hamiltonian}}};
+    const auto order = reader_.optional_member("order");
+    if (!order) return;
+    const bool broadcast = pattern_.operation == Operation::broadcast;
+    if (pattern_.algorithm == Algorithm::halving_doubling) {
+      if (const auto value = read_name(*order, kHalving, "order")) pattern_.halving_order = *value;
+    } else if (!broadcast && (pattern_.algorithm == Algorithm::ring ||
+                              pattern_.algorithm == Algorithm::bidirectional_ring)) {
+      if (const auto value = read_name(*order, kRing, "order")) pattern_.ring_order = *value;
+    } else {
+      has_no_effect(*order);
+    }
+  }
+
+  void read_chunks() {
+    const auto reader = reader_.optional_member("chunks");
+    if (const auto count = read_count("chunks")) pattern_.chunks = *count;
+    if (reader && !network::takes_chunks(pattern_.operation, pattern_.algorithm)) has_no_effect(*reader);
+  }
+
+  void read_partners() {
+    static constexpr std::array<std::pair<std::string_view, network::PairwisePartners>, 2> kPartners = {
+        {{"shift", network::PairwisePartners::shift}, {"xor", network::PairwisePartners::exclusive_or}}};
+    const auto partners = reader_.optional_member("partners");
+    if (!partners) return;
+    if (const auto value = read_name(*partners, kPartners, "partner")) pattern_.partners = *value;
+    if (pattern_.algorithm != Algorithm::pairwise) has_no_effect(*partners);
+  }
+
+  void has_no_effect(const JsonReader& setting) const {
+    setting.fail("has no effect on " + std::string(name_of(pattern_.algorithm)) + " " +
+                 std::string(name_of(pattern_.operation)));
+  }
+
+  const JsonReader& reader_;
+  Pattern pattern_;
+};
+
+}  // namespace
+
+Pattern read_pattern(const JsonReader& pattern) { return PatternReader(pattern).read(); }
+
+}  // namespace shardscape::network_case

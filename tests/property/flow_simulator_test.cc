@@ -1,0 +1,122 @@
+// The production simulator against the naive one, and its rates against the certificate of max-min fairness.
+#include "engine/network/flow_simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "engine/network/max_min_solver.h"
+#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/random_traffic.h"
+
+namespace shardscape::network {
+namespace {
+
+TEST(FlowSimulatorProperty, AgreesWithTheNaiveSolver) {
+  FlowSimulator simulator;  // one for all: scratch of earlier runs must not show
+  std::int64_t messages = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const test::RandomTraffic random = test::random_traffic(seed);
+    const FlowResult fast = simulator.run(random.traffic, random.capacity);
+    const FlowResult naive = simulate_naively(random.traffic, random.capacity);
+    ASSERT_EQ(fast.received, naive.received);
+    ASSERT_EQ(fast.received, static_cast<std::int64_t>(random.traffic.messages.size()));
+    ASSERT_NEAR(fast.completion_time, naive.completion_time, 1e-9 * naive.completion_time);
+    messages += fast.received;
+  }
+  EXPECT_GT(messages, 50000);
+}
+
+// Scaling all bytes and capacities by one factor, or all times by another, scales the result: the equations
+// have no scale of their own.
+TEST(FlowSimulatorProperty, ScaleInvariant) {
+  FlowSimulator simulator;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::RandomTraffic random = test::random_traffic(seed);
+    const double before = simulator.run(random.traffic, random.capacity).completion_time;
+    for (Message& message : random.traffic.messages) message.bytes *= 8;
+    for (double& capacity : random.capacity) capacity *= 2;  // bytes / capacity: times 4
+    for (Connection& connection : random.traffic.connections) connection.latency *= 4;
+    for (Gate& gate : random.traffic.gates) gate.not_before *= 4, gate.delay *= 4;
+    EXPECT_NEAR(simulator.run(random.traffic, random.capacity).completion_time, 4 * before, 1e-9 * before);
+  }
+}
+
+/// Adds up what the rates carry over each connection.
+class ByteCounter : public RateObserver {
+ public:
+  void rate_changed(double time, std::int32_t connection, double rate) override {
+    State& s = state_[connection];
+    s.bytes += s.rate * (time - s.since);
+    s.rate = rate;
+    s.since = time;
+  }
+  struct State {
+    double bytes = 0, rate = 0, since = 0;
+  };
+  std::map<std::int32_t, State> state_;
+};
+
+TEST(FlowSimulatorProperty, RatesCarryExactlyTheBytes) {
+  FlowSimulator simulator;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const test::RandomTraffic random = test::random_traffic(seed);
+    ByteCounter counter;
+    simulator.run(random.traffic, random.capacity, &counter);
+    std::map<std::int32_t, double> sent;
+    for (const Message& message : random.traffic.messages) sent[message.connection] += message.bytes;
+    for (const auto& [connection, bytes] : sent) {
+      EXPECT_NEAR(counter.state_[connection].bytes, bytes, 1e-7 * bytes);
+      EXPECT_EQ(counter.state_[connection].rate, 0);
+    }
+  }
+}
+
+// Bertsekas and Gallager 1992, section 6.5.2: an allocation is max-min fair if and only if it is feasible and
+// every flow has a saturated link on which no flow is faster. violation() measures how far that is from true.
+TEST(MaxMinSolverProperty, EveryFlowKeepsItsCertificate) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const test::RandomTraffic random = test::random_traffic(seed);
+    CounterRng rng(seed, 1);
+    MaxMinSolver solver;
+    solver.reset(random.traffic, random.capacity);
+    std::vector<bool> active(random.traffic.connections.size(), false);
+    for (int step = 0; step < 60; ++step) {
+      for (std::uint64_t changes = 1 + rng.below(3); changes > 0; --changes) {
+        const auto flow = rng.below(active.size());
+        active[flow] ? solver.stop(static_cast<std::int32_t>(flow))
+                     : solver.start(static_cast<std::int32_t>(flow));
+        active[flow] = !active[flow];
+      }
+      solver.solve([](std::int32_t, double) {});
+      ASSERT_LE(solver.violation(), 1e-9) << "step " << step;
+    }
+  }
+}
+
+TEST(MaxMinSolverProperty, ViolationSeesUnfairRates) {
+  // Two flows on one link, then a third that takes a part of it: solved, the shares are equal.
+  Traffic traffic;
+  traffic.path_links = {0, 0, 0};
+  for (std::int32_t i = 0; i < 3; ++i) traffic.connections.push_back({0, 1, i, i + 1, 0});
+  const std::vector<double> capacity = {6.0};
+  MaxMinSolver solver;
+  solver.reset(traffic, capacity);
+  solver.start(0);
+  solver.start(1);
+  solver.solve([](std::int32_t, double) {});
+  EXPECT_DOUBLE_EQ(solver.rate(0), 3);
+  EXPECT_LE(solver.violation(), 1e-12);
+  solver.start(2);
+  EXPECT_GT(solver.violation(), 0.9);  // not solved yet: flow 2 has rate 0 on a link where others have 3
+  solver.solve([](std::int32_t, double) {});
+  EXPECT_DOUBLE_EQ(solver.rate(2), 2);
+  EXPECT_LE(solver.violation(), 1e-12);
+}
+
+}  // namespace
+}  // namespace shardscape::network

@@ -1,0 +1,85 @@
+// Does the fluid model predict packet-level simulation? A table of our own: the cases in network_cases/,
+// which also says how their ns-3 times were made.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "engine/network/flow_simulator.h"
+#include "engine/network/traffic_builder.h"
+#include "sweep/network_case/network_case.h"
+#include "tests/support/csv.h"
+
+namespace shardscape::network {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kFairQueueTolerance = 0.02;
+constexpr double kCongestionControlTolerance = 0.05;
+constexpr double kPacketGrain = 256 * 1024;  // bytes; in shorter messages the last packet's hops show
+
+fs::path case_folder() { return fs::path(SHARDSCAPE_SOURCE_DIR) / "tests" / "validation" / "network_cases"; }
+
+double smallest_message(const Traffic& traffic) {
+  double bytes = std::numeric_limits<double>::infinity();
+  for (const Message& message : traffic.messages) {
+    if (message.bytes > 0) bytes = std::min(bytes, message.bytes);
+  }
+  return bytes;
+}
+
+double predicted_seconds(const fs::path& file) {
+  const auto network = network_case::load_case(file);
+  if (!network) {
+    ADD_FAILURE() << network.error();
+    return std::nan("");
+  }
+  FaultyFabric fabric(network->fabric);
+  fabric.set_faults(network->faults);
+  const auto plan = build_traffic(network->patterns, fabric);
+  if (!plan) {
+    ADD_FAILURE() << network_case::located(plan.error(), file.string());
+    return std::nan("");
+  }
+  EXPECT_GE(smallest_message(plan->traffic), kPacketGrain);
+  const FlowResult result = FlowSimulator().run(plan->traffic, fabric.bytes_per_second());
+  EXPECT_EQ(result.received, static_cast<std::int64_t>(plan->traffic.messages.size()));
+  return result.completion_time;
+}
+
+TEST(NetworkNs3, OwnCasesAgreeWithPacketLevelTimes) {
+  const auto rows = test::read_csv(case_folder() / "ns3.csv");
+  EXPECT_GE(rows.size(), 12U);
+  std::printf("%-34s %14s %14s %9s %14s %9s\n", "case", "predicted", "ns-3 fq", "error", "ns-3 cc", "error");
+  for (const test::CsvRow& row : rows) {
+    const std::string& name = row.at("name");
+    SCOPED_TRACE(name);
+    const double predicted = predicted_seconds(case_folder() / (name + ".json"));
+    const double fq = std::stod(row.at("ns3_fq_s")), cc = std::stod(row.at("ns3_cc_s"));
+    const double fq_error = predicted / fq - 1, cc_error = predicted / cc - 1;
+    std::printf("%-34s %11.3f us %11.3f us %+8.3f%% %11.3f us %+8.3f%%\n", name.c_str(), 1e6 * predicted,
+                1e6 * fq, 100 * fq_error, 1e6 * cc, 100 * cc_error);
+    EXPECT_LE(std::abs(fq_error), kFairQueueTolerance);
+    EXPECT_LE(std::abs(cc_error), kCongestionControlTolerance);
+  }
+}
+
+TEST(NetworkNs3, EveryCaseFileHasItsRow) {
+  std::set<std::string> files, names;
+  for (const auto& entry : fs::directory_iterator(case_folder())) {
+    if (entry.path().extension() == ".json") files.insert(entry.path().stem().string());
+  }
+  for (const test::CsvRow& row : test::read_csv(case_folder() / "ns3.csv")) {
+    EXPECT_TRUE(names.insert(row.at("name")).second) << row.at("name") << " is there twice";
+  }
+  EXPECT_EQ(files, names);
+}
+
+}  // namespace
+}  // namespace shardscape::network
