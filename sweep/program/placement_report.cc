@@ -1,5 +1,6 @@
 #include "sweep/program/placement_report.h"
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -16,6 +17,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 using network::AxisSpan;
+
+/// Exposed communication on the critical rank: what a placement can change of a step.
+struct CommClass {
+  const char* key;  ///< in JSON
+  const char* name;
+  Seconds Breakdown::*part;
+};
+constexpr std::array<CommClass, 4> kCommClasses = {{{"tp_comm_s", "tensor comm", &Breakdown::tensor_comm},
+                                                    {"cp_comm_s", "context comm", &Breakdown::context_comm},
+                                                    {"pp_comm_s", "pipeline comm", &Breakdown::pipeline_comm},
+                                                    {"dp_comm_s", "data comm", &Breakdown::data_comm}}};
 
 std::string axes_text(const AxisSpan& span) {
   std::string text;
@@ -81,6 +93,7 @@ Seconds whole_time(const Setting& setting, const Prediction& prediction) {
 
 std::string change(double before, double after) {
   if (before == after) return "same";
+  if (before == 0) return "new";
   return (after > before ? "+" : "-") + format_percent(std::abs(after - before) / before);
 }
 
@@ -101,10 +114,14 @@ void print_gain(std::ostream& out, const OptimisedPlacement& optimised, const Se
   const double before = whole_time(setting, prediction).value();
   const double after = whole_time(setting, optimised.prediction).value();
   add(training ? "step" : "request", before, after, format_seconds);
-  table.print(out, 2);
-  if (after > before) {
-    out << "  the plain order is the faster one: what the swaps save is hidden, what they cost is not\n";
+  for (const CommClass& part : kCommClasses) {
+    const double exposed = (prediction.breakdown.*part.part).value();
+    const double moved = (optimised.prediction.breakdown.*part.part).value();
+    if (exposed > 0 || moved > 0) add(part.name, exposed, moved, format_seconds);
   }
+  table.print(out, 2);
+  if (after > before)
+    out << "  congestion is lower, but the plain order is predicted to be faster: keep it\n";
   if (result.best == result.plain) return;
   out << "\ngroups on the better placement\n";
   print_spans(out, optimised.spans, setting);
@@ -134,9 +151,11 @@ Json placement_json(const PlacementReport& report, const Setting& setting, const
   const network::PlacementResult& result = report.optimised->result;
   const char* const time = setting.workload.phase == Phase::training ? "step_time_s" : "e2e_s";
   const auto side = [&](const network::PlacementCost& cost, const Prediction& p) {
-    return Json{{"congestion_s", cost.congestion_s},
-                {"byte_hops", cost.byte_hops},
-                {time, whole_time(setting, p).value()}};
+    Json sides = {{"congestion_s", cost.congestion_s},
+                  {"byte_hops", cost.byte_hops},
+                  {time, whole_time(setting, p).value()}};
+    for (const CommClass& part : kCommClasses) sides[part.key] = (p.breakdown.*part.part).value();
+    return sides;
   };
   json["optimised"] = {{"before", side(result.plain, prediction)},
                        {"after", side(result.best, report.optimised->prediction)},
