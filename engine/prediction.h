@@ -7,6 +7,7 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/axis_bytes.h"
 
 namespace shardscape {
 
@@ -87,6 +88,7 @@ struct Details {
   std::vector<std::int32_t> stage_layers;
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
   std::vector<OperatorRow> operators;
+  AxisBytes axis_bytes;
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
 };

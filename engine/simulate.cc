@@ -6,6 +6,7 @@
 #include "engine/memory/memory.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/fabric.h"
+#include "engine/passes/axis_bytes.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/feasibility.h"
 #include "engine/passes/inference.h"
@@ -36,6 +37,7 @@ struct Simulator::Impl {
       : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
     scratch.reference = o.reference;
     collectives.use_memo(!o.reference);
+    if (!o.placement.empty()) collectives.set_placement(o.placement);
   }
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
@@ -45,7 +47,7 @@ struct Simulator::Impl {
   void measure_training_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
-  void time_inference(const ParallelPlan& plan, Prediction& out);
+  void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
@@ -122,7 +124,7 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   if (training()) {
     time_training(plan, out, details);
   } else {
-    time_inference(plan, out);
+    time_inference(plan, out, details);
     if (details != nullptr) explain_inference(plan, *details);
   }
   return out;
@@ -197,6 +199,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   const std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
   if (details == nullptr) return;
   details->stage_layers = layers;
+  details->axis_bytes = passes::training_bytes(inputs);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     details->stage_forward.push_back(scratch.forward[s].total());
     details->stage_backward.push_back(scratch.backward[s].total());
@@ -215,10 +218,11 @@ std::string Simulator::Impl::draw_timeline() const {
   return trace::pipeline_trace_json(setting.model.name, spans, scratch.end, tails);
 }
 
-void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out) {
+void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, Details* details) {
   const passes::InferenceInputs inputs{setting, plan,          prefill_costs(plan), decode_costs(plan),
                                        layers,  requests(plan)};
   passes::time_inference(inputs, collectives, out);
+  if (details != nullptr) details->axis_bytes = passes::inference_bytes(inputs);
 }
 
 template <class Make>

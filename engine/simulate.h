@@ -5,7 +5,9 @@
 // One object per thread; no object shares state with another.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
@@ -15,6 +17,8 @@ namespace shardscape {
 struct SimulateOptions {
   bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
   bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
+  /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
+  std::vector<std::int32_t> placement = {};
 };
 
 class Simulator {

@@ -1,8 +1,10 @@
 #include "engine/network/collective_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.h"
+#include "engine/network/placement.h"
 
 namespace shardscape::network {
 
@@ -98,16 +100,25 @@ void CollectiveModel::set_faults(const FaultSet& faults) {
   }
 }
 
+void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
+  SHARDSCAPE_CHECK(is_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());
+  memo_.clear();
+  placement_ = std::move(placement);
+}
+
 AffineCost CollectiveModel::step(const RankGroup& group, Pattern pattern, const LinkCosts& links) const {
   LinkLoads loads(fabric_, links.seconds_per_byte, links.latency);
+  const auto place = [&](std::int32_t rank) {
+    return placement_.empty() ? rank : placement_[static_cast<std::size_t>(rank)];
+  };
   const std::int32_t size = group.size();
   for (std::int32_t origin = 0; origin < fabric_.ranks(); ++origin) {
     if (!starts_group(group, origin)) continue;
     for (std::int32_t i = 0; i < size; ++i) {
       const bool last = i + 1 == size;
       if (pattern == Pattern::chain && last) break;
-      const std::int32_t from = member(group, origin, i);
-      const std::int32_t to = member(group, origin, last ? 0 : i + 1);
+      const std::int32_t from = place(member(group, origin, i));
+      const std::int32_t to = place(member(group, origin, last ? 0 : i + 1));
       loads.add_flow(from, to);
       if (pattern == Pattern::chain) loads.add_flow(to, from);
     }

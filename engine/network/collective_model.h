@@ -50,6 +50,10 @@ class CollectiveModel {
   /// Costs from now on are those of the fabric with these faults. Throws nothing; ids must exist.
   void set_faults(const FaultSet& faults);
 
+  /// Logical rank i of the groups lies on rank placement[i] of the fabric (see placement.h); empty: on rank
+  /// i.
+  void set_placement(std::vector<std::int32_t> placement);
+
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
 
@@ -91,6 +95,7 @@ class CollectiveModel {
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
   LinkCosts healthy_, actual_;  ///< without and with faults
+  std::vector<std::int32_t> placement_;
   bool faulty_ = false;
   bool memoise_ = true;
   std::unordered_map<RankGroup, GroupCosts, GroupHash> memo_;

@@ -25,6 +25,7 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
     "bandwidth\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
+    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement\n"
     "\n"
     "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
     "concurrency\n"
@@ -38,7 +39,7 @@ struct SimulateArguments {
   std::string mode = "hierarchical";
   std::vector<std::string> faults;
   std::filesystem::path timeline;  ///< empty: none
-  bool explain = false, json = false;
+  bool explain = false, optimise_placement = false, json = false;
 };
 
 sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
@@ -176,7 +177,14 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
   }
   const Prediction prediction = simulator.run(point.plan, faults, &details);
-  const SimulatedPoint simulated{study, setting, point.plan, prediction, details};
+  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
+  if (arguments.optimise_placement && !timed) {
+    throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
+                   std::string(name_of(prediction.reason)) + "\n");
+  }
+  const PlacementReport placement =
+      study_placement(setting, point.plan, details, faults, common.reference, arguments.optimise_placement);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
       throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
@@ -215,6 +223,8 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option("--timeline", arguments->timeline,
                    "Write the pipeline as a Chrome trace, for ui.perfetto.dev")
       ->type_name("OUT.json");
+  command->add_flag("--optimise-placement", arguments->optimise_placement,
+                    "Look for a better placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);
   command->callback([arguments, &common, &action] {

@@ -223,6 +223,7 @@ Json to_json(const SimulatedPoint& point) {
   json["reason"] = name_of(p.reason);
   json["memory_capacity_bytes"] = capacity(point);
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
+  json["placement"] = placement_json(point.placement, point.setting, p);
   return json;
 }
 
@@ -234,6 +235,7 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
     print_stages(out, point);
   }
   if (timed(point.prediction)) print_breakdown(out, point);
+  print_placement(out, point.placement, point.setting, point.prediction);
 }
 
 void print_operators(std::ostream& out, const SimulatedPoint& point) {

@@ -7,6 +7,7 @@
 
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
+#include "sweep/program/placement_report.h"
 #include "sweep/study/study.h"
 
 namespace shardscape::program {
@@ -17,12 +18,13 @@ struct SimulatedPoint {
   const ParallelPlan& plan;
   const Prediction& prediction;
   const Details& details;
+  const PlacementReport& placement;
 };
 
 /// Values that were not computed for this verdict are null.
 nlohmann::ordered_json to_json(const SimulatedPoint& point);
 
-/// Verdict, times, memory against capacity, stages, breakdown.
+/// Verdict, times, memory against capacity, stages, breakdown, placement.
 void print_report(std::ostream& out, const SimulatedPoint& point);
 
 /// The operators on the critical rank, one line each.

@@ -1,8 +1,11 @@
 // Does `simulate` say all of a point, in both of its languages?
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/cli/program_under_test.h"
 
@@ -142,6 +145,56 @@ TEST_F(SimulateTest, TimelineDrawsEveryMicrobatchOfEveryStage) {
   // What is drawn ends with the step, but for the fixed host time around it.
   EXPECT_LE(end_us, 1e6 * point.at("step_time_s").get<double>() * (1 + 1e-9));
   EXPECT_GT(end_us, 0.5e6 * point.at("step_time_s").get<double>());
+}
+
+TEST_F(SimulateTest, PlacementNamesWhatEachAxisCrosses) {
+  const json placement = simulate({"--point", "tp=2,pp=2,dp=2"}).at("placement");
+  EXPECT_FALSE(placement.contains("optimised"));
+  std::map<std::string, json> axes;
+  for (const json& axis : placement.at("axes")) axes[axis.at("axis")] = axis;
+  EXPECT_EQ(axes.size(), 5U);
+  EXPECT_EQ(axes.at("tp").at("degree"), 2);
+  EXPECT_EQ(axes.at("tp").at("stride"), 1);
+  EXPECT_EQ(axes.at("pp").at("stride"), 4);
+  EXPECT_EQ(axes.at("cp").at("contention"), 0);
+  EXPECT_EQ(axes.at("dp*cp").at("degree"), 2);
+  EXPECT_EQ(axes.at("dp").at("dimensions").size(), 1U);
+  EXPECT_EQ(axes.at("dp").at("hops"), 2);  // over the node's switch
+  EXPECT_EQ(axes.at("dp").at("contention"), 1);
+}
+
+TEST_F(SimulateTest, OptimisedPlacementSaysWhatItGains) {
+  // Pipelines on the tori, tensor groups on the slow rings between them: there is a lot to gain.
+  const char* const study =
+      "study: torus\nmodel: llama3.1-70b\ncluster: a100-torus2d-ring-64\nstack: megatron-lm\n"
+      "workload: {phase: training, sequence_length: 4096, global_batch: 128, precision: bf16}\n"
+      "space: {tensor_parallel: [4], pipeline_parallel: [4], data_parallel: fill, zero_stage: [1],\n"
+      "  recompute: [selective], sequence_parallel: [true], rank_order: [pp-dp-cp-tp]}\n"
+      "objectives: [step_time_s]\n";
+  const json point = simulate({"--optimise-placement"}, study);
+  const json& optimised = point.at("placement").at("optimised");
+  const json& before = optimised.at("before");
+  const json& after = optimised.at("after");
+  EXPECT_EQ(before.at("step_time_s"), point.at("step_time_s"));
+  EXPECT_LT(after.at("congestion_s").get<double>(), 0.5 * before.at("congestion_s").get<double>());
+  EXPECT_LT(after.at("step_time_s").get<double>(), 0.8 * before.at("step_time_s").get<double>());
+  const json good = simulate({"--point", "order=tp-cp-dp-pp"}, study);
+  EXPECT_LE(after.at("step_time_s").get<double>(), good.at("step_time_s").get<double>() * (1 + 1e-9));
+  std::vector<int> ranks = optimised.at("physical_rank");
+  std::sort(ranks.begin(), ranks.end());
+  ASSERT_EQ(ranks.size(), 64U);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(ranks[static_cast<std::size_t>(i)], i);
+  EXPECT_EQ(simulate({"--optimise-placement"}, study), point);
+}
+
+TEST_F(SimulateTest, NothingToPlaceForARejectedPlan) {
+  write("study.yaml", kSmallStudy);
+  const Finished finished =
+      run({"simulate", "study.yaml", "--optimise-placement", "--point", "tp=1,pp=1,dp=8,mbs=3"});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_TRUE(finished.out.empty());
+  EXPECT_TRUE(contains(finished.err, "--optimise-placement")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "batch_by_data")) << finished.err;
 }
 
 TEST_F(SimulateTest, ReferencePathAgrees) {

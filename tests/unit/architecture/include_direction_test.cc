@@ -38,12 +38,13 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"sweep/network_case", {"engine/network", "engine/spec", "engine/base"}},
       {"sweep/space", {"engine/spec", "engine/base"}},
       {"sweep/study", {"sweep/yaml", "sweep/space", "engine/spec", "engine/base"}},
+      {"sweep/placement", {"engine/network", "engine/spec", "engine/base"}},
       {"sweep/runner",
        {"sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/network",
         "engine/spec", "engine/base"}},
       {"sweep/program",
-       {"sweep/runner", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml", "results_schema",
-        "engine", "engine/network", "engine/spec", "engine/base"}},
+       {"sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml",
+        "results_schema", "engine", "engine/network", "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }

@@ -1,0 +1,62 @@
+// A better placement: local search over swaps of two ranks.
+//
+// Every start is improved by first-improvement descent, first on a smooth stand-in for the congestion (the
+// 4-norm over links in place of the maximum, so that a swap counts even where other links stay as loaded),
+// then on the cost itself. The best is then shaken by a few random swaps and improved again, until the budget
+// is spent (iterated local search, Lourenco, Martin and Stutzle 2003). A swap costs the routes of the flows
+// of its two ranks; the loads are whole numbers, so nothing drifts.
+//
+// The budget counts swaps, not time, and the random numbers are keyed by a seed: the same input gives the
+// same placement on every machine. The plain order is always among the starts, so the result is never worse.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/network/placement.h"
+
+namespace shardscape::network {
+
+/// Flows on every link under a placement that changes by swaps. Fabric and demand outlive this object.
+/// Memory: O(links * classes), and all routes for fabrics of up to 1,024 ranks.
+class PlacementLoads {
+ public:
+  /// `placement` may be empty for the plain order.
+  PlacementLoads(const Fabric& fabric, const PlacementDemand& demand, const Placement& placement);
+  ~PlacementLoads();
+
+  void set(const Placement& placement);
+  /// Exchanges the places of two logical ranks.
+  void swap(std::int32_t a, std::int32_t b);
+
+  [[nodiscard]] const Placement& placement() const;
+  [[nodiscard]] PlacementCost cost() const;
+  /// The stand-in: sum over classes of bytes * (sum over links of (flows / bandwidth)^4)^(1/4).
+  [[nodiscard]] double smooth() const;
+  /// Flows of one class on one link.
+  [[nodiscard]] std::int32_t flows(std::size_t traffic_class, std::int32_t link) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct PlacementSearch {
+  std::int64_t max_swaps = 400'000;  ///< tried, over all starts and shakes
+  std::uint64_t seed = 1;
+};
+
+struct PlacementResult {
+  Placement placement;        ///< never empty
+  PlacementCost plain, best;  ///< best <= plain
+  std::int64_t swaps = 0;     ///< tried
+};
+
+/// `starts`: further placements to begin with. Cheaper ones go first and may use up half of the budget
+/// together, the shakes get the rest.
+PlacementResult improve_placement(const Fabric& fabric, const PlacementDemand& demand,
+                                  std::span<const Placement> starts, const PlacementSearch& search = {});
+
+}  // namespace shardscape::network
