@@ -40,7 +40,18 @@ Problems DeviceSpec::validate() const {
   share(sustained.tensor, "sustained.tensor");
   share(sustained.hbm, "sustained.hbm");
   share(sustained.l2, "sustained.l2");
+  share(sm.tensor_efficiency, "sm.tensor_efficiency");
+  share(attention.forward, "attention.forward");
+  share(attention.backward, "attention.backward");
+  problems.require(sm.load_latency_clocks >= 0, "sm.load_latency_clocks", "must not be negative");
+  const auto extent = [&](std::int64_t value, const char* field) {
+    problems.require(value >= 1, field, "must be at least 1");
+  };
+  extent(sm.fragment.m, "sm.fragment.m");
+  extent(sm.fragment.n, "sm.fragment.n");
+  extent(sm.fragment.per_cta, "sm.fragment.per_cta");
   problems.require(kernel_latency.value() >= 0, "kernel_latency", "must not be negative");
+  problems.require(cold_start.value() >= 0, "cold_start", "must not be negative");
   return problems;
 }
 
