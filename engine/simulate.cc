@@ -287,6 +287,7 @@ void Simulator::Impl::explain_inference(const ParallelPlan& plan, Details& detai
   add(workload::head_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
   const workload::LayerKey decode{plan.tensor, plan.context, passes::decode_group(setting.workload, plan),
                                   false};
+  add(workload::decode_embedding_operators(setting, decode), "decode", steps);
   add(workload::decode_block_operators(setting, decode, mean_cached_tokens()), "decode", steps * blocks);
   add(workload::decode_head_operators(setting, decode), "decode", steps);
 }

@@ -21,19 +21,19 @@ struct Machine {
   Machine(const DeviceSpec& d, Precision precision, const std::optional<Hertz>& locked)
       : device(d), operand(operand_bytes(precision)), sms(static_cast<double>(d.sm.count)) {
     const double clock = locked ? locked->value() : d.sustained.tensor * d.sm.clock.value();
-    math_per_second = d.sm.tensor_efficiency *
-                      d.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
+    math_per_second =
+        d.sm.tensor_efficiency * d.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
     sram_per_second = d.sm.sram_bytes_per_clock * clock;
+    port_per_second = d.sm.l2_bytes_per_clock * clock;
     load_latency = d.sm.load_latency_clocks / clock;
-    l2_per_second =
-        d.sustained.l2 * d.l2.bytes_per_clock * (locked ? locked->value() : d.sm.clock.value());
+    l2_per_second = d.sustained.l2 * d.l2.bytes_per_clock * (locked ? locked->value() : d.sm.clock.value());
     fixed = d.kernel_latency.value() + (locked ? d.cold_start.value() : 0);
   }
 
   const DeviceSpec& device;
   double operand;
   double sms;
-  double math_per_second = 0, sram_per_second = 0;  ///< of one SM
+  double math_per_second = 0, sram_per_second = 0, port_per_second = 0;  ///< of one SM
   double load_latency = 0;
   double l2_per_second = 0;  ///< of all SMs
   double fixed = 0;
@@ -60,12 +60,14 @@ struct Product {
   }
 };
 
+constexpr double kSmallestFragment = 16;  ///< below it warps share k instead of C (CUTLASS "sliced-K")
+
 /// Operands that a CTA reads from shared memory in one k-step, fragment by fragment.
 double sram_bytes_per_step(const GemmTile& tile, double operand, const DeviceSpec::Fragment& fragment) {
   double m = std::min<double>(static_cast<double>(fragment.m), tile.m);
   double n = std::min<double>(static_cast<double>(fragment.n), tile.n);
   const double most = static_cast<double>(tile.m) * tile.n / static_cast<double>(fragment.per_cta);
-  while (m * n > most && m * n > 1) (m > n ? m : n) /= 2;
+  while (m * n > most && std::max(m, n) > kSmallestFragment) (m > n ? m : n) /= 2;
   return tile.k * operand * (tile.m * std::ceil(tile.n / n) + tile.n * std::ceil(tile.m / m));
 }
 
@@ -81,14 +83,14 @@ class Evaluation {
     const double ctas = p_.tiles(tile) * split;
     cost.waves = std::ceil(ctas / d_.sms);
     const double steps = std::ceil(p_.k / split / tile.k);
-    const double epilogue = epilogue_time(tile, split);
+    const double epilogues = epilogue_time(tile, split, ctas, cost.waves);
 
     const double step_math = 2.0 * tile.m * tile.n * tile.k / d_.math_per_second;
     const double sharing = std::min<double>(fitted.resident, cost.waves);
     const double step_load = d_.load_latency / (tile.stages - 1) / sharing;
     const double sram_bytes = sram_bytes_per_step(tile, d_.operand, d_.device.sm.fragment);
     const double step_sram = sram_bytes / d_.sram_per_second;
-    const auto loop = [&](double step) { return cost.waves * (steps * step + epilogue) + d_.load_latency; };
+    const auto loop = [&](double step) { return cost.waves * steps * step + epilogues + d_.load_latency; };
     const double compute = loop(std::max(step_math, step_load)), sram = loop(step_sram);
     cost.sram_bytes = Bytes(ctas * steps * sram_bytes);
 
@@ -100,7 +102,7 @@ class Evaluation {
     const double body = std::max({compute, sram, l2, hbm});
     const double fixed = d_.fixed + (split > 1 ? d_.device.kernel_latency.value() : 0);
     cost.time = Seconds(fixed + body + reduction_time(partials));
-    cost.bound = fixed > body    ? Bound::launch
+    cost.bound = fixed > body   ? Bound::launch
                  : body == hbm  ? Bound::hbm
                  : body == l2   ? Bound::l2
                  : body == sram ? Bound::sram
@@ -109,16 +111,19 @@ class Evaluation {
   }
 
  private:
-  [[nodiscard]] double epilogue_time(const GemmTile& tile, std::int32_t split) const {
-    const double elements = std::min<double>(tile.m, p_.m) * std::min<double>(tile.n, p_.n);
-    return elements * (split > 1 ? kPartialBytes : p_.output_traffic()) / (d_.l2_per_second / d_.sms);
+  /// Of all waves together: what an SM's port lets through one after the other, or L2 for all of them.
+  [[nodiscard]] double epilogue_time(const GemmTile& tile, std::int32_t split, double ctas,
+                                     double waves) const {
+    const double bytes = std::min<double>(tile.m, p_.m) * std::min<double>(tile.n, p_.n) *
+                         (split > 1 ? kPartialBytes : p_.output_traffic());
+    return std::max(waves * bytes / d_.port_per_second, ctas * bytes / d_.l2_per_second);
   }
 
   /// The second kernel's stream: partial sums in, C out.
   [[nodiscard]] double reduction_time(double partials) const {
     if (partials == 0) return 0;
-    const double rate = partials <= d_.device.l2.capacity.value() ? d_.l2_per_second
-                                                                  : d_.device.hbm_sustained().value();
+    const double rate =
+        partials <= d_.device.l2.capacity.value() ? d_.l2_per_second : d_.device.hbm_sustained().value();
     return (partials + p_.output_traffic() * p_.elements()) / rate;
   }
 
@@ -126,7 +131,11 @@ class Evaluation {
     const GemmTile& tile = cost.tile;
     const double rows = std::ceil(p_.m / tile.m), columns = std::ceil(p_.n / tile.n);
     const double c = p_.output_traffic() * p_.elements();
-    const double panels = p_.batch * p_.k * d_.operand * (p_.m * columns + p_.n * rows);
+    // The CTAs of a cluster lie along one side of C and load the other side's panel once.
+    const auto cluster = static_cast<double>(d_.device.sm.cluster);
+    const double loads = std::min(p_.m * std::ceil(columns / cluster) + p_.n * rows,
+                                  p_.m * columns + p_.n * std::ceil(rows / cluster));
+    const double panels = p_.batch * p_.k * d_.operand * loads;
     cost.l2_bytes = Bytes(panels + (partials > 0 ? 2 * partials : 0) + c);
 
     const double share = ctas / p_.batch / cost.split_k;  // tiles of one product of the batch
@@ -149,10 +158,9 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
   for (std::int32_t split = 1; split <= kMaxSplit; split *= 2) {
     if (split > 1 && (grid * split > 2 * machine.sms || product.k < 2.0 * split * tile.k)) break;
     const double waves = std::ceil(grid * split / machine.sms);
-    const FittedTile fitted =
-        tile.stages > 0
-            ? FittedTile{tile, resident_ctas(tile, machine.operand, machine.device)}
-            : fit_stages(tile, waves, machine.operand, machine.device);
+    const FittedTile fitted = tile.stages > 0
+                                  ? FittedTile{tile, resident_ctas(tile, machine.operand, machine.device)}
+                                  : fit_stages(tile, waves, machine.operand, machine.device);
     if (fitted.resident == 0) return;
     const GemmCost cost = evaluation.run(fitted, split);
     if (cost.time < best.time) best = cost;
@@ -185,6 +193,12 @@ GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& dev
   } else {
     for (const GemmTile& tile : candidate_tiles()) {
       consider(of_operand(tile, precision), product, machine, best);
+    }
+    if (std::min(shape.m, shape.n) <= kSkinnyRows) {
+      for (GemmTile tile : skinny_tiles()) {
+        if (shape.n < shape.m) std::swap(tile.m, tile.n);
+        consider(of_operand(tile, precision), product, machine, best);
+      }
     }
     if (best.tile.m == 0) consider(kSmallestTile, product, machine, best);
   }

@@ -2,26 +2,30 @@
 //
 //   time = kernel latency + min over tiles, split-K of max(compute, SRAM, L2, HBM) + reduction of split-K
 //
-//   compute    waves x (k-steps x time per step + epilogue) + load latency. A CTA works on a tile_m x tile_n
+//   compute    waves x k-steps x time per step + epilogues + load latency. A CTA works on a tile_m x tile_n
 //              output tile and walks K in steps of tile_k; waves = ceil(CTAs / SMs), since CTAs that share an
 //              SM share its matrix units. A step takes its math or its share of the load latency, whichever
 //              is larger: latency / (stages - 1) / co-resident CTAs. Math runs at efficiency x FLOPs per
-//              clock x clock. The epilogue writes the output tile (and reads it first where it accumulates)
-//              through the SM's share of L2; nothing hides it.
+//              clock x clock. The epilogue of a CTA writes its part of C to L2 (and reads it first where it
+//              accumulates); nothing hides it. All of them take waves x tile bytes / port of an SM, or
+//              CTAs x tile bytes / L2 bandwidth, whichever is longer.
 //   SRAM       as compute, with steps that read the operands from shared memory: A once per column of
 //              fragments, B once per row of them (DeviceSpec::Fragment).
-//   L2         each CTA reads its panels of A and B through L2, and moves its part of C.
+//   L2         each CTA reads its panels of A and B through L2, those that a cluster shares once, and moves
+//   its
+//              part of C.
 //   HBM        operands as in gemm_traffic.h, and C.
 //   reduction  split-K leaves fp32 partial sums; a second kernel adds them up.
 //
-// The clock is the share of the boost clock that the power limit leaves (sustained.tensor), and the time that of
-// one kernel in a busy stream. With `locked_clock` it is what a profiler reports that locks the clock and clears
-// the caches before each kernel (Nsight Compute's defaults): nothing throttles, and a cold start is added.
+// The clock is the share of the boost clock that the power limit leaves (sustained.tensor), and the time that
+// of one kernel in a busy stream. With `locked_clock` it is what a profiler reports that locks the clock and
+// clears the caches before each kernel (Nsight Compute's defaults): nothing throttles, and a cold start is
+// added.
 //
 // Sources: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation); CUTLASS
 // "Efficient GEMM in CUDA" (tiling, split-K, software pipelining); the roofline model (Williams et al. 2009).
-// Left out: clock changes within a kernel, stream-K, sparsity, layout effects, epilogues of one CTA behind the
-// main loop of another.
+// Left out: clock changes within a kernel, stream-K, sparsity, layout effects, epilogues of one CTA behind
+// the main loop of another.
 #pragma once
 
 #include <cstdint>

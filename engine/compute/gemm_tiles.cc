@@ -16,6 +16,8 @@ constexpr std::array<GemmTile, 9> kTiles = {{{256, 128, 32, 0},
                                              {64, 64, 64, 0},
                                              {32, 64, 64, 0}}};
 
+constexpr std::array<GemmTile, 3> kSkinnyTiles = {{{16, 64, 128, 0}, {16, 32, 256, 0}, {16, 16, 512, 0}}};
+
 constexpr double kAccumulatorShare = 0.5;
 constexpr double kMaxResident = 4;
 constexpr std::int32_t kMaxStages = 6;
@@ -50,5 +52,6 @@ FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const 
 }
 
 std::span<const GemmTile> candidate_tiles() { return kTiles; }
+std::span<const GemmTile> skinny_tiles() { return kSkinnyTiles; }
 
 }  // namespace shardscape::compute

@@ -5,7 +5,8 @@
 //
 //   CTAs per SM = min(SRAM / (stages x (m + n) x k x operand bytes), registers / 2 / (4 m n), 4)
 //
-// Source: CUTLASS, "Efficient GEMM in CUDA"; the tiles are those that NVIDIA's libraries ship for tensor cores.
+// Source: CUTLASS, "Efficient GEMM in CUDA"; the tiles are those that NVIDIA's libraries ship for tensor
+// cores.
 #pragma once
 
 #include <array>
@@ -27,8 +28,9 @@ struct FittedTile {
   std::int32_t resident = 0;  ///< CTAs of it on one SM at once; 0: it does not fit
 };
 
-/// What an element takes as an operand in SRAM, L2 and HBM: fp4 carries an 8-bit scale per 16 elements (NVFP4,
-/// Blackwell architecture; OCP Microscaling 1.0 uses one per 32), fp8 one scale per tensor, which is nothing.
+/// What an element takes as an operand in SRAM, L2 and HBM: fp4 carries an 8-bit scale per 16 elements
+/// (NVFP4, Blackwell architecture; OCP Microscaling 1.0 uses one per 32), fp8 one scale per tensor, which is
+/// nothing.
 double operand_bytes(Precision precision);
 
 /// CTAs of `tile` that fit on one SM at once; `tile.stages` must be given.
@@ -40,6 +42,11 @@ FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const 
 
 /// Largest first: on equal time the larger wins. k is that of two-byte operands.
 std::span<const GemmTile> candidate_tiles();
+
+/// More for a C of at most kSkinnyRows rows (or columns: the tiles' transposes), one matrix instruction high
+/// and deep in k, so that few columns keep enough loads in flight.
+std::span<const GemmTile> skinny_tiles();
+inline constexpr std::int64_t kSkinnyRows = 16;
 
 /// Fits every device that validates, at any precision.
 inline constexpr GemmTile kSmallestTile = {32, 32, 32, 2};

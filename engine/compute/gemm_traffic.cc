@@ -10,9 +10,7 @@ namespace {
 constexpr double kBandRows = 8;
 
 /// How much of what is used again after `between` other bytes is still among `room` bytes.
-double kept_share(double room, double between) {
-  return between <= room ? 1 : std::max(0.0, room / between);
-}
+double kept_share(double room, double between) { return between <= room ? 1 : std::max(0.0, room / between); }
 
 }  // namespace
 

@@ -24,6 +24,7 @@ Problems DeviceSpec::validate() const {
   problems.require(sm.sram >= kLeastSram, "sm.sram",
                    "must be at least 16 KiB, two stages of the smallest matrix tile");
   positive(sm.sram_bytes_per_clock, "sm.sram_bytes_per_clock");
+  positive(sm.l2_bytes_per_clock, "sm.l2_bytes_per_clock");
   problems.require(std::ranges::any_of(sm.tensor_flops_per_clock, [](double rate) { return rate > 0; }),
                    "sm.tensor_flops_per_clock", "needs the rate of at least one precision");
   for (const double rate : sm.tensor_flops_per_clock) {
@@ -50,6 +51,7 @@ Problems DeviceSpec::validate() const {
   extent(sm.fragment.m, "sm.fragment.m");
   extent(sm.fragment.n, "sm.fragment.n");
   extent(sm.fragment.per_cta, "sm.fragment.per_cta");
+  extent(sm.cluster, "sm.cluster");
   problems.require(kernel_latency.value() >= 0, "kernel_latency", "must not be negative");
   problems.require(cold_start.value() >= 0, "cold_start", "must not be negative");
   return problems;

@@ -1,6 +1,7 @@
 // A GPU, built from parts: a what-if moves a part, never a fudge factor.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -17,8 +18,8 @@ namespace shardscape {
 /// alike.
 struct DeviceSpec {
   /// The part of a CTA's output tile whose products share one read of their operands from shared memory. At
-  /// least `per_cta` of them make up a CTA, however small its tile: one per matrix unit where a warp feeds one
-  /// unit, one where a warpgroup feeds all four.
+  /// least `per_cta` of them make up a CTA, however small its tile: one per matrix unit where a warp feeds
+  /// one unit, one where a warpgroup feeds all four.
   struct Fragment {
     std::int64_t m = 64, n = 64;
     std::int64_t per_cta = 4;
@@ -38,7 +39,10 @@ struct DeviceSpec {
     double tensor_efficiency = 1;
     /// Clocks from the issue of a load to its data in shared memory with the memory system busy.
     double load_latency_clocks = 800;
+    double l2_bytes_per_clock = 64;  ///< what one SM can exchange with L2
     Fragment fragment;
+    /// CTAs that receive one load together (thread block clusters with multicast); 1: every CTA loads alone.
+    std::int64_t cluster = 1;
   };
   struct L2 {
     Bytes capacity;
@@ -49,9 +53,9 @@ struct DeviceSpec {
     Bytes capacity_per_stack;            ///< YAML: or `capacity`, the total
     BytesPerSecond bandwidth_per_stack;  ///< YAML: or `bandwidth`, the total
   };
-  /// What long kernels sustain of the peak: refresh and bank conflicts for HBM, crossing partitions for L2. For
-  /// matrix units it is the share of the boost clock that the power limit leaves under full load; at a clock
-  /// that is locked below it nothing throttles.
+  /// What long kernels sustain of the peak: refresh and bank conflicts for HBM, crossing partitions for L2.
+  /// For matrix units it is the share of the boost clock that the power limit leaves under full load; at a
+  /// clock that is locked below it nothing throttles.
   struct Sustained {
     double tensor = 1;
     double hbm = 1;
@@ -107,9 +111,9 @@ struct DeviceSpec {
   [[nodiscard]] BytesPerSecond l2_sustained() const {
     return BytesPerSecond(sustained.l2 * l2.bytes_per_clock * sm.clock.value());
   }
-  /// What one SM gets of it while all ask.
-  [[nodiscard]] BytesPerSecond l2_sustained_per_sm() const {
-    return l2_sustained() / static_cast<double>(sm.count);
+  /// What `sms` of the SMs get of it together.
+  [[nodiscard]] BytesPerSecond l2_sustained(double sms) const {
+    return std::min(l2_sustained(), BytesPerSecond(sms * sm.l2_bytes_per_clock * sm.clock.value()));
   }
   [[nodiscard]] BytesPerSecond hbm_sustained() const { return sustained.hbm * hbm_peak(); }
 

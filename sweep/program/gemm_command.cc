@@ -28,7 +28,8 @@ constexpr const char* kFooter =
     "\n"
     "C[M,N] = A[M,K] B[K,N]. Without --clock: one kernel of a busy stream at the clock that the power limit\n"
     "leaves. With it: what a profiler reports that locks the clock there and clears the caches before each\n"
-    "kernel. 'waves' is the number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' is\n"
+    "kernel. 'waves' is the number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' "
+    "is\n"
     "compute, sram, l2, hbm or launch. --device takes a name of 'shardscape presets' or a path.";
 
 constexpr std::int64_t kMaxExtent = 1'000'000'000;
@@ -65,10 +66,11 @@ class Parser {
     if (!words.tile.empty()) request.options.tile = tile(words.tile);
     if (device && named && request.options.tile && request.options.tile->m > 0 &&
         !compute::tile_fits(*request.options.tile, request.precision, *device)) {
-      bad("--tile", "an SM of " + device->name + " can't hold " + words.tile + " in " +
-                        std::string(name_of(request.precision)) + ": two stages of (M + N) x K operands need " +
-                        "room in its " + format_bytes(device->sm.sram.value()) + " of SRAM, and M x N fp32 " +
-                        "sums in half of its " + format_bytes(device->sm.registers.value()) + " of registers");
+      bad("--tile",
+          "an SM of " + device->name + " can't hold " + words.tile + " in " +
+              std::string(name_of(request.precision)) + ": two stages of (M + N) x K operands need " +
+              "room in its " + format_bytes(device->sm.sram.value()) + " of SRAM, and M x N fp32 " +
+              "sums in half of its " + format_bytes(device->sm.registers.value()) + " of registers");
     }
     if (!lines_.empty()) throw BadInput(lines_);
     return request;
@@ -91,8 +93,7 @@ class Parser {
     const auto names = enum_names<Precision>();
     const auto parsed = parse_enum<Precision>(text);
     if (!parsed) {
-      bad("--dtype",
-          "no type '" + text + "'" + did_you_mean(text, names) + "; types: " + join_names(names));
+      bad("--dtype", "no type '" + text + "'" + did_you_mean(text, names) + "; types: " + join_names(names));
       return false;
     }
     value = *parsed;

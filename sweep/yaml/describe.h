@@ -45,11 +45,13 @@ void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
   v.required("sram_bytes_per_clock", sm.sram_bytes_per_clock);
   v.optional("tensor_efficiency", sm.tensor_efficiency);
   v.optional("load_latency_clocks", sm.load_latency_clocks);
+  v.optional("l2_bytes_per_clock", sm.l2_bytes_per_clock);
   v.optional_group("fragment", [&](V& fragment) {
     fragment.optional("m", sm.fragment.m);
     fragment.optional("n", sm.fragment.n);
     fragment.optional("per_cta", sm.fragment.per_cta);
   });
+  v.optional("cluster", sm.cluster);
 }
 
 template <class V>
