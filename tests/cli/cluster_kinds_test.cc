@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/program_under_test.h"
@@ -141,6 +142,50 @@ TEST_F(ClusterKindsTest, EveryKindAlone) {
 
 TEST_F(ClusterKindsTest, Compositions) {
   for (const ClusterCase& c : compositions()) check(c);
+}
+
+TEST_F(ClusterKindsTest, BadOnesAreRefused) {
+  const std::string rates = ", latency: 1 us, bandwidth: 5 GB/s";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"kind: ring, size: 8, latency: 1 us, bandwidth: 0 GB/s", "bandwidth: must be greater than 0"},
+      {"kind: ring, size: 8, latency: 1 us, bandwidth: -5 GB/s", "bandwidth: must be greater than 0"},
+      {"kind: ring, size: 8, latency: 1 us, bandwidth: nan GB/s", "bandwidth: \"nan GB/s\" is no quantity"},
+      {"kind: ring, size: 8, latency: -1 us, bandwidth: 5 GB/s", "latency: must not be negative"},
+      {"kind: ring, size: 8, latency: 1 us, bandwidth: 5", "bandwidth: "},
+      {"kind: rign, size: 8" + rates, "kind: "},
+      {"kind: ring, shape: [2, 4]" + rates, "shape: only mesh, torus and king_mesh"},
+      {"kind: torus, size: 9, shape: [2, 4]" + rates, "shape: given twice"},
+      {"kind: torus, shape: [2, -4]" + rates, "shape: must be an integer from 1"},
+      {"kind: hypercube, size: 6" + rates, "the size of a hypercube is a power of two, not 6"},
+      {"kind: dragonfly, size: 9, routers_per_group: 2, hosts_per_router: 2" + rates,
+       "2 routers with 2 hosts"},
+      {"kind: fat_tree, size: 800, levels: 1, radix: 8" + rates, "800 endpoints are more than the 8"},
+      {"kind: ring, size: 8, radix: 4" + rates, "radix: "},
+      {"kind: custom, size: 3, links: [{between: [0, 3], bandwidth: 5 GB/s, latency: 1 us}]",
+       "links[0]: there is no vertex 3"},
+      {"kind: custom, size: 3, links: [{between: [0, 1], bandwidth: 0 GB/s, latency: 1 us}]",
+       "links[0].bandwidth: must be greater than 0"},
+      {"kind: custom, size: 3, links: [{between: [0, 1], bandwidth: 5 GB/s, latency: 1 us}]",
+       "links: the graph is not connected: no way to vertex 2"},
+  };
+  for (const auto& [dimension, says] : cases) {
+    SCOPED_TRACE(dimension);
+    const ClusterCase c{"", 8, {dimension}};
+    write("study.yaml",
+          study(c, "\n  name: x\n  device: a100-sxm-80gb\n  dimensions:\n    - {name: d, scope: scale_up, " +
+                       dimension + "}\n"));
+    for (const char* command : {"sweep", "simulate"}) {
+      std::vector<std::string> words = {command, "study.yaml"};
+      if (std::string(command) == "sweep") words.insert(words.end(), {"-o", "out.h5"});
+      const Finished finished = run(words);
+      EXPECT_EQ(finished.code, 2) << finished.err;
+      EXPECT_TRUE(finished.err.starts_with("study.yaml:7:")) << finished.err;
+      EXPECT_TRUE(contains(finished.err, "cluster.dimensions[0].")) << finished.err;
+      EXPECT_TRUE(contains(finished.err, says)) << says << " not in\n" << finished.err;
+      EXPECT_EQ(finished.out, "");
+      EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
+    }
+  }
 }
 
 TEST_F(ClusterKindsTest, SweepsRunOnThem) {
