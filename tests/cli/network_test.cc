@@ -88,7 +88,7 @@ TEST_F(NetworkTest, BadCasesAreRefused) {
       {ring("[]", "NaN"), "case.json:2:"},
       {ring(R"([{"kind": "remove", "a": 0, "b": 2}])"), "case.json: faults[0]: there is no link from 0 to 2"},
       {ring(R"([{"kind": "remove", "a": 0, "b": 1}, {"kind": "remove", "a": 0, "b": 3}])"),
-       "case.json: patterns[0]: no way from 0 to 1: all links that lead on are dead (ring: 0 -> 1, ring: 0 "
+       "case.json: patterns[0]: no way from 0 to 1: all links that lead on are dead (dim0: 0 -> 1, dim0: 0 "
        "-> 3)"},
       {ring(R"([{"kind": "derate", "a": 0, "b": 1, "factor": -0.5}])"), "case.json: faults[0].factor: "},
       {with(ring(), members, "[[0, 1, 2, 4]]"),
