@@ -25,7 +25,8 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
     "bandwidth\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
-    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement\n"
+    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
+    "the plain order\n"
     "\n"
     "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
     "concurrency\n"
@@ -228,7 +229,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "Write the pipeline as a Chrome trace, for ui.perfetto.dev")
       ->type_name("OUT.json");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
-                    "Look for a better placement of the ranks on the fabric, and say what it gains");
+                    "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);
   command->callback([arguments, &common, &action] {
