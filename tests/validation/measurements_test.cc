@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"inference-a100-nim", 15, {{"/itl/mape", 0.11}, {"/ttft/mape", 0.60}}},
                     Case{"gemm-a100-ncu", 24, {{"/time_long/mape", 0.04}, {"/time/mape", 0.14}}},
                     Case{"collectives-nccl", 350, {{"/time_node/median", 0.25}}}),
-    [](const testing::TestParamInfo<Case>& info) {
-      std::string name = info.param.name;
+    [](const testing::TestParamInfo<Case>& instance) {
+      std::string name = instance.param.name;
       for (char& c : name) c = c == '-' ? '_' : c;
       return name;
     });

@@ -123,7 +123,8 @@ TEST(EvaluatePlans, RankingGroupsAreRowsOfOneTask) {
   int id = 0;
   for (const int batch : {32, 64}) {
     for (const char* degrees : {"1,0,1,1,8", "2,0,1,1,4", "4,0,1,1,2", "8,0,1,1,1", "2,0,1,2,2"}) {
-      rows += std::to_string(++id) + ",training,llama3.1-8b,dgx-a100,megatron-lm,8," + degrees +
+      ++id;
+      rows += std::to_string(id) + ",training,llama3.1-8b,dgx-a100,megatron-lm,8," + degrees +
               ",0,full,1f1b,1,1,," + std::to_string(batch) + ",4096,,,," + std::to_string(id) + ",,,,,,\n";
     }
   }
