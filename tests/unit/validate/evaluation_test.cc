@@ -193,6 +193,16 @@ TEST(EvaluateGemms, RowsAreNumberedAndSplitByLength) {
   EXPECT_EQ(evaluation.rows[1].id, "2");
   EXPECT_EQ(value(evaluation, "time.n"), 2);
   EXPECT_EQ(value(evaluation, "time_long.n"), 1);
+  EXPECT_EQ(value(evaluation, "time_row_tile.n"), 2);
+  Presets presets(catalog());
+  const DeviceSpec& device = **presets.device("a100-sxm-80gb");
+  compute::GemmRequest request{.tile = std::nullopt, .locked_clock = Hertz(1e9)};
+  const auto time = [&] {
+    return compute::gemm({8192, 8192, 8192, 1}, Precision::bf16, device, {}, request).time.value();
+  };
+  EXPECT_EQ(evaluation.predictions[0][0], cell(time()));
+  request.tile = compute::GemmTile{128, 128, 32, 3};
+  EXPECT_EQ(evaluation.predictions[0][1], cell(time()));
   // 1.1e12 FLOPs at 108 SMs x 2,048 FLOPs per clock x 1 GHz take 4.97 ms at the very least.
   EXPECT_GT(std::stod(evaluation.predictions[0][0]), 2.0 * 8192 * 8192 * 8192 / (108 * 2048 * 1e9));
 }
