@@ -36,7 +36,7 @@ struct Simulator::Impl {
   Impl(const Setting& s, SimulateOptions o)
       : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
     scratch.reference = o.reference;
-    collectives.use_memo(!o.reference);
+    collectives.use_reference(o.reference);
     if (!o.placement.empty()) collectives.set_placement(o.placement);
   }
 

@@ -48,6 +48,10 @@ const char* collective_name(network::CollectiveOp op) {
       return "reduce_scatter";
     case network::CollectiveOp::all_gather:
       return "all_gather";
+    case network::CollectiveOp::all_to_all:
+      return "all_to_all";
+    case network::CollectiveOp::broadcast:
+      return "broadcast";
     case network::CollectiveOp::ring_pass:
       return "ring_pass";
     case network::CollectiveOp::chain_pass:

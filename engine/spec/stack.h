@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/collective_algorithm.h"
 
 namespace shardscape {
 
@@ -49,6 +51,10 @@ struct StackProfile {
     /// 2021, section 4.1).
     bool scatter_boundaries = false;
     Bytes bucket;  ///< gradient bucket: DP calls = bytes / bucket
+    /// What the library can do; each call takes the cheapest. A ring serves where nothing else fits a group.
+    std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
+    /// Every algorithm that carries out an operation which the engine prices.
+    static std::vector<Algorithm> all_algorithms();
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.
