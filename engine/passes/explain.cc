@@ -75,7 +75,7 @@ class RowWriter {
     const OperatorTimes times = price(op, setting_);
     const compute::OperatorCost& cost = backward ? times.backward : times.forward;
     rows_.push_back({phase, std::string(op.name), shape_text(op, backward), count, cost.time,
-                     std::string(name_of(cost.bound))});
+                     std::string(name_of(cost.bound)), ""});
   }
 
  private:
@@ -83,9 +83,10 @@ class RowWriter {
                       bool backward) {
     if (call.repeats <= 0) return;
     const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis));
+    const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
     rows_.push_back({phase, std::string(op.name),
                      std::string(collective_name(call.op)) + " " + shape_text(op, backward),
-                     count * call.repeats, time, "link"});
+                     count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
   }
 
   const Setting& setting_;
