@@ -37,6 +37,7 @@ struct Simulator::Impl {
       : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
     scratch.reference = o.reference;
     collectives.use_reference(o.reference);
+    collectives.set_tolerance(o.collective_tolerance);
     if (!o.placement.empty()) collectives.set_placement(o.placement);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -204,6 +205,12 @@ void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
   placement_ = std::move(placement);
 }
 
+void CollectiveModel::set_tolerance(double tolerance) {
+  SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
+  memo_.clear();
+  tolerance_ = tolerance;
+}
+
 // ---- candidates and their curves ----
 
 std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp op,
@@ -300,7 +307,7 @@ bool CollectiveModel::touched(const CostCurve& curve) const {
   return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
 }
 
-const CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& candidate) {
+CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& candidate) {
   if (faults_.empty() || !touched(candidate.healthy)) return candidate.healthy;
   if (candidate.epoch != fault_epoch_) {
     const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
@@ -314,20 +321,6 @@ const CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& 
 
 double CollectiveModel::fixed(const Candidate& candidate) const {
   return (communication_.call + candidate.steps * communication_.rank_step).value();
-}
-
-template <class Time>
-std::size_t CollectiveModel::cheapest(const OpCosts& costs, Time time) const {
-  std::size_t best = 0;
-  double least = 0;
-  for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
-    if (costs.candidates.size() == 1) return 0;
-    const double seconds = fixed(costs.candidates[c]) + time(costs.candidates[c]);
-    if (c > 0 && !(seconds < kCheaper * least)) continue;
-    best = c;
-    least = seconds;
-  }
-  return best;
 }
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
@@ -346,11 +339,26 @@ std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const O
   return network.simulate(pattern);
 }
 
+double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
+  if (reference_) return *simulated(*healthy_, costs, candidate, bytes);
+  return candidate.healthy.at(bytes, *healthy_, tolerance_);
+}
+
 std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
-  if (reference_) {
-    return cheapest(costs, [&](const Candidate& c) { return *simulated(*healthy_, costs, c, bytes); });
+  std::size_t best = 0;
+  if (costs.candidates.size() == 1) return best;
+  double least = 0;
+  for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
+    Candidate& candidate = costs.candidates[c];
+    const double before = fixed(candidate);
+    const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= least;
+    if (hopeless) continue;
+    const double seconds = before + healthy_time(costs, candidate, bytes);
+    if (c > 0 && !(seconds < kCheaper * least)) continue;
+    best = c;
+    least = seconds;
   }
-  return cheapest(costs, [&](const Candidate& c) { return c.healthy.at(bytes, *healthy_); });
+  return best;
 }
 
 /// Of the chosen algorithm on the links as they are; infinite where they are cut.
@@ -359,8 +367,8 @@ double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double 
   Candidate& candidate = costs.candidates[chosen];
   PricedNetwork& network = faults_.empty() ? *healthy_ : *actual_;
   if (reference_) return simulated(network, costs, candidate, bytes).value_or(kNever);
-  const CostCurve& curve = actual_curve(costs, candidate);
-  return curve.cut_off ? kNever : curve.at(bytes, network);
+  CostCurve& curve = actual_curve(costs, candidate);
+  return curve.cut_off ? kNever : curve.at(bytes, network, tolerance_);
 }
 
 Seconds CollectiveModel::price(OpCosts& costs, double bytes) {
