@@ -74,12 +74,13 @@ struct Prediction {
 
 /// One row of the operator table of `simulate --explain`.
 struct OperatorRow {
-  std::string phase;  ///< forward, backward, recompute, prefill, decode, step
-  std::string name;   ///< qkv_projection, attention, ...
-  std::string shape;  ///< "M x N x K", bytes, ...
-  double count = 0;   ///< executions on the critical rank per step (per request for inference)
-  Seconds time;       ///< of one execution
-  std::string bound;  ///< compute, sram, l2, hbm, launch, link
+  std::string phase;      ///< forward, backward, recompute, prefill, decode, step
+  std::string name;       ///< qkv_projection, attention, ...
+  std::string shape;      ///< "M x N x K", bytes, ...
+  double count = 0;       ///< executions on the critical rank per step (per request for inference)
+  Seconds time;           ///< of one execution
+  std::string bound;      ///< compute, sram, l2, hbm, launch, link
+  std::string algorithm;  ///< of a collective: ring, dimension_wise, ...; else empty
 };
 
 /// What only a reader of a single point wants; never filled in a sweep.
@@ -89,6 +90,7 @@ struct Details {
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
   std::vector<OperatorRow> operators;
   AxisBytes axis_bytes;
+  std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
 };

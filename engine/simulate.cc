@@ -36,7 +36,8 @@ struct Simulator::Impl {
   Impl(const Setting& s, SimulateOptions o)
       : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
     scratch.reference = o.reference;
-    collectives.use_memo(!o.reference);
+    collectives.use_reference(o.reference);
+    collectives.set_tolerance(o.collective_tolerance);
     if (!o.placement.empty()) collectives.set_placement(o.placement);
   }
 
@@ -48,6 +49,7 @@ struct Simulator::Impl {
   void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
+  void reject_unreachable(Prediction& out, Details* details) const;
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
@@ -127,7 +129,27 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
     time_inference(plan, out, details);
     if (details != nullptr) explain_inference(plan, *details);
   }
+
+  // 5. A group that dead links cut has no time.
+  if (collectives.unreachable()) reject_unreachable(out, details);
   return out;
+}
+
+void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) const {
+  Prediction rejected;
+  rejected.status = Status::unreachable;
+  rejected.reason = Reason::no_route;
+  rejected.microbatches = out.microbatches;
+  rejected.peak_stage = out.peak_stage;
+  rejected.memory_peak = out.memory_peak;
+  rejected.memory = out.memory;
+  out = rejected;
+  if (details == nullptr) return;
+  details->cut = collectives.describe_unreachable();
+  details->stage_forward.clear();
+  details->stage_backward.clear();
+  details->operators.clear();
+  details->timeline.clear();
 }
 
 bool Simulator::Impl::partition(const ParallelPlan& plan) {

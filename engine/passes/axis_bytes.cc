@@ -16,7 +16,9 @@ Bytes sent(CollectiveOp op, Bytes bytes, double ranks) {
       return 2 * sweep;
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_gather:
+    case CollectiveOp::all_to_all:
       return sweep;
+    case CollectiveOp::broadcast:
     case CollectiveOp::ring_pass:
     case CollectiveOp::chain_pass:
       break;

@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/collective_algorithm.h"
+#include "engine/spec/fabric.h"
 
 namespace shardscape {
 
@@ -49,6 +52,8 @@ struct StackProfile {
     /// What is left of scale_out_fraction with each doubling of the nodes of the job, 0..1: collisions of
     /// routes and stragglers on a network that is not a crossbar.
     double scale_out_scaling = 1;
+    /// scale_out_fraction * scale_out_scaling^(log2(nodes) - 1) on a job that fills this fabric.
+    [[nodiscard]] double scale_out_share(const FabricSpec& fabric) const;
     double tensor_overlap = 0;    ///< share of TP communication hidden behind compute, 0..1
     double context_overlap = 0;   ///< share of CP communication hidden behind attention, 0..1
     double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
@@ -58,6 +63,10 @@ struct StackProfile {
     bool scatter_boundaries = false;
     Bytes bucket;       ///< gradient bucket: DP calls = bytes / bucket
     Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
+    /// What the library can do; each call takes the cheapest. A ring serves where nothing else fits a group.
+    std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
+    /// Every algorithm that carries out an operation which the engine prices.
+    static std::vector<Algorithm> all_algorithms();
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.

@@ -213,6 +213,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
+  v.choices("algorithms", c.algorithms, StackProfile::Communication::all_algorithms());
 }
 
 template <class V>
