@@ -52,18 +52,12 @@ struct Simulator::Impl {
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
-  void explain_inference(const ParallelPlan& plan, Details& details);
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
   template <class Make>
   const passes::LayerCosts& remember(LayerMemo& memo, const workload::LayerKey& key, Make make);
 
   [[nodiscard]] bool training() const { return setting.workload.phase == Phase::training; }
-  /// The context a decode step meets on average: the prompt and half of the output.
-  [[nodiscard]] double mean_cached_tokens() const {
-    return static_cast<double>(setting.workload.prompt_tokens) +
-           0.5 * static_cast<double>(setting.workload.output_tokens);
-  }
   void keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out, Details* details) const;
   void set_pipeline(const ParallelPlan& plan, std::int32_t microbatches);
   [[nodiscard]] memory::MemoryInputs memory_inputs(const ParallelPlan& plan,
@@ -122,7 +116,6 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
     time_training(plan, out, details);
   } else {
     time_inference(plan, out, details);
-    if (details != nullptr) explain_inference(plan, *details);
   }
   return out;
 }
@@ -230,7 +223,10 @@ std::string Simulator::Impl::draw_timeline() const {
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, Details* details) {
   const passes::InferenceInputs inputs{setting, plan, layers, serving};
   passes::time_inference(inputs, collectives, inference_memo, options.reference, out);
-  if (details != nullptr) details->axis_bytes = passes::inference_bytes(inputs, collectives, inference_memo);
+  if (details == nullptr) return;
+  details->stage_layers = layers;
+  details->axis_bytes = passes::inference_bytes(inputs, collectives, inference_memo);
+  passes::explain_inference(inputs, collectives, inference_memo, details->operators);
 }
 
 template <class Make>
@@ -266,24 +262,6 @@ void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t cr
     add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
         Recompute::none);
   }
-}
-
-void Simulator::Impl::explain_inference(const ParallelPlan& plan, Details& details) {
-  details.stage_layers = layers;
-  const auto blocks = static_cast<double>(setting.model.layers);
-  const double steps = static_cast<double>(setting.workload.output_tokens) - 1;
-  const std::int64_t prompt = setting.workload.prompt_tokens;
-  const auto add = [&](const std::vector<workload::Operator>& operators, const char* phase, double count) {
-    passes::explain({operators, phase, count, 0, 0, false}, setting, plan, collectives, details.operators);
-  };
-  const workload::LayerKey prefill{plan.tensor, plan.context, 1, false};
-  add(workload::embedding_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
-  add(workload::block_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", blocks);
-  add(workload::head_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
-  const auto batch = static_cast<std::int32_t>(std::min(serving.clients, serving.slots));
-  const workload::LayerKey decode{plan.tensor, plan.context, batch, false};
-  add(workload::decode_block_operators(setting, decode, mean_cached_tokens()), "decode", steps * blocks);
-  add(workload::decode_head_operators(setting, decode), "decode", steps);
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

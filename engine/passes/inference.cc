@@ -11,6 +11,20 @@ using serving::Iteration;
 using serving::Measured;
 using serving::TimeClass;
 
+/// One decode iteration of all sequences that run at once, half of their output done.
+Iteration full_decode(const InferenceInputs& in) {
+  const WorkloadSpec& workload = in.setting.workload;
+  Iteration iteration;
+  iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
+  iteration.cached = iteration.decoding * (static_cast<double>(workload.prompt_tokens) +
+                                           0.5 * static_cast<double>(workload.output_tokens));
+  return iteration;
+}
+
+InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
+
+}  // namespace
+
 serving::Load load_of(const InferenceInputs& in) {
   const WorkloadSpec& workload = in.setting.workload;
   return {in.shape.clients, workload.prompt_tokens, workload.output_tokens};
@@ -28,21 +42,6 @@ IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveMod
           collectives,
           unit};
 }
-
-/// One decode iteration of all sequences that run at once, half of their output done.
-Iteration full_decode(const InferenceInputs& in) {
-  const WorkloadSpec& workload = in.setting.workload;
-  Iteration iteration;
-  iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
-  iteration.cached = iteration.decoding * (static_cast<double>(workload.prompt_tokens) +
-                                           0.5 * static_cast<double>(workload.output_tokens));
-  return iteration;
-}
-
-InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
-
-}  // namespace
-
 double cached_tokens(const Setting& setting) {
   const WorkloadSpec& workload = setting.workload;
   const std::int64_t block = setting.system.stack.serving.kv_block;

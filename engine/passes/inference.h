@@ -21,6 +21,7 @@
 
 #include "engine/memory/memory.h"
 #include "engine/network/collective_model.h"
+#include "engine/passes/explain.h"
 #include "engine/passes/iteration_costs.h"
 #include "engine/prediction.h"
 #include "engine/serving/server.h"
@@ -65,6 +66,12 @@ struct InferenceInputs {
   ServingShape shape;
 };
 
+serving::Load load_of(const InferenceInputs& inputs);
+serving::Rules rules_of(const InferenceInputs& inputs);
+/// `collectives` and `memo` outlive it.
+IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, IterationCosts::Unit unit);
+
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
 /// breakdown. `plainly`: every iteration one by one.
 void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
@@ -74,5 +81,11 @@ void time_inference(const InferenceInputs& inputs, network::CollectiveModel& col
 /// counts in full, as its time does.
 AxisBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                           InferenceMemo& memo);
+
+/// The operator table of the mean request: every iteration that it is part of counts in full, so that the
+/// rows add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode
+/// beside them), and decode. An operator's row shows the shape that takes most of its time.
+void explain_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                       InferenceMemo& memo, std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::passes

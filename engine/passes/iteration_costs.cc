@@ -55,14 +55,32 @@ LayerKey TokenCosts::key(std::int64_t sequences, std::int32_t context) const {
   return {tensor_, context, static_cast<std::int32_t>(sequences), false};
 }
 
+std::vector<Operator> TokenCosts::prompt_block(std::int64_t tokens) const {
+  return workload::block_operators(setting_, key(1, context_), tokens, workload::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
+  return workload::embedding_operators(setting_, key(1, context_), tokens, workload::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::decode_block(std::int64_t sequences) const {
+  return workload::decode_block_operators(setting_, key(sequences, context_), 1);
+}
+
+std::vector<Operator> TokenCosts::decode_embedding(std::int64_t sequences) const {
+  return workload::embedding_operators(setting_, key(sequences, 1), 1, workload::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::head_rows(std::int64_t rows) const {
+  return workload::decode_head_operators(setting_, key(rows, 1));
+}
+
 const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
   const auto [entry, fresh] = prompt_.try_emplace(tokens);
   if (fresh) {
-    const LayerKey one = key(1, context_);
-    constexpr auto kMode = workload::Mode::prefill;
-    entry->second = {price_rest(workload::block_operators(setting_, one, tokens, kMode), setting_),
-                     price_rest(workload::embedding_operators(setting_, one, tokens, kMode), setting_),
-                     workload::boundary_bytes(setting_, one, tokens)};
+    entry->second = {price_rest(prompt_block(tokens), setting_),
+                     price_rest(prompt_embedding(tokens), setting_),
+                     workload::boundary_bytes(setting_, key(1, context_), tokens)};
   }
   return entry->second;
 }
@@ -70,35 +88,45 @@ const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
 const TokenCost& TokenCosts::decode(std::int64_t sequences) {
   const auto [entry, fresh] = decode_.try_emplace(sequences);
   if (fresh) {
-    const LayerKey batch = key(sequences, 1);
-    entry->second = {
-        price_rest(workload::decode_block_operators(setting_, key(sequences, context_), 1), setting_),
-        price_rest(workload::embedding_operators(setting_, batch, 1, workload::Mode::prefill), setting_),
-        workload::boundary_bytes(setting_, batch, 1)};
+    entry->second = {price_rest(decode_block(sequences), setting_),
+                     price_rest(decode_embedding(sequences), setting_),
+                     workload::boundary_bytes(setting_, key(sequences, 1), 1)};
   }
   return entry->second;
 }
 
 const LayerCost& TokenCosts::head(std::int64_t rows) {
   const auto [entry, fresh] = head_.try_emplace(rows);
-  if (fresh) entry->second = price_rest(workload::decode_head_operators(setting_, key(rows, 1)), setting_);
+  if (fresh) entry->second = price_rest(head_rows(rows), setting_);
   return entry->second;
 }
 
-Seconds TokenCosts::prompt_attention(const serving::Iteration& iteration) const {
+compute::OperatorCost TokenCosts::price_prompt_attention(const serving::Iteration& iteration) const {
   Operator core = prompt_core_;
   core.attention.batch = 1;
   core.attention.queries = std::max(1.0, iteration.prompt_tokens / context_);
   core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
   core.attention.visible = iteration.masked_pairs / iteration.prompt_pairs;
-  return price(core, setting_).forward.time;
+  return price(core, setting_).forward;
 }
 
-Seconds TokenCosts::price_decode_attention(double sequences, double cached) const {
+compute::OperatorCost TokenCosts::price_decode_attention(double sequences, double cached) const {
   Operator core = decode_core_;
   core.attention.batch = sequences;
-  core.attention.keys = cached / context_;
-  return price(core, setting_).forward.time;
+  core.attention.keys = cached / sequences / context_;
+  return price(core, setting_).forward;
+}
+
+Seconds TokenCosts::prompt_attention(const serving::Iteration& iteration) const {
+  return price_prompt_attention(iteration).time;
+}
+
+Bound TokenCosts::prompt_attention_bound(const serving::Iteration& iteration) const {
+  return price_prompt_attention(iteration).bound;
+}
+
+Bound TokenCosts::decode_attention_bound(const serving::Iteration& iteration) const {
+  return price_decode_attention(iteration.decoding, iteration.cached).bound;
 }
 
 Seconds TokenCosts::decode_attention(double sequences, double cached) {
@@ -108,8 +136,8 @@ Seconds TokenCosts::decode_attention(double sequences, double cached) {
   const double shortest = static_cast<double>(setting_.workload.prompt_tokens) + 1;
   if (chord.at_shortest < 0) {
     const double span = std::max<double>(1, static_cast<double>(setting_.workload.output_tokens) - 1);
-    const Seconds low = price_decode_attention(sequences, shortest);
-    const Seconds high = price_decode_attention(sequences, shortest + span);
+    const Seconds low = price_decode_attention(sequences, sequences * shortest).time;
+    const Seconds high = price_decode_attention(sequences, sequences * (shortest + span)).time;
     chord = {low.value(), (high - low).value() / span};
   }
   return Seconds(chord.at_shortest + chord.per_token * (cached / sequences - shortest));
@@ -173,17 +201,26 @@ const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& 
   return sample;
 }
 
-IterationCosts::Sample IterationCosts::at(Table table, double tokens) {
-  Samples& list = tables_[static_cast<std::size_t>(table)];
+std::array<IterationCosts::Share, 2> IterationCosts::shares(Table table, double tokens) const {
+  const Samples& list = tables_[static_cast<std::size_t>(table)];
   auto above = std::ranges::lower_bound(list, tokens, {},
                                         [](const Sample& s) { return static_cast<double>(s.tokens); });
   if (above == list.end()) --above;
+  const auto high = static_cast<double>(above->tokens);
+  if (above == list.begin() || high <= tokens) return {{{above->tokens, 1}, {above->tokens, 0}}};
+  const auto low = static_cast<double>((above - 1)->tokens);
+  const double share = (tokens - low) / (high - low);
+  return {{{above->tokens, share}, {(above - 1)->tokens, 1 - share}}};
+}
+
+IterationCosts::Sample IterationCosts::at(Table table, double tokens) {
+  Samples& list = tables_[static_cast<std::size_t>(table)];
+  const auto [high_share, low_share] = shares(table, tokens);
+  const auto above = std::ranges::lower_bound(list, high_share.tokens, {}, &Sample::tokens);
   const Sample& high = price_sample(table, *above);
-  if (above == list.begin() || static_cast<double>(high.tokens) <= tokens) return high;
+  if (low_share.share <= 0) return high;
   const Sample& low = price_sample(table, *(above - 1));
-  const double share =
-      (tokens - static_cast<double>(low.tokens)) / static_cast<double>(high.tokens - low.tokens);
-  const auto mix = [share](double a, double b) { return a + share * (b - a); };
+  const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
   const auto mix_parts = [&](const Part& a, const Part& b) {
     return Part{mix(a.device, b.device), mix(a.tensor, b.tensor), mix(a.context, b.context), b.calls};
   };
@@ -202,7 +239,7 @@ IterationTime IterationCosts::bytes(const Sample& body, const Sample& head) cons
 
 IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   const bool reads = iteration.prompt_tokens > 0;
-  const Sample body = at(reads ? Table::prompt : Table::decode, iteration.prompt_tokens + iteration.decoding);
+  const Sample body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
   const double rows = iteration.decoding + iteration.first_tokens;
   const Sample head = rows > 0 ? at(Table::head, rows) : Sample{};
   if (unit_ == Unit::bytes) return bytes(body, head);

@@ -47,6 +47,15 @@ class TokenCosts {
   /// Attention of one block.
   [[nodiscard]] Seconds prompt_attention(const serving::Iteration& iteration) const;
   [[nodiscard]] Seconds decode_attention(double sequences, double cached);
+  [[nodiscard]] Bound prompt_attention_bound(const serving::Iteration& iteration) const;
+  [[nodiscard]] Bound decode_attention_bound(const serving::Iteration& iteration) const;
+
+  /// The operators of one block, of the embedding and of the head behind those prices.
+  [[nodiscard]] std::vector<workload::Operator> prompt_block(std::int64_t tokens) const;
+  [[nodiscard]] std::vector<workload::Operator> prompt_embedding(std::int64_t tokens) const;
+  [[nodiscard]] std::vector<workload::Operator> decode_block(std::int64_t sequences) const;
+  [[nodiscard]] std::vector<workload::Operator> decode_embedding(std::int64_t sequences) const;
+  [[nodiscard]] std::vector<workload::Operator> head_rows(std::int64_t rows) const;
 
  private:
   struct Chord {
@@ -54,7 +63,8 @@ class TokenCosts {
     double per_token = 0;
   };
   [[nodiscard]] workload::LayerKey key(std::int64_t sequences, std::int32_t context) const;
-  [[nodiscard]] Seconds price_decode_attention(double sequences, double cached) const;
+  [[nodiscard]] compute::OperatorCost price_prompt_attention(const serving::Iteration& iteration) const;
+  [[nodiscard]] compute::OperatorCost price_decode_attention(double sequences, double cached) const;
 
   const Setting& setting_;
   std::int32_t tensor_, context_;
@@ -83,6 +93,18 @@ class IterationCosts {
 
   serving::IterationTime operator()(const serving::Iteration& iteration);
 
+  enum class Table : std::uint8_t { prompt, decode, head };
+  /// Where a table is priced for `tokens`, and how much of each counts: one sample, or its two neighbours.
+  struct Share {
+    std::int64_t tokens = 0;
+    double share = 0;
+  };
+  [[nodiscard]] std::array<Share, 2> shares(Table table, double tokens) const;
+  /// The table that an iteration's block is taken from.
+  static Table table_of(const serving::Iteration& iteration) {
+    return iteration.prompt_tokens > 0 ? Table::prompt : Table::decode;
+  }
+
  private:
   /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
   struct Part {
@@ -95,7 +117,6 @@ class IterationCosts {
     double hop = 0;
   };
   using Samples = std::vector<Sample>;
-  enum class Table : std::uint8_t { prompt, decode, head };
 
   static Samples samples(std::int64_t most, std::initializer_list<std::int64_t> exact);
   [[nodiscard]] Sample at(Table table, double tokens);

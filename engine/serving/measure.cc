@@ -9,6 +9,9 @@ namespace shardscape::serving {
 
 namespace {
 
+/// What sums of a few thousand durations lose: less is nothing.
+constexpr double kRounding = 1e-12;
+
 double sum(const IterationTime& time) {
   double total = 0;
   for (const double part : time) total += part;
@@ -177,7 +180,8 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
     out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load.output_tokens - 1);
   if (clock.decode_iterations > 0) out.decode_batch = clock.decoded_tokens / clock.decode_iterations;
   for (std::size_t i = 0; i < kTimeClasses; ++i) out.classes[i] = clock.request_seconds[i] / done;
-  out.waiting = std::max(0.0, out.e2e.mean - clock.progressing_seconds / done);
+  const double waiting = out.e2e.mean - clock.progressing_seconds / done;
+  out.waiting = waiting > kRounding * out.e2e.mean ? waiting : 0;
   return out;
 }
 
