@@ -265,7 +265,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   of(time, TimeClass::pipeline_comm) = (in_.plan.pipeline - 1) * body.hop;
   of(time, TimeClass::host) =
       blocks * (std::max(0.0, launch - (device + tensor + context)) + stack.host.decode_gap.value()) +
-      stack.host.decode_step_fixed.value();
+      stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
   return time;
 }
 

@@ -2,7 +2,8 @@
 // of tokens that the iteration works on.
 //
 //   time = layers x (max(operators + attention + exposed communication, host launch) + gap)
-//          + embedding + LM head of the sequences that get a token + stage hops + fixed cost of a step
+//          + embedding + LM head of the sequences that get a token + stage hops
+//          + fixed host cost of a step + host cost per such sequence
 //
 // Everything but attention depends on the number of tokens m alone (weights are read once whatever m). It is
 // priced where m is a power of two, and at those m that a load meets most (all sequences decoding, a whole

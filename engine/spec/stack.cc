@@ -20,6 +20,7 @@ Problems StackProfile::validate() const {
   not_negative(host.step_fixed.value(), "host.step_fixed");
   not_negative(host.decode_layer.value(), "host.decode_layer");
   not_negative(host.decode_gap.value(), "host.decode_gap");
+  not_negative(host.decode_sequence.value(), "host.decode_sequence");
   not_negative(host.decode_step_fixed.value(), "host.decode_step_fixed");
   not_negative(communication.call.value(), "communication.call");
   not_negative(communication.rank_step.value(), "communication.rank_step");

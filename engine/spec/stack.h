@@ -41,6 +41,7 @@ struct StackProfile {
     Seconds decode_layer;       ///< launching one block of one decode step
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
     Seconds decode_gap;         ///< device idle between the kernels of one block in inference, always paid
+    Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
   };
   struct Communication {
     Seconds call;                  ///< fixed cost of one collective call

@@ -182,6 +182,7 @@ void describe(V& v, StackProfile::Host& h) {
   v.optional("decode_layer", h.decode_layer);
   v.optional("decode_step_fixed", h.decode_step_fixed);
   v.optional("decode_gap", h.decode_gap);
+  v.optional("decode_sequence", h.decode_sequence);
 }
 
 template <class V>
