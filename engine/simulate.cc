@@ -51,7 +51,7 @@ struct Simulator::Impl {
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
-  void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
+  void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
   template <class Make>
@@ -155,8 +155,8 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   memory::ActivationBytes activations;
   activations.block = costs.block.saved[policy];
   // A block that recomputes holds all of its activations again while its backward runs.
-  activations.block_working =
-      costs.block.saved[static_cast<std::size_t>(Recompute::none)] - activations.block;
+  activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)] -
+                              activations.block + costs.backward_working;
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;
@@ -206,7 +206,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_forward.push_back(scratch.forward[s].total());
     details->stage_backward.push_back(scratch.backward[s].total());
   }
-  explain_training(plan, critical, *details);
+  explain_training(plan, critical, out.breakdown.optimizer, *details);
   if (details->want_timeline) details->timeline = draw_timeline();
 }
 
@@ -243,7 +243,8 @@ const passes::LayerCosts& Simulator::Impl::training_costs(const ParallelPlan& pl
   });
 }
 
-void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details) {
+void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer,
+                                       Details& details) {
   const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
   const std::int64_t tokens = setting.workload.sequence_length;
   const double microbatches = pipeline.microbatches;
@@ -262,6 +263,11 @@ void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t cr
     add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
         Recompute::none);
   }
+  const double parameters = memory::stage_parameters(setting.model, plan.tensor)
+                                .of_stage(layers[static_cast<std::size_t>(critical)], critical == 0,
+                                          critical + 1 == plan.pipeline, setting.model.tied_embeddings);
+  const double owners = plan.zero_stage >= 1 ? static_cast<double>(plan.data) * plan.context : 1.0;
+  passes::explain_optimizer(parameters / owners, optimizer, details.operators);
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

@@ -22,7 +22,8 @@ double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size
 Seconds price_forward(const Operator& op, const Setting& setting) {
   if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
   const Precision precision = setting.workload.precision;
-  return compute::gemm(op.gemm, precision, setting.system.device, {bytes_per_element(precision), false}).time;
+  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
+      .time;
 }
 
 /// The forward sums of an operator list but for its attention core.
@@ -68,7 +69,7 @@ std::vector<Operator> TokenCosts::decode_block(std::int64_t sequences) const {
 }
 
 std::vector<Operator> TokenCosts::decode_embedding(std::int64_t sequences) const {
-  return workload::embedding_operators(setting_, key(sequences, 1), 1, workload::Mode::prefill);
+  return workload::decode_embedding_operators(setting_, key(sequences, 1));
 }
 
 std::vector<Operator> TokenCosts::head_rows(std::int64_t rows) const {

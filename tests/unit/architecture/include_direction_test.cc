@@ -45,7 +45,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/spec", "engine/base"}},
       {"sweep/program",
        {"sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml",
-        "results_schema", "engine", "engine/network", "engine/spec", "engine/base"}},
+        "results_schema", "engine", "engine/compute", "engine/network", "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }
