@@ -1,6 +1,7 @@
 // The cost of collectives on a fabric, with every sibling group running at the same time.
 //
-//     time = calls * (call + steps * rank_step + T(bytes / calls))
+//     time = calls * (call + steps * rank_step + T(bytes / calls))        (rank_step_scale_out for the steps
+//     that cross the scale-out network: all of them where a group does, by axis for dimension_wise)
 //
 // T is the time that the fluid simulation (flow_simulator.h) of the operation's messages takes on links at
 // the stack's achieved share of their bandwidth, all sibling groups at once; `steps` counts the rounds of the

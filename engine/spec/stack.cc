@@ -59,6 +59,8 @@ Problems StackProfile::validate() const {
   not_negative(host.per_collective_rank.value(), "host.per_collective_rank");
   not_negative(host.step_fixed.value(), "host.step_fixed");
   not_negative(host.decode_layer.value(), "host.decode_layer");
+  not_negative(host.decode_gap.value(), "host.decode_gap");
+  not_negative(host.decode_sequence.value(), "host.decode_sequence");
   not_negative(host.decode_step_fixed.value(), "host.decode_step_fixed");
   not_negative(communication.call.value(), "communication.call");
   not_negative(communication.rank_step.value(), "communication.rank_step");
@@ -72,6 +74,13 @@ Problems StackProfile::validate() const {
   share(communication.data_overlap, "communication.data_overlap");
   problems.require(communication.bucket.value() > 0, "communication.bucket", "must be greater than 0");
   check_algorithms(communication.algorithms, problems);
+  problems.require(serving.token_budget >= 1, "serving.token_budget", "must be at least 1");
+  problems.require(serving.max_batch >= 1, "serving.max_batch", "must be at least 1");
+  if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {
+    problems.add("serving.token_budget", "must be at least serving.max_batch, one token of each sequence");
+  }
+  problems.require(serving.kv_block >= 1, "serving.kv_block", "must be at least 1");
+  fraction(serving.kv_share, "serving.kv_share");
   not_negative(state.gradient_bytes, "state.gradient_bytes");
   not_negative(state.gradient_comm_bytes, "state.gradient_comm_bytes");
   not_negative(state.master_bytes, "state.master_bytes");

@@ -29,6 +29,11 @@ SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced");
 enum class Zero2Gradients : std::uint8_t { per_microbatch, last_microbatch };
 SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 
+/// How a server fills its iterations (engine/serving). prefill_priority: waiting prompts are read whole while
+/// decoding pauses. chunked: prompts are read in pieces beside the decoding sequences.
+enum class ServingPolicy : std::uint8_t { prefill_priority, chunked };
+SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked");
+
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
@@ -42,6 +47,8 @@ struct StackProfile {
     Seconds step_fixed;         ///< once per step: data loading, logging, optimizer loop set-up
     Seconds decode_layer;       ///< launching one block of one decode step
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
+    Seconds decode_gap;         ///< device idle between the kernels of one block in inference, always paid
+    Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
   };
   struct Communication {
     Seconds call;                  ///< fixed cost of one collective call
@@ -76,6 +83,15 @@ struct StackProfile {
     double master_bytes = 4;
     double moment_bytes = 8;  ///< both Adam moments
   };
+  /// Continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
+  /// kv_cache_free_gpu_mem_fraction) and vLLM (max_num_seqs, block_size).
+  struct Serving {
+    ServingPolicy scheduler = ServingPolicy::chunked;
+    std::int64_t token_budget = 8192;  ///< tokens of one iteration; chunked: at least max_batch
+    std::int64_t max_batch = 256;      ///< requests running at once, per replica and pipeline group
+    std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
+    double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
+  };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
     Bytes workspace;           ///< scratch of matrix and reduction kernels, from the framework's allocator
@@ -94,6 +110,7 @@ struct StackProfile {
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;
+  Serving serving;
   State state;
   Memory memory;
 

@@ -83,9 +83,15 @@ void add_times(const SimulatedPoint& point, Json& json) {
   if (is_training(point)) {
     json["step_time_s"] = number(p.step_time.value(), known);
   } else {
-    json["ttft_s"] = number(p.ttft.value(), known);
-    json["itl_s"] = number(p.itl.value(), known);
-    json["e2e_s"] = number(p.e2e.value(), known);
+    const auto add = [&](const std::string& name, Seconds mean, const InferenceLatency& spread) {
+      json[name + "_s"] = number(mean.value(), known);
+      json[name + "_p50_s"] = number(spread.p50.value(), known);
+      json[name + "_p95_s"] = number(spread.p95.value(), known);
+    };
+    add("ttft", p.ttft, p.ttft_spread);
+    add("itl", p.itl, p.itl_spread);
+    add("e2e", p.e2e, p.e2e_spread);
+    json["decode_batch"] = number(p.decode_batch, known);
   }
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
   if (is_training(point)) json["mfu"] = number(p.mfu, known);
