@@ -158,6 +158,35 @@ TEST(SavedBytes, PlainOperatorsKeepCopies) {
   EXPECT_DOUBLE_EQ(saved(setting, key, Recompute::none) - fused, sbh(1) * (2 * 4 + 2 * ffn));
 }
 
+TEST(PlainOperators, MoveMoreBytesInMoreKernels) {
+  // Per element of a norm in bf16, forward: cast 2 + 4, norm 4 + 4, cast 4 + 2 bytes; backward: cast 2 + 4,
+  // norm 4 + 4 + 4, cast 4 + 2. SwiGLU forward: nonlinearity 2 + 2, product 4 + 2; backward: product 6 + 4,
+  // nonlinearity 4 + 2.
+  Setting setting = korthikanti();
+  setting.model.mlp = MlpKind::swiglu;
+  setting.system.stack.fused_pointwise = false;
+  const LayerKey key{1, 1, 1, false};
+  const double tokens = static_cast<double>(kSequence);
+  const double hidden = tokens * static_cast<double>(setting.model.hidden);
+  const double inner = tokens * static_cast<double>(setting.model.ffn_hidden);
+  int found = 0;
+  for (const Operator& op : block_operators(setting, key, kSequence, Mode::training)) {
+    if (op.name == "input_norm" || op.name == "mlp_norm") {
+      EXPECT_DOUBLE_EQ(op.forward.traffic.value(), 20 * hidden);
+      EXPECT_DOUBLE_EQ(op.backward.traffic.value(), 24 * hidden);
+      EXPECT_EQ(op.forward.kernels, 3);
+      ++found;
+    }
+    if (op.name == "swiglu") {
+      EXPECT_DOUBLE_EQ(op.forward.traffic.value(), 10 * inner);
+      EXPECT_DOUBLE_EQ(op.backward.traffic.value(), 16 * inner);
+      EXPECT_EQ(op.backward.kernels, 2);
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 3);
+}
+
 TEST(BackwardWorking, GradientsOfOneBlock) {
   // bf16: four tensors of the hidden width over all tokens, and of the inner width on 4 tensor ranks the
   // gradients of GELU's input and output; of gate, up, nonlinearity and product with SwiGLU.
