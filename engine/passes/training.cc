@@ -251,6 +251,12 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
 
 }  // namespace
 
+Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
+  return optimizer_time(in, parameters, layers);
+}
+
+void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
+
 PassTime& PassTime::operator+=(const PassTime& o) {
   compute += o.compute;
   recompute += o.recompute;

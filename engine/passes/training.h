@@ -63,4 +63,10 @@ struct TrainingScratch {
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 
+/// One step of the optimizer on a stage of so many parameters per rank and so many layers.
+Seconds optimizer_seconds(const TrainingInputs& inputs, double parameters, std::int32_t layers);
+
+/// Fills tokens_per_s_per_gpu and mfu from step_time.
+void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);
+
 }  // namespace shardscape::passes

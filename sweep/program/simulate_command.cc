@@ -39,7 +39,7 @@ constexpr const char* kFooter =
 struct SimulateArguments {
   StudyArguments study;
   std::string point;
-  std::string mode = "hierarchical";
+  std::string mode;  ///< empty: the study's
   std::vector<std::string> faults;
   std::filesystem::path timeline;  ///< empty: none
   bool explain = false, optimise_placement = false, json = false;
@@ -82,7 +82,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
   const FaultSet faults = parse_faults(arguments.faults, setting.system.fabric);
 
-  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
+  const ExecutionMode mode =
+      arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   if (details.want_timeline && study.phase() == Phase::inference) {
@@ -125,8 +127,11 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   add_study_arguments(*command, arguments->study);
   command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
       ->type_name("KEY=VALUE,...");
-  command->add_option("--mode", arguments->mode, "How the step is executed: hierarchical")
-      ->check(CLI::IsMember({"hierarchical"}));
+  command
+      ->add_option("--mode", arguments->mode,
+                   "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
+                   "message of every rank); default: the study's")
+      ->check(CLI::IsMember({"hierarchical", "flattened"}));
   command
       ->add_option(
           "--fault", arguments->faults,

@@ -184,7 +184,7 @@ class StudyParser {
   void read_mode() {
     const yaml::Node* node = reader_.take("mode");
     if (node == nullptr) return;
-    const auto mode = yaml::parse_value<Mode>(*node);
+    const auto mode = yaml::parse_value<ExecutionMode>(*node);
     if (mode) {
       study_.mode = *mode;
     } else {
