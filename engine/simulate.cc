@@ -143,7 +143,8 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
 
 /// The fabric of this point, for execution.
 network::PricedNetwork& Simulator::Impl::machine() {
-  if (!network) network = std::make_unique<network::PricedNetwork>(fabric, setting.system.stack.communication);
+  if (!network)
+    network = std::make_unique<network::PricedNetwork>(fabric, setting.system.stack.communication);
   network->set_faults(faults);
   return *network;
 }

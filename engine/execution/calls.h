@@ -48,7 +48,7 @@ class CallBoard {
   struct Instance {
     const CallTraffic* traffic = nullptr;
     std::int32_t communicator = 0, call = 0, lane = 0, number = 0;
-    std::int64_t pending = 0;            ///< messages not received and members not done
+    std::int64_t pending = 0;           ///< messages not received and members not done
     std::vector<std::int32_t> waiting;  ///< by gate
   };
   /// Calls of one communicator from the oldest under way.

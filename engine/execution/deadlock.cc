@@ -31,7 +31,9 @@ class Explainer {
     return "at instruction " + std::to_string(s.next) + " in block " + std::to_string(s.position) +
            " of its program";
   }
-  [[nodiscard]] bool done(std::int32_t rank) const { return state_.ranks[static_cast<std::size_t>(rank)].done; }
+  [[nodiscard]] bool done(std::int32_t rank) const {
+    return state_.ranks[static_cast<std::size_t>(rank)].done;
+  }
 
   void add_mismatch(const CallBoard::Mismatch& m) {
     roots_.push_back(name(m.rank) + " makes " + call_name(m.lane, m.call) + " as call " +
@@ -79,10 +81,9 @@ class Explainer {
       if (listed++ < kListed) missing += (missing.empty() ? "" : ", ") + std::to_string(other);
     }
     if (listed > kListed) missing += " and " + std::to_string(listed - kListed) + " more";
-    const std::string what = name(rank) + " waits in call " + std::to_string(mine.entered - 1) + " of its group (" +
-                             call_name(lane, mine.call) + "), " + node(rank);
-    (never ? roots_ : others_)
-        .push_back(missing.empty() ? what : what + ": missing are ranks " + missing);
+    const std::string what = name(rank) + " waits in call " + std::to_string(mine.entered - 1) +
+                             " of its group (" + call_name(lane, mine.call) + "), " + node(rank);
+    (never ? roots_ : others_).push_back(missing.empty() ? what : what + ": missing are ranks " + missing);
   }
 
   const Programs& programs_;

@@ -163,8 +163,7 @@ bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction
     case Kind::send: {
       const std::int32_t out = programs_->outgoing[programs_->at(instruction.lane, rank)];
       ++channel_of(out).sent;
-      add_timer(state.clock + programs_->call_seconds,
-                {out, rank, 0, instruction.value, state.clock, kNone});
+      add_timer(state.clock + programs_->call_seconds, {out, rank, 0, instruction.value, state.clock, kNone});
       return true;
     }
     case Kind::sent: {
@@ -184,8 +183,8 @@ void Executor::Impl::pass(std::int32_t rank, RankState& state, double until, Acc
   if (!(until > state.clock)) return;
   result_.accounts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(account)] += until - state.clock;
   if (observer_ != nullptr) {
-    observer_->executed({rank, &programs_->instructions[static_cast<std::size_t>(state.next)], state.clock,
-                         until});
+    observer_->executed(
+        {rank, &programs_->instructions[static_cast<std::size_t>(state.next)], state.clock, until});
   }
   state.clock = until;
 }
@@ -239,7 +238,9 @@ void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
   const std::int32_t instance = calls_.enter(programs_->communicator_of[at], lane_of(lane_number, rank).call,
                                              lane_number, rank, lane_of(lane_number, rank).entered++);
   if (instance == kNone) return;  // it does not fit what the others call; explained at the end
-  count_down(instance, calls_.traffic(instance).entry[static_cast<std::size_t>(programs_->member_of[at])]);
+  const auto member = static_cast<std::size_t>(programs_->member_of[at]);
+  count_down(instance, calls_.traffic(instance).entry[member]);
+  count_down(instance, calls_.traffic(instance).exit[member]);
   open_gates();
 }
 

@@ -56,19 +56,20 @@ struct Block {
   std::int32_t begin = 0, end = 0;  ///< in Programs::instructions
 };
 
-/// One call of one communicator as messages and gates. The gate that lets member m in waits for its entry
-/// alone; a member is done when the gate that names it as `leaves` opens.
+/// One call of one communicator as messages and gates. A member that enters counts down its entry, which
+/// waits for nothing else, and its exit, which also waits for what it is owed; it is done when its exit
+/// opens.
 struct CallTraffic {
   struct Gate {
     std::int32_t waiting = 0;
     std::int32_t first_message = 0;
     std::int32_t messages = 0;
     std::int32_t next_gate = -1;
-    std::int32_t leaves = -1;  ///< member that is done with the call when this gate opens
+    std::int32_t leaves = -1;  ///< member whose exit this is
   };
   std::vector<Gate> gates;
   std::vector<network::Message> messages;  ///< on Programs::wires, bytes of one call
-  std::vector<std::int32_t> entry;         ///< gate of each member
+  std::vector<std::int32_t> entry, exit;   ///< gates of each member
 };
 
 /// Ranks that make calls together: the k-th call that each makes is the same one.

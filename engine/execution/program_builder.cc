@@ -71,8 +71,7 @@ void add_pass(GroupTraffic& group, double bytes) {
 
 ProgramBuilder::ProgramBuilder(network::PricedNetwork& network,
                                const StackProfile::Communication& communication,
-                               network::CollectiveModel& collectives,
-                               std::span<const std::int32_t> placement)
+                               network::CollectiveModel& collectives, std::span<const std::int32_t> placement)
     : network_(network), communication_(communication), collectives_(collectives), placement_(placement) {
   programs_.ranks = network.fabric().ranks();
   programs_.sequence_of.assign(static_cast<std::size_t>(programs_.ranks), 0);
@@ -135,8 +134,8 @@ double ProgramBuilder::step_latency(std::span<const std::int32_t> path) const {
 std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& traffic,
                                   std::int32_t connection) {
   const network::Connection& c = traffic.connections[static_cast<std::size_t>(connection)];
-  const std::uint64_t key = (std::uint64_t{static_cast<std::uint32_t>(c.source)} << 32) |
-                            static_cast<std::uint32_t>(c.destination);
+  const std::uint64_t key =
+      (std::uint64_t{static_cast<std::uint32_t>(c.source)} << 32) | static_cast<std::uint32_t>(c.destination);
   std::vector<std::pair<std::int32_t, std::int32_t>>& known = wires_[key];
   for (const auto& [of, wire] : known) {
     if (of == owner) return wire;
@@ -144,7 +143,8 @@ std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& tr
   network::Traffic& all = programs_.wires;
   const std::span<const std::int32_t> path =
       std::span(traffic.path_links)
-          .subspan(static_cast<std::size_t>(c.path_begin), static_cast<std::size_t>(c.path_end - c.path_begin));
+          .subspan(static_cast<std::size_t>(c.path_begin),
+                   static_cast<std::size_t>(c.path_end - c.path_begin));
   network::Connection mine = c;
   mine.path_begin = static_cast<std::int32_t>(all.path_links.size());
   all.path_links.insert(all.path_links.end(), path.begin(), path.end());
@@ -163,7 +163,8 @@ CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network:
   std::vector<std::int32_t> physical;
   for (const std::int32_t rank : members) physical.push_back(place(rank));
   network::TrafficBuilder builder(network_.routes());
-  network::GroupTraffic group{builder, turned ? network::ring_order(network_.fabric(), physical) : physical, {}, {}, 0};
+  network::GroupTraffic group{
+      builder, turned ? network::ring_order(network_.fabric(), physical) : physical, {}, {}, 0};
   for (std::size_t i = 0; i < group.size(); ++i) group.entry.push_back(builder.add_gate());
   for (std::size_t i = 0; i < group.size(); ++i) group.exit.push_back(builder.add_gate());
   if (pass) {
@@ -180,17 +181,18 @@ CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network:
     call.gates.push_back({gate.waiting, gate.first_message, gate.messages, gate.next_gate, kNone});
   }
   call.messages = traffic.messages;
-  for (network::Message& message : call.messages) message.connection = wire(communicator, traffic, message.connection);
+  for (network::Message& message : call.messages)
+    message.connection = wire(communicator, traffic, message.connection);
   call.entry.resize(members.size());
+  call.exit.resize(members.size());
   for (std::size_t i = 0; i < group.size(); ++i) {
-    const auto member = static_cast<std::size_t>(
-        std::ranges::find(physical, group.ranks[i]) - physical.begin());
-    CallTraffic::Gate& entry = call.gates[static_cast<std::size_t>(group.entry[i])];
-    CallTraffic::Gate& exit = call.gates[static_cast<std::size_t>(group.exit[i])];
-    ++entry.waiting;
+    const auto member =
+        static_cast<std::size_t>(std::ranges::find(physical, group.ranks[i]) - physical.begin());
+    ++call.gates[static_cast<std::size_t>(group.entry[i])].waiting;
+    ++call.gates[static_cast<std::size_t>(group.exit[i])].waiting;
+    call.gates[static_cast<std::size_t>(group.exit[i])].leaves = static_cast<std::int32_t>(member);
     call.entry[member] = group.entry[i];
-    // Who is owed nothing is done when it has been let in.
-    (exit.waiting == 0 ? entry : exit).leaves = static_cast<std::int32_t>(member);
+    call.exit[member] = group.exit[i];
   }
   return call;
 }

@@ -8,11 +8,11 @@
 namespace shardscape::execution {
 
 struct RankState {
-  std::size_t position = 0;                ///< next block of its sequence
-  std::int32_t next = 0, block_end = 0;    ///< instructions
-  double clock = 0;                        ///< of the device, seconds; may be ahead of the events
-  double host = 0;                         ///< when the host has launched all that it was given
-  bool blocked = false;                    ///< on `next`
+  std::size_t position = 0;              ///< next block of its sequence
+  std::int32_t next = 0, block_end = 0;  ///< instructions
+  double clock = 0;                      ///< of the device, seconds; may be ahead of the events
+  double host = 0;                       ///< when the host has launched all that it was given
+  bool blocked = false;                  ///< on `next`
   bool done = false;
 };
 

@@ -84,7 +84,8 @@ void TrainingProgram::append_forward(std::vector<Step>& steps, const PricedLayer
 void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer) const {
   workload::CollectiveCall context;
   for (const PricedOperator& op : layer) {
-    if (op.backward_comm.repeats > 0 && op.backward_comm.axis == PlanAxis::context) context = op.backward_comm;
+    if (op.backward_comm.repeats > 0 && op.backward_comm.axis == PlanAxis::context)
+      context = op.backward_comm;
   }
   for (std::size_t i = layer.size(); i-- > 0;) {
     const PricedOperator& op = layer[i];
@@ -132,7 +133,8 @@ void TrainingProgram::append_calls(std::vector<Item>& items, const workload::Col
   const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
-  items.push_back({{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false});
+  items.push_back(
+      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false});
 }
 
 void TrainingProgram::append_join(std::vector<Item>& items, PlanAxis axis, double expected) {
@@ -184,8 +186,8 @@ void TrainingProgram::append_layer(std::vector<Item>& items, const std::vector<S
     if (beside_last) append_join(items, PlanAxis::tensor, 0);
   }
   for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
-  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},
-                   std::max(0.0, launch.value() - device), true});
+  items.push_back(
+      {{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, launch.value() - device), true});
 }
 
 // ---- one pass ----
@@ -231,7 +233,8 @@ bool TrainingProgram::sends(const Pass& pass) const {
 
 void TrainingProgram::receive_boundary(const Pass& pass) {
   builder_.add(on_channel(Kind::receive, pass.backward ? up_ : down_, 0));
-  const bool cut = stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
+  const bool cut =
+      stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
   if (!cut) return;
   const std::int32_t gather = builder_.call(tensor_lane_, CollectiveOp::all_gather, in_.costs.boundary);
   builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(tensor_lane_), gather, 1, 0});
@@ -239,7 +242,8 @@ void TrainingProgram::receive_boundary(const Pass& pass) {
 }
 
 void TrainingProgram::send_boundary(const Pass& pass) {
-  const bool cut = stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
+  const bool cut =
+      stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
   const double bytes = in_.costs.boundary.value() / (cut ? in_.plan.tensor : 1);
   const std::int32_t channel = pass.backward ? up_ : down_;
   builder_.add(on_channel(Kind::send, channel, bytes));
@@ -281,8 +285,12 @@ void TrainingProgram::emit_beside(const std::vector<Item>& items, const std::vec
 
 Instruction TrainingProgram::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
   const std::int32_t number = builder_.call(data_lane_, part.op, bytes);
-  return {Kind::start, Account::compute, static_cast<std::uint16_t>(data_lane_), number,
-          static_cast<std::int32_t>(std::lround(calls)), 0};
+  return {Kind::start,
+          Account::compute,
+          static_cast<std::uint16_t>(data_lane_),
+          number,
+          static_cast<std::int32_t>(std::lround(calls)),
+          0};
 }
 
 /// Buckets leave as the backward completes them.

@@ -6,6 +6,7 @@
 
 #include "engine/simulate.h"
 #include "sweep/program/fault_parser.h"
+#include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
 #include "sweep/space/constraint.h"
@@ -106,6 +107,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     }
     write_timeline(arguments.timeline, details.timeline);
   }
+  if (details.events > 0)
+    std::cerr << "flattened: " << format_count(static_cast<std::uint64_t>(details.events)) << " events\n";
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (arguments.explain) json["operators"] = operators_json(simulated);
