@@ -56,6 +56,11 @@ struct Breakdown {
   }
 };
 
+/// Percentiles over tokens (ITL) or requests, by nearest rank.
+struct InferenceLatency {
+  Seconds p50, p95;
+};
+
 /// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
 /// verdict, when asked), memory for every status but indivisible, constraint and unsupported.
 struct Prediction {
@@ -64,7 +69,9 @@ struct Prediction {
   std::int32_t microbatches = 0;  ///< per step and replica (training)
   std::int32_t peak_stage = 0;    ///< pipeline stage of the fullest device
   Seconds step_time;              ///< training
-  Seconds ttft, itl, e2e;         ///< inference: time to first token, inter-token latency, whole request
+  Seconds ttft, itl, e2e;  ///< inference, means: time to first token, inter-token latency, whole request
+  InferenceLatency ttft_spread, itl_spread, e2e_spread;
+  double decode_batch = 0;  ///< inference: sequences decoded together, mean over iterations that decode
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see README)
   Bytes memory_peak;

@@ -122,13 +122,20 @@ std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::i
 /// The latency of a path as one step of an algorithm; nothing more on hops between switches.
 double ProgramBuilder::step_latency(std::span<const std::int32_t> path) const {
   double latency = 0;
-  for (const std::int32_t link : path) latency += network_.latency_seconds()[static_cast<std::size_t>(link)];
-  if (path.empty()) return latency;
+  bool far = false;
   const std::vector<network::Link>& links = network_.fabric().links();
+  for (const std::int32_t id : path) {
+    latency += network_.latency_seconds()[static_cast<std::size_t>(id)];
+    const auto dimension = static_cast<std::size_t>(links[static_cast<std::size_t>(id)].dimension);
+    far = far || network_.fabric().spec().dimensions[dimension].scope == LinkScope::scale_out;
+  }
+  if (path.empty()) return latency;
+  far = far && communication_.rank_step_scale_out > Seconds(0);
+  const Seconds step = far ? communication_.rank_step_scale_out : communication_.rank_step;
   const std::int32_t ranks = network_.fabric().ranks();
   const bool between_switches = links[static_cast<std::size_t>(path.front())].source >= ranks &&
                                 links[static_cast<std::size_t>(path.back())].destination >= ranks;
-  return between_switches ? latency : latency + communication_.rank_step.value();
+  return between_switches ? latency : latency + step.value();
 }
 
 std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& traffic,

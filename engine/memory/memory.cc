@@ -45,7 +45,7 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
 Bytes training_buffers(const MemoryInputs& in, double parameters) {
   const StackProfile& stack = in.setting.system.stack;
   const double group = static_cast<double>(in.plan.data) * in.plan.context;
-  Bytes sum;
+  Bytes sum = stack.memory.workspace;
   if (group > 1)
     sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters));
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
@@ -72,9 +72,13 @@ StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor) {
   // Replicated KV heads: each rank holds at least one.
   const double kv =
       static_cast<double>(workload::local_kv_heads(model, tensor)) - static_cast<double>(model.kv_heads) / t;
-  const double replicated_kv = 2 * kv * static_cast<double>(model.head_dim * model.hidden);
-  p.block = model.block_matrix_parameters() / t + replicated_kv + model.block_vector_parameters();
-  p.embedding = model.embedding_parameters() / t;
+  const bool biased = model.linear_bias || model.qkv_bias;
+  const double replicated_kv =
+      2 * kv * static_cast<double>(model.head_dim) * (static_cast<double>(model.hidden) + (biased ? 1 : 0));
+  const double split = model.block_matrix_parameters() + model.block_column_biases();
+  p.block = split / t + replicated_kv + model.block_vector_parameters() - model.block_column_biases();
+  const double positions = model.position_parameters();
+  p.embedding = (model.embedding_parameters() - positions) / t + positions;
   p.final_norm = model.final_norm_parameters();
   p.head = static_cast<double>(model.vocabulary * model.hidden) / t;
   return p;
@@ -113,7 +117,8 @@ MemoryUse inference_stage(const MemoryInputs& in, std::int32_t stage, double seq
                        static_cast<double>(workload::local_kv_heads(model, in.plan.tensor) * model.head_dim));
   use.activations = in.setting.system.stack.memory.fragmentation * in.activations.block_working;
   if (position(in, stage).last) use.logits = in.activations.logits;
-  if (in.plan.pipeline > 1) use.buffers = 2 * in.activations.boundary;
+  use.buffers = in.setting.system.stack.memory.workspace;
+  if (in.plan.pipeline > 1) use.buffers += 2 * in.activations.boundary;
   use.reserve = in.setting.system.stack.memory.reserve;
   return use;
 }

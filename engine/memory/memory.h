@@ -5,11 +5,12 @@
 //                (Rajbhandari et al. 2020): stage 1 optimizer, 2 + gradients, 3 + weights
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
 //   (Korthikanti et al. 2022), the working set of the block that
-//                recomputes, the saved input of the head; times the allocator's fragmentation
+//                recomputes, what lives for a moment in a block's backward, the saved input of the head;
+//                times the allocator's fragmentation
 //   logits       while the loss of one microbatch is computed, on the last stage; and what the loss keeps of
 //                each further microbatch that has passed the head and waits for its backward
-//   buffers      DP buckets, boundary tensors, gathered weights of two blocks under ZeRO-3
-//   reserve      context and communication library
+//   buffers      kernels' workspace, DP buckets, boundary tensors, gathered weights of two blocks under
+//   ZeRO-3 reserve      context and communication library
 //
 // Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved.
 #pragma once
@@ -34,7 +35,8 @@ struct StageParameters {
   [[nodiscard]] double of_stage(std::int32_t layers, bool first, bool last, bool tied) const;
 };
 
-/// Matrices and the vocabulary are split over the tensor group, vectors are not.
+/// Matrices, the biases of their columns and the vocabulary are split over the tensor group; norms, the
+/// biases of row-parallel products and learned positions are not.
 StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor);
 
 /// Saved bytes of the parts of the model for one microbatch on one rank.

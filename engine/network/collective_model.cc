@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -49,7 +50,27 @@ struct Boxes {
   bool all = true;                    ///< every group is a box
   bool grid = true;                   ///< with two or more axes, on wires that a ring can follow
   std::vector<std::int32_t> extents;  ///< of the box with the most steps
+  std::int32_t far_steps = 0;         ///< of them, along axes of the scale-out network
 };
+
+/// Whether members of some group differ in a coordinate of the scale-out network.
+bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
+  std::int64_t stride = 1;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    const std::int64_t size = dimension.size();
+    if (dimension.scope == LinkScope::scale_out) {
+      for (std::size_t g = 0; g < groups.count(); ++g) {
+        const std::span<const std::int32_t> group = groups.group(g);
+        const auto coordinate = [&](std::int32_t rank) { return rank / stride % size; };
+        const std::int64_t first = coordinate(group.front());
+        if (std::ranges::any_of(group, [&](std::int32_t rank) { return coordinate(rank) != first; }))
+          return true;
+      }
+    }
+    stride *= size;
+  }
+  return false;
+}
 
 Boxes boxes_of(const Fabric& fabric, const SiblingGroups& groups) {
   Boxes result;
@@ -60,14 +81,18 @@ Boxes boxes_of(const Fabric& fabric, const SiblingGroups& groups) {
     if (!result.all) break;
     result.grid = result.grid && box.levels.size() > 1;
     std::vector<std::int32_t> extents;
-    std::int32_t steps = 0;
+    std::int32_t steps = 0, far_steps = 0;
     for (const GroupBox::Level& level : box.levels) {
       extents.push_back(static_cast<std::int32_t>(level.positions.size()));
       steps += extents.back() - 1;
-      result.grid =
-          result.grid && is_grid(fabric.spec().dimensions[static_cast<std::size_t>(level.dimension)].kind);
+      const DimensionSpec& dimension = fabric.spec().dimensions[static_cast<std::size_t>(level.dimension)];
+      if (dimension.scope == LinkScope::scale_out) far_steps += extents.back() - 1;
+      result.grid = result.grid && is_grid(dimension.kind);
     }
-    if (steps > most) result.extents = std::move(extents);
+    if (steps > most) {
+      result.extents = std::move(extents);
+      result.far_steps = far_steps;
+    }
     most = std::max(most, steps);
   }
   result.grid = result.grid && result.all;
@@ -141,6 +166,7 @@ double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
 struct CollectiveModel::Candidate {
   CollectiveChoice choice;
   double steps = 1;
+  double far_steps = 0;  ///< of them, across the scale-out network
   CostCurve healthy;
   std::optional<CostCurve> actual;  ///< where the faults touch it
   std::uint64_t epoch = 0;          ///< of the faults that `actual` belongs to
@@ -204,15 +230,23 @@ void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
   placement_ = std::move(placement);
 }
 
+void CollectiveModel::set_tolerance(double tolerance) {
+  SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
+  memo_.clear();
+  tolerance_ = tolerance;
+}
+
 // ---- candidates and their curves ----
 
 std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp op,
                                                                     const SiblingGroups& groups) {
   std::vector<Candidate> result;
+  const bool far = crosses_scale_out(fabric_, groups);
   const auto add = [&](Algorithm algorithm, RingOrder order, double steps) {
     Candidate candidate;
     candidate.choice = {algorithm, order};
     candidate.steps = steps;
+    candidate.far_steps = far ? steps : 0;
     result.push_back(std::move(candidate));
   };
   if (is_pass(op)) {
@@ -232,6 +266,9 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
     if (algorithm == Algorithm::in_network && !reduces_in_network(*healthy_, groups)) continue;
     const double steps = steps_of(operation, algorithm, n, boxes.extents);
     add(algorithm, RingOrder::listed, steps);
+    if (algorithm == Algorithm::dimension_wise) {
+      result.back().far_steps = (operation == Operation::all_reduce ? 2 : 1) * boxes.far_steps;
+    }
     const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::bidirectional_ring;
     if (ring && boxes.grid && operation != Operation::broadcast) {
       add(algorithm, RingOrder::hamiltonian, steps);
@@ -300,7 +337,7 @@ bool CollectiveModel::touched(const CostCurve& curve) const {
   return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
 }
 
-const CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& candidate) {
+CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& candidate) {
   if (faults_.empty() || !touched(candidate.healthy)) return candidate.healthy;
   if (candidate.epoch != fault_epoch_) {
     const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
@@ -313,21 +350,10 @@ const CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& 
 // ---- prices ----
 
 double CollectiveModel::fixed(const Candidate& candidate) const {
-  return (communication_.call + candidate.steps * communication_.rank_step).value();
-}
-
-template <class Time>
-std::size_t CollectiveModel::cheapest(const OpCosts& costs, Time time) const {
-  std::size_t best = 0;
-  double least = 0;
-  for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
-    if (costs.candidates.size() == 1) return 0;
-    const double seconds = fixed(costs.candidates[c]) + time(costs.candidates[c]);
-    if (c > 0 && !(seconds < kCheaper * least)) continue;
-    best = c;
-    least = seconds;
-  }
-  return best;
+  const double far = communication_.rank_step_scale_out > Seconds(0) ? candidate.far_steps : 0;
+  return (communication_.call + (candidate.steps - far) * communication_.rank_step +
+          far * communication_.rank_step_scale_out)
+      .value();
 }
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
@@ -346,11 +372,26 @@ std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const O
   return network.simulate(pattern);
 }
 
+double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
+  if (reference_) return *simulated(*healthy_, costs, candidate, bytes);
+  return candidate.healthy.at(bytes, *healthy_, tolerance_);
+}
+
 std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
-  if (reference_) {
-    return cheapest(costs, [&](const Candidate& c) { return *simulated(*healthy_, costs, c, bytes); });
+  std::size_t best = 0;
+  if (costs.candidates.size() == 1) return best;
+  double least = 0;
+  for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
+    Candidate& candidate = costs.candidates[c];
+    const double before = fixed(candidate);
+    const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= least;
+    if (hopeless) continue;
+    const double seconds = before + healthy_time(costs, candidate, bytes);
+    if (c > 0 && !(seconds < kCheaper * least)) continue;
+    best = c;
+    least = seconds;
   }
-  return cheapest(costs, [&](const Candidate& c) { return c.healthy.at(bytes, *healthy_); });
+  return best;
 }
 
 /// Of the chosen algorithm on the links as they are; infinite where they are cut.
@@ -359,8 +400,8 @@ double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double 
   Candidate& candidate = costs.candidates[chosen];
   PricedNetwork& network = faults_.empty() ? *healthy_ : *actual_;
   if (reference_) return simulated(network, costs, candidate, bytes).value_or(kNever);
-  const CostCurve& curve = actual_curve(costs, candidate);
-  return curve.cut_off ? kNever : curve.at(bytes, network);
+  CostCurve& curve = actual_curve(costs, candidate);
+  return curve.cut_off ? kNever : curve.at(bytes, network, tolerance_);
 }
 
 Seconds CollectiveModel::price(OpCosts& costs, double bytes) {

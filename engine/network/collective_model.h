@@ -1,14 +1,16 @@
 // The cost of collectives on a fabric, with every sibling group running at the same time.
 //
-//     time = calls * (call + steps * rank_step + T(bytes / calls))
+//     time = calls * (call + steps * rank_step + T(bytes / calls))        (rank_step_scale_out for the steps
+//     that cross the scale-out network: all of them where a group does, by axis for dimension_wise)
 //
 // T is the time that the fluid simulation (flow_simulator.h) of the operation's messages takes on links at
 // the stack's achieved share of their bandwidth, all sibling groups at once; `steps` counts the rounds of the
 // algorithm that wait for each other (see steps_of). T comes from a cost curve per group, operation,
 // algorithm and faults (cost_curve.h, curve_maker.h): formulas where they are exact, simulations memoised by
-// bytes elsewhere. All of it is exact to 1e-9, but for contended rings, dimension-wise stages and exchanges
-// of more than kMostSimulatedMessages messages, where an upper bound stands for the time (for rings and
-// exchanges it is at most twice the truth, for dimension-wise it is the sum of such bounds of its stages).
+// bytes elsewhere. All of it is exact to 1e-9 but for contended parts whose upper bound stands for them:
+// where lower and upper bounds prove it to be less than tolerance() too long, and where a component has more
+// than kMostSimulatedMessages messages (then rings and exchanges are at most twice the truth, dimension-wise
+// the sum of such bounds of its stages). Approximations are never too short.
 //
 // Algorithms are those of the stack's library that suit the group; each call takes the cheapest at its size
 // by the time on healthy links, the earlier in the list among equals, as NCCL's tuner does: a job keeps what
@@ -52,6 +54,8 @@ enum class CollectiveOp : std::uint8_t {
 };
 constexpr std::size_t kCollectiveOps = 7;
 
+/// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.
+constexpr double kTolerance = 0.005;
 constexpr std::int32_t kMostDirectRanks = 64;
 constexpr double kMostMessagesToChoose = 1 << 16;
 
@@ -97,6 +101,10 @@ class CollectiveModel {
   /// The plain path: every call simulates all groups at its bytes, with no memo and no fast path.
   void use_reference(bool on) { reference_ = on; }
 
+  /// How far above the simulated time bounds may stand for it, relative, >= 1e-9. Forgets all costs.
+  void set_tolerance(double tolerance);
+  [[nodiscard]] double tolerance() const { return tolerance_; }
+
   /// Time of one operation on each of the sibling groups at once.
   ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
   ///   full output; passes: one message. calls: the operation is cut into this many collective calls
@@ -129,12 +137,11 @@ class CollectiveModel {
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                        const SiblingGroups& groups) const;
-  const CostCurve& actual_curve(const OpCosts& costs, Candidate& candidate);
+  CostCurve& actual_curve(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] bool touched(const CostCurve& curve) const;
 
   [[nodiscard]] double fixed(const Candidate& candidate) const;
-  template <class Time>
-  [[nodiscard]] std::size_t cheapest(const OpCosts& costs, Time time) const;
+  [[nodiscard]] double healthy_time(const OpCosts& costs, Candidate& candidate, double bytes);
   std::size_t choose(OpCosts& costs, double bytes);
   Seconds price(OpCosts& costs, double bytes);
   double network_time(OpCosts& costs, std::size_t chosen, double bytes);
@@ -148,6 +155,7 @@ class CollectiveModel {
   FaultSet faults_;
   std::uint64_t fault_epoch_ = 0;
   std::vector<std::int32_t> placement_;
+  double tolerance_ = kTolerance;
   bool memoise_ = true, reference_ = false;
   std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;
   std::unique_ptr<GroupCosts> unmemoised_;

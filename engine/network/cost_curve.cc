@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kSliceBytes = 512 * 1024;
 constexpr double kMostChunks = 32;
-constexpr double kSameTime = 1e-9;
 
 double sum_of(const std::vector<CostCurve::Stage>& stages, double bytes) {
   double sum = 0;
@@ -20,18 +19,26 @@ double sum_of(const std::vector<CostCurve::Stage>& stages, double bytes) {
   return sum;
 }
 
-double time_of(const CostCurve::Contended& part, double bytes, PricedNetwork& network) {
-  const double upper = sum_of(part.upper, bytes);
-  const bool bounded = !part.upper.empty();
-  if (bounded && part.messages > kMostSimulatedMessages) return upper;
-  if (bounded && upper <= sum_of(part.lower, bytes) * (1 + kSameTime)) return upper;
-  Pattern pattern = part.pattern;
+double simulate(Pattern& pattern, double bytes, PricedNetwork& network) {
   pattern.bytes = bytes;
   pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
   for (PointToPoint& send : pattern.sends) send.bytes = bytes;
   const std::optional<double> time = network.simulate(pattern);
   SHARDSCAPE_CHECK(time.has_value(), bytes);
   return *time;
+}
+
+double time_of(CostCurve::Contended& part, double bytes, PricedNetwork& network, double tolerance) {
+  if (!part.upper.empty()) {
+    const double upper = sum_of(part.upper, bytes);
+    if (part.messages > kMostSimulatedMessages) return upper;
+    if (upper <= sum_of(part.lower, bytes) * (1 + tolerance)) return upper;
+  }
+  if (!part.split) return simulate(part.pattern, bytes, network);
+  if (part.classes.empty()) part.classes = part.split();
+  double longest = 0;
+  for (Pattern& pattern : part.classes) longest = std::max(longest, simulate(pattern, bytes, network));
+  return longest;
 }
 
 }  // namespace
@@ -60,13 +67,19 @@ void CostCurve::simplify() {
   affine_ = sum;
 }
 
-double CostCurve::at(double bytes, PricedNetwork& network) const {
+double CostCurve::at(double bytes, PricedNetwork& network, double tolerance) {
   if (affine_) return affine_->at(bytes);
   double time = sum_of(stages, bytes);
-  for (const Contended& part : contended) {
+  for (Contended& part : contended) {
     if (!part.upper.empty() && sum_of(part.upper, bytes) <= time) continue;
-    time = std::max(time, time_of(part, bytes, network));
+    time = std::max(time, time_of(part, bytes, network, tolerance));
   }
+  return time;
+}
+
+double CostCurve::at_least(double bytes) const {
+  double time = sum_of(stages, bytes);
+  for (const Contended& part : contended) time = std::max(time, sum_of(part.lower, bytes));
   return time;
 }
 

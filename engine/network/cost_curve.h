@@ -3,9 +3,9 @@
 //     T(bytes) = max( sum over stages of  max over lines and rings of the stage,  contended parts )
 //
 // Lines are affine in bytes. Rings are evaluated by ring_time.h. A contended part is a set of groups whose
-// flows share links in ways that no formula covers: it is simulated at the bytes asked for, unless its
-// certified bounds already agree to 1e-9 or its upper bound lies below the rest. A ring of more than
-// kMostSimulatedMessages messages is not simulated either: its upper bound stands for it.
+// flows share links in ways that no formula covers. Where certified bounds enclose its time to within the
+// caller's tolerance, or it has more than kMostSimulatedMessages messages, its upper bound stands for it;
+// where the upper bound lies below the rest, it does not matter; else it is simulated at the bytes asked for.
 //
 // Bounds of a contended ring of S steps with messages of c bytes: at any time a flow has at least the rate
 // 1/shared and at most 1/alone (flow_set.h), and the recursion of ring_time.h is monotone in the w, so
@@ -14,8 +14,19 @@
 //
 // for the most loaded link has n S c bytes to carry. T_shared is at most the longest window of latencies
 // plus S c max(shared), and each of the two is at most T: the upper bound is never more than twice the truth.
+//
+// Bounds of dimension-wise stages k = 1, 2, ..: the sum of the stages' upper bounds (later entries never let
+// a stage last longer), and for each k
+//
+//     T(c) >= sum over j < k of (S_j c_j min(alone_j) + least latency_j) + S_k c_k max(shared_k) + least
+//     latency_k
+//           + sum over j > k of S_j (c_j min(alone_j) + least latency_j)
+//
+// for nobody leaves stage j sooner than its first member's chunks can come, the busiest link of stage k has
+// all its bytes to carry after that, and what its last receiver passes on walks round every later ring.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -52,6 +63,9 @@ class CostCurve {
     Pattern pattern;  ///< bytes and chunks are filled in
     double messages = 0;
     std::vector<Stage> lower, upper;  ///< bounds, sums of stages; upper is empty where there is none
+    /// Set where `pattern` is all siblings: called once for one pattern of each class of components.
+    std::function<std::vector<Pattern>()> split;
+    std::vector<Pattern> classes;
   };
 
   std::vector<Stage> stages;
@@ -67,7 +81,10 @@ class CostCurve {
   [[nodiscard]] bool needs_no_simulation() const { return contended.empty(); }
 
   /// Seconds. `network` is the one that the curve was made for, in the same state.
-  [[nodiscard]] double at(double bytes, PricedNetwork& network) const;
+  /// `tolerance`: relative, of bounds that may stand for a simulation.
+  [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
+  /// Not more than at(), without a simulation.
+  [[nodiscard]] double at_least(double bytes) const;
 
  private:
   std::optional<AffineCost> affine_;

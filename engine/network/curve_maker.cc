@@ -163,6 +163,14 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
   flows_.settle();
   parts.uniform = flows_.uniform();
   parts.uncontended = flows_.uncontended();
+  parts.steps = steps;
+  parts.least_latency = flows_.flow(0).latency;
+  parts.fastest = flows_.flow(0).alone;
+  parts.slowest = flows_.slowest();
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    parts.least_latency = std::min(parts.least_latency, flows_.flow(f).latency);
+    parts.fastest = std::min(parts.fastest, flows_.flow(f).alone);
+  }
   if (!parts.uniform) {
     drifting_rings(rings, steps, share, parts);
     return parts;
@@ -378,8 +386,9 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
   for (std::size_t l = levels - 1; gathers && l-- > 0;) turns.push_back({l, 1});
 
   CostCurve curve = empty_curve();
-  std::vector<CostCurve::Stage> upper;
+  std::vector<RingParts> stages;
   bool exact = true, together = true;
+  double messages = 0;
   for (const Turn& turn : turns) {
     Rings lines;
     lines.size = boxes[0].levels[turn.level].positions.size();
@@ -387,27 +396,49 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
     for (std::size_t l = 0; l <= turn.level; ++l)
       share /= static_cast<double>(boxes[0].levels[l].positions.size());
     for (const GroupBox& box : boxes) append_lines(box, turn.level, lines.ranks);
-    RingParts parts = rings(lines, turn.passes * static_cast<int>(lines.size - 1), share);
+    stages.push_back(rings(lines, turn.passes * static_cast<int>(lines.size - 1), share));
+    const RingParts& parts = stages.back();
     if (!parts.reachable) return unreachable();
     flows_.collect_links(curve.links);
     exact = exact && parts.contended.empty() && (together || (parts.uniform && parts.uncontended));
     together = together && parts.uniform;
-    upper.push_back(std::move(parts.upper));
-    curve.stages.push_back(std::move(parts.exact));
+    messages += static_cast<double>(groups.size) * parts.steps;
   }
   // On detours the stages may meet.
-  const bool apart = together || !network_.routes().cut();
-  if (!exact || !apart) {
-    const LinkSet links = curve.links;
-    curve = general(pattern, groups);
-    if (!network_.routes().cut()) {
-      for (CostCurve::Contended& part : curve.contended) part.upper = upper;
+  const bool cut = network_.routes().cut();
+  if (!exact || (cut && !together)) {
+    if (cut) return general(pattern, groups);
+    CostCurve::Contended part;
+    part.pattern = pattern;
+    part.messages = messages;
+    part.lower.emplace_back();
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+      part.lower.front().lines.push_back(stages_from_below(stages, k));
+      part.upper.push_back(stages[k].upper);
     }
-    curve.links = links;
+    part.split = [this, pattern, groups] {
+      std::vector<Pattern> classes;
+      for (CostCurve::Contended& c : general(pattern, groups).contended)
+        classes.push_back(std::move(c.pattern));
+      return classes;
+    };
+    curve.contended.push_back(std::move(part));
     return curve;
   }
+  for (RingParts& parts : stages) curve.stages.push_back(std::move(parts.exact));
   curve.simplify();
   return curve;
+}
+
+/// The lower bound of cost_curve.h with the given stage as k.
+AffineCost CurveMaker::stages_from_below(std::span<const RingParts> stages, std::size_t busiest) {
+  AffineCost sum;
+  for (std::size_t j = 0; j < stages.size(); ++j) {
+    const RingParts& stage = stages[j];
+    sum.latency += (j > busiest ? stage.steps : 1) * stage.least_latency;
+    sum.seconds_per_byte += stage.upper.share * stage.steps * (j == busiest ? stage.slowest : stage.fastest);
+  }
+  return sum;
 }
 
 void CurveMaker::forget(std::span<const std::int32_t> links) {

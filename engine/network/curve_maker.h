@@ -48,6 +48,8 @@ class CurveMaker {
   using Rings = SiblingGroups;
   struct RingParts {
     CostCurve::Stage exact, upper;  ///< upper: of all rings, whether they drift or not
+    int steps = 0;
+    double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
     std::vector<CostCurve::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;
   };
@@ -63,6 +65,7 @@ class CurveMaker {
   [[nodiscard]] static std::vector<Round> rounds_of(const Pattern& pattern, std::size_t n);
   CostCurve rounds(const Pattern& pattern, const SiblingGroups& groups, const std::vector<Round>& rounds);
   CostCurve general(const Pattern& pattern, const SiblingGroups& groups);
+  static AffineCost stages_from_below(std::span<const RingParts> stages, std::size_t busiest);
 
   RingParts rings(const Rings& rings, int steps, double share);
   void drifting_rings(const Rings& rings, int steps, double share, RingParts& parts);

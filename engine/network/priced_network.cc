@@ -7,9 +7,9 @@ namespace shardscape::network {
 
 PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)
     : routes_(fabric) {
+  const double scale_out = communication.scale_out_share(fabric.spec());
   for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-    fraction_.push_back(dimension.scope == LinkScope::scale_up ? communication.scale_up_fraction
-                                                               : communication.scale_out_fraction);
+    fraction_.push_back(dimension.scope == LinkScope::scale_up ? communication.scale_up_fraction : scale_out);
   }
   scale();
 }

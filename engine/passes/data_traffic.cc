@@ -12,10 +12,12 @@ DataTraffic data_traffic(const TrainingInputs& in, double parameters) {
   const StackProfile& stack = in.setting.system.stack;
   const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
   const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
-  const auto part = [&](CollectiveOp op, Bytes bytes) {
-    return DataTraffic::Part{op, bytes, std::max(1.0, std::ceil(bytes / stack.communication.bucket))};
-  };
   const std::int32_t zero = in.plan.zero_stage;
+  const bool own = zero > 0 && stack.communication.zero_bucket > Bytes(0);
+  const Bytes bucket = own ? stack.communication.zero_bucket : stack.communication.bucket;
+  const auto part = [&](CollectiveOp op, Bytes bytes) {
+    return DataTraffic::Part{op, bytes, std::max(1.0, std::ceil(bytes / bucket))};
+  };
   if (zero == 0) {
     traffic.gradients = part(CollectiveOp::all_reduce, gradient_bytes);
     return traffic;

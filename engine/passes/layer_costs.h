@@ -37,7 +37,8 @@ LayerCost price_layer(const std::vector<workload::Operator>& operators, const Se
 struct LayerCosts {
   LayerCost block, embedding, head;
   Bytes logits;
-  Bytes logits_saved;  ///< training: from the loss to its backward
+  Bytes logits_saved;      ///< training: from the loss to its backward
+  Bytes backward_working;  ///< training: of one block, see workload::backward_working_bytes
   Bytes boundary;
 };
 
@@ -45,7 +46,7 @@ struct LayerCosts {
 LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
                         workload::Mode mode);
 
-/// The block and head of one decode step.
+/// The embedding, block and head of one decode step.
 LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached);
 
 }  // namespace shardscape::passes

@@ -115,14 +115,14 @@ void TrainingProgram::append_selective(std::vector<Step>& steps, const PricedLay
 }
 
 Seconds TrainingProgram::launch(const PricedLayer& layer, bool backward, Recompute recompute) const {
-  double forward_calls = 0, backward_calls = 0;
+  std::vector<workload::CollectiveCall> forward_calls, backward_calls;
   for (const PricedOperator& op : layer) {
-    forward_calls += op.forward_comm.repeats;
-    backward_calls += op.backward_comm.repeats;
+    forward_calls.push_back(op.forward_comm);
+    backward_calls.push_back(op.backward_comm);
   }
-  const Seconds forward = stack_.host.forward_layer + forward_calls * stack_.host.per_collective;
+  const Seconds forward = pass_launch(in_, stack_.host.forward_layer, forward_calls);
   if (!backward) return forward;
-  const Seconds own = stack_.host.backward_layer + backward_calls * stack_.host.per_collective;
+  const Seconds own = pass_launch(in_, stack_.host.backward_layer, backward_calls);
   return recompute == Recompute::full ? own + forward : own;
 }
 

@@ -62,6 +62,7 @@ class Builder {
     op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
     op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
     op.saved = op.saved_selective = norm_tensor();
+    if (!stack_.fused_pointwise) op.saved = op.saved_selective = op.saved + Bytes(kFp32Bytes * elements);
     return op;
   }
 
@@ -194,7 +195,8 @@ Operator activation(const Setting& setting, const Builder& b) {
   const double inputs = swiglu ? 2 : 1;
   op.forward = {Bytes((inputs + 1) * b.element() * elements), Flops(kActivationFlops * elements), 1};
   op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
-  op.saved = op.saved_selective = Bytes(inputs * b.element() * elements);
+  const double kept = swiglu && !setting.system.stack.fused_pointwise ? inputs + 1 : inputs;
+  op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
   return op;
 }
 
@@ -316,6 +318,13 @@ std::vector<Operator> decode_block_operators(const Setting& setting, const Layer
   return ops;
 }
 
+std::vector<Operator> decode_embedding_operators(const Setting& setting, const LayerKey& key) {
+  LayerKey step = key;
+  step.context = 1;
+  step.sequence_parallel = false;
+  return embedding_operators(setting, step, 1, Mode::prefill);
+}
+
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
   return head_operators(setting, key, 1, Mode::prefill);
 }
@@ -334,6 +343,15 @@ Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, c
   for (const Operator& op : operators)
     sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
   return sum;
+}
+
+Bytes backward_working_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const ModelSpec& model = setting.model;
+  const double hidden = 4 * static_cast<double>(model.hidden);
+  const double gradients = model.mlp == MlpKind::swiglu ? 4 : 2;
+  const double inner = gradients * static_cast<double>(model.ffn_hidden) / key.tensor;
+  return Bytes(bytes_per_element(setting.workload.precision) * static_cast<double>(tokens) * key.microbatch /
+               key.context * (hidden + inner));
 }
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {

@@ -41,6 +41,7 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
 
 /// One decode step: key.microbatch sequences, one new token each, `cached` earlier tokens.
 std::vector<Operator> decode_block_operators(const Setting& setting, const LayerKey& key, double cached);
+std::vector<Operator> decode_embedding_operators(const Setting& setting, const LayerKey& key);
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key);
 
 /// KV heads held by each rank of a tensor group: kv_heads / tp, at least 1.
@@ -52,6 +53,11 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 /// Saved bytes of one block: everything, selective, or full recompute (its input).
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
+
+/// Bytes that live for a moment while one block runs backward, beside what is saved: four tensors of the
+/// hidden width over all tokens of the tensor group (a gathered input and its gradient, the gradient of the
+/// residual stream before and after), and the gradients of every tensor of the MLP's inner width.
+Bytes backward_working_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 
 /// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank.
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);

@@ -29,7 +29,8 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
-    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement\n"
+    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
+    "the plain order\n"
     "\n"
     "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
     "concurrency\n"
@@ -99,7 +100,11 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   const PlacementReport placement =
       study_placement(setting, point.plan, details, faults, common.reference, arguments.optimise_placement);
-  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement};
+  constexpr std::size_t kNeighbours = 3;
+  const std::vector<Neighbour> nearest = prediction.status == Status::ok
+                                             ? std::vector<Neighbour>()
+                                             : nearest_feasible(setting, point.plan, kNeighbours);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
       throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
@@ -148,7 +153,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "Write the pipeline as a Chrome trace, for ui.perfetto.dev")
       ->type_name("OUT.json");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
-                    "Look for a better placement of the ranks on the fabric, and say what it gains");
+                    "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);
   command->callback([arguments, &common, &action] {

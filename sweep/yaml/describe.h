@@ -43,6 +43,15 @@ void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
   v.required("registers", sm.registers);
   v.required("sram", sm.sram);
   v.required("sram_bytes_per_clock", sm.sram_bytes_per_clock);
+  v.optional("tensor_efficiency", sm.tensor_efficiency);
+  v.optional("load_latency_clocks", sm.load_latency_clocks);
+  v.optional("l2_bytes_per_clock", sm.l2_bytes_per_clock);
+  v.optional_group("fragment", [&](V& fragment) {
+    fragment.optional("m", sm.fragment.m);
+    fragment.optional("n", sm.fragment.n);
+    fragment.optional("per_cta", sm.fragment.per_cta);
+  });
+  v.optional("cluster", sm.cluster);
 }
 
 template <class V>
@@ -78,7 +87,12 @@ void describe(V& v, DeviceSpec& d) {
     sustained.optional("hbm", d.sustained.hbm);
     sustained.optional("l2", d.sustained.l2);
   });
+  v.optional_group("attention", [&](V& attention) {
+    attention.optional("forward", d.attention.forward);
+    attention.optional("backward", d.attention.backward);
+  });
   v.required("kernel_latency", d.kernel_latency);
+  v.optional("cold_start", d.cold_start);
   describe_facts(v, d.facts);
 }
 
@@ -178,15 +192,21 @@ void describe(V& v, StackProfile::Host& h) {
   v.optional("forward_layer", h.forward_layer);
   v.optional("backward_layer", h.backward_layer);
   v.optional("per_collective", h.per_collective);
+  v.optional("per_collective_rank", h.per_collective_rank);
   v.optional("step_fixed", h.step_fixed);
   v.optional("decode_layer", h.decode_layer);
   v.optional("decode_step_fixed", h.decode_step_fixed);
+  v.optional("decode_gap", h.decode_gap);
+  v.optional("decode_sequence", h.decode_sequence);
 }
 
 template <class V>
 void describe(V& v, StackProfile::Communication& c) {
   v.optional("call", c.call);
   v.optional("rank_step", c.rank_step);
+  v.optional("rank_step_scale_out", c.rank_step_scale_out);
+  v.optional("scale_out_scaling", c.scale_out_scaling);
+  v.optional("zero_bucket", c.zero_bucket);
   v.optional("scale_up_fraction", c.scale_up_fraction);
   v.optional("scale_out_fraction", c.scale_out_fraction);
   v.optional("tensor_overlap", c.tensor_overlap);
@@ -206,10 +226,18 @@ void describe(V& v, StackProfile& s) {
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
+  v.optional("fused_pointwise", s.fused_pointwise);
   v.optional("keep_gathered", s.keep_gathered);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
   v.group("communication", [&](V& communication) { describe(communication, s.communication); });
+  v.optional_group("serving", [&](V& serving) {
+    serving.optional("scheduler", s.serving.scheduler);
+    serving.optional("token_budget", s.serving.token_budget);
+    serving.optional("max_batch", s.serving.max_batch);
+    serving.optional("kv_block", s.serving.kv_block);
+    serving.optional("kv_share", s.serving.kv_share);
+  });
   v.optional_group("state", [&](V& state) {
     state.optional("gradient_bytes", s.state.gradient_bytes);
     state.optional("gradient_comm_bytes", s.state.gradient_comm_bytes);
@@ -218,6 +246,7 @@ void describe(V& v, StackProfile& s) {
   });
   v.optional_group("memory", [&](V& memory) {
     memory.optional("reserve", s.memory.reserve);
+    memory.optional("workspace", s.memory.workspace);
     memory.optional("fragmentation", s.memory.fragmentation);
   });
 }

@@ -40,6 +40,30 @@ std::set<std::string> keys(const json& object) {
   return names;
 }
 
+TEST_F(SimulateTest, SaysWhatToChangeWhereAPlanDoesNotFit) {
+  const std::vector<std::string> tight = {"--set", "hardware.device.hbm.capacity_per_stack=6 GB"};
+  std::vector<std::string> words = tight;
+  words.insert(words.end(), {"--point", "tp=1,pp=1,dp=8,zero=0,recompute=none"});
+  const json point = simulate(words);
+  ASSERT_EQ(point.at("status"), "memory");
+  const json& list = point.at("nearest_feasible");
+  ASSERT_FALSE(list.empty());
+  for (const json& near : list) {
+    words = tight;
+    const json& plan = near.at("plan");
+    std::string text;
+    for (const auto& [key, value] : plan.items()) {
+      text += (text.empty() ? "" : ",") + key + "=" +
+              (value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    words.insert(words.end(), {"--point", text});
+    const json again = simulate(words);
+    EXPECT_EQ(again.at("status"), "ok") << text;
+    EXPECT_EQ(again.at("memory_peak_bytes"), near.at("memory_peak_bytes")) << text;
+    EXPECT_EQ(again.at("step_time_s"), near.at("step_time_s")) << text;
+  }
+}
+
 TEST_F(SimulateTest, TrainingJsonHasItsKeysAndAddsUp) {
   const json point = simulate({"--point", "tp=2,pp=2,dp=2,zero=1,recompute=full"});
   EXPECT_EQ(point.at("status"), "ok");
@@ -127,7 +151,12 @@ TEST_F(SimulateTest, SickLinkNeverHelps) {
 }
 
 TEST_F(SimulateTest, ExplainNamesTheAlgorithmOfEachCollective) {
-  const json ring = simulate({"--point", "tp=8,pp=1,dp=1", "--explain"});
+  const auto simulate_with = [&](const std::string& algorithms) {
+    return simulate(
+        {"--point", "tp=8,pp=1,dp=1", "--explain", "--set",
+         "stack={name: s, communication: {bucket: 1 GB, rank_step: 5 us, algorithms: " + algorithms + "}}"});
+  };
+  const json ring = simulate_with("[ring, dimension_wise]");
   int collectives = 0;
   for (const json& row : ring.at("operators")) {
     if (row.at("bound") != "link") continue;
@@ -135,9 +164,7 @@ TEST_F(SimulateTest, ExplainNamesTheAlgorithmOfEachCollective) {
     EXPECT_EQ(row.at("algorithm"), "ring") << row;
   }
   EXPECT_GT(collectives, 0);
-  const std::vector<std::string> direct = {"--point", "tp=8,pp=1,dp=1", "--explain", "--set",
-                                           "stack.communication.algorithms=[ring, direct]"};
-  const json chosen = simulate(direct);
+  const json chosen = simulate_with("auto");
   bool seen = false;
   for (const json& row : chosen.at("operators")) seen |= row.value("algorithm", "") == "direct";
   EXPECT_TRUE(seen) << "one round instead of seven is cheaper behind one switch";
