@@ -143,7 +143,7 @@ TEST(Flattened, AgreesWithTheHierarchicalModeOnPlansOfAllAxes) {
       plans.push_back({torus, ranks, 2, 1, 4, 2 * d, 0, kFull, false, kGpipe});
       plans.push_back({torus, ranks, 2, 2, 2, 2 * d, 1, kNone, true, kInterleaved, 4});
       plans.push_back({torus, ranks, 4, 1, 2, 2 * d, 0, kSelective, true, kPlain, 1, kData});
-      plans.push_back({torus, ranks, 4, 1, 4, d, 0, kFull, false, kInterleaved, 2, kPipelineIn});
+      plans.push_back({torus, ranks, 4, 1, 4, d, 0, kFull, true, kInterleaved, 2, kPipelineIn});
       plans.push_back({torus, ranks, 2, 4, 1, 2 * d, 0, kFull, true});
     }
   }
@@ -161,8 +161,9 @@ TEST(Flattened, AgreesWithTheHierarchicalModeOnPlansOfAllAxes) {
   }
 }
 
-// Half the bandwidth of a link that a tensor group uses slows its calls, in both modes by the same time where
-// the group works in lock-step; a link that nobody uses costs nothing.
+// Half the bandwidth of a link that a tensor group uses slows its calls; less than the hierarchical mode
+// says, in which all members of a call begin together: here those beyond the sick link come late, and what is
+// sent over it begins meanwhile. A dead link sends its messages the other way round.
 TEST(Flattened, FaultsActOnTheFabric) {
   Setting setting = small_setting(4, 4);
   setting.system.fabric = {"ring", {test::dimension("ring", DimensionKind::ring, {4}, 50e9, 1e-6)}};
@@ -175,12 +176,9 @@ TEST(Flattened, FaultsActOnTheFabric) {
   const Prediction slow = predict(setting, plan, ExecutionMode::flattened, sick);
   const Prediction hierarchical = predict(setting, plan, ExecutionMode::hierarchical, sick);
   EXPECT_GT(slow.step_time, well.step_time);
-  EXPECT_NEAR(slow.step_time / hierarchical.step_time, 1, 0.02);
+  EXPECT_LE(slow.step_time, hierarchical.step_time);
+  EXPECT_GT(slow.step_time / hierarchical.step_time, 0.8);
 
-  // Pairs 0-1 and 2-3 do not use the links between 1 and 2.
-  plan = plan_of(2, 1, 1, 1);
-  plan.data = 2;
-  plan.order = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
   FaultSet removed;
   LinkFault dead{fabric.find_link(0, 1), 1, {}, true};
   network::add_fault(removed, fabric, dead, network::FaultDirections::both);

@@ -136,7 +136,7 @@ TEST(Study, ConstraintsObjectivesAndMode) {
   EXPECT_TRUE(reports(bad(training("constraints: [{tp: 3}]\n")), "s.yaml:31:15: constraints", "text"));
   EXPECT_TRUE(reports(bad(training("mode: layered\n")), "s.yaml:31:7: mode",
                       "known values: hierarchical, flattened"));
-  EXPECT_TRUE(reports(bad(inference("mode: flattened\n")), ": mode", "inference is hierarchical"));
+  EXPECT_TRUE(reports(bad(inference("mode: flattened\n")), "s.yaml:31:7: mode", "inference is hierarchical"));
   EXPECT_TRUE(reports(bad(training("objectives: [a, a]\n")), "s.yaml:31:17: objectives", "twice"));
   StudyOptions options;
   options.objective_columns = {"step_time_s", "memory_peak_bytes"};
