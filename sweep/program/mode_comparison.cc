@@ -1,5 +1,6 @@
 #include "sweep/program/mode_comparison.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -49,16 +50,17 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
   table.add_column("", Align::left);
   for (const char* heading : {"hierarchical", "flattened", "difference", "of the step"})
     table.add_column(heading);
+  constexpr double kRounding = 1e-9;  // of the step
   const auto row = [&](const char* name, Seconds a, Seconds b) {
-    const double difference = (b - a).value();
-    const std::string sign = difference < 0 ? "-" : "+";
+    const double difference = (b - a).value(), share = difference / h.step_time.value();
+    const bool same = std::abs(share) < kRounding;
     table.add_row({name, format_seconds(a.value()), format_seconds(b.value()),
-                   sign + format_seconds(std::abs(difference)),
-                   signed_share(difference / h.step_time.value())});
+                   same ? "same" : (difference < 0 ? "-" : "+") + format_seconds(std::abs(difference)),
+                   same ? "" : signed_share(share)});
   };
   for (const Class& c : kClasses) {
     const Seconds a = h.breakdown.*c.part, b = f.breakdown.*c.part;
-    if (a > Seconds(0) || b > Seconds(0)) row(c.name, a, b);
+    if (std::max(a, b) > kRounding * h.step_time) row(c.name, a, b);
   }
   row("step", h.step_time, f.step_time);
   table.print(out, 2);
