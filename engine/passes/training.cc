@@ -1,7 +1,8 @@
 #include "engine/passes/training.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "engine/passes/data_traffic.h"
 
 namespace shardscape::passes {
 
@@ -35,11 +36,11 @@ CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const G
 class LayerTimer {
  public:
   LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
-      : groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
-    return with_host(time, pass_host(stack_.host.forward_layer, layer.forward_calls));
+    return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
   }
 
   [[nodiscard]] PassTime backward(const LayerCost& layer, Recompute recompute) const {
@@ -48,12 +49,12 @@ class LayerTimer {
     time.compute = layer.backward;
     time.tensor_comm = exposed_tensor(comm.tensor);
     time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
-    Seconds launch = pass_host(stack_.host.backward_layer, layer.backward_calls);
+    Seconds launch = pass_launch(in_, stack_.host.backward_layer, layer.backward_calls);
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
       std::swap(again.compute, again.recompute);
       time += again;
-      launch += pass_host(stack_.host.forward_layer, layer.forward_calls);
+      launch += pass_launch(in_, stack_.host.forward_layer, layer.forward_calls);
     } else if (recompute == Recompute::selective) {
       time.recompute += layer.attention_core;
       time.context_comm +=
@@ -63,23 +64,6 @@ class LayerTimer {
   }
 
  private:
-  /// Host time of launching collective calls, and of the library's own thread that serves them.
-  struct HostCalls {
-    Seconds launch, progress;
-  };
-  [[nodiscard]] HostCalls host_calls(const std::vector<workload::CollectiveCall>& calls) const {
-    HostCalls sum;
-    for (const workload::CollectiveCall& call : calls) {
-      const RankGroup& group = call.axis == PlanAxis::tensor ? groups_.tensor : groups_.context;
-      sum.launch += call.repeats * stack_.host.per_collective;
-      sum.progress += call.repeats * group.size() * stack_.host.per_collective_rank;
-    }
-    return sum;
-  }
-  [[nodiscard]] Seconds pass_host(Seconds layer, const std::vector<workload::CollectiveCall>& calls) const {
-    const HostCalls host = host_calls(calls);
-    return std::max(layer + host.launch, host.progress);
-  }
   [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
     const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_);
     PassTime time;
@@ -100,6 +84,7 @@ class LayerTimer {
     return time;
   }
 
+  const TrainingInputs& in_;
   const Groups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
@@ -115,41 +100,20 @@ struct DataComm {
 
 DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
                    const PassTime& backward, network::CollectiveModel& collectives) {
-  DataComm comm;
-  if (groups.shard.depth == 0) return comm;
-  const StackProfile& stack = in.setting.system.stack;
-  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
-  const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
-  const auto buckets = [&](Bytes bytes) {
-    const StackProfile::Communication& c = stack.communication;
-    const bool own = in.plan.zero_stage > 0 && c.zero_bucket > Bytes(0);
-    return std::max(1.0, std::ceil(bytes / (own ? c.zero_bucket : c.bucket)));
+  const DataTraffic traffic = data_traffic(in, parameters);
+  const auto cost = [&](const DataTraffic::Part& part) {
+    return collectives.time(part.op, part.bytes, groups.shard, part.calls);
   };
-  const auto cost = [&](CollectiveOp op, Bytes bytes) {
-    return collectives.time(op, bytes, groups.shard, buckets(bytes));
-  };
-  const double overlap = stack.communication.data_overlap;
+  const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
     return std::max(Seconds(0), time - overlap * hider);
   };
-  const std::int32_t zero = in.plan.zero_stage;
-
-  if (zero == 0) {
-    comm.gradients = cost(CollectiveOp::all_reduce, gradient_bytes);
-    return comm;
-  }
-  const Seconds scatter = cost(CollectiveOp::reduce_scatter, gradient_bytes);
-  const Seconds gather = cost(CollectiveOp::all_gather, weight_bytes);
-  const bool each_microbatch =
-      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
-  if (zero == 3) {
-    comm.per_forward = exposed(gather, forward.total());
-    comm.per_backward = exposed(gather + scatter, backward.total());
-  } else {
-    if (each_microbatch) comm.per_backward = exposed(scatter, backward.total());
-    comm.weights = gather;
-  }
-  if (!each_microbatch) comm.gradients = scatter;
+  DataComm comm;
+  comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
+  comm.per_backward =
+      exposed(cost(traffic.backward_gather) + cost(traffic.backward_scatter), backward.total());
+  comm.gradients = cost(traffic.gradients);
+  comm.weights = cost(traffic.weights);
   return comm;
 }
 
@@ -269,6 +233,23 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
 }
 
 }  // namespace
+
+Seconds pass_launch(const TrainingInputs& in, Seconds layer,
+                    const std::vector<workload::CollectiveCall>& calls) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  Seconds launch = layer, progress;
+  for (const workload::CollectiveCall& call : calls) {
+    launch += call.repeats * host.per_collective;
+    progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
+  }
+  return std::max(launch, progress);
+}
+
+Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
+  return optimizer_time(in, parameters, layers);
+}
+
+void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
 
 PassTime& PassTime::operator+=(const PassTime& o) {
   compute += o.compute;

@@ -63,4 +63,15 @@ struct TrainingScratch {
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 
+/// Host time of one direction of a layer: its own launches and those of its calls, or what the library's
+/// thread needs to serve the calls, whichever is longer.
+Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
+                    const std::vector<workload::CollectiveCall>& calls);
+
+/// One step of the optimizer on a stage of so many parameters per rank and so many layers.
+Seconds optimizer_seconds(const TrainingInputs& inputs, double parameters, std::int32_t layers);
+
+/// Fills tokens_per_s_per_gpu and mfu from step_time.
+void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);
+
 }  // namespace shardscape::passes
