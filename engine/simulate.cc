@@ -167,6 +167,7 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   // A block that recomputes holds all of its activations again while its backward runs.
   activations.block_working =
       costs.block.saved[static_cast<std::size_t>(Recompute::none)] - activations.block;
+  activations.block_put_off = costs.block.put_off;
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;

@@ -17,7 +17,8 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const compute::GemmCost dgrad = compute::gemm({f.m, f.k, f.n, f.batch}, precision, device, activation);
   const compute::GemmCost wgrad = compute::gemm({f.k, f.n, f.m, f.batch}, precision, device, gradient);
   return {{forward.time, forward.bound},
-          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound}};
+          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound},
+          wgrad.time};
 }
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
@@ -56,6 +57,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
     const OperatorTimes times = price(op, setting);
     cost.forward += times.forward.time;
     cost.backward += times.backward.time;
+    cost.weight += times.weight;
     if (op.attention_core) {
       cost.attention_core += times.forward.time;
       cost.attention_core_backward += times.backward.time;
@@ -76,6 +78,7 @@ LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, s
       cost.saved[static_cast<std::size_t>(recompute)] =
           workload::saved_bytes(operators, recompute, setting, key, tokens);
     }
+    cost.put_off = workload::put_off_bytes(operators, setting);
     return cost;
   };
   LayerCosts costs;

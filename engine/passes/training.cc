@@ -166,9 +166,11 @@ void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, Trainin
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
+  scratch.weight.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
     scratch.forward[s] = in.layers[s] * block_forward;
     scratch.backward[s] = in.layers[s] * block_backward;
+    scratch.weight[s] = static_cast<double>(in.layers[s]) * in.costs.block.weight;
   }
   scratch.forward.front() += timer.forward(in.costs.embedding);
   scratch.backward.front() += timer.backward(in.costs.embedding, Recompute::none);
@@ -219,7 +221,7 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
   for (std::size_t s = 0; s < stages; ++s) {
     const double chunks = in.pipeline.virtual_stages;
     scratch.times[s] = {scratch.forward[s].total().value() / chunks,
-                        scratch.backward[s].total().value() / chunks};
+                        scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks};
   }
   const auto run = [&](double seconds, std::vector<double>& end) {
     scratch.transfer = {seconds, !in.setting.system.stack.communication.pipeline_async};

@@ -53,6 +53,10 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
 
+/// What a block keeps between its input gradient and a weight gradient that is put off: the input of every
+/// matrix product and the gradient of its output; 32 s b h for GPT (Qi et al. 2023, table 1).
+Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting);
+
 /// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank.
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 

@@ -24,7 +24,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"engine/compute", {"engine/spec", "engine/base"}},
       {"engine/network", {"engine/spec", "engine/base"}},
       {"engine/schedule", {"engine/spec", "engine/base"}},
-      {"engine/trace", {"engine/schedule", "engine/spec", "engine/base"}},
+      {"engine/trace", {"engine/schedule", "engine/network", "engine/spec", "engine/base"}},
       {"engine/workload", {"engine/compute", "engine/network", "engine/spec", "engine/base"}},
       {"engine/memory", {"engine/workload", "engine/schedule", "engine/spec", "engine/base", "engine"}},
       {"engine/passes",
