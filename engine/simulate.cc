@@ -165,8 +165,8 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   memory::ActivationBytes activations;
   activations.block = costs.block.saved[policy];
   // A block that recomputes holds all of its activations again while its backward runs.
-  activations.block_working =
-      costs.block.saved[static_cast<std::size_t>(Recompute::none)] - activations.block;
+  activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)] -
+                              activations.block + costs.backward_working;
   activations.block_put_off = costs.block.put_off;
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];

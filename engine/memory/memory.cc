@@ -50,7 +50,7 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
 Bytes training_buffers(const MemoryInputs& in, double parameters) {
   const StackProfile& stack = in.setting.system.stack;
   const double group = static_cast<double>(in.plan.data) * in.plan.context;
-  Bytes sum;
+  Bytes sum = stack.memory.workspace;
   if (group > 1)
     sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters));
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
@@ -118,7 +118,8 @@ MemoryUse inference_stage(const MemoryInputs& in, std::int32_t stage, double seq
                        static_cast<double>(workload::local_kv_heads(model, in.plan.tensor) * model.head_dim));
   use.activations = in.setting.system.stack.memory.fragmentation * in.activations.block_working;
   if (position(in, stage).last) use.logits = in.activations.logits;
-  if (in.plan.pipeline > 1) use.buffers = 2 * in.activations.boundary;
+  use.buffers = in.setting.system.stack.memory.workspace;
+  if (in.plan.pipeline > 1) use.buffers += 2 * in.activations.boundary;
   use.reserve = in.setting.system.stack.memory.reserve;
   return use;
 }

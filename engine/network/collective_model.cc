@@ -1,6 +1,7 @@
 #include "engine/network/collective_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -47,11 +48,15 @@ class LinkLoads {
     for (const std::int32_t link : path_) {
       const auto index = static_cast<std::size_t>(link);
       path_latency += latency_[index];
+      if (fabric_.spec().dimensions[static_cast<std::size_t>(fabric_.links()[index].dimension)].scope ==
+          LinkScope::scale_out)
+        scale_out_ = true;
       worst_.seconds_per_byte = std::max(worst_.seconds_per_byte, ++flows_[index] * seconds_per_byte_[index]);
     }
     worst_.latency = std::max(worst_.latency, path_latency);
   }
   [[nodiscard]] AffineCost worst() const { return worst_; }
+  [[nodiscard]] bool scale_out() const { return scale_out_; }
 
  private:
   const Fabric& fabric_;
@@ -60,6 +65,7 @@ class LinkLoads {
   std::vector<std::int32_t> flows_;
   std::vector<std::int32_t> path_;
   AffineCost worst_;
+  bool scale_out_ = false;
 };
 
 }  // namespace
@@ -77,10 +83,15 @@ std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const
 
 CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication)
     : fabric_(fabric), communication_(communication) {
+  double nodes = 1;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    if (dimension.scope == LinkScope::scale_out) nodes *= static_cast<double>(dimension.size());
+  }
+  const double scale_out = communication_.scale_out_fraction *
+                           std::pow(communication_.scale_out_scaling, std::max(0.0, std::log2(nodes) - 1));
   for (const Link& link : fabric.links()) {
     const LinkScope scope = fabric.spec().dimensions[static_cast<std::size_t>(link.dimension)].scope;
-    const double fraction =
-        scope == LinkScope::scale_up ? communication_.scale_up_fraction : communication_.scale_out_fraction;
+    const double fraction = scope == LinkScope::scale_up ? communication_.scale_up_fraction : scale_out;
     healthy_.seconds_per_byte.push_back(1 / (fraction * link.bandwidth.value()));
     healthy_.latency.push_back(link.latency);
   }
@@ -124,7 +135,8 @@ AffineCost CollectiveModel::step(const RankGroup& group, Pattern pattern, const 
     }
   }
   AffineCost cost = loads.worst();
-  cost.latency += communication_.rank_step;
+  const bool far = loads.scale_out() && communication_.rank_step_scale_out > Seconds(0);
+  cost.latency += far ? communication_.rank_step_scale_out : communication_.rank_step;
   return cost;
 }
 

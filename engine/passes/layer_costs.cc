@@ -89,8 +89,10 @@ LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, s
       mode == workload::Mode::training
           ? workload::logits_bytes(setting, key, tokens)
           : Bytes(4.0 * key.microbatch * static_cast<double>(setting.model.vocabulary) / key.tensor);
-  if (mode == workload::Mode::training)
+  if (mode == workload::Mode::training) {
     costs.logits_saved = workload::saved_logits_bytes(setting, key, tokens);
+    costs.backward_working = workload::backward_working_bytes(setting, key, tokens);
+  }
   costs.boundary = workload::boundary_bytes(setting, key, tokens);
   return costs;
 }

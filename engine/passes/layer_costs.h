@@ -40,7 +40,8 @@ LayerCost price_layer(const std::vector<workload::Operator>& operators, const Se
 struct LayerCosts {
   LayerCost block, embedding, head;
   Bytes logits;
-  Bytes logits_saved;  ///< training: from the loss to its backward
+  Bytes logits_saved;      ///< training: from the loss to its backward
+  Bytes backward_working;  ///< training: of one block, see workload::backward_working_bytes
   Bytes boundary;
 };
 

@@ -39,7 +39,7 @@ class LayerTimer {
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
-    return with_host(time, stack_.host.forward_layer + layer.forward_call_count * stack_.host.per_collective);
+    return with_host(time, pass_host(stack_.host.forward_layer, layer.forward_calls));
   }
 
   [[nodiscard]] PassTime backward(const LayerCost& layer, Recompute recompute) const {
@@ -48,12 +48,12 @@ class LayerTimer {
     time.compute = layer.backward;
     time.tensor_comm = exposed_tensor(comm.tensor);
     time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
-    Seconds launch = stack_.host.backward_layer + layer.backward_call_count * stack_.host.per_collective;
+    Seconds launch = pass_host(stack_.host.backward_layer, layer.backward_calls);
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
       std::swap(again.compute, again.recompute);
       time += again;
-      launch += stack_.host.forward_layer + layer.forward_call_count * stack_.host.per_collective;
+      launch += pass_host(stack_.host.forward_layer, layer.forward_calls);
     } else if (recompute == Recompute::selective) {
       time.recompute += layer.attention_core;
       time.context_comm +=
@@ -63,6 +63,23 @@ class LayerTimer {
   }
 
  private:
+  /// Host time of launching collective calls, and of the library's own thread that serves them.
+  struct HostCalls {
+    Seconds launch, progress;
+  };
+  [[nodiscard]] HostCalls host_calls(const std::vector<workload::CollectiveCall>& calls) const {
+    HostCalls sum;
+    for (const workload::CollectiveCall& call : calls) {
+      const RankGroup& group = call.axis == PlanAxis::tensor ? groups_.tensor : groups_.context;
+      sum.launch += call.repeats * stack_.host.per_collective;
+      sum.progress += call.repeats * group.size() * stack_.host.per_collective_rank;
+    }
+    return sum;
+  }
+  [[nodiscard]] Seconds pass_host(Seconds layer, const std::vector<workload::CollectiveCall>& calls) const {
+    const HostCalls host = host_calls(calls);
+    return std::max(layer + host.launch, host.progress);
+  }
   [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
     const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_);
     PassTime time;
@@ -104,7 +121,9 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
   const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
   const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
   const auto buckets = [&](Bytes bytes) {
-    return std::max(1.0, std::ceil(bytes / stack.communication.bucket));
+    const StackProfile::Communication& c = stack.communication;
+    const bool own = in.plan.zero_stage > 0 && c.zero_bucket > Bytes(0);
+    return std::max(1.0, std::ceil(bytes / (own ? c.zero_bucket : c.bucket)));
   };
   const auto cost = [&](CollectiveOp op, Bytes bytes) {
     return collectives.time(op, bytes, groups.shard, buckets(bytes));

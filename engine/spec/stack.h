@@ -29,9 +29,13 @@ SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
-    Seconds forward_layer;      ///< launching one block's forward
-    Seconds backward_layer;     ///< launching one block's backward
-    Seconds per_collective;     ///< added per collective call in a block
+    Seconds forward_layer;   ///< launching one block's forward
+    Seconds backward_layer;  ///< launching one block's backward
+    Seconds per_collective;  ///< added per collective call in a block
+    /// A second thread beside the launches: per collective call and rank of its group, for libraries that
+    /// cut and copy one tensor for each rank or drive each rank's transfers from the host. A block's pass
+    /// takes at least the longer of the two.
+    Seconds per_collective_rank;
     Seconds step_fixed;         ///< once per step: data loading, logging, optimizer loop set-up
     Seconds decode_layer;       ///< launching one block of one decode step
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
@@ -39,16 +43,21 @@ struct StackProfile {
   struct Communication {
     Seconds call;                  ///< fixed cost of one collective call
     Seconds rank_step;             ///< latency of one step of a collective's algorithm, beside the links' own
+    Seconds rank_step_scale_out;   ///< same for a step that crosses the scale-out network; 0: as rank_step
     double scale_up_fraction = 1;  ///< achieved share of link bandwidth inside the scale-up domain
-    double scale_out_fraction = 1;  ///< same on the scale-out network
-    double tensor_overlap = 0;      ///< share of TP communication hidden behind compute, 0..1
-    double context_overlap = 0;     ///< share of CP communication hidden behind attention, 0..1
+    double scale_out_fraction = 1;  ///< same on the scale-out network, between two nodes
+    /// What is left of scale_out_fraction with each doubling of the nodes of the job, 0..1: collisions of
+    /// routes and stragglers on a network that is not a crossbar.
+    double scale_out_scaling = 1;
+    double tensor_overlap = 0;    ///< share of TP communication hidden behind compute, 0..1
+    double context_overlap = 0;   ///< share of CP communication hidden behind attention, 0..1
     double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
     /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
     /// 2021, section 4.1).
     bool scatter_boundaries = false;
-    Bytes bucket;  ///< gradient bucket: DP calls = bytes / bucket
+    Bytes bucket;       ///< gradient bucket: DP calls = bytes / bucket
+    Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.
@@ -60,6 +69,7 @@ struct StackProfile {
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
+    Bytes workspace;           ///< scratch of matrix and reduction kernels, from the framework's allocator
     double fragmentation = 1;  ///< reserved / allocated of activations, >= 1
   };
 
@@ -67,7 +77,10 @@ struct StackProfile {
   AttentionKernel attention = AttentionKernel::flash;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
-  bool fused_loss = false;     ///< cross-entropy keeps no fp32 copy of the logits
+  bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits
+  /// Norms and gated activations are one kernel each. Else a norm keeps an fp32 copy of its input for
+  /// backward and a gated activation the output of its nonlinearity, as the plain operators of PyTorch do.
+  bool fused_pointwise = true;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;

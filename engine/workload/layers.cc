@@ -62,6 +62,7 @@ class Builder {
     op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
     op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
     op.saved = op.saved_selective = norm_tensor();
+    if (!stack_.fused_pointwise) op.saved = op.saved_selective = op.saved + Bytes(kFp32Bytes * elements);
     return op;
   }
 
@@ -194,7 +195,8 @@ Operator activation(const Setting& setting, const Builder& b) {
   const double inputs = swiglu ? 2 : 1;
   op.forward = {Bytes((inputs + 1) * b.element() * elements), Flops(kActivationFlops * elements), 1};
   op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
-  op.saved = op.saved_selective = Bytes(inputs * b.element() * elements);
+  const double kept = swiglu && !setting.system.stack.fused_pointwise ? inputs + 1 : inputs;
+  op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
   return op;
 }
 
@@ -345,6 +347,15 @@ Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setti
     sum += op.saved + Bytes(element * output);
   }
   return sum;
+}
+
+Bytes backward_working_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const ModelSpec& model = setting.model;
+  const double hidden = 4 * static_cast<double>(model.hidden);
+  const double gradients = model.mlp == MlpKind::swiglu ? 4 : 2;
+  const double inner = gradients * static_cast<double>(model.ffn_hidden) / key.tensor;
+  return Bytes(bytes_per_element(setting.workload.precision) * static_cast<double>(tokens) * key.microbatch /
+               key.context * (hidden + inner));
 }
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {

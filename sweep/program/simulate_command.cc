@@ -184,7 +184,11 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   const PlacementReport placement =
       study_placement(setting, point.plan, details, faults, common.reference, arguments.optimise_placement);
-  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement};
+  constexpr std::size_t kNeighbours = 3;
+  const std::vector<Neighbour> nearest = prediction.status == Status::ok
+                                             ? std::vector<Neighbour>()
+                                             : nearest_feasible(setting, point.plan, kNeighbours);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
       throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +

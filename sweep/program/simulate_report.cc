@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "sweep/program/format.h"
@@ -138,6 +139,55 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << '\n';
 }
 
+/// Settings of `plan` that are not those of `from`: "tp=8,dp=2".
+std::string changes(const ParallelPlan& plan, const ParallelPlan& from, Phase phase) {
+  const auto words = [&](const ParallelPlan& p) {
+    std::vector<std::string> list;
+    std::istringstream text(sweep::to_point_text(p, phase));
+    for (std::string word; std::getline(text, word, ',');) list.push_back(word);
+    return list;
+  };
+  const std::vector<std::string> old = words(from);
+  std::string text;
+  for (const std::string& word : words(plan)) {
+    if (std::ranges::find(old, word) == old.end()) text += (text.empty() ? "" : ",") + word;
+  }
+  return text;
+}
+
+void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
+  if (point.prediction.status == Status::ok) return;
+  if (point.nearest_feasible.empty()) {
+    out << "\nno plan within three changes of this one fits\n";
+    return;
+  }
+  out << "\nnearest plans that fit\n";
+  TextTable table;
+  table.add_column("change", Align::left);
+  table.add_column("memory");
+  table.add_column(is_training(point) ? "step" : "request");
+  for (const Neighbour& near : point.nearest_feasible) {
+    table.add_row(
+        {changes(near.plan, point.plan, point.setting.workload.phase),
+         format_bytes(near.prediction.memory_peak.value()),
+         format_seconds((is_training(point) ? near.prediction.step_time : near.prediction.e2e).value())});
+  }
+  table.print(out, 2);
+}
+
+Json neighbours_json(const SimulatedPoint& point) {
+  Json list = Json::array();
+  const Phase phase = point.setting.workload.phase;
+  for (const Neighbour& near : point.nearest_feasible) {
+    Json json = {{"changes", changes(near.plan, point.plan, phase)}, {"plan", plan_json(near.plan, phase)}};
+    json["memory_peak_bytes"] = near.prediction.memory_peak.value();
+    json[is_training(point) ? "step_time_s" : "e2e_s"] =
+        (is_training(point) ? near.prediction.step_time : near.prediction.e2e).value();
+    list.push_back(json);
+  }
+  return list;
+}
+
 TextTable share_table() {
   TextTable table;
   table.add_column("", Align::left);
@@ -223,6 +273,7 @@ Json to_json(const SimulatedPoint& point) {
   json["reason"] = name_of(p.reason);
   json["memory_capacity_bytes"] = capacity(point);
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
+  if (p.status != Status::ok) json["nearest_feasible"] = neighbours_json(point);
   json["placement"] = placement_json(point.placement, point.setting, p);
   return json;
 }
@@ -230,6 +281,7 @@ Json to_json(const SimulatedPoint& point) {
 void print_report(std::ostream& out, const SimulatedPoint& point) {
   print_heading(out, point);
   print_verdict(out, point);
+  print_neighbours(out, point);
   if (memory_counted(point.prediction)) {
     print_memory(out, point);
     print_stages(out, point);

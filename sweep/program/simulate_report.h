@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
+#include <vector>
 
+#include "engine/neighbours.h"
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
 #include "sweep/program/placement_report.h"
@@ -19,6 +21,7 @@ struct SimulatedPoint {
   const Prediction& prediction;
   const Details& details;
   const PlacementReport& placement;
+  const std::vector<Neighbour>& nearest_feasible;  ///< where the plan itself is not
 };
 
 /// Values that were not computed for this verdict are null.

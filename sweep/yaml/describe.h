@@ -178,6 +178,7 @@ void describe(V& v, StackProfile::Host& h) {
   v.optional("forward_layer", h.forward_layer);
   v.optional("backward_layer", h.backward_layer);
   v.optional("per_collective", h.per_collective);
+  v.optional("per_collective_rank", h.per_collective_rank);
   v.optional("step_fixed", h.step_fixed);
   v.optional("decode_layer", h.decode_layer);
   v.optional("decode_step_fixed", h.decode_step_fixed);
@@ -187,6 +188,9 @@ template <class V>
 void describe(V& v, StackProfile::Communication& c) {
   v.optional("call", c.call);
   v.optional("rank_step", c.rank_step);
+  v.optional("rank_step_scale_out", c.rank_step_scale_out);
+  v.optional("scale_out_scaling", c.scale_out_scaling);
+  v.optional("zero_bucket", c.zero_bucket);
   v.optional("scale_up_fraction", c.scale_up_fraction);
   v.optional("scale_out_fraction", c.scale_out_fraction);
   v.optional("tensor_overlap", c.tensor_overlap);
@@ -205,6 +209,7 @@ void describe(V& v, StackProfile& s) {
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
+  v.optional("fused_pointwise", s.fused_pointwise);
   v.optional("keep_gathered", s.keep_gathered);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
@@ -217,6 +222,7 @@ void describe(V& v, StackProfile& s) {
   });
   v.optional_group("memory", [&](V& memory) {
     memory.optional("reserve", s.memory.reserve);
+    memory.optional("workspace", s.memory.workspace);
     memory.optional("fragmentation", s.memory.fragmentation);
   });
 }

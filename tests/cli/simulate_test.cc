@@ -40,6 +40,30 @@ std::set<std::string> keys(const json& object) {
   return names;
 }
 
+TEST_F(SimulateTest, SaysWhatToChangeWhereAPlanDoesNotFit) {
+  const std::vector<std::string> tight = {"--set", "hardware.device.hbm.capacity_per_stack=6 GB"};
+  std::vector<std::string> words = tight;
+  words.insert(words.end(), {"--point", "tp=1,pp=1,dp=8,zero=0,recompute=none"});
+  const json point = simulate(words);
+  ASSERT_EQ(point.at("status"), "memory");
+  const json& list = point.at("nearest_feasible");
+  ASSERT_FALSE(list.empty());
+  for (const json& near : list) {
+    words = tight;
+    const json& plan = near.at("plan");
+    std::string text;
+    for (const auto& [key, value] : plan.items()) {
+      text += (text.empty() ? "" : ",") + key + "=" +
+              (value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    words.insert(words.end(), {"--point", text});
+    const json again = simulate(words);
+    EXPECT_EQ(again.at("status"), "ok") << text;
+    EXPECT_EQ(again.at("memory_peak_bytes"), near.at("memory_peak_bytes")) << text;
+    EXPECT_EQ(again.at("step_time_s"), near.at("step_time_s")) << text;
+  }
+}
+
 TEST_F(SimulateTest, TrainingJsonHasItsKeysAndAddsUp) {
   const json point = simulate({"--point", "tp=2,pp=2,dp=2,zero=1,recompute=full"});
   EXPECT_EQ(point.at("status"), "ok");

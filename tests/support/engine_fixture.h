@@ -195,8 +195,10 @@ class ScenarioGenerator {
     s.keep_gathered = coin();
     s.zero_slice = Seconds(pick({0.0, 1e-6}));
     const double host = pick({0.0, 1e-5, 1e-3});
-    s.host = {Seconds(host * between(0, 2)), Seconds(host * between(0, 2)), Seconds(host * between(0, 0.2)),
-              Seconds(host * between(0, 9)), Seconds(host * between(0, 1)), Seconds(host * between(0, 9))};
+    s.host = {Seconds(host * between(0, 2)),   Seconds(host * between(0, 2)),
+              Seconds(host * between(0, 0.2)), Seconds(host * pick({0.0, 0.1})),
+              Seconds(host * between(0, 9)),   Seconds(host * between(0, 1)),
+              Seconds(host * between(0, 9))};
     s.communication.call = Seconds(between(0, 1e-5));
     s.communication.rank_step = Seconds(between(0, 1e-5));
     s.communication.scale_up_fraction = between(0.3, 1);
@@ -208,7 +210,11 @@ class ScenarioGenerator {
     s.communication.scatter_boundaries = coin();
     s.communication.bucket = Bytes(pick({1e6, 25e6, 1e12}));
     s.state.gradient_comm_bytes = pick({2.0, 4.0});
-    s.memory = {Bytes(between(0, 2e9)), between(1, 1.2)};
+    s.fused_pointwise = coin();
+    s.communication.rank_step_scale_out = Seconds(pick({0.0, 2e-5}));
+    s.communication.scale_out_scaling = pick({1.0, 0.9});
+    s.communication.zero_bucket = Bytes(pick({0.0, 1e8}));
+    s.memory = {Bytes(between(0, 2e9)), Bytes(pick({0.0, 1e8})), between(1, 1.2)};
     return s;
   }
   FabricSpec fabric(std::int64_t ranks) {

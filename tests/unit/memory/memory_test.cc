@@ -187,6 +187,14 @@ TEST_F(MemoryTest, FragmentationStretchesActivationsOnly) {
   EXPECT_DOUBLE_EQ(use.weights.value(), 2 * kModel);
 }
 
+TEST_F(MemoryTest, WorkspaceIsABuffer) {
+  const double before = training_stage(inputs(4), 0).buffers.value();
+  setting.system.stack.memory.workspace = Bytes(5e7);
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), before + 5e7);
+  setting.workload = test::inference(1000, 200, 32);
+  EXPECT_DOUBLE_EQ(inference_stage(inputs(1), 0, 32, 1200).buffers.value(), 5e7);
+}
+
 TEST_F(MemoryTest, KvCache) {
   // Keys and values, 2 bytes, layers, local KV heads of 64, tokens of every sequence over the context group.
   setting.workload = test::inference(1000, 200, 32);

@@ -73,6 +73,23 @@ TEST(Collectives, RingAllReduceClosedForm) {
   }
 }
 
+TEST(Collectives, ScaleOutHasALatencyAndAShareOfItsOwn) {
+  // 8 nodes on a scale-out switch: 0.8 between two of them, times 0.5 for each of two further doublings. A
+  // step of a ring over all ranks crosses it, one inside a node does not.
+  StackProfile::Communication communication = stack();
+  communication.rank_step_scale_out = Seconds(50e-6);
+  communication.scale_out_fraction = 0.8;
+  communication.scale_out_scaling = 0.5;
+  Bench bench({dimension(DimensionKind::switched, {4}),
+               dimension(DimensionKind::switched, {8}, kBandwidth, LinkScope::scale_out)},
+              communication);
+  const double inside = kCall + 3 * (kStep + 2 * kHop + kBytes / (4 * kBandwidth));
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})), inside);
+  const double share = 0.8 * 0.5 * 0.5;
+  const double across = kCall + 7 * (50e-6 + 2 * kHop + kBytes / (8 * share * kBandwidth));
+  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{8, 4}})), across);
+}
+
 TEST(Collectives, BucketsPayLatencyEachAndBytesOnce) {
   Bench bench({dimension(DimensionKind::ring, {4})});
   const RankGroup all = group({{4, 1}});

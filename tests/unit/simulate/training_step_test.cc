@@ -1,6 +1,7 @@
 // One training step against sums written out by hand, and the limits it has to reach.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "engine/compute/attention.h"
@@ -117,6 +118,42 @@ TEST(TrainingStep, SlowHostSetsThePace) {
   const double work = 4 * microbatch_time(setting.system.device);
   EXPECT_NEAR(out.breakdown.compute.value(), work, 1e-9);
   EXPECT_NEAR(out.breakdown.host.value(), 4 * 3 * (2 + 3) - work + 7, 1e-9);
+}
+
+TEST(TrainingStep, WorkPerRankRunsBesideTheLaunches) {
+  // Two tensor ranks, one layer, everything far slower on the host than on the device. Launching takes 1 s
+  // per pass and 0.5 s per collective; the second thread takes 2 ranks x 3 s = 6 s per collective.
+  // Collectives of the passes (no sequence parallelism): embedding 1 forward, block 2 and 2, head 1 backward.
+  // A pass takes the longer of the two threads: embedding 6 + 1, block 12 + 12, head 1 + 6.
+  Setting setting = one_layer(2, 4);
+  setting.system.stack.host.forward_layer = Seconds(1);
+  setting.system.stack.host.backward_layer = Seconds(1);
+  setting.system.stack.host.per_collective = Seconds(0.5);
+  setting.system.stack.host.per_collective_rank = Seconds(3);
+  const ParallelPlan plan = test::plan_of(2, 1, 1, 1);
+  const Prediction slow = Simulator(setting).run(plan);
+  EXPECT_NEAR((slow.step_time - slow.breakdown.optimizer).value(), 4 * (6 + 1 + 12 + 12 + 1 + 6), 1e-9);
+  // Without it, launches: a pass with c collectives takes 1 + c / 2.
+  setting.system.stack.host.per_collective_rank = Seconds(0);
+  const Prediction fast = Simulator(setting).run(plan);
+  EXPECT_NEAR((fast.step_time - fast.breakdown.optimizer).value(), 4 * (1.5 + 1 + 2 + 2 + 1 + 1.5), 1e-9);
+}
+
+TEST(TrainingStep, ZeroMayHaveBucketsOfItsOwn) {
+  // A reduce-scatter of 4 and a gather of 2 bytes per parameter, a call of 1 ms for each bucket begun.
+  Setting setting = one_layer(2, 6);
+  setting.system.stack.communication.call = Seconds(1e-3);
+  setting.system.stack.communication.bucket = Bytes(1e6);
+  setting.system.stack.communication.zero_bucket = Bytes(1e9);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 2);
+  const double parameters = setting.model.parameters();
+  const double wires = (4 + 2) * parameters / 2 / 100e9;
+  const auto data_comm = [&] { return Simulator(setting).run(plan).breakdown.data_comm.value(); };
+  plan.zero_stage = 1;
+  EXPECT_NEAR(data_comm(), 2e-3 + 2 * 2e-6 + wires, 1e-9);
+  setting.system.stack.communication.zero_bucket = Bytes(0);
+  const double calls = std::ceil(4 * parameters / 1e6) + std::ceil(2 * parameters / 1e6);
+  EXPECT_NEAR(data_comm(), calls * (1e-3 + 2e-6) + wires, 1e-9);
 }
 
 TEST(TrainingStep, FullRecomputeRepeatsTheBlocks) {

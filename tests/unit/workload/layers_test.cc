@@ -162,6 +162,32 @@ TEST(Logits, BytesPerLogit) {
   EXPECT_DOUBLE_EQ(logits_bytes(setting, {4, 2, 2, true}, kSequence).value(), 2 * logits);
 }
 
+TEST(SavedBytes, PlainOperatorsKeepCopies) {
+  // Each of two norms keeps an fp32 copy of its input (4 sbh), SwiGLU the output of its nonlinearity (2 sbf).
+  Setting setting = korthikanti();
+  setting.model.mlp = MlpKind::swiglu;
+  const LayerKey key{1, 1, 1, false};
+  const double fused = saved(setting, key, Recompute::none);
+  setting.system.stack.fused_pointwise = false;
+  const double ffn =
+      static_cast<double>(setting.model.ffn_hidden) / static_cast<double>(setting.model.hidden);
+  EXPECT_DOUBLE_EQ(saved(setting, key, Recompute::none) - fused, sbh(1) * (2 * 4 + 2 * ffn));
+}
+
+TEST(BackwardWorking, GradientsOfOneBlock) {
+  // bf16: four tensors of the hidden width over all tokens, and of the inner width on 4 tensor ranks the
+  // gradients of GELU's input and output; of gate, up, nonlinearity and product with SwiGLU.
+  Setting setting = korthikanti();
+  const double inner =
+      static_cast<double>(setting.model.ffn_hidden) / static_cast<double>(setting.model.hidden);
+  const LayerKey key{4, 1, 1, true};
+  EXPECT_DOUBLE_EQ(backward_working_bytes(setting, key, kSequence).value(),
+                   sbh(1) * (2 * 4 + 2 * 2 * inner / 4));
+  setting.model.mlp = MlpKind::swiglu;
+  EXPECT_DOUBLE_EQ(backward_working_bytes(setting, key, kSequence).value(),
+                   sbh(1) * (2 * 4 + 2 * 4 * inner / 4));
+}
+
 TEST(Logits, WaitingForBackward) {
   Setting setting = korthikanti();
   const double logits = 2048.0 * 2 * 51200 / 4;

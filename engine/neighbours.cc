@@ -1,0 +1,101 @@
+#include "engine/neighbours.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/simulate.h"
+
+namespace shardscape {
+
+namespace {
+
+constexpr std::int32_t kMostMoves = 3;
+
+std::int32_t& degree(ParallelPlan& plan, PlanAxis axis) {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return plan.tensor;
+    case PlanAxis::context:
+      return plan.context;
+    case PlanAxis::data:
+      return plan.data;
+    case PlanAxis::pipeline:
+      break;
+  }
+  return plan.pipeline;
+}
+
+/// One degree doubled, another halved.
+void append_degrees(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
+  constexpr std::array kAxes = {PlanAxis::tensor, PlanAxis::pipeline, PlanAxis::context, PlanAxis::data};
+  for (const PlanAxis more : {PlanAxis::tensor, PlanAxis::pipeline, PlanAxis::context}) {
+    for (const PlanAxis less : kAxes) {
+      if (more == less || plan.degree(less) % 2 != 0) continue;
+      ParallelPlan next = plan;
+      degree(next, more) *= 2;
+      degree(next, less) /= 2;
+      if (next.tensor == 1) next.sequence_parallel = false;
+      if (next.data * next.context == 1) next.zero_stage = 0;
+      if (next.pipeline == 1) next.virtual_stages = 1;
+      out.push_back(next);
+    }
+  }
+}
+
+void append_training_moves(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
+  const auto add = [&](auto change) {
+    out.push_back(plan);
+    change(out.back());
+  };
+  for (const Recompute policy : {Recompute::selective, Recompute::full}) {
+    if (policy > plan.recompute) add([&](ParallelPlan& p) { p.recompute = policy; });
+  }
+  if (plan.microbatch % 2 == 0) add([](ParallelPlan& p) { p.microbatch /= 2; });
+  for (std::int32_t stage = plan.zero_stage + 1; stage <= 3 && plan.data * plan.context > 1; ++stage) {
+    add([&](ParallelPlan& p) { p.zero_stage = stage; });
+  }
+  if (plan.tensor > 1 && !plan.sequence_parallel) add([](ParallelPlan& p) { p.sequence_parallel = true; });
+  if (plan.pipeline > 1 && plan.schedule != ScheduleKind::one_f_one_b) {
+    add([](ParallelPlan& p) {
+      p.schedule = ScheduleKind::one_f_one_b;
+      p.virtual_stages = 1;
+    });
+  }
+}
+
+Seconds time_of(const Prediction& prediction, Phase phase) {
+  return phase == Phase::training ? prediction.step_time : prediction.e2e;
+}
+
+}  // namespace
+
+std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan,
+                                        std::size_t wanted) {
+  const Phase phase = setting.workload.phase;
+  Simulator simulator(setting);
+  std::vector<ParallelPlan> seen = {plan};
+  std::vector<Neighbour> found;
+  std::size_t first = 0;  // of the plans that the last move reached
+  for (std::int32_t moves = 1; moves <= kMostMoves && found.size() < wanted; ++moves) {
+    const std::size_t last = seen.size(), before = found.size();
+    for (; first < last; ++first) {
+      std::vector<ParallelPlan> next;
+      append_degrees(seen[first], next);
+      if (phase == Phase::training) append_training_moves(seen[first], next);
+      for (const ParallelPlan& candidate : next) {
+        if (std::ranges::find(seen, candidate) != seen.end()) continue;
+        seen.push_back(candidate);
+        const Prediction prediction = simulator.run(candidate);
+        if (prediction.status == Status::ok) found.push_back({candidate, moves, prediction});
+      }
+    }
+    std::stable_sort(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
+                     [&](const Neighbour& a, const Neighbour& b) {
+                       return time_of(a.prediction, phase) < time_of(b.prediction, phase);
+                     });
+  }
+  if (found.size() > wanted) found.resize(wanted);
+  return found;
+}
+
+}  // namespace shardscape

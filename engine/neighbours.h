@@ -1,0 +1,28 @@
+// What to change in a plan that does not fit.
+//
+// Plans are neighbours when one move leads from one to the other. Moves keep the GPUs, the global batch and
+// the work:
+//   recompute more; a smaller microbatch (half); a higher ZeRO stage; sequence parallelism on; the schedule
+//   to 1f1b; twice the tensor, context or pipeline degree, half of another degree.
+// Inference knows the degrees only. The nearest feasible plans are those that the fewest moves reach.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/prediction.h"
+#include "engine/spec/scenario.h"
+
+namespace shardscape {
+
+struct Neighbour {
+  ParallelPlan plan;
+  std::int32_t moves = 0;
+  Prediction prediction;  ///< status ok
+};
+
+/// Up to `wanted` plans of status ok within three moves of `plan`, fewest moves first, then the fastest.
+/// Breadth-first: all plans of n moves are looked at before any of n + 1, at most some ten thousand in all.
+std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan, std::size_t wanted);
+
+}  // namespace shardscape
