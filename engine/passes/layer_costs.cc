@@ -33,6 +33,20 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
           compute::naive_backward(op.attention, precision, device)};
 }
 
+double backward_kernels(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return 2;
+    case OperatorKind::attention:
+      return 1;
+    case OperatorKind::pointwise:
+      return op.backward.kernels;
+    case OperatorKind::collective:
+      break;
+  }
+  return 0;
+}
+
 }  // namespace
 
 OperatorTimes price(const Operator& op, const Setting& setting) {
@@ -53,11 +67,14 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
 
 LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
   LayerCost cost;
+  double kernels = 0;  // of backward
   for (const Operator& op : operators) {
     const OperatorTimes times = price(op, setting);
     cost.forward += times.forward.time;
     cost.backward += times.backward.time;
     cost.weight += times.weight;
+    kernels += backward_kernels(op);
+    if (op.kind == OperatorKind::gemm) ++cost.weight_kernels;
     if (op.attention_core) {
       cost.attention_core += times.forward.time;
       cost.attention_core_backward += times.backward.time;
@@ -67,6 +84,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
     cost.forward_call_count += op.forward_comm.repeats;
     cost.backward_call_count += op.backward_comm.repeats;
   }
+  if (kernels > 0) cost.weight_kernels /= kernels;
   return cost;
 }
 

@@ -26,6 +26,7 @@ OperatorTimes price(const workload::Operator& op, const Setting& setting);
 struct LayerCost {
   Seconds forward, backward;  ///< device time
   Seconds weight;             ///< the part of backward that computes gradients of the matrices' weights
+  double weight_kernels = 0;  ///< the same as a share of the kernels of backward, 0..1
   Seconds attention_core;     ///< forward of what selective recompute repeats
   Seconds attention_core_backward;
   std::vector<workload::CollectiveCall> forward_calls, backward_calls;

@@ -64,19 +64,14 @@ std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return 
 // When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off: the
 // first falls from k = m - w on, the second rises up to k = s. A sum of multiples of the two peaks where one
 // of them bends.
-std::array<HeldMicrobatches, 6> peaks(const PipelineShape& shape, std::int32_t stage) {
+std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage) {
   const std::int32_t total = total_operations(shape);
   const std::int32_t first = warm_up(shape, stage);
-  std::array<HeldMicrobatches, 6> moments;
-  moments.fill({first, 0});
-  if (shape.kind != ScheduleKind::zero_bubble) return moments;
-  std::size_t next = 0;
-  for (const std::int32_t k : {0, total - first, std::min(stage, total - 1)}) {
-    const HeldMicrobatches begin{std::min(first, total - k), std::min(k, stage)};
-    moments[next++] = begin;
-    moments[next++] = {begin.in_flight - 1, begin.put_off + 1};
-  }
-  return moments;
+  if (shape.kind != ScheduleKind::zero_bubble) return {{{first, 0}, {first, 0}, {first, 0}}};
+  const auto at = [&](std::int32_t k) {
+    return HeldMicrobatches{std::min(first, total - k), std::min(k, stage)};
+  };
+  return {at(0), at(total - first), at(std::min(stage, total - 1))};
 }
 
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,

@@ -75,15 +75,15 @@ std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage);
 /// input gradient) that stage `stage` holds at once.
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage);
 
-/// What a stage holds when an input gradient (or whole backward) begins or ends.
+/// What a stage holds when an input gradient (or whole backward) begins.
 struct HeldMicrobatches {
   std::int32_t in_flight = 0;  ///< everything that their backward needs
   std::int32_t put_off = 0;    ///< what their weight gradient needs
 };
 
-/// The moments among which the peak lies, whatever one of either takes. A block's share of a microbatch goes
-/// over from the first kind to the second as the input gradient passes through it. O(1).
-std::array<HeldMicrobatches, 6> peaks(const PipelineShape& shape, std::int32_t stage);
+/// The moments among which the peak lies, whatever one of either takes. While the input gradient runs, the
+/// running microbatch goes over from the first kind to the second block by block. O(1).
+std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage);
 
 /// One executed operation; seconds from the start of the step.
 struct PipelineSpan {

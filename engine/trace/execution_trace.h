@@ -49,9 +49,9 @@ struct TraceNode {
   double operations = 0;    ///< of compute without a duration: floating-point operations
   double tensor_bytes = 0;  ///< likewise: bytes moved
 
-  double bytes = 0;        ///< send, receive, collective
-  std::int32_t peer = 0;   ///< rank that a send goes to, or a receive comes from
-  std::int32_t tag = 0;    ///< tells messages between the same two ranks apart
+  double bytes = 0;       ///< send, receive, collective
+  std::int32_t peer = 0;  ///< rank that a send goes to, or a receive comes from
+  std::int32_t tag = 0;   ///< tells messages between the same two ranks apart
   CollectiveKind collective = CollectiveKind::all_reduce;
   std::int32_t group = 0;  ///< of a collective: index in ExecutionTrace::groups
 
@@ -66,7 +66,8 @@ struct RankTrace {
   /// Appends a node that depends on `on`; returns its id, which is its index.
   std::uint64_t add(TraceNode node, std::span<const std::uint64_t> on);
   [[nodiscard]] std::span<const std::uint64_t> dependencies_of(const TraceNode& node) const {
-    return std::span(dependencies).subspan(node.dependencies_begin, node.dependencies_end - node.dependencies_begin);
+    return std::span(dependencies)
+        .subspan(node.dependencies_begin, node.dependencies_end - node.dependencies_begin);
   }
 };
 
@@ -86,8 +87,8 @@ struct ExecutionTrace {
 }  // namespace shardscape::trace
 
 namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(trace::NodeKind, "metadata", "memory load", "memory store", "compute", "send", "receive",
-                      "collective");
+SHARDSCAPE_ENUM_NAMES(trace::NodeKind, "metadata", "memory load", "memory store", "compute", "send",
+                      "receive", "collective");
 SHARDSCAPE_ENUM_NAMES(trace::CollectiveKind, "all_reduce", "reduce", "all_gather", "gather", "scatter",
                       "broadcast", "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier");
 }  // namespace shardscape

@@ -65,7 +65,8 @@ class Linker {
   }
   TraceProblems finished_problems() {
     if (unreported_ > 0) {
-      problems_.push_back({-1, std::nullopt, "and " + std::to_string(unreported_) + " more problems of this kind"});
+      problems_.push_back(
+          {-1, std::nullopt, "and " + std::to_string(unreported_) + " more problems of this kind"});
     }
     return std::move(problems_);
   }
@@ -99,7 +100,8 @@ class Linker {
         for (const std::uint64_t id : rank.dependencies_of(rank.nodes[n])) {
           const auto found = ids.find(id);
           if (!found) {
-            report(r, rank.nodes[n].id, "depends on node " + std::to_string(id) + ", which its trace does not have");
+            report(r, rank.nodes[n].id,
+                   "depends on node " + std::to_string(id) + ", which its trace does not have");
             continue;
           }
           edges.emplace_back(base + static_cast<std::int64_t>(*found), number);
@@ -138,11 +140,13 @@ class Linker {
     bool good = true;
     for (const std::int32_t r : group.ranks) {
       if (r < 0 || r >= ranks()) {
-        report(-1, std::nullopt, "process group '" + group.name + "' names rank " + std::to_string(r) +
-                                     ", which has no trace; " + known_ranks());
+        report(-1, std::nullopt,
+               "process group '" + group.name + "' names rank " + std::to_string(r) +
+                   ", which has no trace; " + known_ranks());
         good = false;
       } else if (seen[static_cast<std::size_t>(r)]) {
-        report(-1, std::nullopt, "process group '" + group.name + "' names rank " + std::to_string(r) + " twice");
+        report(-1, std::nullopt,
+               "process group '" + group.name + "' names rank " + std::to_string(r) + " twice");
         good = false;
       } else {
         seen[static_cast<std::size_t>(r)] = true;
@@ -161,8 +165,9 @@ class Linker {
       return;
     }
     if (involved.size() != shape_.size()) {
-      report(-1, std::nullopt, "involved_dim has " + std::to_string(involved.size()) +
-                                   " entries, the fabric has " + std::to_string(shape_.size()) + " dimensions");
+      report(-1, std::nullopt,
+             "involved_dim has " + std::to_string(involved.size()) + " entries, the fabric has " +
+                 std::to_string(shape_.size()) + " dimensions");
       return;
     }
     std::map<std::int64_t, std::int32_t> lists;  // by what the members have in common
@@ -196,15 +201,17 @@ class Linker {
     const auto take = [&](NodeKind kind, auto& list, auto key) {
       each_node(kind, [&](std::int32_t r, const TraceNode& node, std::int64_t number) {
         if (node.peer < 0 || node.peer >= ranks()) {
-          report(r, node.id, (kind == NodeKind::send ? "sends to rank " : "receives from rank ") +
-                                 std::to_string(node.peer) + ", which has no trace; " + known_ranks());
+          report(r, node.id,
+                 (kind == NodeKind::send ? "sends to rank " : "receives from rank ") +
+                     std::to_string(node.peer) + ", which has no trace; " + known_ranks());
         } else {
           list[key(r, node)].push_back(number);
         }
       });
     };
     take(NodeKind::send, sends, [](std::int32_t r, const TraceNode& n) { return Key(r, n.peer, n.tag); });
-    take(NodeKind::receive, receives, [](std::int32_t r, const TraceNode& n) { return Key(n.peer, r, n.tag); });
+    take(NodeKind::receive, receives,
+         [](std::int32_t r, const TraceNode& n) { return Key(n.peer, r, n.tag); });
     const std::vector<std::int64_t> none;
     const auto list_of = [&](const auto& table, const Key& key) -> const std::vector<std::int64_t>& {
       const auto found = table.find(key);
@@ -227,11 +234,12 @@ class Linker {
     for (std::size_t k = 0; k < sends.size(); ++k) {
       const TraceNode& send = linked_.node(sends[k]);
       if (k >= receives.size()) {
-        report(linked_.rank_of(sends[k]), send.id,
-               "sends to rank " + std::to_string(send.peer) + " with tag " + std::to_string(send.tag) +
-                   ", which has " +
-                   (receives.empty() ? "no receive" : "only " + std::to_string(receives.size()) + " receives") +
-                   " for it");
+        report(
+            linked_.rank_of(sends[k]), send.id,
+            "sends to rank " + std::to_string(send.peer) + " with tag " + std::to_string(send.tag) +
+                ", which has " +
+                (receives.empty() ? "no receive" : "only " + std::to_string(receives.size()) + " receives") +
+                " for it");
         continue;
       }
       const TraceNode& receive = linked_.node(receives[k]);
@@ -244,7 +252,9 @@ class Linker {
       linked_.partner[static_cast<std::size_t>(receives[k])] = sends[k];
     }
   }
-  static std::string bytes_text(double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes)) + " bytes"; }
+  static std::string bytes_text(double bytes) {
+    return std::to_string(static_cast<std::uint64_t>(bytes)) + " bytes";
+  }
 
   void match_collectives() {
     // Node numbers by list of ranks and rank.
@@ -252,8 +262,9 @@ class Linker {
     each_node(NodeKind::collective, [&](std::int32_t r, const TraceNode& node, std::int64_t number) {
       const std::int32_t list = by_rank_[static_cast<std::size_t>(node.group)][static_cast<std::size_t>(r)];
       if (list < 0) {
-        report(r, node.id, "takes part in process group '" + trace_.groups[static_cast<std::size_t>(node.group)].name +
-                               "', which rank " + std::to_string(r) + " is no member of");
+        report(r, node.id,
+               "takes part in process group '" + trace_.groups[static_cast<std::size_t>(node.group)].name +
+                   "', which rank " + std::to_string(r) + " is no member of");
         return;
       }
       calls[static_cast<std::size_t>(list)][r].push_back(number);
@@ -274,10 +285,10 @@ class Linker {
     for (const std::int32_t r : members) {
       if (calls[r].size() == calls[most].size()) continue;
       const TraceNode& missed = linked_.node(calls[most][calls[r].size()]);
-      report(most, missed.id, std::string(name_of(missed.collective)) + " waits for rank " + std::to_string(r) +
-                                  " for ever: of " + name_of_group(missed) + " it runs " +
-                                  std::to_string(calls[most].size()) + " collectives, rank " + std::to_string(r) +
-                                  " only " + std::to_string(calls[r].size()));
+      report(most, missed.id,
+             std::string(name_of(missed.collective)) + " waits for rank " + std::to_string(r) +
+                 " for ever: of " + name_of_group(missed) + " it runs " + std::to_string(calls[most].size()) +
+                 " collectives, rank " + std::to_string(r) + " only " + std::to_string(calls[r].size()));
       same = false;
     }
     for (std::size_t k = 0; same && k < calls[most].size(); ++k) add_instance(g, k, calls);
@@ -295,13 +306,15 @@ class Linker {
       const std::int64_t number = calls[r][k];
       const TraceNode& node = linked_.node(number);
       if (node.collective != first.collective || node.bytes != first.bytes) {
-        report(r, node.id, std::string(name_of(node.collective)) + " of " + bytes_text(node.bytes) +
-                               " meets node " + std::to_string(first.id) + " of rank " +
-                               std::to_string(members.front()) + ", " + std::string(name_of(first.collective)) +
-                               " of " + bytes_text(first.bytes) + ", in " + name_of_group(node));
+        report(r, node.id,
+               std::string(name_of(node.collective)) + " of " + bytes_text(node.bytes) + " meets node " +
+                   std::to_string(first.id) + " of rank " + std::to_string(members.front()) + ", " +
+                   std::string(name_of(first.collective)) + " of " + bytes_text(first.bytes) + ", in " +
+                   name_of_group(node));
       }
       instance.members.push_back(number);
-      linked_.instance[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(linked_.collectives.size());
+      linked_.instance[static_cast<std::size_t>(number)] =
+          static_cast<std::int32_t>(linked_.collectives.size());
     }
     linked_.collectives.push_back(std::move(instance));
   }

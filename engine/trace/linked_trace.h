@@ -26,7 +26,7 @@ using TraceProblems = std::vector<TraceProblem>;
 struct CollectiveInstance {
   CollectiveKind kind = CollectiveKind::all_reduce;
   double bytes = 0;
-  std::int32_t group = 0;            ///< index in LinkedTrace::groups
+  std::int32_t group = 0;             ///< index in LinkedTrace::groups
   std::vector<std::int64_t> members;  ///< node numbers
 };
 
@@ -37,9 +37,9 @@ struct LinkedTrace {
   /// Nodes that wait for node n: waiters[waiters_begin[n] .. waiters_begin[n+1]).
   std::vector<std::int64_t> waiters_begin;
   std::vector<std::int64_t> waiters;
-  std::vector<std::int32_t> waiting;            ///< dependencies of each node, its own rank's only
-  std::vector<std::int64_t> partner;            ///< the receive of a send and the reverse; -1 elsewhere
-  std::vector<std::int32_t> instance;           ///< of a collective node; -1 elsewhere
+  std::vector<std::int32_t> waiting;              ///< dependencies of each node, its own rank's only
+  std::vector<std::int64_t> partner;              ///< the receive of a send and the reverse; -1 elsewhere
+  std::vector<std::int32_t> instance;             ///< of a collective node; -1 elsewhere
   std::vector<std::vector<std::int32_t>> groups;  ///< lists of ranks that collectives use
   std::vector<CollectiveInstance> collectives;
   /// Compute nodes of every rank's device and host in the order in which they run, see order().

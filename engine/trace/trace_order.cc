@@ -96,7 +96,8 @@ class Walk {
     for (std::size_t n = 0; n < done_.size(); ++n) {
       if (done_[n]) continue;
       for (std::int64_t w = linked_.waiters_begin[n]; w < linked_.waiters_begin[n + 1]; ++w) {
-        result[static_cast<std::size_t>(linked_.waiters[static_cast<std::size_t>(w)])] = static_cast<std::int64_t>(n);
+        result[static_cast<std::size_t>(linked_.waiters[static_cast<std::size_t>(w)])] =
+            static_cast<std::int64_t>(n);
       }
     }
     return result;
