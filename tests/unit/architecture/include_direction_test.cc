@@ -36,6 +36,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"results_schema", {"engine", "engine/spec", "engine/base"}},
       {"sweep/yaml", {"engine/spec", "engine/base"}},
       {"sweep/network_case", {"engine/network", "engine/spec", "engine/base"}},
+      {"sweep/chakra", {"sweep/network_case", "engine/trace", "engine/spec", "engine/base"}},
       {"sweep/space", {"engine/spec", "engine/base"}},
       {"sweep/study", {"sweep/yaml", "sweep/space", "engine/spec", "engine/base"}},
       {"sweep/placement", {"engine/network", "engine/spec", "engine/base"}},
@@ -43,8 +44,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
        {"sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/network",
         "engine/spec", "engine/base"}},
       {"sweep/program",
-       {"sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml",
-        "results_schema", "engine", "engine/network", "engine/spec", "engine/base"}},
+       {"sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/chakra", "sweep/space",
+        "sweep/yaml", "results_schema", "engine", "engine/trace", "engine/network", "engine/spec",
+        "engine/base"}},
   };
   return kStoreys;
 }
