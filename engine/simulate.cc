@@ -11,6 +11,7 @@
 #include "engine/passes/feasibility.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
+#include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
 #include "engine/trace/pipeline_trace.h"
 #include "engine/workload/partition.h"
@@ -207,6 +208,10 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   }
   explain_training(plan, critical, *details);
   if (details->want_timeline) details->timeline = draw_timeline();
+  if (details->want_program) {
+    details->program =
+        std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
+  }
 }
 
 std::string Simulator::Impl::draw_timeline() const {

@@ -131,41 +131,21 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
                    const PassTime& backward, Seconds weight, network::CollectiveModel& collectives) {
   DataComm comm;
   if (groups.shard.depth == 0) return comm;
-  const StackProfile& stack = in.setting.system.stack;
-  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
-  const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
-  const auto buckets = [&](Bytes bytes) {
-    const StackProfile::Communication& c = stack.communication;
-    const bool own = in.plan.zero_stage > 0 && c.zero_bucket > Bytes(0);
-    return std::max(1.0, std::ceil(bytes / (own ? c.zero_bucket : c.bucket)));
+  const DataCalls calls = data_calls(in, parameters);
+  const auto cost = [&](const std::optional<DataCall>& call) {
+    return call ? collectives.time(call->op, call->bytes, groups.shard, call->calls) : Seconds(0);
   };
-  const auto cost = [&](CollectiveOp op, Bytes bytes) {
-    return collectives.time(op, bytes, groups.shard, buckets(bytes));
-  };
-  const double overlap = stack.communication.data_overlap;
+  const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
     return std::max(Seconds(0), time - overlap * hider);
   };
-  const std::int32_t zero = in.plan.zero_stage;
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
-
-  if (zero == 0) {
-    comm.gradients = cost(CollectiveOp::all_reduce, gradient_bytes);
-    return comm;
-  }
-  const Seconds scatter = cost(CollectiveOp::reduce_scatter, gradient_bytes);
-  const Seconds gather = cost(CollectiveOp::all_gather, weight_bytes);
-  const bool each_microbatch =
-      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
-  if (zero == 3) {
-    comm.per_forward = exposed(gather, forward.total());
-    comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
-  } else {
-    if (each_microbatch && !cut) comm.per_backward = exposed(scatter, backward.total());
-    comm.weights = gather;
-  }
-  if (each_microbatch && cut) comm.per_weight = exposed(scatter, weight);
-  if (!each_microbatch) comm.gradients = scatter;
+  const Seconds gather = cost(calls.backward_gather), scatter = cost(calls.microbatch_gradients);
+  comm.per_forward = exposed(cost(calls.forward_gather), forward.total());
+  comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
+  if (cut) comm.per_weight = exposed(scatter, weight);
+  comm.gradients = cost(calls.gradients);
+  comm.weights = cost(calls.weights);
   return comm;
 }
 
@@ -304,6 +284,34 @@ PassTime& PassTime::operator+=(const PassTime& o) {
 
 PassTime operator*(double n, const PassTime& t) {
   return {n * t.compute, n * t.recompute, n * t.tensor_comm, n * t.context_comm, n * t.data_comm, n * t.host};
+}
+
+DataCalls data_calls(const TrainingInputs& in, double parameters) {
+  DataCalls calls;
+  if (in.plan.data * in.plan.context == 1) return calls;
+  const StackProfile& stack = in.setting.system.stack;
+  const StackProfile::Communication& c = stack.communication;
+  const std::int32_t zero = in.plan.zero_stage;
+  const Bytes bucket = zero > 0 && c.zero_bucket > Bytes(0) ? c.zero_bucket : c.bucket;
+  const auto call = [&](CollectiveOp op, double bytes_per_parameter) {
+    const Bytes bytes(bytes_per_parameter * parameters);
+    return DataCall{op, bytes, std::max(1.0, std::ceil(bytes / bucket))};
+  };
+  if (zero == 0) {
+    calls.gradients = call(CollectiveOp::all_reduce, stack.state.gradient_comm_bytes);
+    return calls;
+  }
+  const DataCall scatter = call(CollectiveOp::reduce_scatter, stack.state.gradient_comm_bytes);
+  const DataCall gather = call(CollectiveOp::all_gather, bytes_per_element(in.setting.workload.precision));
+  const bool each_microbatch =
+      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
+  (each_microbatch ? calls.microbatch_gradients : calls.gradients) = scatter;
+  if (zero == 3) {
+    calls.forward_gather = calls.backward_gather = gather;
+  } else {
+    calls.weights = gather;
+  }
+  return calls;
 }
 
 std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& collectives,

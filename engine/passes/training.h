@@ -11,6 +11,7 @@
 // replicas.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/memory/memory.h"
@@ -59,6 +60,22 @@ struct TrainingScratch {
   schedule::PipelineMemo pipelines;
   bool reference = false;  ///< walk the schedule operation by operation instead
 };
+
+/// An operation of data parallelism over the data and context ranks, cut into `calls`.
+struct DataCall {
+  network::CollectiveOp op = network::CollectiveOp::all_reduce;
+  Bytes bytes;
+  double calls = 1;
+};
+
+/// What the ZeRO stage and the stack ask of one stage.
+struct DataCalls {
+  std::optional<DataCall> forward_gather, backward_gather;  ///< each microbatch: weights
+  std::optional<DataCall> microbatch_gradients;             ///< each microbatch, behind its backward
+  std::optional<DataCall> gradients;                        ///< once, with the last backward
+  std::optional<DataCall> weights;                          ///< once, after the optimizer
+};
+DataCalls data_calls(const TrainingInputs& inputs, double parameters);
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,

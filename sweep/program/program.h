@@ -42,6 +42,7 @@ void add_check_command(CLI::App& app, const CommonOptions& common, Action& actio
 void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_top_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
 
 /// User preset directories first, then the ones that came with the program (of the source tree it was built
