@@ -227,7 +227,8 @@ TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
   }
   double messages = 0;
   for (const CollectiveInstance& collective : linked.collectives) {
-    messages += network.message_count(collective, linked.groups[static_cast<std::size_t>(collective.group)]);
+    messages += ReplayNetwork::message_count(
+        collective, linked.groups[static_cast<std::size_t>(collective.group)].size());
   }
   // Every node has at most two gates, every dependency at most one relay.
   messages += static_cast<double>(linked.waiters.size()) + static_cast<double>(linked.nodes());
@@ -266,18 +267,18 @@ std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device)
   return estimated;
 }
 
-tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, network::FaultyFabric& routes,
+tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const network::Fabric& fabric,
                                            const ReplayOptions& options) {
   std::vector<std::int64_t> shape;
-  for (const DimensionSpec& dimension : routes.fabric().spec().dimensions) shape.push_back(dimension.size());
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) shape.push_back(dimension.size());
   const auto linked = link(trace, shape);
   if (!linked) return tl::unexpected(linked.error());
-  ReplayNetwork network(routes, options.stack);
+  ReplayNetwork network(fabric, options.stack, options.faults);
   if (TraceProblems problems = size_problems(*linked, network); !problems.empty()) {
     return tl::unexpected(std::move(problems));
   }
   ReplayTraffic traffic(*linked, network);
-  if (!traffic.build()) return tl::unexpected(reach_problems(traffic, routes));
+  if (!traffic.build()) return tl::unexpected(reach_problems(traffic, network.routes()));
 
   GateClock clock(traffic.traffic().gates.size());
   network::FlowSimulator simulator;

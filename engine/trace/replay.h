@@ -17,8 +17,9 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "engine/network/faulty_fabric.h"
+#include "engine/network/fabric.h"
 #include "engine/spec/device.h"
+#include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
 #include "engine/trace/linked_trace.h"
 
@@ -41,8 +42,9 @@ struct Replay {
 };
 
 struct ReplayOptions {
-  const StackProfile::Communication* stack = nullptr;  ///< none: bare links
-  bool reference = false;                              ///< the naive simulator
+  StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
+  FaultSet faults = {};
+  bool reference = false;  ///< the naive simulator
 };
 
 /// Compute nodes without a duration but with operations or bytes get the longer of operations over the
@@ -51,7 +53,7 @@ std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device)
 
 /// Problems: those of link(), more ranks than the fabric has, pairs of ranks that dead links cut off from
 /// each other, more messages than a simulation takes.
-tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, network::FaultyFabric& routes,
+tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const network::Fabric& fabric,
                                            const ReplayOptions& options);
 
 }  // namespace shardscape::trace

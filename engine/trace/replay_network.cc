@@ -1,7 +1,8 @@
 #include "engine/trace/replay_network.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/network/ring_order.h"
@@ -11,13 +12,35 @@ namespace shardscape::trace {
 namespace {
 
 using network::Algorithm;
+using network::CollectiveOp;
 using network::GroupTraffic;
 using network::Operation;
+using network::Pattern;
+using network::RingOrder;
 
 /// The bytes of network/patterns.h: the whole buffer, whoever holds it.
 double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
   const bool shares = collective.kind == CollectiveKind::all_gather;
   return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
+}
+
+/// Nothing for what CollectiveModel does not know.
+std::optional<CollectiveOp> op_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return CollectiveOp::all_reduce;
+    case CollectiveKind::all_gather:
+      return CollectiveOp::all_gather;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+      return CollectiveOp::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return CollectiveOp::all_to_all;
+    case CollectiveKind::broadcast:
+      return CollectiveOp::broadcast;
+    default:
+      return std::nullopt;
+  }
 }
 
 Operation operation_of(CollectiveKind kind) {
@@ -27,20 +50,29 @@ Operation operation_of(CollectiveKind kind) {
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::reduce_scatter_block:
       return Operation::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return Operation::all_to_all;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return Operation::broadcast;
     default:
       return Operation::all_reduce;
   }
 }
 
-GroupTraffic reversed(GroupTraffic group) {
-  std::ranges::reverse(group.ranks);
-  std::ranges::reverse(group.entry);
-  std::ranges::reverse(group.exit);
-  return group;
+/// The group with its members in another order.
+GroupTraffic reordered(const GroupTraffic& group, const std::vector<std::int32_t>& ranks) {
+  GroupTraffic result{group.builder, ranks, {}, {}, group.start};
+  for (const std::int32_t rank : ranks) {
+    const auto i = static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
+    result.entry.push_back(group.entry[i]);
+    result.exit.push_back(group.exit[i]);
+  }
+  return result;
 }
 
 /// Every member sends the root (or the root every member) its part.
-void add_to_or_from_root(GroupTraffic& group, double part, bool to_root) {
+void add_star(GroupTraffic& group, double part, bool to_root) {
   for (std::size_t i = 1; i < group.size(); ++i) {
     const std::size_t from = to_root ? i : 0, to = to_root ? 0 : i;
     group.builder.send(group.entry[from], group.builder.connection(group.ranks[from], group.ranks[to]), part,
@@ -48,134 +80,141 @@ void add_to_or_from_root(GroupTraffic& group, double part, bool to_root) {
   }
 }
 
-void add_rooted(GroupTraffic& group, Algorithm algorithm, double bytes, std::int32_t chunks, bool reduce) {
-  if (algorithm == Algorithm::direct) {
-    if (reduce) return add_to_or_from_root(group, bytes, true);
-    return network::add_direct_broadcast(group, bytes);
+void add_reduction(GroupTraffic& group, const Pattern& pattern) {
+  const int passes = pattern.operation == Operation::all_reduce ? 2 : 1;
+  switch (pattern.algorithm) {
+    case Algorithm::ring:
+      return network::add_ring(group, pattern.bytes, passes);
+    case Algorithm::bidirectional_ring:
+      return network::add_bidirectional_ring(group, pattern.bytes, passes);
+    case Algorithm::direct:
+      return network::add_direct(group, pattern.bytes, passes);
+    case Algorithm::halving_doubling:
+      return network::add_halving_doubling(group, pattern.operation, pattern.halving_order, pattern.bytes);
+    case Algorithm::double_binary_tree:
+      return network::add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
+    case Algorithm::dimension_wise:
+      return network::add_dimension_wise(group, pattern.operation, pattern.bytes);
+    case Algorithm::in_network:
+      return network::add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
+    case Algorithm::binary_tree:
+    case Algorithm::pairwise:
+      break;
   }
-  if (algorithm == Algorithm::binary_tree) return network::add_binary_tree_broadcast(group, bytes, chunks);
-  if (!reduce) return network::add_chain_broadcast(group, bytes, chunks);
-  GroupTraffic towards_root = reversed(group);
-  network::add_chain_broadcast(towards_root, bytes, chunks);
+  SHARDSCAPE_CHECK(false, name_of(pattern.algorithm));
+}
+
+void add_broadcast(GroupTraffic& group, const Pattern& pattern) {
+  switch (pattern.algorithm) {
+    case Algorithm::direct:
+      return network::add_direct_broadcast(group, pattern.bytes);
+    case Algorithm::binary_tree:
+      return network::add_binary_tree_broadcast(group, pattern.bytes, pattern.chunks);
+    case Algorithm::double_binary_tree:
+      return network::add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
+    case Algorithm::in_network:
+      return network::add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
+    default:
+      return network::add_chain_broadcast(group, pattern.bytes, pattern.chunks);
+  }
+}
+
+void add_pattern(GroupTraffic& group, const Pattern& pattern) {
+  switch (pattern.operation) {
+    case Operation::all_to_all:
+      if (pattern.algorithm == Algorithm::pairwise) {
+        return network::add_pairwise(group, pattern.partners, pattern.bytes);
+      }
+      return network::add_direct(group, pattern.bytes, 1);
+    case Operation::broadcast:
+      return add_broadcast(group, pattern);
+    default:
+      return add_reduction(group, pattern);
+  }
 }
 
 }  // namespace
 
-ReplayNetwork::ReplayNetwork(network::FaultyFabric& routes, const StackProfile::Communication* stack)
-    : routes_(routes), healthy_(routes.fabric()) {
-  const network::Fabric& fabric = routes.fabric();
-  double nodes = 1;
-  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-    if (dimension.scope == LinkScope::scale_out) nodes *= static_cast<double>(dimension.size());
-  }
-  double up = 1, out = 1;
-  if (stack != nullptr) {
-    call_ = stack->call.value();
-    step_ = stack->rank_step.value();
-    step_scale_out_ = stack->rank_step_scale_out > Seconds(0) ? stack->rank_step_scale_out.value() : step_;
-    up = stack->scale_up_fraction;
-    out = stack->scale_out_fraction * std::pow(stack->scale_out_scaling, std::max(0.0, std::log2(nodes) - 1));
-  }
-  for (std::size_t link = 0; link < fabric.links().size(); ++link) {
-    const auto dimension = static_cast<std::size_t>(fabric.links()[link].dimension);
-    const double share = fabric.spec().dimensions[dimension].scope == LinkScope::scale_up ? up : out;
-    bytes_per_second_.push_back(share * routes.bytes_per_second()[link]);
-    healthy_bytes_per_second_.push_back(share * healthy_.bytes_per_second()[link]);
-  }
-}
-
-std::vector<ReplayNetwork::Choice> ReplayNetwork::candidates(CollectiveKind kind,
-                                                             std::span<const std::int32_t> ranks) const {
-  std::vector<Choice> list;
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_block:
-    case CollectiveKind::all_gather: {
-      list.push_back({Algorithm::ring, 1});
-      network::GroupBox box;
-      if (network::split_into_box(routes_.fabric(), ranks, box) && box.levels.size() > 1) {
-        list.push_back({Algorithm::dimension_wise, 1});
-      }
-      return list;
+std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine) {
+  network::RankGroup group;
+  std::size_t block = 1;  // members of the levels so far
+  while (block < ranks.size()) {
+    if (group.depth == static_cast<std::int32_t>(kPlanAxes)) return std::nullopt;
+    const std::int32_t stride = ranks[block] - ranks[0];
+    std::size_t extent = 1;
+    while ((extent + 1) * block <= ranks.size() &&
+           ranks[extent * block] == ranks[0] + static_cast<std::int32_t>(extent) * stride) {
+      ++extent;
     }
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-      list.push_back({Algorithm::direct, 1});
-      for (std::int32_t chunks = 1; chunks <= 64; chunks *= 4) {
-        list.push_back({Algorithm::ring, chunks});
-        // Messages run down the trees of patterns.h only.
-        if (kind == CollectiveKind::broadcast) list.push_back({Algorithm::binary_tree, chunks});
-      }
-      return list;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::gather:
-    case CollectiveKind::scatter:
-      return {{Algorithm::direct, 1}};
-    case CollectiveKind::barrier:
-      break;
+    if (stride <= 0 || extent == 1 || ranks.size() % (extent * block) != 0) return std::nullopt;
+    if (machine % (stride * static_cast<std::int32_t>(extent)) != 0) return std::nullopt;
+    if (ranks[0] / stride % static_cast<std::int32_t>(extent) != 0) return std::nullopt;
+    group.levels[static_cast<std::size_t>(group.depth++)] = {static_cast<std::int32_t>(extent), stride};
+    block *= extent;
   }
-  return {{Algorithm::double_binary_tree, 1}};
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::int32_t rank = ranks[0];
+    auto index = static_cast<std::int32_t>(i);
+    for (std::int32_t l = 0; l < group.depth; ++l) {
+      const network::RankGroup::Level& level = group.levels[static_cast<std::size_t>(l)];
+      rank += index % level.extent * level.stride;
+      index /= level.extent;
+    }
+    if (rank != ranks[i]) return std::nullopt;
+  }
+  return group;
 }
 
-void ReplayNetwork::add_messages(GroupTraffic group, const CollectiveInstance& collective,
-                                 const Choice& choice) {
-  const double n = static_cast<double>(group.size());
-  const double bytes = whole_bytes(collective, group.size());
-  const int passes = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
-  switch (collective.kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce_scatter_block:
-    case CollectiveKind::all_gather:
-      if (choice.algorithm == Algorithm::ring) return network::add_ring(group, bytes, passes);
-      return network::add_dimension_wise(group, operation_of(collective.kind), bytes);
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-      return add_rooted(group, choice.algorithm, bytes, choice.chunks,
-                        collective.kind == CollectiveKind::reduce);
-    case CollectiveKind::all_to_all:
-      return network::add_direct(group, bytes, 1);
-    case CollectiveKind::gather:
-      return add_to_or_from_root(group, bytes, true);
-    case CollectiveKind::scatter:
-      return add_to_or_from_root(group, bytes / n, false);
-    case CollectiveKind::barrier:
-      break;
-  }
-  network::add_double_binary_tree(group, Operation::all_reduce, 0, 1);
+ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
+                             const FaultSet& faults)
+    : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack) {
+  network_.set_faults(faults);
 }
 
-const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& collective,
-                                                   const std::vector<std::int32_t>& ranks) {
+Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::vector<std::int32_t>& ranks) {
   const auto [entry, fresh] = choices_.try_emplace({collective.group, collective.kind, collective.bytes});
   if (!fresh) return entry->second;
-  const std::vector<Choice> list = candidates(collective.kind, ranks);
-  entry->second = list.front();
-  if (list.size() == 1) return entry->second;
-  double best = time_alone(collective, ranks, list.front());
-  for (std::size_t i = 1; i < list.size(); ++i) {
-    const double time = time_alone(collective, ranks, list[i]);
-    if (time >= best * (1 - 1e-9)) continue;
-    best = time;
-    entry->second = list[i];
+  Pattern pattern;
+  pattern.operation = operation_of(collective.kind);
+  pattern.bytes = whole_bytes(collective, ranks.size());
+  const auto op = op_of(collective.kind);
+  const auto lattice = as_lattice(ranks, network_.fabric().ranks());
+  const auto choice = op && lattice ? model_.choice(*op, Bytes(pattern.bytes), *lattice) : std::nullopt;
+  if (choice) {
+    pattern.algorithm = choice->algorithm;
+    pattern.ring_order = choice->ring_order;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
+  } else if (op) {
+    pattern.groups = {ranks};
+    pattern = fastest_alone(pattern);
+    pattern.groups.clear();
+  } else if (collective.kind == CollectiveKind::reduce) {
+    pattern.algorithm = Algorithm::ring;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
   }
-  return entry->second;
+  return entry->second = pattern;
 }
 
-double ReplayNetwork::time_alone(const CollectiveInstance& collective, const std::vector<std::int32_t>& ranks,
-                                 const Choice& choice) {
-  network::TrafficBuilder builder(healthy_);
-  builder.begin_group();
-  GroupTraffic group{builder, ranks, {}, {}, 0};
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    group.entry.push_back(builder.add_gate());
-    group.exit.push_back(builder.add_gate());
+Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
+  Pattern best = pattern;
+  best.algorithm = pattern.operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
+  best.chunks = network::chunks_of(best.operation, best.algorithm, best.bytes);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Algorithm algorithm : stack_.algorithms) {
+    if (!network::supports(pattern.operation, algorithm)) continue;
+    pattern.algorithm = algorithm;
+    pattern.chunks = network::chunks_of(pattern.operation, algorithm, pattern.bytes);
+    if (!network::check_patterns({pattern}, healthy_.routes()).empty()) continue;
+    const auto time = healthy_.simulate(pattern);
+    const double steps =
+        network::steps_of(pattern.operation, algorithm, static_cast<std::int32_t>(pattern.groups[0].size()));
+    const double total =
+        time.value_or(std::numeric_limits<double>::infinity()) + steps * stack_.rank_step.value();
+    if (total >= least) continue;
+    least = total;
+    best = pattern;
   }
-  add_messages(group, collective, choice);
-  network::Traffic traffic = builder.finish().first;
-  add_step_latency(traffic);
-  return simulator_.run(traffic, healthy_bytes_per_second_).completion_time;
+  return best;
 }
 
 void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
@@ -183,45 +222,62 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
                         const std::vector<std::int32_t>& exit) {
   for (std::size_t i = 0; i < ranks.size(); ++i) builder.opens(entry[i], exit[i]);
   if (ranks.size() == 1) return;
-  add_messages({builder, ranks, entry, exit, 0}, collective, choose(collective, ranks));
+  GroupTraffic group{builder, ranks, entry, exit, 0};
+  const double n = static_cast<double>(ranks.size());
+  switch (collective.kind) {
+    case CollectiveKind::gather:
+      return add_star(group, collective.bytes, true);
+    case CollectiveKind::scatter:
+      return add_star(group, collective.bytes / n, false);
+    case CollectiveKind::barrier:
+      return network::add_double_binary_tree(group, Operation::all_reduce, 0, 1);
+    default:
+      break;
+  }
+  const Pattern pattern = choose(collective, ranks);
+  if (collective.kind == CollectiveKind::reduce) {
+    GroupTraffic towards_root = reordered(group, {ranks.rbegin(), ranks.rend()});
+    return add_pattern(towards_root, pattern);
+  }
+  if (pattern.ring_order == RingOrder::hamiltonian) {
+    GroupTraffic turned = reordered(group, network::ring_order(network_.fabric(), ranks));
+    return add_pattern(turned, pattern);
+  }
+  add_pattern(group, pattern);
 }
 
-double ReplayNetwork::message_count(const CollectiveInstance& collective,
-                                    const std::vector<std::int32_t>& ranks) {
-  const double n = static_cast<double>(ranks.size());
-  if (n == 1) return 0;
-  const double passes = collective.kind == CollectiveKind::all_reduce ? 2 : 1;
+double ReplayNetwork::message_count(const CollectiveInstance& collective, std::size_t ranks) {
+  const double n = static_cast<double>(ranks);
   switch (collective.kind) {
     case CollectiveKind::all_reduce:
+      return 2 * n * (n - 1);
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::reduce_scatter_block:
     case CollectiveKind::all_gather:
     case CollectiveKind::all_to_all:
-      return passes * n * (n - 1);  // the most of any candidate
+      return n * (n - 1);
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
-      return 64 * n;
-    case CollectiveKind::gather:
-    case CollectiveKind::scatter:
-      return n;
-    case CollectiveKind::barrier:
-      break;
+      return n * network::chunks_of(Operation::broadcast, Algorithm::ring, collective.bytes);
+    default:
+      return 4 * n;
   }
-  return 4 * n;
 }
 
 void ReplayNetwork::add_step_latency(network::Traffic& traffic) const {
-  if (step_ == 0 && step_scale_out_ == 0) return;
-  const network::Fabric& fabric = routes_.fabric();
+  const double near = stack_.rank_step.value();
+  const double far = stack_.rank_step_scale_out > Seconds(0) ? stack_.rank_step_scale_out.value() : near;
+  if (near == 0 && far == 0) return;
+  const network::Fabric& fabric = network_.fabric();
   for (network::Connection& connection : traffic.connections) {
     if (connection.path_begin == connection.path_end || connection.source >= fabric.ranks()) continue;
-    bool far = false;
-    for (std::int32_t i = connection.path_begin; i < connection.path_end && !far; ++i) {
+    bool scale_out = false;
+    for (std::int32_t i = connection.path_begin; i < connection.path_end && !scale_out; ++i) {
       const auto link = static_cast<std::size_t>(traffic.path_links[static_cast<std::size_t>(i)]);
       const auto dimension = static_cast<std::size_t>(fabric.links()[link].dimension);
-      far = fabric.spec().dimensions[dimension].scope == LinkScope::scale_out;
+      scale_out = fabric.spec().dimensions[dimension].scope == LinkScope::scale_out;
     }
-    connection.latency += far ? step_scale_out_ : step_;
+    connection.latency += scale_out ? far : near;
   }
 }
 

@@ -124,10 +124,10 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
       load_machine(arguments, common, static_cast<std::int64_t>(loaded->trace.ranks.size()));
   const std::int64_t estimated = trace::estimate_durations(loaded->trace, machine.cluster.device);
   const network::Fabric fabric(machine.fabric);
-  network::FaultyFabric routes(fabric);
-  const trace::ReplayOptions options{machine.stack ? &machine.stack->communication : nullptr,
-                                     common.reference};
-  const auto replay = trace::replay(loaded->trace, routes, options);
+  trace::ReplayOptions options;
+  if (machine.stack) options.stack = machine.stack->communication;
+  options.reference = common.reference;
+  const auto replay = trace::replay(loaded->trace, fabric, options);
   if (!replay) throw BadInput(chakra::located(replay.error(), *loaded));
   if (arguments.json) {
     print_json(*replay, estimated);

@@ -1,0 +1,95 @@
+#include "engine/compute/gemm.h"
+#include "sweep/validate/evaluators.h"
+
+namespace shardscape::validate {
+
+namespace {
+
+constexpr double kLongKernel_s = 1e-4;
+
+struct GemmRow {
+  std::string id;
+  compute::GemmShape shape;
+  Precision precision = Precision::bf16;
+  const DeviceSpec* device = nullptr;
+  compute::GemmRequest request;  ///< the row's clock and, where it names one, its tile
+  double measured_s = 0;
+};
+
+/// All of its extents or none; stages may be unknown.
+std::optional<compute::GemmTile> read_tile(RowReader& reader) {
+  constexpr std::int64_t kMaxExtent = 4096;
+  const auto m = reader.integer("tile_m", 1, kMaxExtent), n = reader.integer("tile_n", 1, kMaxExtent);
+  const auto k = reader.integer("tile_k", 1, kMaxExtent), stages = reader.integer("stages", 2, kMaxExtent);
+  if (m && n && k) {
+    return compute::GemmTile{static_cast<std::int32_t>(*m), static_cast<std::int32_t>(*n),
+                             static_cast<std::int32_t>(*k), static_cast<std::int32_t>(stages.value_or(0))};
+  }
+  const bool partly = reader.text("tile_m") || reader.text("tile_n") || reader.text("tile_k");
+  if (partly && !reader.failed()) reader.bad("tile_m", "give tile_m, tile_n and tile_k, or none of them");
+  return std::nullopt;
+}
+
+std::optional<GemmRow> read_row(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
+  GemmRow row;
+  for (const char* column : {"m", "n", "k", "measured_time_s"}) reader.need(column);
+  row.shape.m = reader.integer("m").value_or(0);
+  row.shape.n = reader.integer("n").value_or(0);
+  row.shape.k = reader.integer("k").value_or(0);
+  reader.integer("grid_size");
+  row.request.tile = read_tile(reader);
+  if (const auto clock = reader.positive("sm_clock_hz")) row.request.locked_clock = Hertz(*clock);
+  row.measured_s = reader.positive("measured_time_s").value_or(0);
+  row.precision = reader.choice<Precision>("precision").value_or(Precision::bf16);
+  const auto device = presets.device(reader.text("device").value_or(options.device), options.folder);
+  if (!device) {
+    reader.bad("device", device.error());
+  } else if (!(*device)->supports(row.precision)) {
+    reader.bad("precision",
+               "device " + (*device)->name + " has no unit for " + std::string(name_of(row.precision)));
+  } else if (row.request.tile && !compute::tile_fits(*row.request.tile, row.precision, **device)) {
+    reader.bad("tile_m", "an SM of " + (*device)->name + " cannot hold the tile");
+  } else {
+    row.device = *device;
+  }
+  if (reader.failed()) return std::nullopt;
+  return row;
+}
+
+/// With the row's tile, or with the one that the model takes.
+double predict(const GemmRow& row, bool with_tile) {
+  compute::GemmRequest request = row.request;
+  if (!with_tile) request.tile.reset();
+  return compute::gemm(row.shape, row.precision, *row.device, {}, request).time.value();
+}
+
+std::string describe(const compute::GemmShape& shape) {
+  return std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k);
+}
+
+}  // namespace
+
+void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
+  out.metrics = {{"time", "kernel time, own tile", "s", {}},
+                 {"time_long", "own tile, over 0.1 ms", "s", {}},
+                 {"time_row_tile", "row's tile", "s", {}}};
+  out.prediction_columns = {"predicted_time_s", "predicted_row_tile_time_s"};
+  const ColumnIndex index(table);
+  for (const TableRow& cells : table.rows) {
+    RowReader reader(table, index, cells, out.problems);
+    const std::optional<GemmRow> row = read_row(reader, presets, options);
+    if (!row) continue;
+    const Pair own{out.rows.size(), row->measured_s, predict(*row, false)};
+    out.metrics[0].pairs.push_back(own);
+    if (row->measured_s > kLongKernel_s) out.metrics[1].pairs.push_back(own);
+    std::optional<double> with_tile;
+    if (row->request.tile) {
+      with_tile = predict(*row, true);
+      out.metrics[2].pairs.push_back({own.row, row->measured_s, *with_tile});
+    }
+    out.predictions.push_back({cell(own.predicted), cell(with_tile)});
+    out.rows.push_back({cells.line, row_id(reader, table, cells), describe(row->shape), -1, {}, {}});
+  }
+}
+
+}  // namespace shardscape::validate
