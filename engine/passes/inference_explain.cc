@@ -107,7 +107,7 @@ class RowTable {
     const std::string shape = whole(heads) + " heads, " + whole(queries) + " q x " + whole(keys) + " kv";
     const std::string bound(
         name_of(prompt ? costs_.prompt_attention_bound(example) : costs_.decode_attention_bound(example)));
-    rows_.push_back({phase, name, shape, weight * blocks_, total / weight, bound});
+    rows_.push_back({phase, name, shape, weight * blocks_, total / weight, bound, ""});
   }
 
   const InferenceInputs& in_;
