@@ -230,7 +230,7 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
     case CollectiveKind::scatter:
       return add_star(group, collective.bytes / n, false);
     case CollectiveKind::barrier:
-      return network::add_double_binary_tree(group, Operation::all_reduce, 0, 1);
+      return network::add_double_binary_tree(group, Operation::all_reduce, 1, 1);
     default:
       break;
   }

@@ -1,6 +1,7 @@
 #include "sweep/chakra/record_file.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <array>
 #include <utility>
@@ -54,6 +55,7 @@ RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message)
   in_.read(buffer_.data(), static_cast<std::streamsize>(length));
   if (in_.gcount() != static_cast<std::streamsize>(length)) return broken("cannot be read");
   left_ -= length;
+  const google::protobuf::LogSilencer silence;  // the problem goes to the user in one piece
   if (!message.ParseFromString(buffer_)) {
     return broken("the " + std::to_string(length) + " bytes at byte " + std::to_string(begin_) +
                   " are no message of an execution trace");
