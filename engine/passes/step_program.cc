@@ -149,8 +149,8 @@ class ProgramMaker {
     }
     hide_context(steps, begin);
   }
-  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op, double seconds,
-                             Bound bound, const std::string& layer) {
+  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op, double seconds, Bound bound,
+                             const std::string& layer) {
     if (seconds <= 0) return;
     ProgramStep step;
     step.name = layer + " " + std::string(op.name);
@@ -211,8 +211,10 @@ class ProgramMaker {
     const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
                                                       in_.setting.model.tied_embeddings);
     const DataCalls calls = data_calls(in_, parameters);
-    const auto step = [&](const std::optional<DataCall>& call,
-                          const char* name) -> std::optional<ProgramStep> {
+    // A pass through a chunk needs that chunk's share.
+    const double chunks = in_.pipeline.virtual_stages;
+    const auto step = [&](const std::optional<DataCall>& call, const char* name,
+                          double parts) -> std::optional<ProgramStep> {
       if (!call) return std::nullopt;
       const network::RankGroup group = layout_.group(PlanAxis::data, PlanAxis::context);
       ProgramStep made;
@@ -220,16 +222,17 @@ class ProgramMaker {
       made.name = name;
       made.collective = kind_of(call->op);
       made.axis = GroupAxis::shard;
-      made.bytes = input_bytes(call->op, call->bytes, group.size()) / call->calls;
-      made.repeats = static_cast<std::int32_t>(call->calls);
-      made.seconds = collectives_.time(call->op, call->bytes, group, call->calls).value();
+      const double calls_of_part = std::max(1.0, std::ceil(call->calls / parts));
+      made.bytes = input_bytes(call->op, call->bytes, group.size()) / parts / calls_of_part;
+      made.repeats = static_cast<std::int32_t>(calls_of_part);
+      made.seconds = collectives_.time(call->op, call->bytes, group, call->calls).value() / parts;
       return made;
     };
-    stage.forward_gather = step(calls.forward_gather, "weights for forward");
-    stage.backward_gather = step(calls.backward_gather, "weights for backward");
-    stage.microbatch_gradients = step(calls.microbatch_gradients, "gradients of a microbatch");
-    stage.gradients = step(calls.gradients, "gradients");
-    stage.weights = step(calls.weights, "updated weights");
+    stage.forward_gather = step(calls.forward_gather, "weights for forward", chunks);
+    stage.backward_gather = step(calls.backward_gather, "weights for backward", chunks);
+    stage.microbatch_gradients = step(calls.microbatch_gradients, "gradients of a microbatch", chunks);
+    stage.gradients = step(calls.gradients, "gradients", 1);
+    stage.weights = step(calls.weights, "updated weights", 1);
   }
 
   const TrainingInputs& in_;

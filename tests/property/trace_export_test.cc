@@ -34,11 +34,12 @@ RoundTrip round_trip(const Setting& setting, const ParallelPlan& plan) {
   return {out.step_time.value(), result ? result->step_time : 0};
 }
 
-Setting crossbar_setting(std::int64_t ranks) {
+Setting pairwise_setting(std::int64_t ranks) {
   Setting s;
   s.model = test::llama(8, 1024, 16, 4, 4096, 32000);
   s.system.device = test::round_device();
-  s.system.fabric = test::crossbar(ranks, 50e9, 1e-6);
+  s.system.fabric = {"pairs",
+                     {test::dimension("links", DimensionKind::fully_connected, {ranks}, 50e9, 1e-6)}};
   s.system.stack = test::plain_stack();
   s.system.stack.communication.call = Seconds(5e-6);
   s.system.stack.communication.rank_step = Seconds(2e-6);
@@ -47,10 +48,11 @@ Setting crossbar_setting(std::int64_t ranks) {
 }
 
 TEST(TraceExport, OneAxisAtATimeIsExact) {
-  // Nothing contends with anything else and every group is alike: the messages take what the closed forms of
-  // the prediction say. Blocking and asynchronous transfers, every schedule, every ZeRO stage.
+  // A link for each pair of ranks, so that nothing contends with anything else: the messages take what the
+  // closed forms of the prediction say. Blocking and asynchronous transfers, every schedule, every ZeRO
+  // stage.
   for (const bool async : {false, true}) {
-    Setting setting = crossbar_setting(4);
+    Setting setting = pairwise_setting(4);
     setting.system.stack.communication.pipeline_async = async;
     std::vector<ParallelPlan> plans = {test::plan_of(4, 1, 1, 1)};
     for (std::int32_t zero = 0; zero <= 3; ++zero) {
@@ -70,9 +72,8 @@ TEST(TraceExport, OneAxisAtATimeIsExact) {
         SCOPED_TRACE(test::describe(0, plan) + (async ? " async" : " blocking"));
         const RoundTrip times = round_trip(setting, plan);
         ASSERT_GT(times.predicted, 0);
-        // Uneven chunks (embedding, head) are averaged over a stage's chunks by the prediction; messages of
-        // both directions don't always meet as it assumes.
-        const double tolerance = plan.virtual_stages > 1 ? 0.05 : 3e-3;
+        // Uneven chunks (embedding, head) are averaged over a stage's chunks by the prediction.
+        const double tolerance = plan.virtual_stages > 1 ? 0.05 : 1e-3;
         EXPECT_NEAR(times.replayed / times.predicted, 1, tolerance);
       }
     }
@@ -100,7 +101,7 @@ TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
       const double off = std::abs(times.replayed / times.predicted - 1);
       worst = std::max(worst, off);
       close += off < 0.05 ? 1 : 0;
-      EXPECT_LT(off, 0.5);
+      EXPECT_LT(off, 0.5) << times.replayed << " versus " << times.predicted;
     }
   }
   RecordProperty("worst", std::to_string(worst));
