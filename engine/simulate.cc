@@ -13,6 +13,7 @@
 #include "engine/passes/flattened.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
+#include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
 #include "engine/trace/pipeline_trace.h"
 #include "engine/workload/partition.h"
@@ -99,6 +100,12 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   const passes::Verdict verdict = passes::check_plan(setting, plan);
   out.status = verdict.status;
   out.reason = verdict.reason;
+  // The flattened mode knows no backward that is cut in two.
+  if (out.status == Status::ok && options.mode == ExecutionMode::flattened && plan.pipeline > 1 &&
+      plan.schedule == ScheduleKind::zero_bubble) {
+    out.status = Status::unsupported;
+    out.reason = Reason::schedule;
+  }
   if (out.status != Status::ok) return out;
 
   // 2. Layers to stages, by the stack's rule.
@@ -194,6 +201,7 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   // A block that recomputes holds all of its activations again while its backward runs.
   activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)] -
                               activations.block + costs.backward_working;
+  activations.block_put_off = costs.block.put_off;
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;
@@ -250,6 +258,10 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   }
   explain_training(plan, critical, out.breakdown.optimizer, *details);
   if (details->want_timeline) details->timeline = draw_timeline();
+  if (details->want_program) {
+    details->program =
+        std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
+  }
 }
 
 std::string Simulator::Impl::draw_timeline() const {

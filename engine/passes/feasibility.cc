@@ -53,9 +53,7 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   }
   if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
-  if (chunked || (plan.schedule == ScheduleKind::zero_bubble && plan.pipeline > 1)) {
-    return {Status::unsupported, Reason::schedule};
-  }
+  if (chunked) return {Status::unsupported, Reason::schedule};
   return {};
 }
 

@@ -43,10 +43,21 @@ class LayerTimer {
     return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
   }
 
-  [[nodiscard]] PassTime backward(const LayerCost& layer, Recompute recompute) const {
+  /// The host launches both parts of a backward that is cut in proportion to their kernels. A whole one is
+  /// all in `input`.
+  struct Backward {
+    PassTime input, weight;
+  };
+  [[nodiscard]] Backward backward(const LayerCost& layer, Recompute recompute, bool cut) const {
+    PassTime weight;
+    Seconds weight_launch;
+    if (cut) {
+      weight.compute = layer.weight;
+      weight_launch = layer.weight_kernels * stack_.host.backward_layer;
+    }
     const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_);
     PassTime time;
-    time.compute = layer.backward;
+    time.compute = layer.backward - weight.compute;
     time.tensor_comm = exposed_tensor(comm.tensor);
     time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
     Seconds launch = pass_launch(in_, stack_.host.backward_layer, layer.backward_calls);
@@ -60,7 +71,7 @@ class LayerTimer {
       time.context_comm +=
           forward_device(layer).context_comm;  // keys and values of the other ranks come again
     }
-    return with_host(time, launch);
+    return {with_host(time, launch - weight_launch), with_host(weight, weight_launch)};
   }
 
  private:
@@ -94,12 +105,15 @@ class LayerTimer {
 struct DataComm {
   Seconds per_forward;   ///< exposed, each microbatch
   Seconds per_backward;  ///< exposed, each microbatch
+  Seconds per_weight;    ///< exposed, each microbatch: of a cut backward, behind its weight gradient
   Seconds gradients;     ///< once, beginning with the last microbatch's backward
   Seconds weights;       ///< once, after the optimizer
 };
 
+/// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
+/// behind it. Zero where the backward is whole.
 DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
-                   const PassTime& backward, network::CollectiveModel& collectives) {
+                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives) {
   const DataTraffic traffic = data_traffic(in, parameters);
   const auto cost = [&](const DataTraffic::Part& part) {
     return collectives.time(part.op, part.bytes, groups.shard, part.calls);
@@ -109,9 +123,11 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
     return std::max(Seconds(0), time - overlap * hider);
   };
   DataComm comm;
+  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
+  const Seconds gather = cost(traffic.backward_gather), scatter = cost(traffic.backward_scatter);
   comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
-  comm.per_backward =
-      exposed(cost(traffic.backward_gather) + cost(traffic.backward_scatter), backward.total());
+  comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
+  if (cut) comm.per_weight = exposed(scatter, weight);
   comm.gradients = cost(traffic.gradients);
   comm.weights = cost(traffic.weights);
   return comm;
@@ -145,18 +161,23 @@ Seconds optimizer_time(const TrainingInputs& in, double parameters, std::int32_t
 
 void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
   const PassTime block_forward = timer.forward(in.costs.block);
-  const PassTime block_backward = timer.backward(in.costs.block, in.plan.recompute);
+  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
+  const LayerTimer::Backward block_backward = timer.backward(in.costs.block, in.plan.recompute, cut);
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
+  scratch.weight.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
     scratch.forward[s] = in.layers[s] * block_forward;
-    scratch.backward[s] = in.layers[s] * block_backward;
+    const PassTime weight = in.layers[s] * block_backward.weight;
+    scratch.backward[s] = in.layers[s] * block_backward.input;
+    scratch.backward[s] += weight;
+    scratch.weight[s] = weight.total();
   }
   scratch.forward.front() += timer.forward(in.costs.embedding);
-  scratch.backward.front() += timer.backward(in.costs.embedding, Recompute::none);
+  scratch.backward.front() += timer.backward(in.costs.embedding, Recompute::none, false).input;
   scratch.forward.back() += timer.forward(in.costs.head);
-  scratch.backward.back() += timer.backward(in.costs.head, Recompute::none);
+  scratch.backward.back() += timer.backward(in.costs.head, Recompute::none, false).input;
 }
 
 /// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
@@ -170,10 +191,11 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
     const double parameters =
         in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
     const Seconds last_backward = scratch.backward[s].total();
-    const DataComm comm =
-        data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s], collectives);
+    const DataComm comm = data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s],
+                                    scratch.weight[s], collectives);
     scratch.forward[s].data_comm += comm.per_forward;
-    scratch.backward[s].data_comm += comm.per_backward;
+    scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
+    scratch.weight[s] += comm.per_weight;
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
     scratch.tails[s].optimizer = optimizer_time(in, parameters, in.layers[s]);
@@ -202,7 +224,7 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
   for (std::size_t s = 0; s < stages; ++s) {
     const double chunks = in.pipeline.virtual_stages;
     scratch.times[s] = {scratch.forward[s].total().value() / chunks,
-                        scratch.backward[s].total().value() / chunks};
+                        scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks};
   }
   const auto run = [&](double seconds, std::vector<double>& end) {
     scratch.transfer = {seconds, !in.setting.system.stack.communication.pipeline_async};

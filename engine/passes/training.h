@@ -11,6 +11,7 @@
 // replicas.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/memory/memory.h"
@@ -51,6 +52,7 @@ struct StageTail {
 /// Scratch that outlives a point.
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
+  std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
   std::vector<StageTail> tails;
   std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
   schedule::Transfer transfer;

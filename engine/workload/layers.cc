@@ -357,6 +357,17 @@ Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, c
   return sum;
 }
 
+Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting) {
+  const double element = bytes_per_element(setting.workload.precision);
+  Bytes sum;
+  for (const Operator& op : operators) {
+    if (op.kind != OperatorKind::gemm) continue;
+    const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
+    sum += op.saved + Bytes(element * output);
+  }
+  return sum;
+}
+
 Bytes backward_working_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);

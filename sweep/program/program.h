@@ -43,6 +43,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
 void add_top_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
 

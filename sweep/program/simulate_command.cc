@@ -5,10 +5,13 @@
 #include <memory>
 
 #include "engine/simulate.h"
+#include "engine/trace/schedule_text.h"
 #include "sweep/program/fault_parser.h"
+#include "sweep/program/format.h"
 #include "sweep/program/mode_comparison.h"
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
+#include "sweep/program/step_outputs.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
 
@@ -31,6 +34,8 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
     "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
+    "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
+    "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
     "\n"
@@ -46,6 +51,9 @@ struct SimulateArguments {
   std::string mode;  ///< empty: the study's
   std::vector<std::string> faults;
   std::filesystem::path timeline;  ///< empty: none
+  std::filesystem::path chakra;    ///< empty: none
+  bool schedule_text = false;
+  std::int32_t width = 0;  ///< of the chart; 0: the terminal's
   bool explain = false, compare = false, optimise_placement = false, json = false;
 };
 
@@ -103,6 +111,49 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   return kDone;
 }
 
+/// --schedule-text and --chakra.
+class StepOutputs {
+ public:
+  StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
+    std::string problems;
+    const auto training_only = [&](bool asked, const char* option) {
+      if (!asked || phase == Phase::training) return;
+      problems +=
+          std::string(option) + ": shows the pipeline of a training step; the study is one of inference\n";
+    };
+    training_only(arguments.schedule_text, "--schedule-text");
+    training_only(!arguments.chakra.empty(), "--chakra");
+    if (arguments.schedule_text && arguments.json) {
+      problems += "command line: --schedule-text is for people, --json for programs; take one of them\n";
+    }
+    if (arguments.width > 0 && !arguments.schedule_text) {
+      problems += "command line: --width is that of --schedule-text\n";
+    }
+    if (!arguments.chakra.empty()) problems += chakra_problem(arguments.chakra);
+    if (!problems.empty()) throw BadInput(problems);
+  }
+
+  [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
+
+  void write(const Prediction& prediction, const Details& details, const Setting& setting) const {
+    if (!wanted()) return;
+    if (!details.program) {
+      throw BadInput(std::string(arguments_.schedule_text ? "--schedule-text" : "--chakra") +
+                     ": there is no step to show, the plan is rejected: " +
+                     std::string(name_of(prediction.reason)) + "\n");
+    }
+    if (arguments_.chakra.empty()) return;
+    const std::uint64_t nodes =
+        write_chakra(*details.program, setting.system.fabric.dimensions.size(), arguments_.chakra);
+    std::cerr << "wrote " << format_count(nodes) << " nodes of "
+              << format_count(static_cast<std::uint64_t>(details.program->plan.gpus())) << " ranks to "
+              << arguments_.chakra.string() << '\n';
+  }
+
+ private:
+  const SimulateArguments& arguments_;
+};
+
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
   const sweep::PointText point = chosen_point(arguments, study);
@@ -122,6 +173,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (details.want_timeline && study.phase() == Phase::inference) {
     throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
   }
+  const StepOutputs outputs(arguments, study.phase());
+  details.want_program = outputs.wanted();
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
   if (arguments.optimise_placement && !timed) {
@@ -142,6 +195,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     }
     write_timeline(arguments.timeline, details.timeline);
   }
+  outputs.write(prediction, details, setting);
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (arguments.explain) json["operators"] = operators_json(simulated);
@@ -149,6 +203,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     return kDone;
   }
   print_report(std::cout, simulated);
+  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
   print_notes(study, point, setting);
@@ -178,6 +233,16 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->type_name("LINK=DERATE")
       ->allow_extra_args(false);
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command->add_flag("--schedule-text", arguments->schedule_text,
+                    "Chart the pipeline: stages as rows, time across");
+  command
+      ->add_option("--width", arguments->width, "Characters of the chart (default: the terminal's, or 120)")
+      ->check(CLI::Range(trace::kNarrowestChart, trace::kWidestChart));
+  command
+      ->add_option(
+          "--chakra", arguments->chakra,
+          "Write Chakra execution traces of all ranks into a new folder, for replay and other simulators")
+      ->type_name("DIR");
   command
       ->add_option("--timeline", arguments->timeline,
                    "Write the pipeline as a Chrome trace, for ui.perfetto.dev")

@@ -56,6 +56,22 @@ TEST(SavedBytes, WithoutParallelism) {
   }
 }
 
+TEST(PutOffBytes, AreThoseOfThePaper) {
+  // Qi et al. 2023, table 1: a weight gradient that waits keeps 32 s b h: inputs 2 (QKV) + 2 (projection) + 2 +
+  // 8 (MLP), gradients of outputs 6 + 2 + 8 + 2. A tensor group splits all but the inputs of column-parallel
+  // and the output gradients of row-parallel products (2 + 2 and 2 + 2); sequence parallelism splits the
+  // saved inputs, too.
+  const Setting setting = korthikanti();
+  const auto bytes = [&](const LayerKey& key) {
+    return put_off_bytes(block_operators(setting, key, kSequence, Mode::training), setting).value();
+  };
+  for (const int b : {1, 3}) {
+    EXPECT_DOUBLE_EQ(bytes({1, 1, b, false}), 32 * sbh(b));
+    EXPECT_DOUBLE_EQ(bytes({4, 1, b, false}), (8 + 24.0 / 4) * sbh(b));
+    EXPECT_DOUBLE_EQ(bytes({4, 1, b, true}), (4 + 28.0 / 4) * sbh(b));
+  }
+}
+
 TEST(SavedBytes, TensorParallelKeepsNormsMasksAndInputsWhole) {
   // Eq. 2: two norms 4, two masks 2, two inputs of column-parallel products 4 are not split.
   for (const int t : {2, 4, 8}) {
