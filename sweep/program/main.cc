@@ -21,7 +21,8 @@ constexpr const char* kFooter =
     "  shardscape top out.h5 -n 10 --breakdown\n"
     "  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2\n"
     "\n"
-    "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 130 interrupted and resumable.\n"
+    "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted "
+    "and resumable.\n"
     "'shardscape COMMAND --help' says more about a command.";
 
 int fail(const std::string& message, const std::string& summary, int code) {
@@ -97,6 +98,7 @@ int run(int argc, char** argv) {
   add_simulate_command(app, common, action);
   add_top_command(app, common, action);
   add_network_command(app, common, action);
+  add_validate_command(app, common, action);
   add_presets_command(app, common, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command

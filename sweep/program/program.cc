@@ -66,6 +66,16 @@ yaml::Catalog make_catalog(const CommonOptions& common) {
   return yaml::Catalog(std::move(directories));
 }
 
+std::optional<fs::path> published_folder() {
+  const std::optional<fs::path> own = built_in_presets();
+  if (!own) return std::nullopt;
+  std::error_code error;
+  for (const fs::path& folder : {*own / "published", *own / "sweep" / "published"}) {
+    if (fs::is_directory(folder, error)) return folder;
+  }
+  return std::nullopt;
+}
+
 void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
   command.add_option("STUDY", arguments.file, "The study (YAML)")->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")

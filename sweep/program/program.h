@@ -17,7 +17,7 @@
 
 namespace shardscape::program {
 
-enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInterrupted = 130 };
+enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInaccurate = 3, kInterrupted = 130 };
 
 /// The input is wrong. what() holds one line per problem, each "where: what, and what would be right".
 class BadInput : public std::runtime_error {
@@ -42,11 +42,15 @@ void add_check_command(CLI::App& app, const CommonOptions& common, Action& actio
 void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_top_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
 
 /// User preset directories first, then the ones that came with the program (of the source tree it was built
 /// from, or beside the installed binary).
 yaml::Catalog make_catalog(const CommonOptions& common);
+
+/// The published figures that came with the program (see validate/published.h); nothing where they are gone.
+std::optional<std::filesystem::path> published_folder();
 
 /// A study as the command line names it.
 struct StudyArguments {

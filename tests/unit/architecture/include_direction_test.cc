@@ -42,8 +42,11 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"sweep/runner",
        {"sweep/study", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/network",
         "engine/spec", "engine/base"}},
+      {"sweep/validate",
+       {"sweep/space", "sweep/yaml", "engine", "engine/network", "engine/compute", "engine/spec",
+        "engine/base"}},
       {"sweep/program",
-       {"sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml",
+       {"sweep/validate", "sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml",
         "results_schema", "engine", "engine/network", "engine/spec", "engine/base"}},
   };
   return kStoreys;

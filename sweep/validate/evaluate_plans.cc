@@ -1,0 +1,104 @@
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "sweep/space/point_text.h"
+#include "sweep/validate/evaluators.h"
+#include "sweep/validate/predict_plans.h"
+
+namespace shardscape::validate {
+
+namespace {
+
+enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kItl, kE2e };
+
+/// Every readable row, each id once.
+std::vector<PlanRow> read_rows(const Table& table, std::vector<TableProblem>& problems) {
+  const ColumnIndex index(table);
+  std::map<std::string, int> line_of;
+  std::vector<PlanRow> rows;
+  for (const TableRow& cells : table.rows) {
+    RowReader reader(table, index, cells, problems);
+    if (const auto id = reader.text("id")) {
+      const auto [first, fresh] = line_of.emplace(*id, cells.line);
+      if (!fresh)
+        reader.bad("id", "'" + *id + "' is the name of line " + std::to_string(first->second) + ", too");
+    }
+    if (auto row = read_plan_row(reader)) rows.push_back(*std::move(row));
+  }
+  return rows;
+}
+
+/// Numbers the rows that a user would choose among.
+class Groups {
+ public:
+  int number(const PlanRow& row) {
+    if (row.workload.phase != Phase::training) return -1;
+    return numbers_
+        .emplace(std::tuple(row.model, row.gpus, row.workload.global_batch, row.workload.sequence_length,
+                            row.stack),
+                 static_cast<int>(numbers_.size()))
+        .first->second;
+  }
+
+ private:
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::string>, int> numbers_;
+};
+
+std::string describe(const PlanRow& row) {
+  std::string text = row.model + ", " + std::to_string(row.gpus) + " GPUs, ";
+  text += sweep::to_point_text(row.plan, row.workload.phase);
+  if (row.workload.phase == Phase::inference) {
+    text += ", " + std::to_string(row.workload.prompt_tokens) + "+" +
+            std::to_string(row.workload.output_tokens) + " tokens, concurrency " +
+            std::to_string(row.workload.concurrency);
+  }
+  return text;
+}
+
+void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evaluation& out) {
+  const bool training = row.workload.phase == Phase::training;
+  const bool oom = prediction.status == Status::memory;
+  const std::size_t number = out.rows.size();
+  std::vector<std::string>& cells = out.predictions.emplace_back();
+  const auto value = [&](PlanMetric metric, bool has_meaning, double predicted,
+                         std::optional<double> measured) {
+    cells.push_back(has_meaning ? cell(predicted) : "");
+    if (has_meaning && measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
+  };
+  value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
+  value(kMemory, true, prediction.memory_peak.value(), row.memory_peak_bytes);
+  cells.push_back(oom ? "1" : "0");
+  value(kTtft, !training, prediction.ttft.value(), row.ttft_s);
+  value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
+  value(kE2e, !training, prediction.e2e.value(), row.e2e_s);
+  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom});
+}
+
+}  // namespace
+
+void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
+  out.metrics = {{"step_time", "step time", "s", {}},
+                 {"memory", "peak memory", "byte", {}},
+                 {"ttft", "TTFT", "s", {}},
+                 {"itl", "ITL", "s", {}},
+                 {"e2e", "end to end", "s", {}}};
+  out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",
+                            "predicted_oom",         "predicted_ttft_s",
+                            "predicted_itl_s",       "predicted_e2e_s"};
+  const std::vector<PlanRow> rows = read_rows(table, out.problems);
+  const std::vector<RowPrediction> predictions =
+      predict_plans(rows, presets, options.folder, options.reference);
+  Groups groups;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (predictions[i]) {
+      add(rows[i], *predictions[i], groups, out);
+      continue;
+    }
+    for (const RowRefusal& why : predictions[i].error()) {
+      out.problems.push_back({table.file, rows[i].line, why.column, why.message});
+    }
+  }
+}
+
+}  // namespace shardscape::validate

@@ -1,0 +1,120 @@
+#include "sweep/validate/evaluation.h"
+
+#include <algorithm>
+
+#include "sweep/validate/evaluators.h"
+#include "sweep/yaml/number.h"
+
+namespace shardscape::validate {
+
+namespace {
+
+void sort_by_line(std::vector<TableProblem>& problems) {
+  std::ranges::stable_sort(problems, {}, &TableProblem::line);
+}
+
+void add_errors(const Metric& metric, std::vector<Statistic>& list) {
+  const ErrorStatistics errors = error_statistics(metric.pairs);
+  const auto add = [&](const char* name, double value) {
+    list.push_back({metric.key, name, errors.n > 0 ? std::optional(value) : std::nullopt});
+  };
+  list.push_back({metric.key, "n", static_cast<double>(errors.n), true});
+  add("mape", errors.mean);
+  add("median", errors.median);
+  add("p90", errors.p90);
+  add("max", errors.max);
+  add("bias", errors.bias);
+}
+
+void add_oom(const Evaluation& evaluation, std::vector<Statistic>& list) {
+  OomStatistics oom;
+  for (const EvaluatedRow& row : evaluation.rows) {
+    if (row.measured_oom && row.predicted_oom) oom.add(*row.measured_oom, *row.predicted_oom);
+  }
+  list.push_back({"oom", "n", static_cast<double>(oom.n()), true});
+  list.push_back({"oom", "accuracy", oom.accuracy()});
+  list.push_back({"oom", "precision", oom.precision()});
+  list.push_back({"oom", "recall", oom.recall()});
+}
+
+void add_ranking(const Evaluation& evaluation, std::vector<Statistic>& list) {
+  std::vector<int> groups;
+  for (const EvaluatedRow& row : evaluation.rows) groups.push_back(row.group);
+  const auto step_time = std::ranges::find(evaluation.metrics, "step_time", &Metric::key);
+  const RankingStatistics ranking = ranking_statistics(step_time->pairs, groups);
+  list.push_back({"ranking", "groups", static_cast<double>(ranking.groups), true});
+  list.push_back({"ranking", "spearman", ranking.spearman});
+  list.push_back({"ranking", "regret_mean", ranking.regret_mean});
+  list.push_back({"ranking", "regret_max", ranking.regret_max});
+}
+
+}  // namespace
+
+Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions& options) {
+  Evaluation out;
+  out.problems = table.problems;
+  if (table.columns.empty()) return out;
+  const std::optional<TableKind> kind = recognise(table.columns);
+  if (!kind) {
+    out.problems.push_back({table.file, 1, "",
+                            "the header is that of no measurement table (plans, GEMM kernels, collectives); "
+                            "'shardscape validate --help' lists their columns"});
+    return out;
+  }
+  out.kind = *kind;
+  for (TableProblem& problem : check_header(table, *kind)) out.problems.push_back(std::move(problem));
+  switch (*kind) {
+    case TableKind::plans:
+      evaluate_plans(table, presets, options, out);
+      break;
+    case TableKind::gemm:
+      evaluate_gemms(table, presets, options, out);
+      break;
+    case TableKind::collectives:
+      evaluate_collectives(table, presets, options, out);
+      break;
+  }
+  sort_by_line(out.problems);
+  return out;
+}
+
+Evaluation subset(const Evaluation& evaluation, const std::function<bool(const EvaluatedRow&)>& keep) {
+  Evaluation part;
+  part.kind = evaluation.kind;
+  part.prediction_columns = evaluation.prediction_columns;
+  part.problems = evaluation.problems;
+  constexpr std::size_t kDropped = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> place(evaluation.rows.size(), kDropped);
+  for (std::size_t i = 0; i < evaluation.rows.size(); ++i) {
+    if (!keep(evaluation.rows[i])) continue;
+    place[i] = part.rows.size();
+    part.rows.push_back(evaluation.rows[i]);
+    part.predictions.push_back(evaluation.predictions[i]);
+  }
+  for (const Metric& metric : evaluation.metrics) {
+    Metric& kept = part.metrics.emplace_back(Metric{metric.key, metric.name, metric.unit, {}});
+    for (const Pair& pair : metric.pairs) {
+      if (place[pair.row] != kDropped) kept.pairs.push_back({place[pair.row], pair.measured, pair.predicted});
+    }
+  }
+  return part;
+}
+
+std::vector<Statistic> statistics(const Evaluation& evaluation) {
+  std::vector<Statistic> list;
+  for (const Metric& metric : evaluation.metrics) add_errors(metric, list);
+  if (evaluation.kind == TableKind::plans && !evaluation.metrics.empty()) {
+    add_oom(evaluation, list);
+    add_ranking(evaluation, list);
+  }
+  return list;
+}
+
+std::string cell(std::optional<double> value) { return value ? yaml::format_number(*value) : std::string(); }
+
+std::string row_id(const RowReader& reader, const Table& table, const TableRow& row) {
+  if (auto id = reader.text("id")) return *std::move(id);
+  return std::to_string(&row - table.rows.data() + 1);
+}
+
+}  // namespace shardscape::validate

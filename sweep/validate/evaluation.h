@@ -1,0 +1,78 @@
+// A measurement table evaluated: every row predicted, measured and predicted values paired.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sweep/validate/columns.h"
+#include "sweep/validate/presets.h"
+#include "sweep/validate/statistics.h"
+#include "sweep/validate/table.h"
+
+namespace shardscape::validate {
+
+struct EvaluateOptions {
+  bool reference = false;                       ///< the plain path of the engine
+  std::filesystem::path folder;                 ///< where relative paths of presets start
+  std::string device = "a100-sxm-80gb";         ///< of GEMM rows that name none
+  std::string collective_stack = "nccl-tests";  ///< of collective rows that name none
+};
+
+struct EvaluatedRow {
+  int line = 0;
+  std::string id;
+  std::string what;  ///< the row in short, for readers: plan, shape or collective
+  int group = -1;    ///< plans: rows to choose among have the same number
+  std::optional<bool> measured_oom, predicted_oom;
+};
+
+/// One measured quantity; `pairs` has the rows where it is measured and predicted.
+struct Metric {
+  std::string key;   ///< in JSON: "step_time"
+  std::string name;  ///< for readers: "step time"
+  std::string unit;  ///< "s" or "byte"
+  std::vector<Pair> pairs;
+};
+
+struct Evaluation {
+  TableKind kind = TableKind::plans;
+  std::vector<EvaluatedRow> rows;                     ///< those that could be predicted
+  std::vector<Metric> metrics;                        ///< of the kind, in a fixed order, measured or not
+  std::vector<std::string> prediction_columns;        ///< after `id`
+  std::vector<std::vector<std::string>> predictions;  ///< one per row; empty where it makes no sense
+  std::vector<TableProblem> problems;                 ///< of the table and its rows, by line
+};
+
+/// Predicts every row of a table of any kind. Rows with a problem are reported and left out.
+///   plans        step_time, memory (reserved peak), ttft, itl, e2e; ranking groups are rows of equal model,
+///                gpus, global_batch, sequence_length and stack
+///   gemm         time (the model's own tile, all rows), time_long (the same, kernels over 0.1 ms measured),
+///                time_row_tile (the row's tile, rows that name one)
+///   collectives  time (all rows), time_node (groups inside one node, 1 MB and more)
+Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions& options);
+
+/// What `keep` leaves of it: rows, pairs and predictions; problems stay.
+Evaluation subset(const Evaluation& evaluation, const std::function<bool(const EvaluatedRow&)>& keep);
+
+/// A named number of a summary: "step_time.mape", "oom.accuracy", "ranking.regret_mean".
+struct Statistic {
+  std::string section, name;
+  std::optional<double> value;  ///< nothing where it is not defined (no rows)
+  bool count = false;           ///< a number of rows or groups
+  [[nodiscard]] std::string path() const { return section + '.' + name; }
+};
+/// All statistics that the kind of table has, in a fixed order; errors, shares and correlations are
+/// fractions.
+///   METRIC  n, mape (mean absolute error), median, p90, max, bias (mean signed error)
+///   oom     n, accuracy, precision, recall        (plans)
+///   ranking groups, spearman, regret_mean, regret_max  (plans)
+std::vector<Statistic> statistics(const Evaluation& evaluation);
+
+/// The number in a file: shortest text that parses back, empty where there is none.
+std::string cell(std::optional<double> value);
+
+}  // namespace shardscape::validate

@@ -1,0 +1,18 @@
+// The evaluators of the kinds of tables. Private to this folder.
+#pragma once
+
+#include "sweep/validate/evaluation.h"
+#include "sweep/validate/row_reader.h"
+
+namespace shardscape::validate {
+
+/// Each fills everything of the evaluation but kind and the header's problems.
+void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
+void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out);
+void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOptions& options,
+                          Evaluation& out);
+
+/// The row's own id, or its number in the table, from 1.
+std::string row_id(const RowReader& reader, const Table& table, const TableRow& row);
+
+}  // namespace shardscape::validate

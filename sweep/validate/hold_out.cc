@@ -1,0 +1,28 @@
+#include "sweep/validate/hold_out.h"
+
+#include <string>
+
+#include "sweep/yaml/number.h"
+
+namespace shardscape::validate {
+
+tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text) {
+  constexpr std::int64_t kMostClasses = 1000;
+  const std::size_t slash = text.find('/');
+  if (slash != std::string_view::npos) {
+    const auto of = yaml::parse_integer(text.substr(slash + 1), 2, kMostClasses);
+    const auto parts = yaml::parse_integer(text.substr(0, slash), 1, of.value_or(2) - 1);
+    if (parts && of) return HoldOut{static_cast<std::uint64_t>(*parts), static_cast<std::uint64_t>(*of)};
+  }
+  return tl::unexpected("'" + std::string(text) +
+                        "' is no share of the rows; write it as N/M with 0 < N < M, "
+                        "such as 1/3");
+}
+
+bool is_held_out(std::string_view id, HoldOut share) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a: offset basis and prime
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return hash % share.of < share.parts;
+}
+
+}  // namespace shardscape::validate

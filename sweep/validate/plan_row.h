@@ -1,0 +1,28 @@
+// One row of a table of plans: what was run, and what was measured.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/spec/plan.h"
+#include "engine/spec/workload.h"
+#include "sweep/validate/row_reader.h"
+
+namespace shardscape::validate {
+
+struct PlanRow {
+  int line = 0;
+  std::string id, model, cluster, stack;
+  std::int64_t gpus = 0;
+  WorkloadSpec workload;
+  ParallelPlan plan;  ///< axes without effect are idle: no sequence parallelism at tp 1, no ZeRO at dp * cp 1
+
+  std::optional<double> step_time_s, memory_peak_bytes, ttft_s, itl_s, e2e_s;
+  std::optional<bool> oom;
+};
+
+/// Fills blanks as columns.cc documents. Reported: cells that cannot be read, degrees that do not multiply to
+/// the GPUs, batches that do not, settings of the other phase. Nothing where anything is wrong.
+std::optional<PlanRow> read_plan_row(RowReader& reader);
+
+}  // namespace shardscape::validate

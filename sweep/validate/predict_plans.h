@@ -1,0 +1,29 @@
+// Predictions for rows of plans.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "engine/prediction.h"
+#include "sweep/validate/plan_row.h"
+#include "sweep/validate/presets.h"
+
+namespace shardscape::validate {
+
+/// Why a row cannot be predicted: the column to blame, what is wrong and what would be right.
+struct RowRefusal {
+  std::string column;
+  std::string message;
+};
+using RowPrediction = tl::expected<Prediction, std::vector<RowRefusal>>;
+
+/// One result per row, in order. Time is predicted whatever the memory verdict. Rows of one setting (model,
+/// cluster, GPUs, stack, workload) share a simulator; at most one exists at a time. `folder`: where relative
+/// paths of presets start. `reference`: the plain path, same results.
+std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
+                                         const std::filesystem::path& folder = {}, bool reference = false);
+
+}  // namespace shardscape::validate

@@ -1,0 +1,52 @@
+#include "sweep/validate/predictions_file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <stdexcept>
+
+namespace shardscape::validate {
+
+namespace fs = std::filesystem;
+
+std::string predictions_csv(std::span<const NamedEvaluation> evaluations) {
+  std::vector<std::string> columns;
+  for (const NamedEvaluation& named : evaluations) {
+    for (const std::string& column : named.evaluation->prediction_columns) {
+      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+    }
+  }
+  const bool several = evaluations.size() > 1;
+  std::string text = several ? "file,id" : "id";
+  for (const std::string& column : columns) text += ',' + column;
+  text += '\n';
+  for (const auto& [file, evaluation] : evaluations) {
+    const std::vector<std::string>& own = evaluation->prediction_columns;
+    for (std::size_t row = 0; row < evaluation->rows.size(); ++row) {
+      if (several) text += csv_cell(file) + ',';
+      text += csv_cell(evaluation->rows[row].id);
+      for (const std::string& column : columns) {
+        const auto found = std::ranges::find(own, column);
+        text += ',';
+        if (found != own.end())
+          text += evaluation->predictions[row][static_cast<std::size_t>(found - own.begin())];
+      }
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+void write_whole(const fs::path& file, const std::string& text) {
+  const fs::path temporary = file.string() + ".tmp";
+  std::ofstream out(temporary, std::ios::binary);
+  out << text;
+  out.close();
+  std::error_code error;
+  if (out) fs::rename(temporary, file, error);
+  if (out && !error) return;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  throw std::runtime_error(file.string() + ": cannot be written");
+}
+
+}  // namespace shardscape::validate

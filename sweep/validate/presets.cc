@@ -1,0 +1,72 @@
+#include "sweep/validate/presets.h"
+
+#include <utility>
+
+namespace shardscape::validate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Spec>
+using Load = tl::expected<Spec, yaml::Diagnostics> (*)(const yaml::Catalog&, std::string_view,
+                                                       const fs::path&);
+
+/// The problems as one line.
+std::string one_line(const yaml::Diagnostics& diagnostics) {
+  std::string text;
+  for (const yaml::Diagnostic& diagnostic : diagnostics.list()) {
+    text += (text.empty() ? "" : "; ") + yaml::to_string(diagnostic);
+  }
+  return text;
+}
+
+template <class Spec>
+tl::expected<Spec, std::string> load(const yaml::Catalog& catalog, yaml::PresetKind kind,
+                                     const std::string& name, const fs::path& folder, Load<Spec> loader) {
+  const auto file = catalog.find(kind, name, folder);
+  if (!file) return tl::unexpected(file.error());
+  auto spec = loader(catalog, file->string(), {});
+  if (!spec) return tl::unexpected(one_line(spec.error()));
+  return *std::move(spec);
+}
+
+template <class Spec>
+Presets::Found<Spec> find(std::map<std::string, tl::expected<Spec, std::string>>& cache,
+                          const yaml::Catalog& catalog, yaml::PresetKind kind, const std::string& name,
+                          const fs::path& folder, Load<Spec> loader) {
+  const std::string key = yaml::is_path(name) ? (folder / name).string() : name;
+  auto found = cache.find(key);
+  if (found == cache.end()) found = cache.emplace(key, load(catalog, kind, name, folder, loader)).first;
+  if (!found->second) return tl::unexpected(found->second.error());
+  return &*found->second;
+}
+
+}  // namespace
+
+Presets::Found<ModelSpec> Presets::model(const std::string& name, const fs::path& folder) {
+  return find(models_, catalog_, yaml::PresetKind::model, name, folder, &yaml::load_model);
+}
+
+Presets::Found<yaml::Cluster> Presets::cluster(const std::string& name, const fs::path& folder) {
+  return find(clusters_, catalog_, yaml::PresetKind::cluster, name, folder, &yaml::load_cluster);
+}
+
+Presets::Found<DeviceSpec> Presets::device(const std::string& name, const fs::path& folder) {
+  return find(devices_, catalog_, yaml::PresetKind::device, name, folder, &yaml::load_device);
+}
+
+Presets::Found<StackProfile> Presets::stack(const std::string& name, const fs::path& folder) {
+  return find(stacks_, catalog_, yaml::PresetKind::stack, name, folder, &yaml::load_stack);
+}
+
+void Presets::replace_stack(const std::string& name, StackProfile stack) {
+  const auto found = stacks_.find(name);
+  if (found != stacks_.end() && found->second) {
+    *found->second = std::move(stack);
+  } else {
+    stacks_.insert_or_assign(name, std::move(stack));
+  }
+}
+
+}  // namespace shardscape::validate

@@ -1,0 +1,45 @@
+// Models, clusters, devices and stacks by name, each read once.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "sweep/yaml/catalog.h"
+#include "sweep/yaml/load.h"
+
+namespace shardscape::validate {
+
+/// Pointers stay good as long as the object. Errors say what is wrong with the name or its file. Not
+/// thread-safe.
+class Presets {
+ public:
+  explicit Presets(yaml::Catalog catalog) : catalog_(std::move(catalog)) {}
+
+  template <class Spec>
+  using Found = tl::expected<const Spec*, std::string>;
+
+  /// Paths are relative to `folder` or the working directory.
+  Found<ModelSpec> model(const std::string& name, const std::filesystem::path& folder = {});
+  Found<yaml::Cluster> cluster(const std::string& name, const std::filesystem::path& folder = {});
+  Found<DeviceSpec> device(const std::string& name, const std::filesystem::path& folder = {});
+  Found<StackProfile> stack(const std::string& name, const std::filesystem::path& folder = {});
+
+  /// From now on `name` means this profile (what-ifs, fits). Old pointers to the name see it, too.
+  void replace_stack(const std::string& name, StackProfile stack);
+
+  [[nodiscard]] const yaml::Catalog& catalog() const { return catalog_; }
+
+ private:
+  template <class Spec>
+  using Cache = std::map<std::string, tl::expected<Spec, std::string>>;
+
+  yaml::Catalog catalog_;
+  Cache<ModelSpec> models_;
+  Cache<yaml::Cluster> clusters_;
+  Cache<DeviceSpec> devices_;
+  Cache<StackProfile> stacks_;
+};
+
+}  // namespace shardscape::validate

@@ -1,0 +1,36 @@
+// Published figures that the project carries itself: a citation, tolerances, and rows in the columns of a
+// measurement table.
+//
+//   title: Megatron-LM on DGX A100
+//   source: Korthikanti et al. 2022, arXiv:2205.05198, Table 5
+//   tolerances: {step_time.mape: 4 %, step_time.max: 9 %}      # of the predictions, see bars.h
+//   common: {phase: training, cluster: dgx-a100, ...}          # cells that all rows share
+//   rows:
+//     - {id: gpt-22b-full, model: gpt-22b, ...}
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "sweep/validate/bars.h"
+#include "sweep/validate/table.h"
+#include "sweep/yaml/diagnostics.h"
+
+namespace shardscape::validate {
+
+struct PublishedSet {
+  std::string title;
+  std::string source;
+  std::vector<Bar> bars;
+  Table table;  ///< every column of the kind; its rows lie at their lines of the file
+};
+
+/// Every problem of the file, located. Keys of rows that are no columns are problems.
+tl::expected<PublishedSet, yaml::Diagnostics> load_published(const std::filesystem::path& file);
+
+/// The sets (*.yaml) of a folder, by name.
+std::vector<std::filesystem::path> list_published(const std::filesystem::path& folder);
+
+}  // namespace shardscape::validate

@@ -1,0 +1,68 @@
+// Reads the cells of one row: by name, typed, every problem with its line and column.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/suggest.h"
+#include "sweep/validate/table.h"
+
+namespace shardscape::validate {
+
+/// Column name -> position in the rows. The first of columns named twice.
+class ColumnIndex {
+ public:
+  explicit ColumnIndex(const Table& table);
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::size_t, std::less<>> positions_;
+};
+
+class RowReader {
+ public:
+  /// All references outlive the reader. Problems are appended to `problems`.
+  RowReader(const Table& table, const ColumnIndex& index, const TableRow& row,
+            std::vector<TableProblem>& problems)
+      : table_(table), index_(index), row_(row), problems_(problems) {}
+
+  /// Cells that are blank, absent or (with a problem reported) unreadable give nothing.
+  [[nodiscard]] std::optional<std::string> text(std::string_view column) const;
+  std::optional<std::int64_t> integer(std::string_view column, std::int64_t low = 1,
+                                      std::int64_t high = std::numeric_limits<std::int32_t>::max());
+  std::optional<double> positive(std::string_view column);  ///< finite and above 0
+  std::optional<bool> flag(std::string_view column);        ///< 0 or 1, false or true
+  template <class E>
+  std::optional<E> choice(std::string_view column) {
+    const std::optional<std::string> cell = text(column);
+    if (!cell) return std::nullopt;
+    const std::optional<E> value = parse_enum<E>(*cell);
+    if (!value) {
+      bad(column, "unknown '" + *cell + "'" + did_you_mean(*cell, enum_names<E>()) + "; one of " +
+                      join_names(enum_names<E>()));
+    }
+    return value;
+  }
+
+  void bad(std::string_view column, std::string message);
+  /// Reports blank cells of a column that must be filled, once per column and row.
+  void need(std::string_view column);
+
+  [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] int line() const { return row_.line; }
+
+ private:
+  const Table& table_;
+  const ColumnIndex& index_;
+  const TableRow& row_;
+  std::vector<TableProblem>& problems_;
+  bool failed_ = false;
+};
+
+}  // namespace shardscape::validate

@@ -1,0 +1,43 @@
+// A measurement table as text: named columns, rows that know their line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscape::validate {
+
+/// Something wrong in a table. `line` counts from 1, 0 stands for the file as a whole; `column` is empty
+/// where no column is to blame.
+struct TableProblem {
+  std::string file;
+  int line = 0;
+  std::string column;
+  std::string message;  ///< what is wrong, and what would be right
+};
+
+/// "file:line: column: message".
+std::string to_string(const TableProblem& problem);
+
+struct TableRow {
+  int line = 0;
+  std::vector<std::string> cells;  ///< one per column; empty: unknown
+};
+
+struct Table {
+  std::string file;  ///< as the user knows it
+  std::vector<std::string> columns;
+  std::vector<TableRow> rows;
+  std::vector<TableProblem> problems;  ///< of reading; the rows they concern are left out
+};
+
+/// Comma-separated text after RFC 4180: the first line names the columns, cells may be quoted, a doubled
+/// quote stands for one, quoted cells may span lines. Blank lines, a byte-order mark and carriage returns are
+/// passed over, spaces around cells trimmed (not inside quotes). A row with another number of cells than the
+/// header, a column named twice and a quote that never ends are problems. Never throws.
+Table parse_csv(std::string_view text, std::string file);
+
+/// The text as one CSV field: quoted only where it has to be.
+std::string csv_cell(std::string_view text);
+
+}  // namespace shardscape::validate
