@@ -96,7 +96,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {
-      out.problems.push_back({table.file, rows[i].line, why.column, why.message});
+      out.problems.push_back({table.file, rows[i].line, why.column, why.message, why.rejected});
     }
   }
 }
