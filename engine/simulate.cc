@@ -50,7 +50,7 @@ struct Simulator::Impl {
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
-  void explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details);
+  void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
   void explain_inference(const ParallelPlan& plan, Details& details);
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
@@ -204,7 +204,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_forward.push_back(scratch.forward[s].total());
     details->stage_backward.push_back(scratch.backward[s].total());
   }
-  explain_training(plan, critical, *details);
+  explain_training(plan, critical, out.breakdown.optimizer, *details);
   if (details->want_timeline) details->timeline = draw_timeline();
 }
 
@@ -252,7 +252,8 @@ const passes::LayerCosts& Simulator::Impl::decode_costs(const ParallelPlan& plan
   return remember(decode_memo, key, [&] { return passes::price_decode(setting, key, mean_cached_tokens()); });
 }
 
-void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Details& details) {
+void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer,
+                                       Details& details) {
   const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
   const std::int64_t tokens = setting.workload.sequence_length;
   const double microbatches = pipeline.microbatches;
@@ -271,6 +272,11 @@ void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t cr
     add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
         Recompute::none);
   }
+  const double parameters = memory::stage_parameters(setting.model, plan.tensor)
+                                .of_stage(layers[static_cast<std::size_t>(critical)], critical == 0,
+                                          critical + 1 == plan.pipeline, setting.model.tied_embeddings);
+  const double owners = plan.zero_stage >= 1 ? static_cast<double>(plan.data) * plan.context : 1.0;
+  passes::explain_optimizer(parameters / owners, optimizer, details.operators);
 }
 
 void Simulator::Impl::explain_inference(const ParallelPlan& plan, Details& details) {
@@ -287,6 +293,7 @@ void Simulator::Impl::explain_inference(const ParallelPlan& plan, Details& detai
   add(workload::head_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
   const workload::LayerKey decode{plan.tensor, plan.context, passes::decode_group(setting.workload, plan),
                                   false};
+  add(workload::decode_embedding_operators(setting, decode), "decode", steps);
   add(workload::decode_block_operators(setting, decode, mean_cached_tokens()), "decode", steps * blocks);
   add(workload::decode_head_operators(setting, decode), "decode", steps);
 }

@@ -10,21 +10,48 @@ namespace {
 /// Vector operations per score: scale, max, subtract, exp, sum, convert (the exponential counts as 4, the
 /// rate of the special-function units).
 constexpr double kSoftmaxFlops = 10;
-constexpr double kFlashForwardFlopsPerDim = 4;
-constexpr double kFlashBackwardFlopsPerDim = 10;
 
-OperatorCost flash(const AttentionShape& shape, double flops_per_dim, double tensor_passes,
-                   Precision precision, const DeviceSpec& device) {
+/// One direction of a fused kernel.
+struct FlashPass {
+  double flops_per_dim;  ///< of the products, per score and head dimension
+  double tensor_passes;  ///< how often Q, K, V and O cross HBM
+  double kernels;
+  double cap;   ///< share of the tensor peak
+  double rows;  ///< tokens that are cut into blocks
+};
+constexpr double kBlockRows = 128;
+
+/// Rows of a matrix instruction, to which the query heads of a group are padded in decode.
+constexpr double kMatrixRows = 16;
+/// Fewer keys than this are not worth a CTA of their own: one block of keys.
+constexpr double kSplitKeys = 128;
+constexpr double kFp32Bytes = 4;
+
+Bound name_bound(Seconds launch, Seconds arithmetic, Seconds stream) {
+  if (launch > std::max(arithmetic, stream)) return Bound::launch;
+  return stream > arithmetic ? Bound::hbm : Bound::compute;
+}
+
+/// Share of the SMs that `ctas` keep busy while there are fewer of them.
+double busy_share(double ctas, const DeviceSpec& device) {
+  return std::min(1.0, ctas / static_cast<double>(device.sm.count));
+}
+
+OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision precision,
+                   const DeviceSpec& device) {
   const double scores = shape.scores() * shape.visible;
-  const Seconds products = Flops(flops_per_dim * shape.head_dim * scores) /
-                           (device.sustained.tensor * device.tensor_peak(precision));
+  const Flops flops(pass.flops_per_dim * shape.head_dim * scores);
+  const Seconds products = flops / device.tensor_sustained(precision);
   const Seconds softmax = Flops(kSoftmaxFlops * scores) / device.vector_peak();
-  // Q, K, V and O (and their gradients in backward) cross HBM once each.
+  const Seconds best = flops / (pass.cap * device.tensor_peak(precision));
+  const double blocks = shape.batch * shape.heads * std::ceil(pass.rows / kBlockRows);
+  const Seconds arithmetic = std::max(products + softmax, best) / busy_share(blocks, device);
   const double bytes = bytes_per_element(precision) * shape.batch * shape.head_dim *
-                       (2 * shape.heads * shape.queries + 2 * shape.kv_heads * shape.keys) * tensor_passes;
+                       (2 * shape.heads * shape.queries + 2 * shape.kv_heads * shape.keys) *
+                       pass.tensor_passes;
   const Seconds stream = Bytes(bytes) / device.hbm_sustained();
-  const Seconds body = std::max(products + softmax, stream);
-  return {device.kernel_latency + body, stream > products + softmax ? Bound::hbm : Bound::compute};
+  const Seconds launch = pass.kernels * device.kernel_latency;
+  return {launch + std::max(arithmetic, stream), name_bound(launch, arithmetic, stream)};
 }
 
 GemmShape score_product(const AttentionShape& shape) {
@@ -46,11 +73,11 @@ GemmShape key_gradient_product(const AttentionShape& shape) {
 }  // namespace
 
 OperatorCost flash_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
-  return flash(shape, kFlashForwardFlopsPerDim, 1, precision, device);
+  return flash(shape, {4, 1, 1, device.attention.forward, shape.queries}, precision, device);
 }
 
 OperatorCost flash_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
-  return flash(shape, kFlashBackwardFlopsPerDim, 2, precision, device);
+  return flash(shape, {10, 2, 3, device.attention.backward, shape.keys}, precision, device);
 }
 
 OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
@@ -78,10 +105,30 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
 }
 
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device) {
-  const double cache =
-      2 * bytes_per_element(kv_precision) * shape.batch * shape.kv_heads * shape.keys * shape.head_dim;
-  const double flops = (4 * shape.head_dim + kSoftmaxFlops) * shape.scores();
-  return pointwise(Bytes(cache), Flops(flops), 1, device);
+  const double groups = shape.batch * shape.kv_heads;
+  const Bytes cache(2 * bytes_per_element(kv_precision) * groups * shape.keys * shape.head_dim);
+  const double rows = kMatrixRows * std::ceil(shape.heads / shape.kv_heads / kMatrixRows);
+  const Seconds products =
+      Flops(4 * shape.head_dim * groups * rows * shape.keys) / device.tensor_sustained(kv_precision);
+  const Seconds softmax = Flops(kSoftmaxFlops * shape.scores()) / device.vector_peak();
+
+  const auto cost = [&](double splits) -> OperatorCost {
+    const double ctas = groups * splits;
+    const Seconds arithmetic = (products + softmax) / busy_share(ctas, device);
+    const Seconds stream = cache / std::min(device.hbm_sustained(), device.l2_sustained(ctas));
+    const double kernels = splits > 1 ? 2 : 1;
+    const Bytes parts(splits > 1 ? 2 * kFp32Bytes * shape.batch * shape.heads * splits * (shape.head_dim + 1)
+                                 : 0);
+    const Seconds launch = kernels * device.kernel_latency;
+    return {launch + std::max(arithmetic, stream) + parts / device.l2_sustained(),
+            name_bound(launch, arithmetic, stream)};
+  };
+  const OperatorCost whole = cost(1);
+  const double splits =
+      std::min(std::ceil(static_cast<double>(device.sm.count) / groups), std::floor(shape.keys / kSplitKeys));
+  if (splits <= 1) return whole;
+  const OperatorCost split = cost(splits);
+  return split.time < whole.time ? split : whole;
 }
 
 }  // namespace shardscape::compute

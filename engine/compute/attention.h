@@ -1,16 +1,29 @@
 // The attention core: scores, softmax, weighted sum, without its projections.
 //
-// flash   one kernel, tiles in SRAM, the score matrix never reaches HBM (Dao 2023, FlashAttention-2). Matrix
-// FLOPs per score and head: 4 d forward,
-//         10 d backward (scores again, dP, dV, dQ, dK); the exponentials and rescaling run on the vector
-//         units, between the products. A causal mask halves the work.
+// flash   one kernel, tiles in SRAM, the score matrix never reaches HBM (Dao 2023, FlashAttention-2,
+//         arXiv:2307.08691). Matrix FLOPs per score and head: 4 d forward, 10 d backward (scores again, dP,
+//         dV, dQ, dK). A causal mask halves the work.
+//
+//           time = kernels + max(products + softmax, FLOPs / (cap x peak), HBM)
+//
+//         products run at the sustained tensor rate, the exponentials and rescaling on the vector units
+//         between them; cap is the best such kernels reach on the device (DeviceSpec::FusedAttention). Work
+//         is cut into blocks of 128 rows of a head (queries forward, keys backward), one CTA each; fewer
+//         blocks than SMs leave SMs idle. Q, K, V and O (backward: and their gradients) cross HBM once; the
+//         KV heads once for all query heads that share them. Backward is three kernels (dO . O, the products,
+//         the conversion of dQ).
 // naive   batched products that write the score matrix, and streaming kernels for scale-mask-softmax and
-// dropout
-//         (Korthikanti et al. 2022, section 4.1). Per score: softmax reads and writes 2 bytes each, dropout
-//         the same and a 1-byte mask; the backward of dropout moves 5 and that of softmax 6. The causal mask
-//         saves nothing.
-// decode  one query per sequence against a cache of keys and values: a stream of the cache (split over the
-// SMs).
+//         dropout (Korthikanti et al. 2022, section 4.1). Per score: softmax reads and writes 2 bytes each,
+//         dropout the same and a 1-byte mask; the backward of dropout moves 5 and that of softmax 6. The
+//         causal mask saves nothing.
+// decode  one query per sequence against a cache of keys and values: a stream of the cache, one CTA per
+// sequence
+//         and KV head. The query heads of a group share the stream; their products are padded to the 16 rows
+//         of a matrix instruction. Where SMs would idle, the keys are split among several CTAs, and a second
+//         kernel combines the fp32 parts (Dao et al. 2023, Flash-Decoding); the faster of both counts. An SM
+//         streams no faster than its port to L2.
+//
+// Left out: whole blocks on the causal diagonal (the cap holds them), the queries and outputs of decode.
 #pragma once
 
 #include "engine/compute/pointwise.h"
@@ -35,7 +48,8 @@ OperatorCost flash_forward(const AttentionShape& shape, Precision precision, con
 OperatorCost flash_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost naive_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost naive_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
-/// shape.queries = 1; shape.keys = cached tokens per sequence; `kv_precision` is that of the cache.
+/// shape.queries = 1; shape.keys = cached tokens per sequence; `kv_precision` is that of the cache and of the
+/// products.
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

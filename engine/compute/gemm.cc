@@ -1,166 +1,214 @@
 #include "engine/compute/gemm.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/base/check.h"
+#include "engine/compute/gemm_traffic.h"
 
 namespace shardscape::compute {
 
 namespace {
 
-/// Output tiles that vendor libraries ship for tensor cores, largest first: on equal time the larger tile
-/// wins.
-constexpr std::array<GemmTile, 9> kTiles = {{{256, 128, 32, 3},
-                                             {128, 256, 32, 3},
-                                             {128, 128, 32, 4},
-                                             {256, 64, 32, 4},
-                                             {64, 256, 32, 4},
-                                             {128, 64, 32, 4},
-                                             {64, 128, 32, 4},
-                                             {64, 64, 64, 4},
-                                             {32, 64, 64, 4}}};
+constexpr double kPartialBytes = 4;  ///< fp32 partial sums of split-K
+constexpr std::int32_t kMaxSplit = 16;
+constexpr double kTwoByteOperand = 2;
 
-/// Fits every device that validates; tried only where none of the others fits, as hand-written kernels for
-/// small shared memories do.
-constexpr GemmTile kLastResort = {32, 32, 32, 2};
+/// The device at the clock that the product meets.
+struct Machine {
+  Machine(const DeviceSpec& d, Precision precision, const std::optional<Hertz>& locked)
+      : device(d), operand(operand_bytes(precision)), sms(static_cast<double>(d.sm.count)) {
+    const double clock = locked ? locked->value() : d.sustained.tensor * d.sm.clock.value();
+    math_per_second =
+        d.sm.tensor_efficiency * d.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
+    sram_per_second = d.sm.sram_bytes_per_clock * clock;
+    port_per_second = d.sm.l2_bytes_per_clock * clock;
+    load_latency = d.sm.load_latency_clocks / clock;
+    l2_per_second = d.sustained.l2 * d.l2.bytes_per_clock * (locked ? locked->value() : d.sm.clock.value());
+    fixed = d.kernel_latency.value() + (locked ? d.cold_start.value() : 0);
+  }
 
-/// Cycles from a global load's issue to its data in shared memory: an L2 hit on recent NVIDIA parts
-/// (microbenchmarks of V100 and A100 report 190..270; Jia et al. 2018, Luo et al. 2024) plus the copy into
-/// shared memory.
-constexpr double kLoadLatencyCycles = 400;
-
-/// Each operand element in shared memory is read once per warp row or column of a CTA of 2 x 2 warps.
-constexpr double kSramReadsPerElement = 2;
-
-/// fp32 accumulators live in registers, at most half of the file is theirs.
-constexpr double kAccumulatorShare = 0.5;
-
-struct Candidate {
-  GemmTile tile;
-  std::int32_t split_k;
+  const DeviceSpec& device;
+  double operand;
+  double sms;
+  double math_per_second = 0, sram_per_second = 0, port_per_second = 0;  ///< of one SM
+  double load_latency = 0;
+  double l2_per_second = 0;  ///< of all SMs
+  double fixed = 0;
 };
 
-double ceil_div(double a, double b) { return std::ceil(a / b); }
+struct Product {
+  Product(const GemmShape& s, GemmOutput out)
+      : m(static_cast<double>(s.m)),
+        n(static_cast<double>(s.n)),
+        k(static_cast<double>(s.k)),
+        batch(static_cast<double>(s.batch)),
+        output(out) {}
 
-/// CTAs of this tile that fit on one SM at once; 0 where not even one fits.
-std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const DeviceSpec& device) {
-  const double stage_bytes = (tile.m + tile.n) * static_cast<double>(tile.k) * operand_bytes;
-  const double by_sram = device.sm.sram.value() / (stage_bytes * tile.stages);
-  const double accumulator_bytes = 4.0 * tile.m * tile.n;
-  const double by_registers = kAccumulatorShare * device.sm.registers.value() / accumulator_bytes;
-  return static_cast<std::int32_t>(std::min({by_sram, by_registers, 4.0}));
+  double m, n, k, batch;
+  GemmOutput output;
+
+  [[nodiscard]] double elements() const { return batch * m * n; }
+  [[nodiscard]] double output_traffic() const {
+    return output.bytes_per_element * (output.accumulate ? 2 : 1);
+  }
+  /// Tiles over C, all products of the batch.
+  [[nodiscard]] double tiles(const GemmTile& tile) const {
+    return batch * std::ceil(m / tile.m) * std::ceil(n / tile.n);
+  }
+};
+
+constexpr double kSmallestFragment = 16;  ///< below it warps share k instead of C (CUTLASS "sliced-K")
+
+/// Operands that a CTA reads from shared memory in one k-step, fragment by fragment.
+double sram_bytes_per_step(const GemmTile& tile, double operand, const DeviceSpec::Fragment& fragment) {
+  double m = std::min<double>(static_cast<double>(fragment.m), tile.m);
+  double n = std::min<double>(static_cast<double>(fragment.n), tile.n);
+  const double most = static_cast<double>(tile.m) * tile.n / static_cast<double>(fragment.per_cta);
+  while (m * n > most && std::max(m, n) > kSmallestFragment) (m > n ? m : n) /= 2;
+  return tile.k * operand * (tile.m * std::ceil(tile.n / n) + tile.n * std::ceil(tile.m / m));
 }
 
-/// Bytes of A and B that a wave of CTAs has to fetch from HBM, over all waves.
-///
-/// The CTAs of one wave form a patch of rows x columns of output tiles; they share panels through L2. A panel
-/// of A (tile rows x K) is fetched once per column of patches, unless all of A stays in L2; likewise B.
-double operand_hbm_bytes(const GemmShape& shape, const GemmTile& tile, double ctas_per_wave,
-                         double operand_bytes, double l2_bytes) {
-  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
-             k = static_cast<double>(shape.k);
-  const double rows = ceil_div(m, tile.m), columns = ceil_div(n, tile.n);
-  const double a = m * k * operand_bytes, b = k * n * operand_bytes;
-  if (a + b <= l2_bytes) return a + b;
-  // CTAs are rasterised so that a wave covers a patch as square as the grid allows, which minimises its
-  // panels.
-  double patch_rows = std::clamp(std::round(std::sqrt(ctas_per_wave * tile.n / tile.m)), 1.0, rows);
-  const double patch_columns = std::clamp(std::floor(ctas_per_wave / patch_rows), 1.0, columns);
-  patch_rows = std::clamp(std::floor(ctas_per_wave / patch_columns), 1.0, rows);
-  // Patches walk down the columns: B's panels of one column of patches are reused from L2 only while they fit
-  // beside the stream of A.
-  const double a_reads = ceil_div(columns, patch_columns);
-  const double b_panel = std::min(n, patch_columns * tile.n) * k * operand_bytes;
-  const double b_reads = b_panel <= 0.5 * l2_bytes ? 1 : ceil_div(rows, patch_rows);
-  return (a <= 0.5 * l2_bytes ? a : a * a_reads) + b * b_reads;
+class Evaluation {
+ public:
+  Evaluation(const Product& product, const Machine& machine) : p_(product), d_(machine) {}
+
+  [[nodiscard]] GemmCost run(const FittedTile& fitted, std::int32_t split) const {
+    const GemmTile& tile = fitted.tile;
+    GemmCost cost;
+    cost.tile = tile;
+    cost.split_k = split;
+    const double ctas = p_.tiles(tile) * split;
+    cost.waves = std::ceil(ctas / d_.sms);
+    const double steps = std::ceil(p_.k / split / tile.k);
+    const double epilogues = epilogue_time(tile, split, ctas, cost.waves);
+
+    const double step_math = 2.0 * tile.m * tile.n * tile.k / d_.math_per_second;
+    const double sharing = std::min<double>(fitted.resident, cost.waves);
+    const double step_load = d_.load_latency / (tile.stages - 1) / sharing;
+    const double sram_bytes = sram_bytes_per_step(tile, d_.operand, d_.device.sm.fragment);
+    const double step_sram = sram_bytes / d_.sram_per_second;
+    const auto loop = [&](double step) { return cost.waves * steps * step + epilogues + d_.load_latency; };
+    const double compute = loop(std::max(step_math, step_load)), sram = loop(step_sram);
+    cost.sram_bytes = Bytes(ctas * steps * sram_bytes);
+
+    const double partials = split > 1 ? kPartialBytes * p_.elements() * split : 0;
+    add_traffic(cost, fitted.resident, ctas, partials);
+    const double l2 = cost.l2_bytes.value() / d_.l2_per_second;
+    const double hbm = cost.hbm_bytes / d_.device.hbm_sustained() / Seconds(1);
+
+    const double body = std::max({compute, sram, l2, hbm});
+    const double fixed = d_.fixed + (split > 1 ? d_.device.kernel_latency.value() : 0);
+    cost.time = Seconds(fixed + body + reduction_time(partials));
+    cost.bound = fixed > body   ? Bound::launch
+                 : body == hbm  ? Bound::hbm
+                 : body == l2   ? Bound::l2
+                 : body == sram ? Bound::sram
+                                : Bound::compute;
+    return cost;
+  }
+
+ private:
+  /// Of all waves together: what an SM's port lets through one after the other, or L2 for all of them.
+  [[nodiscard]] double epilogue_time(const GemmTile& tile, std::int32_t split, double ctas,
+                                     double waves) const {
+    const double bytes = std::min<double>(tile.m, p_.m) * std::min<double>(tile.n, p_.n) *
+                         (split > 1 ? kPartialBytes : p_.output_traffic());
+    return std::max(waves * bytes / d_.port_per_second, ctas * bytes / d_.l2_per_second);
+  }
+
+  /// The second kernel's stream: partial sums in, C out.
+  [[nodiscard]] double reduction_time(double partials) const {
+    if (partials == 0) return 0;
+    const double rate =
+        partials <= d_.device.l2.capacity.value() ? d_.l2_per_second : d_.device.hbm_sustained().value();
+    return (partials + p_.output_traffic() * p_.elements()) / rate;
+  }
+
+  void add_traffic(GemmCost& cost, double resident, double ctas, double partials) const {
+    const GemmTile& tile = cost.tile;
+    const double rows = std::ceil(p_.m / tile.m), columns = std::ceil(p_.n / tile.n);
+    const double c = p_.output_traffic() * p_.elements();
+    // The CTAs of a cluster lie along one side of C and load the other side's panel once.
+    const auto cluster = static_cast<double>(d_.device.sm.cluster);
+    const double loads = std::min(p_.m * std::ceil(columns / cluster) + p_.n * rows,
+                                  p_.m * columns + p_.n * std::ceil(rows / cluster));
+    const double panels = p_.batch * p_.k * d_.operand * loads;
+    cost.l2_bytes = Bytes(panels + (partials > 0 ? 2 * partials : 0) + c);
+
+    const double share = ctas / p_.batch / cost.split_k;  // tiles of one product of the batch
+    const double wave = std::clamp(d_.sms * resident / cost.split_k, 1.0, share);
+    const double operands =
+        p_.batch * operand_hbm_bytes({p_.m, p_.n, p_.k, d_.operand}, tile, wave,
+                                     std::min(resident, cost.waves), d_.device.l2.capacity.value());
+    const double spilled = partials > d_.device.l2.capacity.value() ? 2 * partials : 0;
+    cost.hbm_bytes = Bytes(std::min(operands, panels) + c + spilled);
+  }
+
+  const Product& p_;
+  const Machine& d_;
+};
+
+/// Tries all splits of one tile; keeps the best.
+void consider(const GemmTile& tile, const Product& product, const Machine& machine, GemmCost& best) {
+  const Evaluation evaluation(product, machine);
+  const double grid = product.tiles(tile);
+  for (std::int32_t split = 1; split <= kMaxSplit; split *= 2) {
+    if (split > 1 && (grid * split > 2 * machine.sms || product.k < 2.0 * split * tile.k)) break;
+    const double waves = std::ceil(grid * split / machine.sms);
+    const FittedTile fitted = tile.stages > 0
+                                  ? FittedTile{tile, resident_ctas(tile, machine.operand, machine.device)}
+                                  : fit_stages(tile, waves, machine.operand, machine.device);
+    if (fitted.resident == 0) return;
+    const GemmCost cost = evaluation.run(fitted, split);
+    if (cost.time < best.time) best = cost;
+  }
 }
 
-GemmCost evaluate(const GemmShape& shape, Precision precision, const DeviceSpec& device, GemmOutput output,
-                  const Candidate& candidate, std::int32_t resident) {
-  const GemmTile& tile = candidate.tile;
-  const double operand_bytes = bytes_per_element(precision);
-  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
-             k = static_cast<double>(shape.k);
-  const double batch = static_cast<double>(shape.batch);
-  const double ctas = batch * ceil_div(m, tile.m) * ceil_div(n, tile.n) * candidate.split_k;
-  const double sms = static_cast<double>(device.sm.count);
-  const double clock = device.sm.clock.value();
-
-  // Compute: CTAs that share an SM share its tensor cores, so a wave of one CTA per SM is the unit of math,
-  // and residents hide latency.
-  const double steps = ceil_div(k / candidate.split_k, tile.k);
-  const double rate =
-      device.sustained.tensor * device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
-  const double step_math = 2.0 * tile.m * tile.n * tile.k / rate;
-  const double rounds = ceil_div(ctas, sms);
-  const double on_one_sm = std::min<double>(resident, rounds);
-  const double step_latency = kLoadLatencyCycles / clock / (tile.stages - 1) / on_one_sm;
-  const double prologue = kLoadLatencyCycles / clock;
-  const double compute = rounds * steps * std::max(step_math, step_latency) + prologue;
-
-  // SRAM, per SM.
-  const double step_sram = kSramReadsPerElement * (tile.m + tile.n) * tile.k * operand_bytes;
-  const double sram = rounds * steps * step_sram / (device.sm.sram_bytes_per_clock * clock);
-
-  // L2 and HBM. Split-K adds fp32 partial sums, written and read once.
-  const double c_elements = batch * m * n;
-  const double c_bytes = c_elements * output.bytes_per_element * (output.accumulate ? 2 : 1);
-  const double partial_bytes = candidate.split_k > 1 ? 2.0 * 4.0 * c_elements * candidate.split_k : 0;
-  const double l2_bytes = ctas * steps * (tile.m + tile.n) * tile.k * operand_bytes + c_bytes + partial_bytes;
-  const double ctas_per_wave = std::max(1.0, std::min(ctas / batch, sms * resident));
-  const double spilled_partials = partial_bytes > device.l2.capacity.value() ? partial_bytes : 0;
-  const double hbm_bytes =
-      batch * operand_hbm_bytes(shape, tile, ctas_per_wave, operand_bytes, device.l2.capacity.value()) +
-      c_bytes + spilled_partials;
-  const double l2 = l2_bytes / device.l2_sustained().value();
-  const double hbm = hbm_bytes / device.hbm_sustained().value();
-
-  GemmCost cost;
-  const double body = std::max({compute, sram, l2, hbm});
-  const double reduction =
-      candidate.split_k > 1 ? device.kernel_latency.value() : 0;  // a second kernel adds the parts up
-  cost.time = device.kernel_latency + Seconds(body + reduction);
-  cost.bound = device.kernel_latency.value() + reduction > body ? Bound::launch
-               : body == hbm                                    ? Bound::hbm
-               : body == l2                                     ? Bound::l2
-               : body == sram                                   ? Bound::sram
-                                                                : Bound::compute;
-  cost.tile = tile;
-  cost.split_k = candidate.split_k;
-  cost.waves = ctas / (sms * resident);
-  cost.hbm_bytes = Bytes(hbm_bytes);
-  cost.l2_bytes = Bytes(l2_bytes);
-  cost.sram_bytes = Bytes(ctas * steps * step_sram);
-  return cost;
+/// A tile whose k-steps hold as many bytes for any operand as its own hold for two-byte ones.
+GemmTile of_operand(GemmTile tile, Precision precision) {
+  const double scale = kTwoByteOperand / bytes_per_element(precision);
+  tile.k = std::max(8, static_cast<std::int32_t>(tile.k * scale));
+  return tile;
 }
 
 }  // namespace
 
-GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& device, GemmOutput output) {
+GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& device, GemmOutput output,
+              const GemmRequest& request) {
   SHARDSCAPE_CHECK(shape.m >= 1 && shape.n >= 1 && shape.k >= 1 && shape.batch >= 1, shape.m, shape.n,
                    shape.k, shape.batch);
   SHARDSCAPE_CHECK(device.supports(precision), name_of(precision), device.name);
+  const Machine machine(device, precision, request.locked_clock);
+  const Product product(shape, output);
   GemmCost best;
   best.time = Seconds(std::numeric_limits<double>::infinity());
-  const double sms = static_cast<double>(device.sm.count);
-  const auto consider = [&](const GemmTile& tile) {
-    const std::int32_t resident = resident_ctas(tile, bytes_per_element(precision), device);
-    if (resident == 0) return;
-    const double grid = static_cast<double>(shape.batch) * ceil_div(static_cast<double>(shape.m), tile.m) *
-                        ceil_div(static_cast<double>(shape.n), tile.n);
-    for (std::int32_t split = 1; split <= 16; split *= 2) {
-      if (split > 1 && (grid * split > 2 * sms || shape.k < 2L * split * tile.k)) break;
-      const GemmCost cost = evaluate(shape, precision, device, output, {tile, split}, resident);
-      if (cost.time < best.time) best = cost;
+  if (request.tile) {
+    GemmTile tile = *request.tile;
+    consider(tile, product, machine, best);
+    std::swap(tile.m, tile.n);
+    consider(tile, product, machine, best);
+  } else {
+    for (const GemmTile& tile : candidate_tiles()) {
+      consider(of_operand(tile, precision), product, machine, best);
     }
-  };
-  for (const GemmTile& tile : kTiles) consider(tile);
-  if (best.tile.m == 0) consider(kLastResort);
+    if (std::min(shape.m, shape.n) <= kSkinnyRows) {
+      for (GemmTile tile : skinny_tiles()) {
+        if (shape.n < shape.m) std::swap(tile.m, tile.n);
+        consider(of_operand(tile, precision), product, machine, best);
+      }
+    }
+    if (best.tile.m == 0) consider(kSmallestTile, product, machine, best);
+  }
   SHARDSCAPE_CHECK(best.tile.m > 0, "no tile fits", device.name);
   return best;
+}
+
+bool tile_fits(GemmTile tile, Precision precision, const DeviceSpec& device) {
+  if (tile.stages == 0) tile.stages = 2;
+  return resident_ctas(tile, operand_bytes(precision), device) > 0;
 }
 
 }  // namespace shardscape::compute

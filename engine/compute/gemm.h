@@ -1,26 +1,38 @@
 // The time of one matrix product on a GPU.
 //
-//   time = kernel latency + min over tiles, split-K of max(compute, SRAM, L2, HBM)
+//   time = kernel latency + min over tiles, split-K of max(compute, SRAM, L2, HBM) + reduction of split-K
 //
-//   compute  rounds x k-steps x time per step + prologue. A CTA works on a tile_m x tile_n output tile and
-//            walks K in steps of tile_k; rounds = ceil(CTAs / SMs), since CTAs that share an SM share its
-//            tensor cores. A step takes the larger of its math and its share of the memory latency, which
-//            the pipeline stages and the co-resident CTAs hide.
-//   SRAM     every step reads (tile_m + tile_n) x tile_k operands per CTA from shared memory, as many times
-//   as warps share no registers. L2       each CTA reads its panels of A and B through L2: CTAs x (tile_m +
-//   tile_n) x K operands, and writes C. HBM      compulsory traffic, plus re-reads of the panels that the
-//   co-resident wave does not find in L2.
+//   compute    waves x k-steps x time per step + epilogues + load latency. A CTA works on a tile_m x tile_n
+//              output tile and walks K in steps of tile_k; waves = ceil(CTAs / SMs), since CTAs that share an
+//              SM share its matrix units. A step takes its math or its share of the load latency, whichever
+//              is larger: latency / (stages - 1) / co-resident CTAs. Math runs at efficiency x FLOPs per
+//              clock x clock. The epilogue of a CTA writes its part of C to L2 (and reads it first where it
+//              accumulates); nothing hides it. All of them take waves x tile bytes / port of an SM, or
+//              CTAs x tile bytes / L2 bandwidth, whichever is longer.
+//   SRAM       as compute, with steps that read the operands from shared memory: A once per column of
+//              fragments, B once per row of them (DeviceSpec::Fragment).
+//   L2         each CTA reads its panels of A and B through L2, those that a cluster shares once, and moves
+//   its
+//              part of C.
+//   HBM        operands as in gemm_traffic.h, and C.
+//   reduction  split-K leaves fp32 partial sums; a second kernel adds them up.
+//
+// The clock is the share of the boost clock that the power limit leaves (sustained.tensor), and the time that
+// of one kernel in a busy stream. With `locked_clock` it is what a profiler reports that locks the clock and
+// clears the caches before each kernel (Nsight Compute's defaults): nothing throttles, and a cold start is
+// added.
 //
 // Sources: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation); CUTLASS
-// "Efficient GEMM in CUDA" (tiling, split-K, software pipelining); Mei and Chu 2017 and later microbenchmarks
-// for latencies.
-//
-// Left out: clock changes within a kernel, stream-K, sparsity, layout effects.
+// "Efficient GEMM in CUDA" (tiling, split-K, software pipelining); the roofline model (Williams et al. 2009).
+// Left out: clock changes within a kernel, stream-K, sparsity, layout effects, epilogues of one CTA behind
+// the main loop of another.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/base/enum_names.h"
+#include "engine/compute/gemm_tiles.h"
 #include "engine/spec/device.h"
 
 namespace shardscape {
@@ -50,21 +62,34 @@ struct GemmOutput {
   bool accumulate = false;
 };
 
-struct GemmTile {
-  std::int32_t m = 0, n = 0, k = 0;
-  std::int32_t stages = 0;
+/// Bytes per element of the output of a product of that type: fp8 and fp4 products leave bf16.
+constexpr double output_bytes(Precision precision) {
+  return precision == Precision::fp8 || precision == Precision::fp4 ? bytes_per_element(Precision::bf16)
+                                                                    : bytes_per_element(precision);
+}
+
+struct GemmRequest {
+  /// This tile instead of the cheapest one; stages 0: as many as help. It may lie either way over C, since
+  /// libraries that compute the transpose name it the other way round; the faster one counts.
+  std::optional<GemmTile> tile;
+  std::optional<Hertz> locked_clock;  ///< as profiled, see above
 };
 
 struct GemmCost {
   Seconds time;  ///< kernel latency included
   GemmTile tile;
   std::int32_t split_k = 1;
-  double waves = 0;  ///< CTAs / (SMs x CTAs per SM), not rounded up
+  double waves = 0;  ///< ceil(CTAs / SMs)
   Bound bound = Bound::compute;
   Bytes hbm_bytes, l2_bytes, sram_bytes;
 };
 
-/// The cheapest tile's cost. All extents >= 1; the device must support `precision`.
-GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& device, GemmOutput output = {});
+/// The cheapest tile's cost, or that of the requested tile. All extents >= 1; the device must support
+/// `precision`; a requested tile must fit. About a microsecond; allocates nothing.
+GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& device, GemmOutput output = {},
+              const GemmRequest& request = {});
+
+/// Whether an SM holds at least one CTA of the tile.
+bool tile_fits(GemmTile tile, Precision precision, const DeviceSpec& device);
 
 }  // namespace shardscape::compute

@@ -35,7 +35,8 @@ struct StageParameters {
   [[nodiscard]] double of_stage(std::int32_t layers, bool first, bool last, bool tied) const;
 };
 
-/// Matrices and the vocabulary are split over the tensor group, vectors are not.
+/// Matrices, the biases of their columns and the vocabulary are split over the tensor group; norms, the
+/// biases of row-parallel products and learned positions are not.
 StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor);
 
 /// Saved bytes of the parts of the model for one microbatch on one rank.

@@ -104,4 +104,9 @@ void explain(const ExplainedLayer& layer, const Setting& setting, const Parallel
   }
 }
 
+void explain_optimizer(double parameters, Seconds time, std::vector<OperatorRow>& rows) {
+  rows.push_back({"step", "optimizer", format("%.4g M parameters", parameters / 1e6), 1, time,
+                  std::string(name_of(Bound::hbm))});
+}
+
 }  // namespace shardscape::passes

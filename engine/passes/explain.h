@@ -25,4 +25,7 @@ struct ExplainedLayer {
 void explain(const ExplainedLayer& layer, const Setting& setting, const ParallelPlan& plan,
              network::CollectiveModel& collectives, std::vector<OperatorRow>& rows);
 
+/// Appends the optimizer of a training step on `parameters` that the rank owns.
+void explain_optimizer(double parameters, Seconds time, std::vector<OperatorRow>& rows);
+
 }  // namespace shardscape::passes

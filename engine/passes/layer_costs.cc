@@ -11,7 +11,7 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const Precision precision = setting.workload.precision;
   const compute::GemmShape& f = op.gemm;
-  const compute::GemmOutput activation{bytes_per_element(precision), false};
+  const compute::GemmOutput activation{compute::output_bytes(precision), false};
   const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
   const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
   const compute::GemmCost dgrad = compute::gemm({f.m, f.k, f.n, f.batch}, precision, device, activation);
@@ -97,6 +97,7 @@ LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, s
 LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached) {
   LayerCosts costs;
   costs.block = price_layer(workload::decode_block_operators(setting, key, cached), setting);
+  costs.embedding = price_layer(workload::decode_embedding_operators(setting, key), setting);
   costs.head = price_layer(workload::decode_head_operators(setting, key), setting);
   workload::LayerKey token = key;
   token.context = 1;

@@ -46,7 +46,7 @@ struct LayerCosts {
 LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
                         workload::Mode mode);
 
-/// The block and head of one decode step.
+/// The embedding, block and head of one decode step.
 LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached);
 
 }  // namespace shardscape::passes

@@ -24,6 +24,7 @@ Problems DeviceSpec::validate() const {
   problems.require(sm.sram >= kLeastSram, "sm.sram",
                    "must be at least 16 KiB, two stages of the smallest matrix tile");
   positive(sm.sram_bytes_per_clock, "sm.sram_bytes_per_clock");
+  positive(sm.l2_bytes_per_clock, "sm.l2_bytes_per_clock");
   problems.require(std::ranges::any_of(sm.tensor_flops_per_clock, [](double rate) { return rate > 0; }),
                    "sm.tensor_flops_per_clock", "needs the rate of at least one precision");
   for (const double rate : sm.tensor_flops_per_clock) {
@@ -40,7 +41,19 @@ Problems DeviceSpec::validate() const {
   share(sustained.tensor, "sustained.tensor");
   share(sustained.hbm, "sustained.hbm");
   share(sustained.l2, "sustained.l2");
+  share(sm.tensor_efficiency, "sm.tensor_efficiency");
+  share(attention.forward, "attention.forward");
+  share(attention.backward, "attention.backward");
+  problems.require(sm.load_latency_clocks >= 0, "sm.load_latency_clocks", "must not be negative");
+  const auto extent = [&](std::int64_t value, const char* field) {
+    problems.require(value >= 1, field, "must be at least 1");
+  };
+  extent(sm.fragment.m, "sm.fragment.m");
+  extent(sm.fragment.n, "sm.fragment.n");
+  extent(sm.fragment.per_cta, "sm.fragment.per_cta");
+  extent(sm.cluster, "sm.cluster");
   problems.require(kernel_latency.value() >= 0, "kernel_latency", "must not be negative");
+  problems.require(cold_start.value() >= 0, "cold_start", "must not be negative");
   return problems;
 }
 

@@ -1,6 +1,7 @@
 // A GPU, built from parts: a what-if moves a part, never a fudge factor.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -16,6 +17,13 @@ namespace shardscape {
 /// Peak rates follow from the parts: units x per-unit rate x clock. YAML keys carry the same names, nested
 /// alike.
 struct DeviceSpec {
+  /// The part of a CTA's output tile whose products share one read of their operands from shared memory. At
+  /// least `per_cta` of them make up a CTA, however small its tile: one per matrix unit where a warp feeds
+  /// one unit, one where a warpgroup feeds all four.
+  struct Fragment {
+    std::int64_t m = 64, n = 64;
+    std::int64_t per_cta = 4;
+  };
   struct StreamingMultiprocessors {
     std::int64_t count = 0;
     Hertz clock;  ///< boost clock at which data sheets quote their peaks
@@ -26,6 +34,15 @@ struct DeviceSpec {
     Bytes registers;                    ///< register file per SM
     Bytes sram;                         ///< shared memory usable by CTAs, per SM
     double sram_bytes_per_clock = 0;    ///< shared-memory bandwidth per SM
+    /// Share of the issue slots that the inner loop of a good matrix kernel fills, at whatever clock the SMs
+    /// hold.
+    double tensor_efficiency = 1;
+    /// Clocks from the issue of a load to its data in shared memory with the memory system busy.
+    double load_latency_clocks = 800;
+    double l2_bytes_per_clock = 64;  ///< what one SM can exchange with L2
+    Fragment fragment;
+    /// CTAs that receive one load together (thread block clusters with multicast); 1: every CTA loads alone.
+    std::int64_t cluster = 1;
   };
   struct L2 {
     Bytes capacity;
@@ -36,12 +53,18 @@ struct DeviceSpec {
     Bytes capacity_per_stack;            ///< YAML: or `capacity`, the total
     BytesPerSecond bandwidth_per_stack;  ///< YAML: or `bandwidth`, the total
   };
-  /// What long kernels sustain of the peak: power throttling for tensor cores, refresh and bank conflicts for
-  /// HBM.
+  /// What long kernels sustain of the peak: refresh and bank conflicts for HBM, crossing partitions for L2.
+  /// For matrix units it is the share of the boost clock that the power limit leaves under full load; at a
+  /// clock that is locked below it nothing throttles.
   struct Sustained {
     double tensor = 1;
     double hbm = 1;
     double l2 = 1;
+  };
+  /// The best that fused attention kernels reach of the tensor peak on this device, forward and backward.
+  struct FusedAttention {
+    double forward = 1;
+    double backward = 1;
   };
   /// What a data sheet says beside: kept for the reader, used by no model. 0 or empty where it is not stated.
   struct Facts {
@@ -58,12 +81,20 @@ struct DeviceSpec {
   L2 l2;
   Hbm hbm;
   Sustained sustained;
+  FusedAttention attention;
   Seconds kernel_latency;  ///< start-up and drain of one kernel on the device, back to back
+  /// What the first run of a kernel takes beside it: instruction and translation caches are empty, as a
+  /// profiler leaves them that clears caches between kernels.
+  Seconds cold_start;
   Facts facts;
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {
     return FlopsPerSecond(static_cast<double>(sm.count) *
                           sm.tensor_flops_per_clock[static_cast<std::size_t>(p)] * sm.clock.value());
+  }
+  /// What the inner loop of a matrix kernel runs at: the peak at the clock that the power limit leaves.
+  [[nodiscard]] FlopsPerSecond tensor_sustained(Precision p) const {
+    return sm.tensor_efficiency * sustained.tensor * tensor_peak(p);
   }
   [[nodiscard]] bool supports(Precision p) const {
     return sm.tensor_flops_per_clock[static_cast<std::size_t>(p)] > 0;
@@ -79,6 +110,10 @@ struct DeviceSpec {
   }
   [[nodiscard]] BytesPerSecond l2_sustained() const {
     return BytesPerSecond(sustained.l2 * l2.bytes_per_clock * sm.clock.value());
+  }
+  /// What `sms` of the SMs get of it together.
+  [[nodiscard]] BytesPerSecond l2_sustained(double sms) const {
+    return std::min(l2_sustained(), BytesPerSecond(sms * sm.l2_bytes_per_clock * sm.clock.value()));
   }
   [[nodiscard]] BytesPerSecond hbm_sustained() const { return sustained.hbm * hbm_peak(); }
 

@@ -11,13 +11,16 @@ double ModelSpec::block_matrix_parameters() const {
 double ModelSpec::block_vector_parameters() const {
   const auto h = static_cast<double>(hidden);
   const double norm_vectors = norm == NormKind::layernorm ? 2 : 1;
-  double count = 2 * norm_vectors * h;
-  if (linear_bias) {
-    count += static_cast<double>(qkv_width()) + h + static_cast<double>(mlp_in_width()) + h;
-  } else if (qkv_bias) {
-    count += static_cast<double>(qkv_width());
-  }
-  return count;
+  return 2 * norm_vectors * h + block_column_biases() + (linear_bias ? 2 * h : 0);
+}
+
+double ModelSpec::block_column_biases() const {
+  if (linear_bias) return static_cast<double>(qkv_width() + mlp_in_width());
+  return qkv_bias ? static_cast<double>(qkv_width()) : 0;
+}
+
+double ModelSpec::position_parameters() const {
+  return static_cast<double>(max_positions) * static_cast<double>(hidden);
 }
 
 double ModelSpec::embedding_parameters() const {

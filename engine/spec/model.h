@@ -46,6 +46,9 @@ struct ModelSpec {
   [[nodiscard]] double block_matrix_parameters() const;
   /// Norm gains and biases and linear biases of one block.
   [[nodiscard]] double block_vector_parameters() const;
+  /// Those of them that belong to columns: biases of the QKV and the first MLP projection.
+  [[nodiscard]] double block_column_biases() const;
+  [[nodiscard]] double position_parameters() const;   ///< the learned position table
   [[nodiscard]] double embedding_parameters() const;  ///< token and learned position tables
   [[nodiscard]] double head_parameters() const;       ///< 0 when tied
   [[nodiscard]] double final_norm_parameters() const;

@@ -318,6 +318,13 @@ std::vector<Operator> decode_block_operators(const Setting& setting, const Layer
   return ops;
 }
 
+std::vector<Operator> decode_embedding_operators(const Setting& setting, const LayerKey& key) {
+  LayerKey step = key;
+  step.context = 1;
+  step.sequence_parallel = false;
+  return embedding_operators(setting, step, 1, Mode::prefill);
+}
+
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
   return head_operators(setting, key, 1, Mode::prefill);
 }

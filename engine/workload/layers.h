@@ -41,6 +41,7 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
 
 /// One decode step: key.microbatch sequences, one new token each, `cached` earlier tokens.
 std::vector<Operator> decode_block_operators(const Setting& setting, const LayerKey& key, double cached);
+std::vector<Operator> decode_embedding_operators(const Setting& setting, const LayerKey& key);
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key);
 
 /// KV heads held by each rank of a tensor group: kv_heads / tp, at least 1.

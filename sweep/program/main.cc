@@ -20,6 +20,7 @@ constexpr const char* kFooter =
     "  shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5\n"
     "  shardscape top out.h5 -n 10 --breakdown\n"
     "  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2\n"
+    "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
     "\n"
     "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted "
     "and resumable.\n"
@@ -97,6 +98,7 @@ int run(int argc, char** argv) {
   add_check_command(app, common, action);
   add_simulate_command(app, common, action);
   add_top_command(app, common, action);
+  add_gemm_command(app, common, action);
   add_network_command(app, common, action);
   add_validate_command(app, common, action);
   add_presets_command(app, common, action);

@@ -43,6 +43,15 @@ void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
   v.required("registers", sm.registers);
   v.required("sram", sm.sram);
   v.required("sram_bytes_per_clock", sm.sram_bytes_per_clock);
+  v.optional("tensor_efficiency", sm.tensor_efficiency);
+  v.optional("load_latency_clocks", sm.load_latency_clocks);
+  v.optional("l2_bytes_per_clock", sm.l2_bytes_per_clock);
+  v.optional_group("fragment", [&](V& fragment) {
+    fragment.optional("m", sm.fragment.m);
+    fragment.optional("n", sm.fragment.n);
+    fragment.optional("per_cta", sm.fragment.per_cta);
+  });
+  v.optional("cluster", sm.cluster);
 }
 
 template <class V>
@@ -78,7 +87,12 @@ void describe(V& v, DeviceSpec& d) {
     sustained.optional("hbm", d.sustained.hbm);
     sustained.optional("l2", d.sustained.l2);
   });
+  v.optional_group("attention", [&](V& attention) {
+    attention.optional("forward", d.attention.forward);
+    attention.optional("backward", d.attention.backward);
+  });
   v.required("kernel_latency", d.kernel_latency);
+  v.optional("cold_start", d.cold_start);
   describe_facts(v, d.facts);
 }
 

@@ -106,5 +106,39 @@ TEST(GemmProperty, ADeeperOrLargerBatchIsNotFaster) {
   }
 }
 
+TEST(GemmProperty, TheChosenTileBeatsEveryOther) {
+  const DeviceSpec device = test::a100();
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    CounterRng random(seed, 5);
+    const auto [shape, output] = random_case(random);
+    SCOPED_TRACE(text(seed, shape));
+    const GemmCost best = gemm(shape, Precision::bf16, device, output);
+    for (GemmTile tile : candidate_tiles()) {
+      tile.stages = static_cast<std::int32_t>(random.below(5)) + 2;
+      if (!tile_fits(tile, Precision::bf16, device)) continue;
+      EXPECT_GE(gemm(shape, Precision::bf16, device, output, {tile, {}}).time.value(),
+                best.time.value() * (1 - 1e-12))
+          << tile.m << " x " << tile.n << " x " << tile.k << ", " << tile.stages << " stages";
+    }
+    // Asked for, the chosen tile costs the same.
+    EXPECT_LE(gemm(shape, Precision::bf16, device, output, {best.tile, {}}).time.value(),
+              best.time.value() * (1 + 1e-12));
+  }
+}
+
+TEST(GemmProperty, AFasterClockIsNotSlower) {
+  const DeviceSpec device = test::a100();
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    CounterRng random(seed, 6);
+    const auto [shape, output] = random_case(random);
+    SCOPED_TRACE(text(seed, shape));
+    const auto at = [&](double clock) {
+      return gemm(shape, Precision::bf16, device, output, {{}, Hertz(clock)}).time.value();
+    };
+    const double clock = 0.5e9 + 1e9 * random.uniform();
+    EXPECT_LE(at(clock * (1 + random.uniform())), at(clock) * (1 + 1e-12));
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::compute

@@ -102,14 +102,18 @@ TEST(Conservation, OperatorTableAddsUpToTheBreakdown) {
         const Prediction out = simulator.run(plan, {}, &details);
         if (out.status != Status::ok && out.status != Status::memory) continue;
         ++tables;
-        double device = 0, recompute = 0, links = 0;
+        double device = 0, recompute = 0, links = 0, step = 0;
         for (const OperatorRow& row : details.operators) {
-          double& sum = row.bound == "link" ? links : row.phase == "recompute" ? recompute : device;
+          double& sum = row.phase == "step"        ? step
+                        : row.bound == "link"      ? links
+                        : row.phase == "recompute" ? recompute
+                                                   : device;
           sum += row.count * row.time.value();
         }
         const double slack = 1e-9 * out.breakdown.total().value();
         EXPECT_NEAR(device, out.breakdown.compute.value(), slack);
         EXPECT_NEAR(recompute, out.breakdown.recompute.value(), slack);
+        EXPECT_NEAR(step, out.breakdown.optimizer.value(), slack);
         EXPECT_NEAR(links, (out.breakdown.tensor_comm + out.breakdown.context_comm).value(), slack);
       }
     }

@@ -47,8 +47,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/base"}},
       {"sweep/calibrate", {"sweep/validate", "sweep/yaml", "engine", "engine/spec", "engine/base"}},
       {"sweep/program",
-       {"sweep/calibrate", "sweep/validate", "sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case", "sweep/space", "sweep/yaml",
-        "results_schema", "engine", "engine/network", "engine/spec", "engine/base"}},
+       {"sweep/calibrate", "sweep/validate", "sweep/runner", "sweep/placement", "sweep/study",
+        "sweep/network_case", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/compute",
+        "engine/network", "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }

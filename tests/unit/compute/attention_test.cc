@@ -124,5 +124,91 @@ TEST(DecodeAttention, StreamsTheCache) {
   EXPECT_EQ(decode(shape, Precision::bf16, device).bound, Bound::launch);
 }
 
+TEST(FlashAttention, NotAboveTheCapOfTheDevice) {
+  DeviceSpec device = matrix_only();
+  device.attention = {0.73, 0.6};
+  const double peak = device.tensor_peak(Precision::bf16).value();
+  const double full = 4.0 * 4096 * 4096 * 128 * 16 * 2;
+  const double forward = flash_forward(self_attention(1), Precision::bf16, device).time.value();
+  EXPECT_NEAR(forward, full / (0.73 * peak), 1e-6 * forward);
+  const double backward = flash_backward(self_attention(1), Precision::bf16, device).time.value();
+  EXPECT_NEAR(backward, 2.5 * full / (0.6 * peak), 1e-6 * backward);
+}
+
+TEST(FlashAttention, FewBlocksLeaveMultiprocessorsIdle) {
+  // 1 sequence, 4 heads, 512 tokens: 4 x 4 blocks of 128 rows on 108 SMs.
+  const DeviceSpec device = matrix_only();
+  AttentionShape shape = self_attention(1);
+  shape.batch = 1;
+  shape.heads = shape.kv_heads = 4;
+  shape.queries = shape.keys = 512;
+  const double rate = 0.85 * device.tensor_peak(Precision::bf16).value() * 16 / 108;
+  const double forward = flash_forward(shape, Precision::bf16, device).time.value();
+  EXPECT_NEAR(forward, 4.0 * 512 * 512 * 128 * 4 / rate, 1e-9 * forward);
+}
+
+TEST(FlashAttention, SoftmaxRunsBetweenTheProducts) {
+  // 10 vector operations per score at 19.5 TFLOP/s come on top of 512 matrix FLOPs.
+  DeviceSpec device = matrix_only();
+  const double products = flash_forward(self_attention(1), Precision::bf16, device).time.value();
+  device.sm.vector_flops_per_clock = 128;
+  const double scores = 2.0 * 16 * 4096 * 4096;
+  const double both = flash_forward(self_attention(1), Precision::bf16, device).time.value();
+  EXPECT_NEAR(both - products, 10 * scores / (108 * 128 * 1.41e9), 1e-6 * both);
+}
+
+TEST(FlashAttention, SmallOnesAreLaunches) {
+  AttentionShape shape = self_attention(0.5);
+  shape.batch = 1;
+  shape.queries = shape.keys = 16;
+  const DeviceSpec device = test::a100();
+  const OperatorCost forward = flash_forward(shape, Precision::bf16, device);
+  const OperatorCost backward = flash_backward(shape, Precision::bf16, device);
+  EXPECT_EQ(forward.bound, Bound::launch);
+  EXPECT_EQ(backward.bound, Bound::launch);
+  EXPECT_GE(backward.time.value(), 9e-6);  // three kernels
+}
+
+AttentionShape one_long_sequence() {
+  AttentionShape shape;
+  shape.batch = 1;
+  shape.heads = 8;
+  shape.kv_heads = 1;
+  shape.head_dim = 128;
+  shape.queries = 1;
+  shape.keys = 131072;
+  return shape;
+}
+
+TEST(DecodeAttention, LongSequencesAreSplitOverTheMultiprocessors) {
+  // One KV head: a single CTA would stream 67 MB at 64 B x 1.41 GHz, 744 us. Split over 108 SMs HBM is the
+  // limit, 41 us; a second kernel combines 108 parts of 8 heads x 129 fp32.
+  const DeviceSpec device = test::a100();
+  const double bytes = 4.0 * 131072 * 128;
+  const OperatorCost cost = decode(one_long_sequence(), Precision::bf16, device);
+  const double parts = 2 * 4.0 * 8 * 108 * 129;
+  EXPECT_NEAR(cost.time.value(), 6e-6 + bytes / (0.8 * 2039e9) + parts / (0.8 * 5120 * 1.41e9), 1e-10);
+  EXPECT_EQ(cost.bound, Bound::hbm);
+}
+
+TEST(DecodeAttention, ShortOnesAreNotWorthASecondKernel) {
+  AttentionShape shape = one_long_sequence();
+  shape.keys = 256;  // 131 kB through one port: 1.5 us
+  const double bytes = 4.0 * 256 * 128;
+  EXPECT_NEAR(decode(shape, Precision::bf16, test::a100()).time.value(), 3e-6 + bytes / (64 * 1.41e9), 1e-12);
+}
+
+TEST(DecodeAttention, QueriesOfAGroupShareTheStream) {
+  // Up to 16 query heads per KV head cost the same matrix work and the same stream.
+  AttentionShape shape = one_long_sequence();
+  shape.kv_heads = 64;
+  shape.heads = 64;
+  DeviceSpec device = test::a100();
+  device.sm.vector_flops_per_clock = 1e12;
+  const double alone = decode(shape, Precision::bf16, device).time.value();
+  shape.heads = 64 * 8;
+  EXPECT_DOUBLE_EQ(decode(shape, Precision::bf16, device).time.value(), alone);
+}
+
 }  // namespace
 }  // namespace shardscape::compute

@@ -119,5 +119,118 @@ TEST(Gemm, EveryDeviceThatValidatesHasATile) {
   EXPECT_EQ(device.validate().list().size(), 2U);
 }
 
+// One CTA per SM of an A100: 9 x 12 tiles of 128 x 128.
+constexpr GemmShape kOneWave = {9 * 128, 12 * 128, 4096};
+constexpr GemmTile kTile128 = {128, 128, 32, 4};
+
+TEST(Gemm, OneWaveInClosedForm) {
+  // At 0.85 x 1.41 GHz a k-step of 2 x 128 x 128 x 32 FLOPs takes 512 clocks, a third of the load latency
+  // 267; 128 steps. The epilogue moves 32 KiB per SM: 512 clocks through its port of 64 bytes, but 108 of
+  // them through 0.8 x 5120 bytes per clock (at 1.41 GHz) take longer. The first load is waited for.
+  const GemmCost cost = gemm(kOneWave, Precision::bf16, test::a100(), {}, {kTile128, {}});
+  const double clock = 0.85 * 1.41e9;
+  const double epilogue = 108 * 32768 / (0.8 * 5120 * 1.41e9);
+  EXPECT_NEAR(cost.time.value(), 3e-6 + (128 * 512 + 800) / clock + epilogue, 1e-12);
+  EXPECT_EQ(cost.waves, 1);
+  EXPECT_EQ(cost.split_k, 1);
+  EXPECT_EQ(cost.bound, Bound::compute);
+  // Every CTA reads 256 x 4096 operands of 2 bytes through L2 and writes its part of C.
+  EXPECT_DOUBLE_EQ(cost.l2_bytes.value(), 108 * 256.0 * 4096 * 2 + 2.0 * 1152 * 1536);
+  // Four warps of 64 x 64: each operand comes twice out of shared memory.
+  EXPECT_DOUBLE_EQ(cost.sram_bytes.value(), 2 * 108 * 256.0 * 4096 * 2);
+  // 22 MB of operands fit into 40 MiB.
+  EXPECT_DOUBLE_EQ(cost.hbm_bytes.value(), 2.0 * 4096 * (1152 + 1536) + 2.0 * 1152 * 1536);
+}
+
+TEST(Gemm, ALockedClockScalesThePeakAndStartsCold) {
+  DeviceSpec device = test::a100();
+  device.cold_start = Seconds(5e-6);
+  device.sm.tensor_efficiency = 0.9;
+  const GemmCost cost = gemm(kOneWave, Precision::bf16, device, {}, {kTile128, Hertz(1e9)});
+  // Nothing throttles: 1 GHz; L2 at the same clock.
+  const double epilogue = 108 * 32768 / (0.8 * 5120 * 1e9);
+  EXPECT_NEAR(cost.time.value(), 3e-6 + 5e-6 + (128 * 512 / 0.9 + 800) / 1e9 + epilogue, 1e-12);
+}
+
+TEST(Gemm, WavesStep) {
+  // Tiles of 128 x 128 in a row, and memory that is for nothing: 108 c CTAs take c waves, one more takes
+  // another: 256 k-steps of 512 clocks, and 32 KiB of C through a port of 64 bytes per clock.
+  DeviceSpec device = test::a100();
+  device.l2.bytes_per_clock = 1e9;
+  device.hbm.bandwidth_per_stack = BytesPerSecond(1e18);
+  for (const std::int64_t waves : {1, 2, 5, 40}) {
+    const auto of = [&](std::int64_t tiles) {
+      return gemm({128, 128 * tiles, 8192}, Precision::bf16, device, {}, {kTile128, {}});
+    };
+    const GemmCost full = of(108 * waves), over = of(108 * waves + 1);
+    EXPECT_EQ(full.waves, waves);
+    EXPECT_EQ(over.waves, waves + 1);
+    EXPECT_NEAR((over.time - full.time).value(), (256 * 512 + 512) / (0.85 * 1.41e9), 1e-10);
+  }
+}
+
+TEST(Gemm, ARequestedTileLiesEitherWay) {
+  // C of 8192 x 128: tiles of 64 x 256 waste half of their columns, 256 x 64 fit.
+  const GemmShape shape{8192, 128, 1024};
+  const GemmCost cost = gemm(shape, Precision::bf16, test::a100(), {}, {GemmTile{64, 256, 32, 4}, {}});
+  EXPECT_EQ(cost.tile.m, 256);
+  EXPECT_EQ(cost.tile.n, 64);
+  EXPECT_EQ(cost.waves, 1);
+}
+
+TEST(Gemm, LatencyBoundLoopInClosedForm) {
+  // One CTA with two stages, K too short to split: each of 3 steps waits 800 clocks for its load, against 32
+  // of math; 2 KiB of C leave through a port of 64 bytes.
+  const GemmCost cost = gemm({32, 32, 96}, Precision::bf16, test::a100(), {}, {GemmTile{32, 32, 32, 2}, {}});
+  const double clock = 0.85 * 1.41e9;
+  EXPECT_EQ(cost.split_k, 1);
+  EXPECT_NEAR(cost.time.value(), 3e-6 + ((3 + 1) * 800 + 2048.0 / 64) / clock, 1e-12);
+}
+
+TEST(Gemm, AClusterLoadsOneSideOnce) {
+  DeviceSpec device = test::a100();
+  device.sm.cluster = 2;
+  const GemmCost cost = gemm(kOneWave, Precision::bf16, device, {}, {kTile128, {}});
+  // 108 CTAs read 128 rows of A each, 54 pairs 128 columns of B.
+  EXPECT_DOUBLE_EQ(cost.l2_bytes.value(), (108 + 54) * 128.0 * 4096 * 2 + 2.0 * 1152 * 1536);
+}
+
+TEST(Gemm, WideFragmentsSpareSharedMemory) {
+  DeviceSpec device = test::a100();
+  device.sm.fragment = {64, 256, 1};
+  // One fragment spans the tile's 128 columns, two its rows: A comes once, B twice.
+  const GemmCost cost = gemm(kOneWave, Precision::bf16, device, {}, {kTile128, {}});
+  EXPECT_DOUBLE_EQ(cost.sram_bytes.value(), 108 * (128 + 2 * 128.0) * 4096 * 2);
+}
+
+TEST(Gemm, EightAndFourBits) {
+  DeviceSpec device = test::a100();
+  device.sm.tensor_flops_per_clock = {128, 1024, 2048, 2048, 4096, 8192};
+  const GemmShape shape{1, 16384, 16384};
+  const auto bytes = [&](Precision precision) {
+    return gemm(shape, precision, device, {output_bytes(precision), false}).hbm_bytes.value();
+  };
+  // Operands of 1 byte, or half a byte and a 16th for its scale; bf16 comes out.
+  const double operands = 16384.0 * 16384 + 16384;
+  EXPECT_DOUBLE_EQ(bytes(Precision::fp8), operands + 2 * 16384);
+  EXPECT_DOUBLE_EQ(bytes(Precision::fp4), 0.5625 * operands + 2 * 16384);
+  EXPECT_NEAR(bytes(Precision::fp32) / (4 * operands + 4 * 16384), 1, 1e-3);  // the row comes again at times
+  // Compute-bound: twice the rate, half the time.
+  const GemmShape square{8192, 8192, 8192};
+  const double ratio = gemm(square, Precision::bf16, device, {2, false}).time /
+                       gemm(square, Precision::fp8, device, {2, false}).time;
+  EXPECT_GT(ratio, 1.5);
+  EXPECT_LE(ratio, 2);
+}
+
+TEST(Gemm, SplitKPaysForItsReduction) {
+  // 8 CTAs of 128 x 128 and K = 65536. However it is split, partial sums of 4 bytes are written and read.
+  const GemmCost cost = gemm({256, 512, 65536}, Precision::bf16, test::a100(), {}, {kTile128, {}});
+  ASSERT_GT(cost.split_k, 1);
+  const double c = 256.0 * 512;
+  EXPECT_DOUBLE_EQ(cost.l2_bytes.value(),
+                   2.0 * 65536 * (256 * 4 + 512 * 2) + 2 * 4 * c * cost.split_k + 2 * c);
+}
+
 }  // namespace
 }  // namespace shardscape::compute

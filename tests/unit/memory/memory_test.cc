@@ -87,6 +87,20 @@ TEST_F(MemoryTest, TensorParallelSplitsMatricesAndReplicatesKvHeads) {
                    matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
 }
 
+TEST_F(MemoryTest, BiasesFollowTheirColumnsAndPositionsAreWhole) {
+  // GPT, h = 1024, 4 ranks: biases of QKV (3 h) and of h -> 4 h (4 h) are split, those of the two
+  // row-parallel products (2 h) and two LayerNorms (4 h) are not. 512 learned positions stand on every rank.
+  const ModelSpec gpt = test::gpt(8, 1024, 16, 32000, 512);
+  const double h = 1024;
+  EXPECT_DOUBLE_EQ(stage_parameters(gpt, 4).block, 12 * h * h / 4 + 7 * h / 4 + 6 * h);
+  EXPECT_DOUBLE_EQ(stage_parameters(gpt, 4).embedding, 32000 * h / 4 + 512 * h);
+  // Replicated KV heads bring their biases along: 4 of 64 columns on 8 ranks, one each for K and V.
+  ModelSpec qwen = setting.model;
+  const double before = stage_parameters(qwen, 8).block;
+  qwen.qkv_bias = true;
+  EXPECT_DOUBLE_EQ(stage_parameters(qwen, 8).block - before, (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
+}
+
 TEST_F(MemoryTest, ZeroStages) {
   // Rajbhandari et al. 2020, figure 1, over dp * cp = 8: 2 + 4 + 12 bytes per parameter here.
   plan = test::plan_of(1, 2, 1, 4);

@@ -107,14 +107,17 @@ TEST(SimulatorFaults, IdleLinkCostsNothing) {
 
 /// Sums of the rows of the operator table.
 struct Table {
-  double device = 0, recompute = 0, links = 0;
+  double device = 0, recompute = 0, links = 0, step = 0;
 };
 
 Table sum(const std::vector<OperatorRow>& rows) {
   Table t;
   for (const OperatorRow& row : rows) {
     const double seconds = row.count * row.time.value();
-    (row.bound == "link" ? t.links : row.phase == "recompute" ? t.recompute : t.device) += seconds;
+    (row.phase == "step"        ? t.step
+     : row.bound == "link"      ? t.links
+     : row.phase == "recompute" ? t.recompute
+                                : t.device) += seconds;
   }
   return t;
 }
@@ -133,6 +136,7 @@ TEST(Explain, TrainingRowsAddUpToTheBreakdown) {
       ASSERT_EQ(out.status, Status::ok);
       const Table table = sum(details.operators);
       EXPECT_NEAR(table.device / out.breakdown.compute.value(), 1, 1e-12);
+      EXPECT_NEAR(table.step / out.breakdown.optimizer.value(), 1, 1e-12);
       EXPECT_NEAR(table.recompute, out.breakdown.recompute.value(), 1e-12 * out.step_time.value());
       EXPECT_NEAR(table.links / (out.breakdown.tensor_comm + out.breakdown.context_comm).value(), 1, 1e-12);
     }

@@ -105,6 +105,16 @@ TEST(Validate, Device) {
                    {"sustained.tensor", [](D& d) { d.sustained.tensor = 1.01; }},
                    {"sustained.hbm", [](D& d) { d.sustained.hbm = 0; }},
                    {"sustained.l2", [](D& d) { d.sustained.l2 = kNan; }},
+                   {"sm.tensor_efficiency", [](D& d) { d.sm.tensor_efficiency = 1.2; }},
+                   {"sm.load_latency_clocks", [](D& d) { d.sm.load_latency_clocks = -1; }},
+                   {"sm.l2_bytes_per_clock", [](D& d) { d.sm.l2_bytes_per_clock = 0; }},
+                   {"sm.fragment.m", [](D& d) { d.sm.fragment.m = 0; }},
+                   {"sm.fragment.n", [](D& d) { d.sm.fragment.n = -8; }},
+                   {"sm.fragment.per_cta", [](D& d) { d.sm.fragment.per_cta = 0; }},
+                   {"sm.cluster", [](D& d) { d.sm.cluster = 0; }},
+                   {"attention.forward", [](D& d) { d.attention.forward = 0; }},
+                   {"attention.backward", [](D& d) { d.attention.backward = 2; }},
+                   {"cold_start", [](D& d) { d.cold_start = Seconds(-1); }},
                    {"kernel_latency", [](D& d) { d.kernel_latency = Seconds(-1e-6); }}});
 }
 

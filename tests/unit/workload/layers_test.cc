@@ -266,6 +266,16 @@ TEST(Shapes, DecodeMeetsTheCacheWithOneToken) {
   EXPECT_TRUE(std::ranges::none_of(operators, [](const Operator& op) { return op.name == "context_ring"; }));
 }
 
+TEST(Shapes, DecodeLooksItsTokensUp) {
+  // 6 sequences, one token each: 6 rows of 4096 elements read and written, summed over the tensor group.
+  const auto operators = decode_embedding_operators(grouped_query(), {4, 2, 6, true});
+  EXPECT_DOUBLE_EQ(find(operators, "embedding").forward.traffic.value(), 2 * 2.0 * 6 * 4096);
+  const CollectiveCall& reduce = find(operators, "embedding_reduce").forward_comm;
+  EXPECT_EQ(reduce.op, CollectiveOp::all_reduce);
+  EXPECT_EQ(reduce.repeats, 1);
+  EXPECT_DOUBLE_EQ(reduce.bytes.value(), 2.0 * 6 * 4096);
+}
+
 struct Traffic {
   double count = 0;
   double bytes = 0;

@@ -1,0 +1,54 @@
+// Which CTA tiles a matrix product may use, and how many CTAs of a tile an SM holds.
+//
+// A CTA needs, per pipeline stage, (m + n) x k operands in shared memory, and m x n fp32 accumulators in
+// registers, of which half of the file at most is theirs (addresses, fragments and epilogue take the rest):
+//
+//   CTAs per SM = min(SRAM / (stages x (m + n) x k x operand bytes), registers / 2 / (4 m n), 4)
+//
+// Source: CUTLASS, "Efficient GEMM in CUDA"; the tiles are those that NVIDIA's libraries ship for tensor
+// cores.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "engine/spec/device.h"
+
+namespace shardscape::compute {
+
+struct GemmTile {
+  std::int32_t m = 0, n = 0, k = 0;
+  std::int32_t stages = 0;  ///< buffers of the load pipeline, >= 2; in a request 0: as many as help
+};
+
+/// A tile that fits, and how often.
+struct FittedTile {
+  GemmTile tile;
+  std::int32_t resident = 0;  ///< CTAs of it on one SM at once; 0: it does not fit
+};
+
+/// What an element takes as an operand in SRAM, L2 and HBM: fp4 carries an 8-bit scale per 16 elements
+/// (NVFP4, Blackwell architecture; OCP Microscaling 1.0 uses one per 32), fp8 one scale per tensor, which is
+/// nothing.
+double operand_bytes(Precision precision);
+
+/// CTAs of `tile` that fit on one SM at once; `tile.stages` must be given.
+std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const DeviceSpec& device);
+
+/// `tile` with the number of stages, of 2 to 6, that has most loads in flight while at most `rounds` CTAs
+/// come to an SM; equal ones: the fewer.
+FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const DeviceSpec& device);
+
+/// Largest first: on equal time the larger wins. k is that of two-byte operands.
+std::span<const GemmTile> candidate_tiles();
+
+/// More for a C of at most kSkinnyRows rows (or columns: the tiles' transposes), one matrix instruction high
+/// and deep in k, so that few columns keep enough loads in flight.
+std::span<const GemmTile> skinny_tiles();
+inline constexpr std::int64_t kSkinnyRows = 16;
+
+/// Fits every device that validates, at any precision.
+inline constexpr GemmTile kSmallestTile = {32, 32, 32, 2};
+
+}  // namespace shardscape::compute
