@@ -22,7 +22,8 @@ constexpr const char* kFooter =
     "  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2\n"
     "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
     "\n"
-    "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted "
+    "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 "
+    "interrupted "
     "and resumable.\n"
     "'shardscape COMMAND --help' says more about a command.";
 

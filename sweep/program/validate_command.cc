@@ -69,7 +69,7 @@ std::string problem_list(const validate::Evaluation& evaluation) {
   return text;
 }
 
-/// Bars of the command line; each takes the place of the file's own for the same statistic.
+/// Bars of the command line. Each takes the place of the file's own for the same statistic.
 std::vector<validate::Bar> parse_bars(const std::vector<std::string>& texts) {
   std::vector<validate::Bar> bars;
   std::string problems;
@@ -121,7 +121,6 @@ class Validation {
       const bool published = path.extension() == ".yaml" || path.extension() == ".yml";
       files.push_back(published ? published_file(path) : measured_file(path));
     }
-    if (!unreadable_.empty()) throw BadInput(unreadable_);
     return files;
   }
 
@@ -135,8 +134,9 @@ class Validation {
   ValidatedFile measured_file(const fs::path& path) {
     const auto text = yaml::read_text(path);
     if (!text) {
-      unreadable_ += path.string() + ": " + text.error() + '\n';
-      return {};
+      validate::Evaluation nothing;
+      nothing.problems.push_back({path.string(), 0, "", text.error()});
+      return {path.string(), "", "", std::move(nothing), {}};
     }
     ValidatedFile file{path.string(), "", "", evaluate(validate::parse_csv(*text, path.string()), path), {}};
     file.bars = validate::default_bars(file.evaluation.kind);
@@ -145,19 +145,20 @@ class Validation {
 
   ValidatedFile published_file(const fs::path& path) {
     const auto set = validate::load_published(path);
-    if (!set) {
-      unreadable_ += set.error().to_string();
-      return {};
+    if (set) return {path.string(), set->title, set->source, evaluate(set->table, path), set->bars};
+    validate::Evaluation nothing;
+    for (const yaml::Diagnostic& problem : set.error().list()) {
+      nothing.problems.push_back({path.string(), problem.where.line, problem.path, problem.message});
     }
-    return {path.string(), set->title, set->source, evaluate(set->table, path), set->bars};
+    return {path.string(), "", "", std::move(nothing), {}};
   }
 
   const ValidateArguments& arguments_;
   const CommonOptions& common_;
   validate::Presets presets_;
-  std::string unreadable_;
 };
 
+/// Nothing is written where no row could be predicted.
 void write_predictions(const ValidateArguments& arguments, const std::vector<ValidatedFile>& files) {
   for (const fs::path& input : arguments.files) {
     std::error_code error;
@@ -165,7 +166,13 @@ void write_predictions(const ValidateArguments& arguments, const std::vector<Val
     throw BadInput("--predictions " + arguments.predictions.string() + ": is one of the measurement files");
   }
   std::vector<validate::NamedEvaluation> evaluations;
-  for (const ValidatedFile& file : files) evaluations.push_back({file.path, &file.evaluation});
+  std::size_t rows = 0, problems = 0;
+  for (const ValidatedFile& file : files) {
+    evaluations.push_back({file.path, &file.evaluation});
+    rows += file.evaluation.rows.size();
+    problems += file.evaluation.problems.size();
+  }
+  if (rows == 0 && problems > 0) return;
   validate::write_whole(arguments.predictions, validate::predictions_csv(evaluations));
 }
 

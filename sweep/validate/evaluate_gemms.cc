@@ -12,9 +12,23 @@ struct GemmRow {
   compute::GemmShape shape;
   Precision precision = Precision::bf16;
   const DeviceSpec* device = nullptr;
-  std::optional<double> clock_hz;
+  compute::GemmRequest request;  ///< the row's clock and, where it names one, its tile
   double measured_s = 0;
 };
+
+/// All of its extents or none; stages may be unknown.
+std::optional<compute::GemmTile> read_tile(RowReader& reader) {
+  constexpr std::int64_t kMaxExtent = 4096;
+  const auto m = reader.integer("tile_m", 1, kMaxExtent), n = reader.integer("tile_n", 1, kMaxExtent);
+  const auto k = reader.integer("tile_k", 1, kMaxExtent), stages = reader.integer("stages", 2, kMaxExtent);
+  if (m && n && k) {
+    return compute::GemmTile{static_cast<std::int32_t>(*m), static_cast<std::int32_t>(*n),
+                             static_cast<std::int32_t>(*k), static_cast<std::int32_t>(stages.value_or(0))};
+  }
+  const bool partly = reader.text("tile_m") || reader.text("tile_n") || reader.text("tile_k");
+  if (partly && !reader.failed()) reader.bad("tile_m", "give tile_m, tile_n and tile_k, or none of them");
+  return std::nullopt;
+}
 
 std::optional<GemmRow> read_row(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
   GemmRow row;
@@ -22,8 +36,9 @@ std::optional<GemmRow> read_row(RowReader& reader, Presets& presets, const Evalu
   row.shape.m = reader.integer("m").value_or(0);
   row.shape.n = reader.integer("n").value_or(0);
   row.shape.k = reader.integer("k").value_or(0);
-  for (const char* column : {"tile_m", "tile_n", "tile_k", "stages", "grid_size"}) reader.integer(column);
-  row.clock_hz = reader.positive("sm_clock_hz");
+  reader.integer("grid_size");
+  row.request.tile = read_tile(reader);
+  if (const auto clock = reader.positive("sm_clock_hz")) row.request.locked_clock = Hertz(*clock);
   row.measured_s = reader.positive("measured_time_s").value_or(0);
   row.precision = reader.choice<Precision>("precision").value_or(Precision::bf16);
   const auto device = presets.device(reader.text("device").value_or(options.device), options.folder);
@@ -32,6 +47,8 @@ std::optional<GemmRow> read_row(RowReader& reader, Presets& presets, const Evalu
   } else if (!(*device)->supports(row.precision)) {
     reader.bad("precision",
                "device " + (*device)->name + " has no unit for " + std::string(name_of(row.precision)));
+  } else if (row.request.tile && !compute::tile_fits(*row.request.tile, row.precision, **device)) {
+    reader.bad("tile_m", "an SM of " + (*device)->name + " cannot hold the tile");
   } else {
     row.device = *device;
   }
@@ -39,16 +56,11 @@ std::optional<GemmRow> read_row(RowReader& reader, Presets& presets, const Evalu
   return row;
 }
 
-/// A locked clock is below what the power limit would leave: every cycle counts.
-DeviceSpec at_clock(DeviceSpec device, double hertz) {
-  device.sm.clock = Hertz(hertz);
-  device.sustained.tensor = 1;
-  return device;
-}
-
-double predict(const GemmRow& row) {
-  if (!row.clock_hz) return compute::gemm(row.shape, row.precision, *row.device).time.value();
-  return compute::gemm(row.shape, row.precision, at_clock(*row.device, *row.clock_hz)).time.value();
+/// With the row's tile, or with the one that the model takes.
+double predict(const GemmRow& row, bool with_tile) {
+  compute::GemmRequest request = row.request;
+  if (!with_tile) request.tile.reset();
+  return compute::gemm(row.shape, row.precision, *row.device, {}, request).time.value();
 }
 
 std::string describe(const compute::GemmShape& shape) {
@@ -58,18 +70,24 @@ std::string describe(const compute::GemmShape& shape) {
 }  // namespace
 
 void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
-  out.metrics = {{"time", "kernel time, own tile", "s", {}}, {"time_long", "the same, over 0.1 ms", "s", {}}};
-  out.prediction_columns = {"predicted_time_s"};
+  out.metrics = {{"time", "kernel time, own tile", "s", {}},
+                 {"time_long", "own tile, over 0.1 ms", "s", {}},
+                 {"time_row_tile", "row's tile", "s", {}}};
+  out.prediction_columns = {"predicted_time_s", "predicted_row_tile_time_s"};
   const ColumnIndex index(table);
   for (const TableRow& cells : table.rows) {
     RowReader reader(table, index, cells, out.problems);
     const std::optional<GemmRow> row = read_row(reader, presets, options);
     if (!row) continue;
-    const double predicted = predict(*row);
-    const Pair pair{out.rows.size(), row->measured_s, predicted};
-    out.metrics[0].pairs.push_back(pair);
-    if (row->measured_s > kLongKernel_s) out.metrics[1].pairs.push_back(pair);
-    out.predictions.push_back({cell(predicted)});
+    const Pair own{out.rows.size(), row->measured_s, predict(*row, false)};
+    out.metrics[0].pairs.push_back(own);
+    if (row->measured_s > kLongKernel_s) out.metrics[1].pairs.push_back(own);
+    std::optional<double> with_tile;
+    if (row->request.tile) {
+      with_tile = predict(*row, true);
+      out.metrics[2].pairs.push_back({own.row, row->measured_s, *with_tile});
+    }
+    out.predictions.push_back({cell(own.predicted), cell(with_tile)});
     out.rows.push_back({cells.line, row_id(reader, table, cells), describe(row->shape), -1, {}, {}});
   }
 }

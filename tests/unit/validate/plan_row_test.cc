@@ -1,0 +1,156 @@
+#include "sweep/validate/plan_row.h"
+
+#include <gtest/gtest.h>
+
+#include "sweep/validate/columns.h"
+
+namespace shardscape::validate {
+namespace {
+
+/// One row of the given cells, every other column blank.
+class PlanRowTest : public testing::Test {
+ protected:
+  std::optional<PlanRow> read(const std::map<std::string, std::string>& cells) {
+    problems_.clear();
+    Table table;
+    table.file = "t.csv";
+    TableRow row{2, {}};
+    for (const Column& column : columns_of(TableKind::plans)) {
+      table.columns.emplace_back(column.name);
+      const auto found = cells.find(table.columns.back());
+      row.cells.push_back(found == cells.end() ? "" : found->second);
+    }
+    const ColumnIndex index(table);
+    RowReader reader(table, index, row, problems_);
+    return read_plan_row(reader);
+  }
+
+  [[nodiscard]] std::vector<std::string> blamed() const {
+    std::vector<std::string> columns;
+    for (const TableProblem& problem : problems_) columns.push_back(problem.column);
+    return columns;
+  }
+
+  static std::map<std::string, std::string> training(const std::map<std::string, std::string>& more = {}) {
+    std::map<std::string, std::string> cells = {
+        {"id", "r"},    {"phase", "training"},     {"model", "m"},       {"cluster", "c"},
+        {"stack", "s"}, {"sequence_length", "64"}, {"global_batch", "8"}};
+    for (const auto& [column, cell] : more) cells[column] = cell;
+    return cells;
+  }
+  static std::map<std::string, std::string> inference(const std::map<std::string, std::string>& more = {}) {
+    std::map<std::string, std::string> cells = {
+        {"id", "r"},    {"phase", "inference"},  {"model", "m"},        {"cluster", "c"},
+        {"stack", "s"}, {"prompt_tokens", "20"}, {"output_tokens", "5"}};
+    for (const auto& [column, cell] : more) cells[column] = cell;
+    return cells;
+  }
+
+  std::vector<TableProblem> problems_;
+};
+
+TEST_F(PlanRowTest, BlanksTakeTheDocumentedDefaults) {
+  const auto row = read(training());
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->gpus, 1);
+  EXPECT_EQ(row->plan, ParallelPlan{});
+  EXPECT_EQ(row->workload.precision, Precision::bf16);
+  EXPECT_EQ(row->workload.global_batch, 8);
+  EXPECT_FALSE(row->step_time_s);
+  EXPECT_FALSE(row->oom);
+}
+
+TEST_F(PlanRowTest, EveryCellArrives) {
+  const auto row = read(training({{"gpus", "32"},
+                                  {"tensor_parallel", "2"},
+                                  {"sequence_parallel", "1"},
+                                  {"context_parallel", "2"},
+                                  {"pipeline_parallel", "4"},
+                                  {"data_parallel", "2"},
+                                  {"zero_stage", "2"},
+                                  {"recompute", "selective"},
+                                  {"schedule", "interleaved"},
+                                  {"virtual_stages", "3"},
+                                  {"rank_order", "dp-tp-cp-pp"},
+                                  {"precision", "fp16"},
+                                  {"microbatch_size", "2"},
+                                  {"num_microbatches", "4"},
+                                  {"global_batch", "16"},
+                                  {"measured_step_time_s", "1.5"},
+                                  {"measured_memory_peak_bytes", "7e9"},
+                                  {"measured_oom", "0"}}));
+  ASSERT_TRUE(row) << (problems_.empty() ? "" : to_string(problems_.front()));
+  EXPECT_EQ(row->plan.tensor, 2);
+  EXPECT_TRUE(row->plan.sequence_parallel);
+  EXPECT_EQ(row->plan.context, 2);
+  EXPECT_EQ(row->plan.pipeline, 4);
+  EXPECT_EQ(row->plan.data, 2);
+  EXPECT_EQ(row->plan.zero_stage, 2);
+  EXPECT_EQ(row->plan.recompute, Recompute::selective);
+  EXPECT_EQ(row->plan.schedule, ScheduleKind::interleaved);
+  EXPECT_EQ(row->plan.virtual_stages, 3);
+  EXPECT_EQ(row->plan.microbatch, 2);
+  EXPECT_EQ(to_string(row->plan.order), "dp-tp-cp-pp");
+  EXPECT_EQ(row->workload.precision, Precision::fp16);
+  EXPECT_EQ(row->step_time_s, 1.5);
+  EXPECT_EQ(row->memory_peak_bytes, 7e9);
+  EXPECT_EQ(row->oom, false);
+}
+
+TEST_F(PlanRowTest, WhatIsGivenFillsWhatIsNot) {
+  EXPECT_EQ(read(training({{"gpus", "8"}, {"tensor_parallel", "2"}}))->plan.data, 4);
+  EXPECT_EQ(read(training({{"data_parallel", "4"}, {"pipeline_parallel", "2"}}))->gpus, 8);
+  const auto derived =
+      read(training({{"global_batch", ""}, {"microbatch_size", "3"}, {"num_microbatches", "5"}}));
+  EXPECT_EQ(derived->workload.global_batch, 15);
+  EXPECT_EQ(read(training({{"num_microbatches", "4"}}))->plan.microbatch, 2);
+}
+
+TEST_F(PlanRowTest, AxesWithoutEffectAreIdle) {
+  const auto row =
+      read(training({{"sequence_parallel", "1"}, {"zero_stage", "1"}, {"schedule", "interleaved"}}));
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->plan, ParallelPlan{});
+}
+
+TEST_F(PlanRowTest, ImpossiblePlansNameTheirColumn) {
+  const auto blames = [&](const std::map<std::string, std::string>& cells, const std::string& column) {
+    EXPECT_FALSE(read(cells));
+    EXPECT_EQ(blamed(), std::vector<std::string>{column});
+  };
+  blames(training({{"gpus", "8"}, {"tensor_parallel", "3"}}), "gpus");
+  blames(training({{"gpus", "8"}, {"tensor_parallel", "2"}, {"data_parallel", "2"}}), "gpus");
+  blames(training({{"num_microbatches", "3"}, {"microbatch_size", "1"}}), "num_microbatches");
+  blames(training({{"global_batch", ""}}), "global_batch");
+  blames(training({{"virtual_stages", "2"}, {"gpus", "2"}, {"pipeline_parallel", "2"}}), "virtual_stages");
+  blames(training({{"sequence_length", ""}}), "sequence_length");
+  blames(training({{"prompt_tokens", "7"}}), "prompt_tokens");
+  blames(training({{"measured_itl_s", "0.1"}}), "measured_itl_s");
+  blames(inference({{"global_batch", "8"}}), "global_batch");
+  blames(inference({{"recompute", "full"}}), "recompute");
+  blames(inference({{"measured_step_time_s", "3"}}), "measured_step_time_s");
+  blames(inference({{"output_tokens", ""}}), "output_tokens");
+}
+
+TEST_F(PlanRowTest, EveryUnreadableCellIsReported) {
+  EXPECT_FALSE(read(training({{"tensor_parallel", "two"},
+                              {"zero_stage", "4"},
+                              {"recompute", "ful"},
+                              {"measured_oom", "maybe"},
+                              {"measured_step_time_s", "-1"}})));
+  EXPECT_EQ(blamed(), (std::vector<std::string>{"tensor_parallel", "zero_stage", "recompute",
+                                                "measured_step_time_s", "measured_oom"}));
+  EXPECT_NE(problems_[2].message.find("did you mean 'full'?"), std::string::npos) << problems_[2].message;
+}
+
+TEST_F(PlanRowTest, InferenceNeedsNoTrainingCells) {
+  const auto row = read(inference({{"gpus", "8"}, {"tensor_parallel", "8"}, {"measured_itl_s", "0.02"}}));
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->workload.phase, Phase::inference);
+  EXPECT_EQ(row->workload.concurrency, 1);
+  EXPECT_EQ(row->plan.data, 1);
+  EXPECT_EQ(row->itl_s, 0.02);
+}
+
+}  // namespace
+}  // namespace shardscape::validate

@@ -1,0 +1,87 @@
+// Do predictions stay within the accuracy that has been reached on the reference measurements?
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace shardscape {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// The last part of `validate FILE --json`, whatever its exit code.
+json validated(const fs::path& file) {
+  const std::string command = std::string(SHARDSCAPE_PROGRAM) + " validate " + file.string() + " --json";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
+  pclose(pipe);
+  const json document = json::parse(text, nullptr, false);
+  EXPECT_FALSE(document.is_discarded()) << text;
+  return document.is_discarded() ? json() : document.at("files").at(0);
+}
+
+struct Bar {
+  std::string statistic;  ///< JSON pointer
+  double limit;           ///< at most; at least for accuracies and Spearman
+};
+struct Case {
+  std::string name;
+  std::size_t rows;  ///< predicted, at least
+  std::vector<Bar> bars;
+};
+
+bool is_lower_bound(const std::string& statistic) {
+  return statistic == "/oom/accuracy" || statistic == "/ranking/spearman";
+}
+
+class Measurements : public testing::TestWithParam<Case> {};
+
+TEST_P(Measurements, StayWithinTheirBars) {
+  const fs::path file = fs::path(SHARDSCAPE_REFERENCE_DIR) / "measurements" / (GetParam().name + ".csv");
+  if (!fs::exists(file)) GTEST_SKIP() << "no reference measurements at " << file;
+  const json report = validated(file);
+  ASSERT_FALSE(report.is_null());
+  EXPECT_GE(report.at("rows").get<std::size_t>(), GetParam().rows);
+  for (const auto& [statistic, limit] : GetParam().bars) {
+    const double value = report.at(json::json_pointer(statistic)).get<double>();
+    std::printf("%-26s %-22s %8.4f  bar %.4f\n", GetParam().name.c_str(), statistic.c_str(), value, limit);
+    if (is_lower_bound(statistic)) {
+      EXPECT_GE(value, limit) << statistic;
+    } else {
+      EXPECT_LE(value, limit) << statistic;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Reference, Measurements,
+    testing::Values(Case{"training-a100-megatron", 11, {{"/step_time/mape", 0.06}, {"/step_time/max", 0.11}}},
+                    Case{"training-h100-nanotron",
+                         1199,
+                         {{"/step_time/median", 0.20},
+                          {"/step_time/mape", 0.31},
+                          {"/memory/mape", 0.10},
+                          {"/oom/accuracy", 0.975},
+                          {"/ranking/spearman", 0.84},
+                          {"/ranking/regret_mean", 1.17}}},
+                    Case{"training-a100-pcie", 6, {{"/step_time/mape", 0.15}}},
+                    Case{"inference-a100-llama2", 11, {{"/e2e/mape", 0.12}, {"/e2e/max", 0.19}}},
+                    Case{"inference-h100-llama2", 4, {{"/e2e/mape", 0.16}}},
+                    Case{"inference-a100-nim", 15, {{"/itl/mape", 0.11}, {"/ttft/mape", 0.60}}},
+                    Case{"gemm-a100-ncu", 24, {{"/time_long/mape", 0.02}, {"/time_row_tile/mape", 0.10}}},
+                    Case{"collectives-nccl", 350, {{"/time_node/median", 0.25}}}),
+    [](const testing::TestParamInfo<Case>& instance) {
+      std::string name = instance.param.name;
+      for (char& c : name) c = c == '-' ? '_' : c;
+      return name;
+    });
+
+}  // namespace
+}  // namespace shardscape
