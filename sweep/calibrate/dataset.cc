@@ -71,14 +71,13 @@ validate::Table select_rows(const validate::Table& table, validate::TableKind ki
   std::erase_if(result.rows, [&](const validate::TableRow& row) {
     const std::string& stack = row.cells[column];
     const bool open = stack.empty() && kind == validate::TableKind::collectives;
-    return !selection.all && !open &&
-           std::ranges::find(selection.stacks, stack) == selection.stacks.end();
+    return !selection.all && !open && std::ranges::find(selection.stacks, stack) == selection.stacks.end();
   });
   if (result.rows.empty()) {
-    result.problems.push_back({table.file, 0, "stack",
-                               "no row has " + join_names(selection.stacks) + "; " +
-                                   stacks_there(table, column) +
-                                   ". --rows-of takes the rows of another stack, --all those of every stack"});
+    result.problems.push_back(
+        {table.file, 0, "stack",
+         "no row has " + join_names(selection.stacks) + "; " + stacks_there(table, column) +
+             ". --rows-of takes the rows of another stack, --all those of every stack"});
   }
   for (validate::TableRow& row : result.rows) row.cells[column] = kFittedStack;
   return result;
@@ -177,10 +176,13 @@ void Dataset::add_table(const SourceTable& source, const std::function<bool(cons
 void Dataset::predict(const Group& group, validate::Presets& presets, std::vector<double>& out) const {
   if (group.rows.empty()) {
     const validate::Evaluation evaluation = validate::evaluate(group.table, presets, group.options);
-    const std::vector<validate::Pair>& pairs = evaluation.metrics[0].pairs;  // all rows
-    SHARDSCAPE_CHECK(pairs.size() == group.count, pairs.size(), group.count);
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      out[group.first + i] = log_ratio(pairs[i].predicted, pairs[i].measured);
+    SHARDSCAPE_CHECK(evaluation.rows.size() == group.count, evaluation.rows.size(), group.count);
+    for (const char* key : {"time", "time_row_tile"}) {  // where the kernel's tile is known, with it
+      const auto metric = std::ranges::find(evaluation.metrics, key, &validate::Metric::key);
+      if (metric == evaluation.metrics.end()) continue;
+      for (const validate::Pair& pair : metric->pairs) {
+        out[group.first + pair.row] = log_ratio(pair.predicted, pair.measured);
+      }
     }
     return;
   }
@@ -206,7 +208,7 @@ void Dataset::predict(const Group& group, validate::Presets& presets, std::vecto
         residual = ratio(predicted.e2e.value());
         break;
       case Measure::memory:
-        residual = ratio(predicted.memory_peak.value());
+        residual = ratio(validate::reserved_by_allocator(predicted).value());
         break;
       case Measure::fits:
         residual = std::max(0.0, ratio(predicted.memory_peak.value()));

@@ -109,6 +109,10 @@ RowPrediction judged(const Prediction& prediction) {
 
 }  // namespace
 
+Bytes reserved_by_allocator(const Prediction& prediction) {
+  return prediction.memory_peak - prediction.memory.reserve;
+}
+
 bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
 
 std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,

@@ -21,6 +21,10 @@ struct RowRefusal {
 };
 using RowPrediction = tl::expected<Prediction, std::vector<RowRefusal>>;
 
+/// What frameworks report as reserved: the device's context and the communication library's buffers lie
+/// outside their allocator.
+Bytes reserved_by_allocator(const Prediction& prediction);
+
 /// A total order of settings: rows that are neither less nor greater share a simulator.
 bool setting_less(const PlanRow& a, const PlanRow& b);
 
