@@ -45,7 +45,8 @@ void ConstantFit::apply(const std::vector<double>& values, Candidate& candidate)
 
 std::vector<double> ConstantFit::values() const {
   std::vector<double> list;
-  for (const std::size_t i : free()) list.push_back(states_[i].constant->value_at(states_[i].u, states_[i].prior));
+  for (const std::size_t i : free())
+    list.push_back(states_[i].constant->value_at(states_[i].u, states_[i].prior));
   return list;
 }
 
@@ -83,7 +84,7 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
     case Verdict::identified:
       break;
     case Verdict::silent:
-      state.why = "the rows do not depend on it enough";
+      state.why = "the rows say less about it than its prior";
       break;
     case Verdict::at_bound: {
       const bool high = state.u > 0;
@@ -92,9 +93,8 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
       break;
     }
     case Verdict::tied:
-      state.why = "seen only together with " +
-                  std::string(states_[moving[judgement.with]].constant->path) + " (correlation " +
-                  two_digits(judgement.correlation) + ")";
+      state.why = "seen only together with " + std::string(states_[moving[judgement.with]].constant->path) +
+                  " (correlation " + two_digits(judgement.correlation) + ")";
       break;
   }
   state.free = false;

@@ -132,7 +132,8 @@ void conclude(Evaluations& evaluations, std::size_t rows, Fit& fit) {
     }
   }
   const auto freedom = static_cast<double>(rows > n ? rows - n : 1);
-  if (weights > 0) fit.error = kTypicalError * std::sqrt(weighted / weights * static_cast<double>(rows) / freedom);
+  if (weights > 0)
+    fit.error = kTypicalError * std::sqrt(weighted / weights * static_cast<double>(rows) / freedom);
 }
 
 ceres::Solver::Options solver_options(const FitProblem& problem, Reporter& reporter) {
@@ -140,7 +141,7 @@ ceres::Solver::Options solver_options(const FitProblem& problem, Reporter& repor
   options.minimizer_type = ceres::TRUST_REGION;
   options.linear_solver_type = ceres::DENSE_QR;
   options.max_num_iterations = problem.max_iterations;
-  options.function_tolerance = 1e-6;
+  options.function_tolerance = 1e-5;
   options.parameter_tolerance = 1e-6;
   options.num_threads = 1;
   options.logging_type = ceres::SILENT;

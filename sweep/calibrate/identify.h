@@ -17,7 +17,8 @@
 
 namespace shardscape::calibrate {
 
-inline constexpr double kNarrowed = 0.25;
+/// The data say at least as much about it as the prior does: half of the prior's variance goes.
+inline constexpr double kNarrowed = 0.7071067811865476;
 inline constexpr double kTied = 0.99;
 
 enum class Verdict : std::uint8_t { identified, silent, at_bound, tied };
