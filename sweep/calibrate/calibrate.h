@@ -1,9 +1,12 @@
 // Fits the constants of a stack profile (and of a device) to measurements, and says what that is worth.
 //
-// Times and memory are fitted apart: no constant acts on both. Each fit runs in rounds: fit all constants that
-// are free, judge what the data say about each (identify.h), give up those they cannot identify (back to the
-// profile's own value) and fit the others again, until all that move are identified. A constant that is 0 in
-// the profile stands for a mechanism the software does not have and stays 0, unless a start value is given.
+// Times and memory are fitted apart: no constant acts on both. Each fit runs in rounds: fit all constants
+// that are free, judge what the data say about each (identify.h), give up those they cannot identify (back to
+// the profile's own value) and fit the others again, until all that move are identified. A constant that is 0
+// in the profile stands for a mechanism the software does not have and stays 0, unless a start value is
+// given.
+//
+// Beside the constants, s (fit.h) is fitted: what the model typically errs by on these rows.
 //
 // Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id;
 // each fold is predicted with the constants that the other folds give. Which constants move is settled once,
@@ -35,8 +38,8 @@ struct CalibrateOptions {
   std::string stack;                  ///< a preset or a path
   std::optional<std::string> device;  ///< fit its facts, too; also that of GEMM rows that name none
   RowSelection rows;
-  std::vector<const Constant*> only;  ///< fit these; empty: all
-  std::vector<const Constant*> keep;  ///< leave these alone
+  std::vector<const Constant*> only;                      ///< fit these; empty: all
+  std::vector<const Constant*> keep;                      ///< leave these alone
   std::vector<std::pair<const Constant*, double>> start;  ///< in place of the profile's own values
   std::optional<validate::HoldOut> hold_out;
   int folds = 5;  ///< below 2: no cross-validation
@@ -67,14 +70,15 @@ struct FileReport {
 struct FitReport {
   ActsOn sort = ActsOn::time;
   std::size_t measurements = 0;
-  double objective_before = 0, objective_after = 0;
+  double typical_error = 0;                          ///< s of fit.h in the end
+  double objective_before = 0, objective_after = 0;  ///< both with that
   int rounds = 0, iterations = 0;
   std::size_t evaluations = 0;  ///< predictions of all rows, cross-validation not counted
   bool converged = true;
 };
 
 struct Calibration {
-  Candidate before, after;  ///< `before`: as on file
+  Candidate before, after;                ///< `before`: as on file
   std::vector<ConstantResult> constants;  ///< all of the table that concern what is fitted
   std::vector<FitReport> fits;
   std::vector<FileReport> files;

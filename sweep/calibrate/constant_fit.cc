@@ -1,5 +1,6 @@
 #include "sweep/calibrate/constant_fit.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -53,6 +54,7 @@ std::vector<double> ConstantFit::values() const {
 FitProblem ConstantFit::problem(const Dataset& data, const std::string& what) const {
   FitProblem problem;
   problem.rows = data.size();
+  problem.typical_error = typical_error_;
   const std::vector<std::size_t> moving = free();
   for (const std::size_t i : moving) {
     const State& state = states_[i];
@@ -101,28 +103,43 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
   state.u = 0;
 }
 
+/// Fits what is free, with s as large as the errors that are left. s is found by fitting again under the last
+/// one's; it may end a step of kEnough apart from its fixed point.
+Fit ConstantFit::settle(const Dataset& data) {
+  constexpr double kEnough = 1.25;
+  constexpr int kMostSteps = 5;
+  for (int step = 1;; ++step) {
+    const std::string what(name_of(report_.sort));
+    const Fit found = fit(problem(data, what + ", round " + std::to_string(++report_.rounds)));
+    report_.iterations += found.iterations;
+    report_.evaluations += found.evaluations;
+    const std::vector<std::size_t> moving = free();
+    for (std::size_t j = 0; j < moving.size(); ++j) states_[moving[j]].u = found.point[j];
+    const double due = std::clamp(found.error, kSmallestError, kLargestError);
+    const bool settled = due < kEnough * typical_error_ && typical_error_ < kEnough * due;
+    if (settled || step == kMostSteps) return found;
+    typical_error_ = due;
+  }
+}
+
 void ConstantFit::run(const Dataset& data) {
   report_.measurements = data.size();
   for (;;) {
-    const std::string name(name_of(report_.sort));
-    const FitProblem task = problem(data, name + ", round " + std::to_string(report_.rounds + 1));
-    const Fit found = fit(task);
-    if (report_.rounds++ == 0) report_.objective_before = found.start_objective;
-    report_.objective_after = found.objective;
-    report_.iterations += found.iterations;
-    report_.evaluations += found.evaluations;
-    report_.converged = found.converged;
+    const Fit found = settle(data);
     const std::vector<std::size_t> moving = free();
     const std::vector<double> errors =
-        deviations(found.information, moving.size(), found.error / kTypicalError);
-    for (std::size_t j = 0; j < moving.size(); ++j) {
-      states_[moving[j]].u = found.point[j];
-      states_[moving[j]].deviation = errors[j];
-    }
+        deviations(found.information, moving.size(), found.error / typical_error_);
+    for (std::size_t j = 0; j < moving.size(); ++j) states_[moving[j]].deviation = errors[j];
+    const FitProblem task = problem(data, "");
     const std::vector<Judgement> judgements = judge(found.information, found.point, task.low, task.high);
     const std::vector<std::size_t> given_up = to_give_up(judgements, found.point);
-    if (given_up.empty()) return;
     for (const std::size_t j : given_up) give_up(moving, j, judgements);
+    if (!given_up.empty()) continue;
+    report_.typical_error = typical_error_;
+    report_.converged = found.converged;
+    report_.objective_before = loss_of(data.residuals({base_})[0], typical_error_);
+    report_.objective_after = found.objective;
+    return;
   }
 }
 

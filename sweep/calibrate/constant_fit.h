@@ -37,6 +37,7 @@ class ConstantFit {
     bool free = true;
     std::string why = {};
   };
+  [[nodiscard]] Fit settle(const Dataset& data);
   [[nodiscard]] std::vector<std::size_t> free() const;
   [[nodiscard]] FitProblem problem(const Dataset& data, const std::string& what) const;
   [[nodiscard]] std::vector<double> values() const;
@@ -47,6 +48,7 @@ class ConstantFit {
   Candidate base_;
   Progress progress_;
   FitReport report_;
+  double typical_error_ = kLargestError;
 };
 
 }  // namespace shardscape::calibrate

@@ -26,8 +26,9 @@ class Evaluations : public ceres::EvaluationCallback {
 
   /// Where Ceres keeps the parameters.
   std::vector<double>& point() { return point_; }
-  [[nodiscard]] double residual(std::size_t row) const { return residuals_[row] / kTypicalError; }
+  [[nodiscard]] double residual(std::size_t row) const { return residuals_[row] / problem_.typical_error; }
   [[nodiscard]] const double* gradient(std::size_t row) const { return &jacobian_[row * point_.size()]; }
+  [[nodiscard]] const std::vector<double>& residuals() const { return residuals_; }
   [[nodiscard]] std::size_t count() const { return count_; }
 
  private:
@@ -48,7 +49,7 @@ class Evaluations : public ceres::EvaluationCallback {
     jacobian_.resize(residuals_.size() * n);
     for (std::size_t i = 0; i < residuals_.size(); ++i) {
       for (std::size_t j = 0; j < n; ++j) {
-        jacobian_[i * n + j] = (values[j + 1][i] - values[0][i]) / (steps[j] * kTypicalError);
+        jacobian_[i * n + j] = (values[j + 1][i] - values[0][i]) / (steps[j] * problem_.typical_error);
       }
     }
   }
@@ -113,27 +114,33 @@ class Reporter : public ceres::IterationCallback {
 double loss(double squared) { return 2 * (std::sqrt(1 + squared) - 1); }
 double weight(double squared) { return 1 / std::sqrt(1 + squared); }
 
+double scatter(const std::vector<double>& residuals, std::size_t parameters) {
+  std::vector<double> sizes;
+  for (const double residual : residuals) {
+    if (residual != 0) sizes.push_back(std::abs(residual));
+  }
+  if (sizes.empty()) return 0;
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::ranges::nth_element(sizes, middle);
+  const auto n = static_cast<double>(sizes.size());
+  const double freedom = std::max(1.0, n - static_cast<double>(parameters));
+  return 1.4826 * *middle * std::sqrt(n / freedom);
+}
+
 /// What the fitted point says: objective, information and size of errors.
-void conclude(Evaluations& evaluations, std::size_t rows, Fit& fit) {
+void conclude(const Evaluations& evaluations, double typical_error, Fit& fit) {
   const std::size_t n = fit.point.size();
   fit.information.assign(n * n, 0);
-  fit.objective = 0;
+  fit.objective = loss_of(evaluations.residuals(), typical_error);
   for (const double u : fit.point) fit.objective += u * u;
-  double weighted = 0, weights = 0;
-  for (std::size_t i = 0; i < rows; ++i) {
-    const double squared = evaluations.residual(i) * evaluations.residual(i);
-    const double w = weight(squared);
-    fit.objective += loss(squared);
-    weighted += w * squared;
-    weights += w;
-    const double* const g = n > 0 ? evaluations.gradient(i) : nullptr;
+  for (std::size_t i = 0; n > 0 && i < evaluations.residuals().size(); ++i) {
+    const double w = weight(evaluations.residual(i) * evaluations.residual(i));
+    const double* const g = evaluations.gradient(i);
     for (std::size_t a = 0; a < n; ++a) {
       for (std::size_t b = 0; b < n; ++b) fit.information[a * n + b] += w * g[a] * g[b];
     }
   }
-  const auto freedom = static_cast<double>(rows > n ? rows - n : 1);
-  if (weights > 0)
-    fit.error = kTypicalError * std::sqrt(weighted / weights * static_cast<double>(rows) / freedom);
+  fit.error = scatter(evaluations.residuals(), n);
 }
 
 ceres::Solver::Options solver_options(const FitProblem& problem, Reporter& reporter) {
@@ -150,6 +157,12 @@ ceres::Solver::Options solver_options(const FitProblem& problem, Reporter& repor
 }
 
 }  // namespace
+
+double loss_of(const std::vector<double>& residuals, double typical_error) {
+  double sum = 0;
+  for (const double residual : residuals) sum += loss(residual * residual / (typical_error * typical_error));
+  return sum;
+}
 
 Fit fit(const FitProblem& problem) {
   const std::size_t n = problem.start.size();
@@ -176,13 +189,11 @@ Fit fit(const FitProblem& problem) {
     ceres::Solver::Summary summary;
     ceres::Solve(solver_options(problem, reporter), &ceres_problem, &summary);
     result.iterations = static_cast<int>(summary.iterations.size());
-    result.start_objective = 2 * summary.initial_cost;
     result.converged = summary.termination_type == ceres::CONVERGENCE;
   }
   result.point = evaluations.point();
   evaluations.PrepareForEvaluation(true, true);
-  conclude(evaluations, rows, result);
-  if (n == 0) result.start_objective = result.objective;
+  conclude(evaluations, problem.typical_error, result);
   result.evaluations = evaluations.count();
   return result;
 }

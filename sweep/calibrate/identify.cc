@@ -59,10 +59,10 @@ std::vector<Judgement> judge(std::span<const double> information, std::span<cons
     judgement.with = static_cast<std::size_t>(other);
     judgement.correlation = other == j ? 0 : correlation(of_data, j, other);
     const bool at_end = point[at] - low[at] < kAtBound || high[at] - point[at] < kAtBound;
-    if (1 / std::sqrt(data(j, j) + 1) > kNarrowed) {
-      judgement.verdict = Verdict::silent;
-    } else if (at_end) {
+    if (at_end) {
       judgement.verdict = Verdict::at_bound;
+    } else if (1 / std::sqrt(data(j, j) + 1) > kNarrowed) {
+      judgement.verdict = Verdict::silent;
     } else if (judgement.deviation > kNarrowed || std::abs(judgement.correlation) > kTied) {
       judgement.verdict = Verdict::tied;
     }

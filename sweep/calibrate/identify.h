@@ -4,8 +4,8 @@
 // parameter is identified where the data leave less than kNarrowed of its prior's width, sqrt(C_jj), and
 // it is neither at an end of its range nor tied to another: |correlation| of the data alone (F^-1) above
 // kTied. What is not identified has one verdict, the first that holds:
-//   silent    F_jj alone leaves more than kNarrowed of the width, all others known
 //   at_bound  the fit ended at an end of the range: the data ask for more than is physical
+//   silent    F_jj alone leaves more than kNarrowed of the width, all others known
 //   tied      only a combination with `with` is seen
 #pragma once
 

@@ -90,12 +90,14 @@ std::optional<Change> locate(const yaml::Node& root, const Edit& edit) {
     change.length = value->text.size();
     return change;
   }
-  if (group->entries.empty() || group->flow) return std::nullopt;
+  if (group->entries.empty()) return std::nullopt;
   const yaml::Location& first = group->entries.front().key_where;
+  // A map in braces begins at its brace, any other at its first key.
+  const bool braces = group->where.line != first.line || group->where.column != first.column;
   change.line = from_zero(first.line);
   change.column = from_zero(first.column);
-  change.text = keys.back() + ": " + edit.text;
-  change.insert = true;
+  change.text = keys.back() + ": " + edit.text + (braces ? ", " : "");
+  change.insert = !braces;
   return change;
 }
 
@@ -107,7 +109,8 @@ void apply(const Change& change, std::vector<std::string>& lines) {
   }
   std::string& line = lines[change.line];
   const std::string rest = line.substr(change.column + change.length);
-  const bool last = rest.find_first_not_of(' ') == std::string::npos || rest[rest.find_first_not_of(' ')] == '#';
+  const bool last =
+      rest.find_first_not_of(' ') == std::string::npos || rest[rest.find_first_not_of(' ')] == '#';
   line = line.substr(0, change.column) + change.text + (last ? noted(rest, change.note) : rest);
 }
 
@@ -178,8 +181,8 @@ std::string preset_text(const Calibration& calibration, bool of_device, const st
   }
   const auto edited = edit_lines(without_old_header(original), edits(calibration, of_device));
   if (edited && same(*edited, calibration, of_device)) return head + *edited;
-  return head + (of_device ? yaml::to_yaml(*calibration.after.device)
-                           : yaml::to_yaml(calibration.after.stack));
+  return head +
+         (of_device ? yaml::to_yaml(*calibration.after.device) : yaml::to_yaml(calibration.after.stack));
 }
 
 }  // namespace shardscape::calibrate

@@ -133,7 +133,8 @@ void print_calibration(std::ostream& out, const Calibration& calibration) {
         << " measurements, objective " << format_fixed(fit.objective_before, 1) << " -> "
         << format_fixed(fit.objective_after, 1) << ", " << fit.rounds
         << (fit.rounds == 1 ? " round, " : " rounds, ") << fit.iterations << " iterations, "
-        << fit.evaluations << " evaluations" << (fit.converged ? "" : ", not converged") << '\n';
+        << fit.evaluations << " evaluations, typical error " << format_percent(fit.typical_error)
+        << (fit.converged ? "" : ", not converged") << '\n';
   }
   for (const FileReport& file : calibration.files) {
     out << '\n'
@@ -167,6 +168,7 @@ ordered_json calibration_json(const Calibration& calibration) {
     entry["measurements"] = fit.measurements;
     entry["objective_before"] = fit.objective_before;
     entry["objective_after"] = fit.objective_after;
+    entry["typical_error"] = fit.typical_error;
     entry["rounds"] = fit.rounds;
     entry["iterations"] = fit.iterations;
     entry["evaluations"] = fit.evaluations;
