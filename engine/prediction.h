@@ -56,6 +56,11 @@ struct Breakdown {
   }
 };
 
+/// Percentiles over tokens (ITL) or requests, by nearest rank.
+struct InferenceLatency {
+  Seconds p50, p95;
+};
+
 /// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
 /// verdict, when asked), memory for every status but indivisible, constraint and unsupported.
 struct Prediction {
@@ -64,7 +69,9 @@ struct Prediction {
   std::int32_t microbatches = 0;  ///< per step and replica (training)
   std::int32_t peak_stage = 0;    ///< pipeline stage of the fullest device
   Seconds step_time;              ///< training
-  Seconds ttft, itl, e2e;         ///< inference: time to first token, inter-token latency, whole request
+  Seconds ttft, itl, e2e;  ///< inference, means: time to first token, inter-token latency, whole request
+  InferenceLatency ttft_spread, itl_spread, e2e_spread;
+  double decode_batch = 0;  ///< inference: sequences decoded together, mean over iterations that decode
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see README)
   Bytes memory_peak;
@@ -74,12 +81,13 @@ struct Prediction {
 
 /// One row of the operator table of `simulate --explain`.
 struct OperatorRow {
-  std::string phase;  ///< forward, backward, recompute, prefill, decode, step
-  std::string name;   ///< qkv_projection, attention, ...
-  std::string shape;  ///< "M x N x K", bytes, ...
-  double count = 0;   ///< executions on the critical rank per step (per request for inference)
-  Seconds time;       ///< of one execution
-  std::string bound;  ///< compute, sram, l2, hbm, launch, link
+  std::string phase;      ///< forward, backward, recompute, prefill, decode, step
+  std::string name;       ///< qkv_projection, attention, ...
+  std::string shape;      ///< "M x N x K", bytes, ...
+  double count = 0;       ///< executions on the critical rank per step (per request for inference)
+  Seconds time;           ///< of one execution
+  std::string bound;      ///< compute, sram, l2, hbm, launch, link
+  std::string algorithm;  ///< of a collective: ring, dimension_wise, ...; else empty
 };
 
 /// What only a reader of a single point wants; never filled in a sweep.
@@ -89,6 +97,7 @@ struct Details {
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
   std::vector<OperatorRow> operators;
   AxisBytes axis_bytes;
+  std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
 };

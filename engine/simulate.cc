@@ -1,5 +1,6 @@
 #include "engine/simulate.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "engine/base/check.h"
@@ -36,7 +37,8 @@ struct Simulator::Impl {
   Impl(const Setting& s, SimulateOptions o)
       : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
     scratch.reference = o.reference;
-    collectives.use_memo(!o.reference);
+    collectives.use_reference(o.reference);
+    collectives.set_tolerance(o.collective_tolerance);
     if (!o.placement.empty()) collectives.set_placement(o.placement);
   }
 
@@ -48,26 +50,16 @@ struct Simulator::Impl {
   void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
+  void reject_unreachable(Prediction& out, Details* details) const;
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
-  void explain_inference(const ParallelPlan& plan, Details& details);
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
-  const passes::LayerCosts& prefill_costs(const ParallelPlan& plan);
-  const passes::LayerCosts& decode_costs(const ParallelPlan& plan);
   template <class Make>
   const passes::LayerCosts& remember(LayerMemo& memo, const workload::LayerKey& key, Make make);
 
   [[nodiscard]] bool training() const { return setting.workload.phase == Phase::training; }
-  [[nodiscard]] double requests(const ParallelPlan& plan) const {
-    return static_cast<double>(setting.workload.concurrency) / plan.data;
-  }
-  /// The context a decode step meets on average: the prompt and half of the output.
-  [[nodiscard]] double mean_cached_tokens() const {
-    return static_cast<double>(setting.workload.prompt_tokens) +
-           0.5 * static_cast<double>(setting.workload.output_tokens);
-  }
   void keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out, Details* details) const;
   void set_pipeline(const ParallelPlan& plan, std::int32_t microbatches);
   [[nodiscard]] memory::MemoryInputs memory_inputs(const ParallelPlan& plan,
@@ -77,9 +69,11 @@ struct Simulator::Impl {
   SimulateOptions options;
   network::Fabric fabric;
   network::CollectiveModel collectives;
-  LayerMemo training_memo, prefill_memo, decode_memo;
+  LayerMemo training_memo;
+  passes::InferenceMemo inference_memo;
   std::vector<std::int32_t> layers;  ///< of the current plan, per stage
   schedule::PipelineShape pipeline;  ///< of the current plan
+  passes::ServingShape serving;      ///< of the current plan
   passes::TrainingScratch scratch;
 };
 
@@ -89,8 +83,7 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   SHARDSCAPE_CHECK(plan.gpus() == fabric.ranks(), plan.gpus(), fabric.ranks());
   if (options.reference) {
     training_memo.clear();
-    prefill_memo.clear();
-    decode_memo.clear();
+    inference_memo.clear();
   }
   Prediction out;
   collectives.set_faults(faults);
@@ -125,9 +118,28 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
     time_training(plan, out, details);
   } else {
     time_inference(plan, out, details);
-    if (details != nullptr) explain_inference(plan, *details);
   }
+
+  // 5. A group that dead links cut has no time.
+  if (collectives.unreachable()) reject_unreachable(out, details);
   return out;
+}
+
+void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) const {
+  Prediction rejected;
+  rejected.status = Status::unreachable;
+  rejected.reason = Reason::no_route;
+  rejected.microbatches = out.microbatches;
+  rejected.peak_stage = out.peak_stage;
+  rejected.memory_peak = out.memory_peak;
+  rejected.memory = out.memory;
+  out = rejected;
+  if (details == nullptr) return;
+  details->cut = collectives.describe_unreachable();
+  details->stage_forward.clear();
+  details->stage_backward.clear();
+  details->operators.clear();
+  details->timeline.clear();
 }
 
 bool Simulator::Impl::partition(const ParallelPlan& plan) {
@@ -180,15 +192,27 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
 
 void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details) {
   set_pipeline(plan, 1);
-  const passes::LayerCosts& costs = prefill_costs(plan);
+  const workload::LayerKey key{plan.tensor, plan.context, 1, false};
+  const std::int64_t prompts = passes::largest_iteration(setting, plan);
   memory::ActivationBytes activations;
-  activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)];
-  activations.logits = costs.logits;
-  activations.boundary = costs.boundary;
+  activations.block_working =
+      workload::saved_bytes(workload::block_operators(setting, key, prompts, workload::Mode::prefill),
+                            Recompute::none, setting, key, prompts);
+  activations.logits = Bytes(4.0 * static_cast<double>(setting.model.vocabulary) / plan.tensor);
+  activations.boundary = workload::boundary_bytes(setting, key, prompts);
   const memory::MemoryInputs inputs = memory_inputs(plan, activations);
-  const auto tokens = static_cast<double>(setting.workload.prompt_tokens + setting.workload.output_tokens);
+  const double tokens = passes::cached_tokens(setting);
+
+  std::vector<Bytes> free, request;
   for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
-    keep_peak(memory::inference_stage(inputs, stage, requests(plan), tokens), stage, out, details);
+    const MemoryUse empty = memory::inference_stage(inputs, stage, 0, tokens);
+    free.push_back(setting.system.device.memory_capacity() - empty.total());
+    request.push_back(memory::inference_stage(inputs, stage, 1, tokens).kv_cache);
+  }
+  serving = passes::serving_shape(setting, plan, free, request);
+  for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+    const auto resident = static_cast<double>(serving.resident);
+    keep_peak(memory::inference_stage(inputs, stage, resident, tokens), stage, out, details);
   }
 }
 
@@ -219,10 +243,12 @@ std::string Simulator::Impl::draw_timeline() const {
 }
 
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, Details* details) {
-  const passes::InferenceInputs inputs{setting, plan,          prefill_costs(plan), decode_costs(plan),
-                                       layers,  requests(plan)};
-  passes::time_inference(inputs, collectives, out);
-  if (details != nullptr) details->axis_bytes = passes::inference_bytes(inputs);
+  const passes::InferenceInputs inputs{setting, plan, layers, serving};
+  passes::time_inference(inputs, collectives, inference_memo, options.reference, out);
+  if (details == nullptr) return;
+  details->stage_layers = layers;
+  details->axis_bytes = passes::inference_bytes(inputs, collectives, inference_memo);
+  passes::explain_inference(inputs, collectives, inference_memo, details->operators);
 }
 
 template <class Make>
@@ -237,19 +263,6 @@ const passes::LayerCosts& Simulator::Impl::training_costs(const ParallelPlan& pl
   return remember(training_memo, key, [&] {
     return passes::price_layers(setting, key, setting.workload.sequence_length, workload::Mode::training);
   });
-}
-
-const passes::LayerCosts& Simulator::Impl::prefill_costs(const ParallelPlan& plan) {
-  const workload::LayerKey key{plan.tensor, plan.context, 1, false};
-  return remember(prefill_memo, key, [&] {
-    return passes::price_layers(setting, key, setting.workload.prompt_tokens, workload::Mode::prefill);
-  });
-}
-
-const passes::LayerCosts& Simulator::Impl::decode_costs(const ParallelPlan& plan) {
-  const workload::LayerKey key{plan.tensor, plan.context, passes::decode_group(setting.workload, plan),
-                               false};
-  return remember(decode_memo, key, [&] { return passes::price_decode(setting, key, mean_cached_tokens()); });
 }
 
 void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer,
@@ -277,25 +290,6 @@ void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t cr
                                           critical + 1 == plan.pipeline, setting.model.tied_embeddings);
   const double owners = plan.zero_stage >= 1 ? static_cast<double>(plan.data) * plan.context : 1.0;
   passes::explain_optimizer(parameters / owners, optimizer, details.operators);
-}
-
-void Simulator::Impl::explain_inference(const ParallelPlan& plan, Details& details) {
-  details.stage_layers = layers;
-  const auto blocks = static_cast<double>(setting.model.layers);
-  const double steps = static_cast<double>(setting.workload.output_tokens) - 1;
-  const std::int64_t prompt = setting.workload.prompt_tokens;
-  const auto add = [&](const std::vector<workload::Operator>& operators, const char* phase, double count) {
-    passes::explain({operators, phase, count, 0, 0, false}, setting, plan, collectives, details.operators);
-  };
-  const workload::LayerKey prefill{plan.tensor, plan.context, 1, false};
-  add(workload::embedding_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
-  add(workload::block_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", blocks);
-  add(workload::head_operators(setting, prefill, prompt, workload::Mode::prefill), "prefill", 1);
-  const workload::LayerKey decode{plan.tensor, plan.context, passes::decode_group(setting.workload, plan),
-                                  false};
-  add(workload::decode_embedding_operators(setting, decode), "decode", steps);
-  add(workload::decode_block_operators(setting, decode, mean_cached_tokens()), "decode", steps * blocks);
-  add(workload::decode_head_operators(setting, decode), "decode", steps);
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

@@ -47,6 +47,10 @@ template <auto Member>
 double output_time(Record r) {
   return timed(r) ? (r.prediction.*Member).value() : kNaN;
 }
+template <auto Member, auto Percentile>
+double output_percentile(Record r) {
+  return timed(r) ? (r.prediction.*Member.*Percentile).value() : kNaN;
+}
 template <auto Member>
 double output_number(Record r) {
   return timed(r) ? r.prediction.*Member : kNaN;
@@ -136,11 +140,25 @@ constexpr FixedColumn kOutputs[] = {
     {"step_time_s", "s", f8, kOutput, smaller, kTraining, nullptr,
      "time of one training step", output_time<&Prediction::step_time>},
     {"ttft_s", "s", f8, kOutput, smaller, kInference, nullptr,
-     "time to first token", output_time<&Prediction::ttft>},
+     "time to first token, mean", output_time<&Prediction::ttft>},
+    {"ttft_p50_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time to first token, median over requests", output_percentile<&Prediction::ttft_spread, &InferenceLatency::p50>},
+    {"ttft_p95_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time to first token, 95th percentile over requests", output_percentile<&Prediction::ttft_spread, &InferenceLatency::p95>},
     {"itl_s", "s", f8, kOutput, smaller, kInference, nullptr,
-     "inter-token latency", output_time<&Prediction::itl>},
+     "inter-token latency, mean", output_time<&Prediction::itl>},
+    {"itl_p50_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "inter-token latency, median over tokens", output_percentile<&Prediction::itl_spread, &InferenceLatency::p50>},
+    {"itl_p95_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "inter-token latency, 95th percentile over tokens", output_percentile<&Prediction::itl_spread, &InferenceLatency::p95>},
     {"e2e_s", "s", f8, kOutput, smaller, kInference, nullptr,
-     "time of one whole request", output_time<&Prediction::e2e>},
+     "time of one whole request, mean", output_time<&Prediction::e2e>},
+    {"e2e_p50_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time of one whole request, median over requests", output_percentile<&Prediction::e2e_spread, &InferenceLatency::p50>},
+    {"e2e_p95_s", "s", f8, kOutput, smaller, kInference, nullptr,
+     "time of one whole request, 95th percentile over requests", output_percentile<&Prediction::e2e_spread, &InferenceLatency::p95>},
+    {"decode_batch", "1", f8, kOutput, neither, kInference, nullptr,
+     "sequences decoded together, mean over the iterations that decode", output_number<&Prediction::decode_batch>},
     {"tokens_per_s_per_gpu", "s-1", f8, kOutput, larger, kBoth, nullptr,
      "tokens per second and GPU", output_number<&Prediction::tokens_per_s_per_gpu>},
     {"mfu", "1", f8, kOutput, larger, kTraining, nullptr,

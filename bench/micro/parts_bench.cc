@@ -41,16 +41,6 @@ void BM_CollectiveCost(benchmark::State& state) {
 }
 BENCHMARK(BM_CollectiveCost)->Arg(1)->Arg(0);
 
-void BM_FabricBuild(benchmark::State& state) {
-  const Setting setting =
-      bench::training_setting("gpt-175b", "dgx-h100", "megatron-lm", state.range(0), 2048, 1536);
-  for (auto _ : state) {
-    const network::Fabric fabric(setting.system.fabric);
-    benchmark::DoNotOptimize(fabric.links().size());
-  }
-}
-BENCHMARK(BM_FabricBuild)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
-
 /// One evaluation of a pipeline of 16 uneven stages; arguments: microbatches, production (1) or operation by
 /// operation (0).
 void BM_Pipeline(benchmark::State& state) {

@@ -1,74 +1,204 @@
 #include "engine/network/collective_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/network/collectives.h"
 #include "engine/network/placement.h"
+#include "engine/network/ring_order.h"
 
 namespace shardscape::network {
 
 namespace {
 
-/// The rank of member `index` of the group that `origin` starts.
-std::int32_t member(const RankGroup& group, std::int32_t origin, std::int32_t index) {
-  std::int32_t rank = origin;
-  for (std::int32_t i = 0; i < group.depth; ++i) {
-    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
-    rank += index % level.extent * level.stride;
-    index /= level.extent;
+/// A later algorithm must be cheaper by more than rounding: fast paths and simulation choose alike.
+constexpr double kCheaper = 1 - 1e-9;
+constexpr double kMostChunksToChoose = 32;
+
+bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
+
+Operation operation_of(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return Operation::all_reduce;
+    case CollectiveOp::reduce_scatter:
+      return Operation::reduce_scatter;
+    case CollectiveOp::all_gather:
+      return Operation::all_gather;
+    case CollectiveOp::all_to_all:
+      return Operation::all_to_all;
+    case CollectiveOp::broadcast:
+      return Operation::broadcast;
+    case CollectiveOp::ring_pass:
+    case CollectiveOp::chain_pass:
+      break;
   }
-  return rank;
+  return Operation::point_to_point;
 }
 
-/// True where `rank` has coordinate 0 in every level, that is where it starts a group.
-bool starts_group(const RankGroup& group, std::int32_t rank) {
-  for (std::int32_t i = 0; i < group.depth; ++i) {
-    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
-    if (rank / level.stride % level.extent != 0) return false;
+bool is_grid(DimensionKind kind) {
+  return kind == DimensionKind::ring || kind == DimensionKind::mesh || kind == DimensionKind::torus ||
+         kind == DimensionKind::king_mesh || kind == DimensionKind::hypercube;
+}
+
+/// What the boxes of all groups have in common.
+struct Boxes {
+  bool all = true;                    ///< every group is a box
+  bool grid = true;                   ///< with two or more axes, on wires that a ring can follow
+  std::vector<std::int32_t> extents;  ///< of the box with the most steps
+  std::int32_t far_steps = 0;         ///< of them, along axes of the scale-out network
+};
+
+/// Whether members of some group differ in a coordinate of the scale-out network.
+bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
+  std::int64_t stride = 1;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    const std::int64_t size = dimension.size();
+    if (dimension.scope == LinkScope::scale_out) {
+      for (std::size_t g = 0; g < groups.count(); ++g) {
+        const std::span<const std::int32_t> group = groups.group(g);
+        const auto coordinate = [&](std::int32_t rank) { return rank / stride % size; };
+        const std::int64_t first = coordinate(group.front());
+        if (std::ranges::any_of(group, [&](std::int32_t rank) { return coordinate(rank) != first; }))
+          return true;
+      }
+    }
+    stride *= size;
+  }
+  return false;
+}
+
+Boxes boxes_of(const Fabric& fabric, const SiblingGroups& groups) {
+  Boxes result;
+  std::int32_t most = -1;
+  for (std::size_t g = 0; g < groups.count() && result.all; ++g) {
+    GroupBox box;
+    result.all = split_into_box(fabric, groups.group(g), box);
+    if (!result.all) break;
+    result.grid = result.grid && box.levels.size() > 1;
+    std::vector<std::int32_t> extents;
+    std::int32_t steps = 0, far_steps = 0;
+    for (const GroupBox::Level& level : box.levels) {
+      extents.push_back(static_cast<std::int32_t>(level.positions.size()));
+      steps += extents.back() - 1;
+      const DimensionSpec& dimension = fabric.spec().dimensions[static_cast<std::size_t>(level.dimension)];
+      if (dimension.scope == LinkScope::scale_out) far_steps += extents.back() - 1;
+      result.grid = result.grid && is_grid(dimension.kind);
+    }
+    if (steps > most) {
+      result.extents = std::move(extents);
+      result.far_steps = far_steps;
+    }
+    most = std::max(most, steps);
+  }
+  result.grid = result.grid && result.all;
+  return result;
+}
+
+bool reduces_in_network(const PricedNetwork& network, const SiblingGroups& groups) {
+  const std::vector<DimensionSpec>& dimensions = network.fabric().spec().dimensions;
+  if (std::ranges::none_of(dimensions, &DimensionSpec::in_network_reduction)) return false;
+  SwitchTree tree;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    if (!find_switch_tree(network.routes(), groups.group(g), tree)) return false;
   }
   return true;
 }
 
-/// Adds up what a set of simultaneous flows puts on each link.
-class LinkLoads {
- public:
-  LinkLoads(const Fabric& fabric, const std::vector<double>& seconds_per_byte,
-            const std::vector<Seconds>& latency)
-      : fabric_(fabric),
-        seconds_per_byte_(seconds_per_byte),
-        latency_(latency),
-        flows_(fabric.links().size(), 0) {}
-
-  void add_flow(std::int32_t source, std::int32_t destination) {
-    path_.clear();
-    fabric_.append_route(source, destination, path_);
-    Seconds path_latency;
-    for (const std::int32_t link : path_) {
-      const auto index = static_cast<std::size_t>(link);
-      path_latency += latency_[index];
-      if (fabric_.spec().dimensions[static_cast<std::size_t>(fabric_.links()[index].dimension)].scope ==
-          LinkScope::scale_out)
-        scale_out_ = true;
-      worst_.seconds_per_byte = std::max(worst_.seconds_per_byte, ++flows_[index] * seconds_per_byte_[index]);
+std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups) {
+  std::vector<PointToPoint> sends;
+  const std::size_t n = groups.size;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::span<const std::int32_t> group = groups.group(g);
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool last = i + 1 == n;
+      if (op == CollectiveOp::chain_pass && last) break;
+      const std::int32_t next = group[last ? 0 : i + 1];
+      sends.push_back({group[i], next, 1, 0});
+      if (op == CollectiveOp::chain_pass) sends.push_back({next, group[i], 1, 0});
     }
-    worst_.latency = std::max(worst_.latency, path_latency);
   }
-  [[nodiscard]] AffineCost worst() const { return worst_; }
-  [[nodiscard]] bool scale_out() const { return scale_out_; }
-
- private:
-  const Fabric& fabric_;
-  const std::vector<double>& seconds_per_byte_;
-  const std::vector<Seconds>& latency_;
-  std::vector<std::int32_t> flows_;
-  std::vector<std::int32_t> path_;
-  AffineCost worst_;
-  bool scale_out_ = false;
-};
+  return sends;
+}
 
 }  // namespace
+
+std::string to_string(const CollectiveChoice& choice) {
+  std::string text(name_of(choice.algorithm));
+  if (choice.ring_order == RingOrder::hamiltonian) text += " along a Hamiltonian cycle";
+  return text;
+}
+
+double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
+                std::span<const std::int32_t> extents) {
+  const double passes = operation == Operation::all_reduce ? 2 : 1;
+  const auto levels_above = [](std::int32_t ranks) {  // ceil(log2)
+    return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
+  };
+  switch (algorithm) {
+    case Algorithm::ring:
+    case Algorithm::bidirectional_ring:
+    case Algorithm::pairwise:
+      return passes * (n - 1);
+    case Algorithm::direct:
+      return passes;
+    case Algorithm::halving_doubling:
+      return passes * levels_above(n);
+    case Algorithm::double_binary_tree:
+      return operation == Operation::broadcast ? 1 + levels_above(std::max(1, n - 1)) : 2 * levels_above(n);
+    case Algorithm::binary_tree:
+      return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(n))) - 1;
+    case Algorithm::dimension_wise: {
+      double steps = 0;
+      for (const std::int32_t extent : extents) steps += extent - 1;
+      return passes * steps;
+    }
+    case Algorithm::in_network:
+      return 2;
+  }
+  return 0;
+}
+
+struct CollectiveModel::Candidate {
+  CollectiveChoice choice;
+  double steps = 1;
+  double far_steps = 0;  ///< of them, across the scale-out network
+  CostCurve healthy;
+  std::optional<CostCurve> actual;  ///< where the faults touch it
+  std::uint64_t epoch = 0;          ///< of the faults that `actual` belongs to
+};
+
+struct CollectiveModel::Priced {
+  std::size_t chosen = 0;
+  double healthy = 0;  ///< seconds of the network
+  double actual = 0;   ///< likewise, for `epoch`
+  std::uint64_t epoch = 0;
+};
+
+struct CollectiveModel::OpCosts {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  RankGroup group;
+  std::vector<Candidate> candidates;  ///< empty: not analysed yet
+  bool affine = false;                ///< all healthy curves are
+  std::unordered_map<std::uint64_t, Priced> by_bytes;
+};
+
+struct CollectiveModel::GroupCosts {
+  std::array<OpCosts, kCollectiveOps> ops;
+};
+
+CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication)
+    : fabric_(fabric),
+      communication_(communication),
+      healthy_(std::make_unique<PricedNetwork>(fabric, communication)),
+      healthy_maker_(std::make_unique<CurveMaker>(*healthy_)) {}
+
+CollectiveModel::~CollectiveModel() = default;
+CollectiveModel::CollectiveModel(CollectiveModel&&) noexcept = default;
 
 std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const {
   std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
@@ -81,34 +211,17 @@ std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const
   return hash;
 }
 
-CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication)
-    : fabric_(fabric), communication_(communication) {
-  double nodes = 1;
-  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-    if (dimension.scope == LinkScope::scale_out) nodes *= static_cast<double>(dimension.size());
-  }
-  const double scale_out = communication_.scale_out_fraction *
-                           std::pow(communication_.scale_out_scaling, std::max(0.0, std::log2(nodes) - 1));
-  for (const Link& link : fabric.links()) {
-    const LinkScope scope = fabric.spec().dimensions[static_cast<std::size_t>(link.dimension)].scope;
-    const double fraction = scope == LinkScope::scale_up ? communication_.scale_up_fraction : scale_out;
-    healthy_.seconds_per_byte.push_back(1 / (fraction * link.bandwidth.value()));
-    healthy_.latency.push_back(link.latency);
-  }
-  actual_ = healthy_;
-}
-
 void CollectiveModel::set_faults(const FaultSet& faults) {
-  if (faults.empty() && !faulty_) return;
-  memo_.clear();
-  faulty_ = !faults.empty();
-  actual_ = healthy_;
-  for (const LinkFault& fault : faults.links) {
-    const auto link = static_cast<std::size_t>(fault.link);
-    SHARDSCAPE_CHECK(link < actual_.latency.size() && fault.derate > 0, fault.link, fault.derate);
-    actual_.seconds_per_byte[link] /= fault.derate;
-    actual_.latency[link] += fault.added_latency;
+  cut_group_.reset();
+  if (faults.empty() && faults_.empty()) return;
+  faults_ = faults;
+  ++fault_epoch_;
+  if (faults.empty()) return;
+  if (!actual_) {
+    actual_ = std::make_unique<PricedNetwork>(fabric_, communication_);
+    actual_maker_ = std::make_unique<CurveMaker>(*actual_);
   }
+  actual_->set_faults(faults);
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
@@ -117,106 +230,234 @@ void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
   placement_ = std::move(placement);
 }
 
-AffineCost CollectiveModel::step(const RankGroup& group, Pattern pattern, const LinkCosts& links) const {
-  LinkLoads loads(fabric_, links.seconds_per_byte, links.latency);
-  const auto place = [&](std::int32_t rank) {
-    return placement_.empty() ? rank : placement_[static_cast<std::size_t>(rank)];
+void CollectiveModel::set_tolerance(double tolerance) {
+  SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
+  memo_.clear();
+  tolerance_ = tolerance;
+}
+
+// ---- candidates and their curves ----
+
+std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp op,
+                                                                    const SiblingGroups& groups) {
+  std::vector<Candidate> result;
+  const bool far = crosses_scale_out(fabric_, groups);
+  const auto add = [&](Algorithm algorithm, RingOrder order, double steps) {
+    Candidate candidate;
+    candidate.choice = {algorithm, order};
+    candidate.steps = steps;
+    candidate.far_steps = far ? steps : 0;
+    result.push_back(std::move(candidate));
   };
-  const std::int32_t size = group.size();
-  for (std::int32_t origin = 0; origin < fabric_.ranks(); ++origin) {
-    if (!starts_group(group, origin)) continue;
-    for (std::int32_t i = 0; i < size; ++i) {
-      const bool last = i + 1 == size;
-      if (pattern == Pattern::chain && last) break;
-      const std::int32_t from = place(member(group, origin, i));
-      const std::int32_t to = place(member(group, origin, last ? 0 : i + 1));
-      loads.add_flow(from, to);
-      if (pattern == Pattern::chain) loads.add_flow(to, from);
+  if (is_pass(op)) {
+    add(Algorithm::direct, RingOrder::listed, 1);
+    return result;
+  }
+  const Operation operation = operation_of(op);
+  const auto n = static_cast<std::int32_t>(groups.size);
+  const Boxes boxes = boxes_of(fabric_, groups);
+  const bool several = communication_.algorithms.size() > 1;
+  for (const Algorithm algorithm : communication_.algorithms) {
+    if (!supports(operation, algorithm)) continue;
+    const bool all_pairs = algorithm == Algorithm::direct || algorithm == Algorithm::pairwise;
+    if (all_pairs && several && n > kMostDirectRanks && operation != Operation::all_to_all) continue;
+    if (algorithm == Algorithm::halving_doubling && !std::has_single_bit(groups.size)) continue;
+    if (algorithm == Algorithm::dimension_wise && (!boxes.all || boxes.extents.size() < 2)) continue;
+    if (algorithm == Algorithm::in_network && !reduces_in_network(*healthy_, groups)) continue;
+    const double steps = steps_of(operation, algorithm, n, boxes.extents);
+    add(algorithm, RingOrder::listed, steps);
+    if (algorithm == Algorithm::dimension_wise) {
+      result.back().far_steps = (operation == Operation::all_reduce ? 2 : 1) * boxes.far_steps;
+    }
+    const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::bidirectional_ring;
+    if (ring && boxes.grid && operation != Operation::broadcast) {
+      add(algorithm, RingOrder::hamiltonian, steps);
     }
   }
-  AffineCost cost = loads.worst();
-  const bool far = loads.scale_out() && communication_.rank_step_scale_out > Seconds(0);
-  cost.latency += far ? communication_.rank_step_scale_out : communication_.rank_step;
-  return cost;
+  if (result.empty()) {
+    const Algorithm plain = operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
+    add(plain, RingOrder::listed, steps_of(operation, plain, n));
+  }
+  return result;
 }
 
-bool CollectiveModel::split_by_axis(const RankGroup& group, std::vector<RankGroup>& factors) const {
-  for (std::int32_t i = 0; i < group.depth; ++i) {
-    std::int32_t extent = group.levels[static_cast<std::size_t>(i)].extent;
-    std::int32_t stride = group.levels[static_cast<std::size_t>(i)].stride;
-    for (const Fabric::Axis& axis : fabric_.axes()) {
-      const std::int32_t end = axis.stride * axis.size;
-      if (extent == 1) break;
-      if (stride >= end) continue;
-      if (stride < axis.stride || stride % axis.stride != 0 || end % stride != 0) return false;
-      const std::int32_t room = end / stride;
-      const std::int32_t here = std::min(room, extent);
-      if (extent % here != 0) return false;
-      RankGroup factor;
-      factor.push(here, stride);
-      factors.push_back(factor);
-      extent /= here;
-      stride = end;
+Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate) const {
+  Pattern pattern;
+  pattern.operation = operation_of(op);
+  pattern.algorithm = candidate.choice.algorithm;
+  return pattern;
+}
+
+CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
+                                      const SiblingGroups& groups) const {
+  if (is_pass(op)) return maker.one_round(sends_of(op, groups));
+  const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
+  return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
+}
+
+void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
+  std::vector<Candidate> offered;
+  for (Candidate& candidate : costs.candidates) {
+    candidate.healthy = make_curve(*healthy_maker_, costs.op, candidate, groups);
+    SHARDSCAPE_CHECK(!candidate.healthy.cut_off, name_of(candidate.choice.algorithm));
+    double messages = 0;
+    for (const CostCurve::Contended& part : candidate.healthy.contended) {
+      if (part.upper.empty()) messages += part.messages;
     }
-    if (extent != 1) return false;
+    if (takes_chunks(operation_of(costs.op), candidate.choice.algorithm)) messages *= kMostChunksToChoose;
+    if (messages <= kMostMessagesToChoose) offered.push_back(std::move(candidate));
   }
-  return true;
+  if (!offered.empty()) costs.candidates = std::move(offered);
 }
 
-std::vector<AffineCost> CollectiveModel::sweeps(const RankGroup& group, const LinkCosts& links) const {
-  const double n = group.size();
-  const AffineCost hop = step(group, Pattern::ring, links);
-  std::vector<AffineCost> costs = {{(n - 1) * hop.latency, (n - 1) / n * hop.seconds_per_byte}};
-
-  std::vector<RankGroup> factors;
-  if (!split_by_axis(group, factors) || factors.size() < 2) return costs;
-  AffineCost sum;
-  double share = 1;  // of the buffer that is left when this axis has its turn
-  for (const RankGroup& factor : factors) {
-    const double extent = factor.size();
-    const AffineCost one = step(factor, Pattern::ring, links);
-    sum.latency += (extent - 1) * one.latency;
-    sum.seconds_per_byte += share * (extent - 1) / extent * one.seconds_per_byte;
-    share /= extent;
-  }
-  costs.push_back(sum);
-  return costs;
+void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& group) {
+  costs.op = op;
+  costs.group = group;
+  const SiblingGroups groups = sibling_groups(group, fabric_, placement_);
+  costs.candidates = candidates(op, groups);
+  add_curves(costs, groups);
+  costs.affine =
+      std::ranges::all_of(costs.candidates, [](const Candidate& c) { return c.healthy.is_affine(); });
 }
 
-CollectiveModel::GroupCosts CollectiveModel::analyse(const RankGroup& group) const {
-  GroupCosts costs;
-  if (group.size() == 1) return costs;
-  costs.ring_pass = step(group, Pattern::ring, actual_);
-  costs.chain_pass = step(group, Pattern::chain, actual_);
-  const std::vector<AffineCost> healthy = sweeps(group, healthy_);
-  const std::vector<AffineCost> actual = faulty_ ? sweeps(group, actual_) : healthy;
-  for (std::size_t i = 0; i < healthy.size(); ++i) costs.sweeps.push_back({healthy[i], actual[i]});
-  return costs;
+CollectiveModel::OpCosts& CollectiveModel::costs_of(CollectiveOp op, const RankGroup& group) {
+  std::unique_ptr<GroupCosts>* costs = &unmemoised_;
+  if (memoise_ && !reference_) {
+    costs = &memo_[group];
+  } else {
+    unmemoised_.reset();
+  }
+  if (!*costs) *costs = std::make_unique<GroupCosts>();
+  OpCosts& result = (*costs)->ops[static_cast<std::size_t>(op)];
+  if (result.candidates.empty()) fill(result, op, group);
+  return result;
 }
 
-Seconds CollectiveModel::price(CollectiveOp op, Bytes bytes, const GroupCosts& costs, double calls) const {
-  const auto affine = [&](const AffineCost& cost) {
-    return calls * (communication_.call + cost.latency) + Seconds(cost.seconds_per_byte * bytes.value());
-  };
-  if (op == CollectiveOp::ring_pass) return affine(costs.ring_pass);
-  if (op == CollectiveOp::chain_pass) return affine(costs.chain_pass);
-  const double repeats = op == CollectiveOp::all_reduce ? 2 : 1;
-  const auto total = [&](const AffineCost& sweep) {
-    return affine({repeats * sweep.latency, repeats * sweep.seconds_per_byte});
-  };
-  const Sweep* best = &costs.sweeps.front();
-  for (const Sweep& sweep : costs.sweeps) {
-    if (total(sweep.healthy) < total(best->healthy)) best = &sweep;
+bool CollectiveModel::touched(const CostCurve& curve) const {
+  return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
+}
+
+CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& candidate) {
+  if (faults_.empty() || !touched(candidate.healthy)) return candidate.healthy;
+  if (candidate.epoch != fault_epoch_) {
+    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
+    candidate.actual = make_curve(*actual_maker_, costs.op, candidate, groups);
+    candidate.epoch = fault_epoch_;
   }
-  return total(best->actual);
+  return *candidate.actual;
+}
+
+// ---- prices ----
+
+double CollectiveModel::fixed(const Candidate& candidate) const {
+  const double far = communication_.rank_step_scale_out > Seconds(0) ? candidate.far_steps : 0;
+  return (communication_.call + (candidate.steps - far) * communication_.rank_step +
+          far * communication_.rank_step_scale_out)
+      .value();
+}
+
+std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
+                                                 const Candidate& candidate, double bytes) const {
+  SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
+  Pattern pattern = pattern_of(costs.op, candidate);
+  pattern.bytes = bytes;
+  pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
+  pattern.ring_order = candidate.choice.ring_order;
+  if (is_pass(costs.op)) {
+    pattern.sends = sends_of(costs.op, groups);
+    for (PointToPoint& send : pattern.sends) send.bytes = bytes;
+  } else {
+    pattern.groups = groups.nested();
+  }
+  return network.simulate(pattern);
+}
+
+double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
+  if (reference_) return *simulated(*healthy_, costs, candidate, bytes);
+  return candidate.healthy.at(bytes, *healthy_, tolerance_);
+}
+
+std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
+  std::size_t best = 0;
+  if (costs.candidates.size() == 1) return best;
+  double least = 0;
+  for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
+    Candidate& candidate = costs.candidates[c];
+    const double before = fixed(candidate);
+    const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= least;
+    if (hopeless) continue;
+    const double seconds = before + healthy_time(costs, candidate, bytes);
+    if (c > 0 && !(seconds < kCheaper * least)) continue;
+    best = c;
+    least = seconds;
+  }
+  return best;
+}
+
+/// Of the chosen algorithm on the links as they are; infinite where they are cut.
+double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double bytes) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  Candidate& candidate = costs.candidates[chosen];
+  PricedNetwork& network = faults_.empty() ? *healthy_ : *actual_;
+  if (reference_) return simulated(network, costs, candidate, bytes).value_or(kNever);
+  CostCurve& curve = actual_curve(costs, candidate);
+  return curve.cut_off ? kNever : curve.at(bytes, network, tolerance_);
+}
+
+Seconds CollectiveModel::price(OpCosts& costs, double bytes) {
+  double seconds = 0;
+  std::size_t chosen = 0;
+  if (reference_ || !memoise_ || costs.affine) {
+    chosen = choose(costs, bytes);
+    seconds = network_time(costs, chosen, bytes);
+  } else {
+    const auto [entry, fresh] = costs.by_bytes.try_emplace(std::bit_cast<std::uint64_t>(bytes));
+    Priced& priced = entry->second;
+    if (fresh) {
+      priced.chosen = choose(costs, bytes);
+      priced.actual = network_time(costs, priced.chosen, bytes);
+      priced.epoch = fault_epoch_;
+    } else if (priced.epoch != fault_epoch_) {
+      priced.actual = network_time(costs, priced.chosen, bytes);
+      priced.epoch = fault_epoch_;
+    }
+    chosen = priced.chosen;
+    seconds = priced.actual;
+  }
+  if (!std::isfinite(seconds)) {
+    if (!cut_group_) cut_group_ = costs.group;
+    return Seconds(0);
+  }
+  return Seconds(fixed(costs.candidates[chosen]) + seconds);
 }
 
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
-  if (!memoise_) return price(op, bytes, analyse(group), calls);
-  auto entry = memo_.find(group);
-  if (entry == memo_.end()) entry = memo_.emplace(group, analyse(group)).first;
-  return price(op, bytes, entry->second, calls);
+  return calls * price(costs_of(op, group), bytes.value() / calls);
+}
+
+std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
+                                                        double calls) {
+  if (group.depth == 0 || bytes <= Bytes(0) || is_pass(op)) return std::nullopt;
+  OpCosts& costs = costs_of(op, group);
+  return costs.candidates[choose(costs, bytes.value() / calls)].choice;
+}
+
+std::string CollectiveModel::describe_unreachable() const {
+  SHARDSCAPE_CHECK(cut_group_ && actual_, cut_group_.has_value());
+  // Whoever reaches the first member both ways reaches all others over it.
+  const SiblingGroups groups = sibling_groups(*cut_group_, fabric_, placement_);
+  std::vector<std::int32_t> path;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::int32_t first = groups.group(g)[0];
+    for (const std::int32_t other : groups.group(g)) {
+      for (const auto& [from, to] : {std::pair(first, other), std::pair(other, first)}) {
+        if (from == to || actual_->routes().append_route(from, to, path)) continue;
+        return actual_->routes().describe(actual_->routes().explain(from, to));
+      }
+    }
+  }
+  return "dead links cut the switches that reduce for a group off from its ranks";
 }
 
 }  // namespace shardscape::network

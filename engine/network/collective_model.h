@@ -1,28 +1,40 @@
 // The cost of collectives on a fabric, with every sibling group running at the same time.
 //
-// Lock-step analysis: in one step of a ring algorithm every rank sends one chunk to its successor. All chunks
-// are equal, so under max-min fair sharing the last one arrives after
+//     time = calls * (call + steps * rank_step + T(bytes / calls))        (rank_step_scale_out for the steps
+//     that cross the scale-out network: all of them where a group does, by axis for dimension_wise)
 //
-//     max over paths (latency) + chunk * max over links (flows on the link / bandwidth of the link)
+// T is the time that the fluid simulation (flow_simulator.h) of the operation's messages takes on links at
+// the stack's achieved share of their bandwidth, all sibling groups at once; `steps` counts the rounds of the
+// algorithm that wait for each other (see steps_of). T comes from a cost curve per group, operation,
+// algorithm and faults (cost_curve.h, curve_maker.h): formulas where they are exact, simulations memoised by
+// bytes elsewhere. All of it is exact to 1e-9 but for contended parts whose upper bound stands for them:
+// where lower and upper bounds prove it to be less than tolerance() too long, and where a component has more
+// than kMostSimulatedMessages messages (then rings and exchanges are at most twice the truth, dimension-wise
+// the sum of such bounds of its stages). Approximations are never too short.
 //
-// (the most loaded link is saturated from start to end, and no flow is slower than that link's fair share).
-// Loads are counted on explicit routes, so contention between siblings, hops over foreign ranks and sick
-// links are all in.
+// Algorithms are those of the stack's library that suit the group; each call takes the cheapest at its size
+// by the time on healthy links, the earlier in the list among equals, as NCCL's tuner does: a job keeps what
+// it was started with when a link gets sick. Two further rules keep choice cheap: a group of more than
+// kMostDirectRanks is not offered algorithms of n^2 connections, and none is offered whose contended parts
+// need more than kMostMessagesToChoose messages without a bound, unless nothing else is left.
+// Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or
+// hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper.
 //
-// Algorithms are affine in bytes; the cheapest is taken, as NCCL's tuner does:
-//   ring            n-1 steps (all-gather, reduce-scatter) or 2(n-1) (all-reduce) of bytes/n over the whole
-//   group; dimension-wise  a ring per fabric axis, the data shrinking by each axis's extent (Cho et al. 2019,
-//   BlueConnect), where the group is
-//                   a product of per-axis sets.
-//
-// Left out here: steps of different ranks drifting apart, trees, in-network reduction.
+// Left out: contention between operations of different axes of a plan, time of reductions, protocol choice
+// (NCCL's LL, LL128).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/network/curve_maker.h"
 #include "engine/network/fabric.h"
+#include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
@@ -31,23 +43,53 @@ namespace shardscape::network {
 
 /// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
 /// open chain send to each other, both ways at once (pipeline stages).
-enum class CollectiveOp : std::uint8_t { all_reduce, reduce_scatter, all_gather, ring_pass, chain_pass };
-
-/// A time that is affine in the bytes of the operation.
-struct AffineCost {
-  Seconds latency;
-  double seconds_per_byte = 0;
-
-  [[nodiscard]] Seconds at(Bytes bytes) const { return latency + Seconds(seconds_per_byte * bytes.value()); }
+enum class CollectiveOp : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  broadcast,
+  ring_pass,
+  chain_pass
 };
+constexpr std::size_t kCollectiveOps = 7;
 
-/// Costs of one kind of group on one fabric. Pure but for its memo; one object per thread.
+/// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.
+constexpr double kTolerance = 0.005;
+constexpr std::int32_t kMostDirectRanks = 64;
+constexpr double kMostMessagesToChoose = 1 << 16;
+
+/// How an operation is carried out.
+struct CollectiveChoice {
+  Algorithm algorithm = Algorithm::ring;
+  RingOrder ring_order = RingOrder::listed;
+  friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
+};
+/// "ring", "ring along a Hamiltonian cycle", "dimension_wise", ...
+std::string to_string(const CollectiveChoice& choice);
+
+/// Rounds of messages that wait for each other, in a group of n ranks:
+///   ring, bidirectional_ring   n-1 per pass; broadcast n-1
+///   direct                     1 per pass; broadcast 1
+///   pairwise                   n-1
+///   halving_doubling           log2 n per pass
+///   double_binary_tree         ceil(log2 n) up and as many down; broadcast one more than down the trees of
+///   n-1 binary_tree                floor(log2 n) dimension_wise             sum of extent - 1 per pass;
+///   `extents` are those of the group's box in_network                 2: up to the switches and down again
+/// A pass is a reduce-scatter or an all-gather. Chunks follow each other without a pause.
+double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
+                std::span<const std::int32_t> extents = {});
+
+/// Pure but for its memos; one object per thread.
 class CollectiveModel {
  public:
   /// Both references must outlive the model.
   CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication);
+  ~CollectiveModel();
+  CollectiveModel(CollectiveModel&&) noexcept;
 
-  /// Costs from now on are those of the fabric with these faults. Throws nothing; ids must exist.
+  /// Costs from now on are those of the fabric with these faults; forgets unreachable(). Throws nothing; ids
+  /// must exist.
   void set_faults(const FaultSet& faults);
 
   /// Logical rank i of the groups lies on rank placement[i] of the fabric (see placement.h); empty: on rank
@@ -56,49 +98,68 @@ class CollectiveModel {
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
+  /// The plain path: every call simulates all groups at its bytes, with no memo and no fast path.
+  void use_reference(bool on) { reference_ = on; }
+
+  /// How far above the simulated time bounds may stand for it, relative, >= 1e-9. Forgets all costs.
+  void set_tolerance(double tolerance);
+  [[nodiscard]] double tolerance() const { return tolerance_; }
 
   /// Time of one operation on each of the sibling groups at once.
-  ///   bytes: all_reduce: the buffer; reduce_scatter: the full input; all_gather: the full output; passes:
-  ///   one message. calls: the operation is cut into this many collective calls (buckets), each with its own
-  ///   fixed cost.
-  /// 0 for groups of one rank.
+  ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
+  ///   full output; passes: one message. calls: the operation is cut into this many collective calls
+  ///   (buckets), each with its own fixed cost.
+  /// 0 for groups of one rank, and where unreachable() becomes true.
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
 
+  /// What time() takes for these arguments; nothing for passes and groups of one rank.
+  std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
+                                         double calls = 1);
+
+  /// Since the last set_faults() a time was asked for that dead links make infinite.
+  [[nodiscard]] bool unreachable() const { return cut_group_.has_value(); }
+  /// The pair of ranks and the dead links; for unreachable() only.
+  [[nodiscard]] std::string describe_unreachable() const;
+
  private:
-  /// One pass of a ring algorithm over the whole buffer (reduce-scatter or all-gather). The algorithm is
-  /// chosen by its healthy cost: a job keeps what it was started with when a link gets sick.
-  struct Sweep {
-    AffineCost healthy, actual;
-  };
-  struct GroupCosts {
-    std::vector<Sweep> sweeps;  ///< one per algorithm
-    AffineCost ring_pass;
-    AffineCost chain_pass;
-  };
-  enum class Pattern : std::uint8_t { ring, chain };
-  /// Per link, achieved fraction included.
-  struct LinkCosts {
-    std::vector<double> seconds_per_byte;
-    std::vector<Seconds> latency;
-  };
-
-  [[nodiscard]] GroupCosts analyse(const RankGroup& group) const;
-  [[nodiscard]] AffineCost step(const RankGroup& group, Pattern pattern, const LinkCosts& links) const;
-  [[nodiscard]] std::vector<AffineCost> sweeps(const RankGroup& group, const LinkCosts& links) const;
-  [[nodiscard]] bool split_by_axis(const RankGroup& group, std::vector<RankGroup>& factors) const;
-  [[nodiscard]] Seconds price(CollectiveOp op, Bytes bytes, const GroupCosts& costs, double calls) const;
-
+  struct Candidate;
+  struct OpCosts;
+  struct GroupCosts;
+  struct Priced;
   struct GroupHash {
     std::size_t operator()(const RankGroup& group) const;
   };
 
+  OpCosts& costs_of(CollectiveOp op, const RankGroup& group);
+  void fill(OpCosts& costs, CollectiveOp op, const RankGroup& group);
+  [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
+  void add_curves(OpCosts& costs, const SiblingGroups& groups);
+  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
+  CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
+                       const SiblingGroups& groups) const;
+  CostCurve& actual_curve(const OpCosts& costs, Candidate& candidate);
+  [[nodiscard]] bool touched(const CostCurve& curve) const;
+
+  [[nodiscard]] double fixed(const Candidate& candidate) const;
+  [[nodiscard]] double healthy_time(const OpCosts& costs, Candidate& candidate, double bytes);
+  std::size_t choose(OpCosts& costs, double bytes);
+  Seconds price(OpCosts& costs, double bytes);
+  double network_time(OpCosts& costs, std::size_t chosen, double bytes);
+  std::optional<double> simulated(PricedNetwork& network, const OpCosts& costs, const Candidate& candidate,
+                                  double bytes) const;
+
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
-  LinkCosts healthy_, actual_;  ///< without and with faults
+  std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
+  std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;
+  FaultSet faults_;
+  std::uint64_t fault_epoch_ = 0;
   std::vector<std::int32_t> placement_;
-  bool faulty_ = false;
-  bool memoise_ = true;
-  std::unordered_map<RankGroup, GroupCosts, GroupHash> memo_;
+  double tolerance_ = kTolerance;
+  bool memoise_ = true, reference_ = false;
+  std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;
+  std::unique_ptr<GroupCosts> unmemoised_;
+  std::optional<RankGroup> cut_group_;
 };
 
 }  // namespace shardscape::network

@@ -25,9 +25,7 @@ void EventQueue::push_bucket(Kind kind, double time, std::int32_t id, std::uint3
     free_buckets_.pop_back();
   }
   buckets_[static_cast<std::size_t>(bucket)] = {event, event};
-  Recent& recent = recent_[static_cast<std::size_t>(kind)];
-  recent.entries[recent.oldest] = {time, bucket};
-  recent.oldest = (recent.oldest + 1) % recent.entries.size();
+  recent_of(kind, time) = {time, bucket};
 
   const HeapEntry entry{time, sequence_++, bucket, kind};
   std::size_t hole = heap_.size();
@@ -57,12 +55,6 @@ EventQueue::HeapEntry EventQueue::pop_heap() {
   }
   heap_[hole] = last;
   return top;
-}
-
-void EventQueue::forget(const HeapEntry& entry) {
-  for (Recent::Entry& recent : recent_[static_cast<std::size_t>(entry.kind)].entries) {
-    if (recent.bucket == entry.bucket) recent.bucket = -1;
-  }
 }
 
 }  // namespace shardscape::network

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,14 +26,12 @@ class EventQueue {
   [[nodiscard]] double next_time() const { return heap_.front().time; }
 
   void push(Kind kind, double time, std::int32_t id, std::uint32_t stamp = 0) {
-    Recent& recent = recent_[static_cast<std::size_t>(kind)];
-    for (const Recent::Entry& entry : recent.entries) {
-      if (entry.bucket >= 0 && entry.time == time) {
-        append(entry.bucket, id, stamp);
-        return;
-      }
+    const Recent& recent = recent_of(kind, time);
+    if (recent.bucket >= 0 && recent.time == time) {
+      append(recent.bucket, id, stamp);
+    } else {
+      push_bucket(kind, time, id, stamp);
     }
-    push_bucket(kind, time, id, stamp);
   }
 
   /// Takes the earliest bucket off and calls visit(kind, id, stamp) for each of its events in the order of
@@ -63,15 +63,19 @@ class EventQueue {
       return time < o.time || (time == o.time && sequence < o.sequence);
     }
   };
-  /// The latest buckets of a kind: where simultaneous events find each other.
+  /// A bucket of a kind, for simultaneous events to find each other: the latest of all whose times have the
+  /// same hash.
   struct Recent {
-    struct Entry {
-      double time = 0;
-      std::int32_t bucket = -1;
-    };
-    std::array<Entry, 4> entries;
-    std::size_t oldest = 0;
+    double time = 0;
+    std::int32_t bucket = -1;
   };
+  static constexpr int kRecentBits = 6;
+
+  Recent& recent_of(Kind kind, double time) {
+    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // Knuth's multiplicative hash
+    const std::uint64_t hash = std::bit_cast<std::uint64_t>(time) * kGolden >> (64 - kRecentBits);
+    return recent_[static_cast<std::size_t>(kind) << kRecentBits | static_cast<std::size_t>(hash)];
+  }
 
   void append(std::int32_t bucket, std::int32_t id, std::uint32_t stamp) {
     const std::int32_t event = new_event(id, stamp);
@@ -96,14 +100,17 @@ class EventQueue {
   }
   void push_bucket(Kind kind, double time, std::int32_t id, std::uint32_t stamp);
   HeapEntry pop_heap();
-  void forget(const HeapEntry& entry);
+  void forget(const HeapEntry& entry) {
+    Recent& recent = recent_of(entry.kind, entry.time);
+    if (recent.bucket == entry.bucket) recent.bucket = -1;
+  }
 
   std::vector<HeapEntry> heap_;
   std::vector<Bucket> buckets_;
   std::vector<std::int32_t> free_buckets_;
   std::vector<Event> events_;
   std::int32_t free_event_ = -1;
-  std::array<Recent, 3> recent_;
+  std::array<Recent, std::size_t{3} << kRecentBits> recent_;
   std::uint32_t sequence_ = 0;
 };
 

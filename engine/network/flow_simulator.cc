@@ -35,6 +35,7 @@ struct FlowSimulator::Impl {
   void drain(std::int32_t flow);
   void receive(std::int32_t message);
   void count_down(std::int32_t gate);
+  void sort_opened();
   void open_gates();
   void release(std::int32_t message);
   void begin(std::int32_t flow);
@@ -164,8 +165,19 @@ void FlowSimulator::Impl::count_down(std::int32_t gate) {
 }
 
 /// In the order of their numbers, so that the order of simultaneous events never shows.
+void FlowSimulator::Impl::sort_opened() {
+  const auto fall = std::ranges::is_sorted_until(opened_);
+  if (fall == opened_.end()) return;
+  // The steps of a ring open theirs in order but for where the ring closes.
+  if (opened_.back() < opened_.front() && std::is_sorted(fall, opened_.end())) {
+    std::rotate(opened_.begin(), fall, opened_.end());
+  } else {
+    std::ranges::sort(opened_);
+  }
+}
+
 void FlowSimulator::Impl::open_gates() {
-  if (!std::ranges::is_sorted(opened_)) std::ranges::sort(opened_);
+  sort_opened();
   const std::size_t count = opened_.size();
   for (std::size_t i = 0; i < count; ++i) {
     const Gate& gate = traffic_->gates[static_cast<std::size_t>(opened_[i])];

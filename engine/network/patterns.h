@@ -24,6 +24,7 @@
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
 #include "engine/network/faulty_fabric.h"
+#include "engine/spec/collective_algorithm.h"
 
 namespace shardscape::network {
 
@@ -37,17 +38,7 @@ enum class Operation : std::uint8_t {
   point_to_point
 };
 
-enum class Algorithm : std::uint8_t {
-  ring,
-  bidirectional_ring,
-  direct,
-  halving_doubling,
-  double_binary_tree,
-  binary_tree,
-  dimension_wise,
-  pairwise,
-  in_network
-};
+using shardscape::Algorithm;
 
 /// Partners of halving-doubling at distance 1, 2, 4, ... (near_first) or n/2, n/4, ... (far_first).
 enum class HalvingOrder : std::uint8_t { near_first, far_first };
@@ -113,8 +104,6 @@ Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric
 namespace shardscape {
 SHARDSCAPE_ENUM_NAMES(network::Operation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
                       "broadcast", "pipeline", "p2p");
-SHARDSCAPE_ENUM_NAMES(network::Algorithm, "ring", "bidirectional_ring", "direct", "halving_doubling",
-                      "double_binary_tree", "binary_tree", "dimension_wise", "pairwise", "in_network");
 SHARDSCAPE_ENUM_NAMES(network::HalvingOrder, "near_first", "far_first");
 SHARDSCAPE_ENUM_NAMES(network::RingOrder, "listed", "hamiltonian");
 SHARDSCAPE_ENUM_NAMES(network::PairwisePartners, "shift", "xor");

@@ -212,9 +212,9 @@ namespace {
 class Search {
  public:
   Search(const Fabric& fabric, const PlacementDemand& demand, const PlacementSearch& search)
-      : ranks_(fabric.ranks()), rng_(search.seed, 0), loads_(fabric, demand, {}) {
-    result_.plain = result_.best = loads_.cost();
-    result_.placement = loads_.placement();
+      : ranks_(fabric.ranks()), kept_(search.candidates), rng_(search.seed, 0), loads_(fabric, demand, {}) {
+    result_.plain = loads_.cost();
+    keep();
   }
 
   PlacementCost cost_of(const Placement& placement) {
@@ -225,7 +225,7 @@ class Search {
   /// Improves a start until no swap does or `budget` swaps have been tried in all.
   void descend_from(const Placement& start, std::int64_t budget) {
     loads_.set(start);
-    keep_best();
+    keep();
     descend(budget);
   }
 
@@ -234,7 +234,7 @@ class Search {
     if (ranks_ < 3) return;
     const auto ranks = static_cast<std::uint64_t>(ranks_);
     while (result_.swaps < budget) {
-      loads_.set(result_.placement);
+      loads_.set(result_.best().placement);
       for (int i = 0; i < kShakes; ++i) {
         const auto a = static_cast<std::int32_t>(rng_.below(ranks));
         loads_.swap(a, static_cast<std::int32_t>(rng_.below(ranks)));
@@ -251,9 +251,9 @@ class Search {
 
   void descend(std::int64_t budget) {
     descend_by([this] { return std::pair(loads_.smooth(), loads_.cost().byte_hops); }, budget);
-    keep_best();
+    keep();
     descend_by([this] { return loads_.cost(); }, budget);
-    keep_best();
+    keep();
   }
 
   template <class Value>
@@ -278,14 +278,18 @@ class Search {
     }
   }
 
-  void keep_best() {
-    if (const PlacementCost cost = loads_.cost(); cost < result_.best) {
-      result_.best = cost;
-      result_.placement = loads_.placement();
-    }
+  /// Candidates of the same cost are, as a rule, the same up to a symmetry of the fabric: the first stays.
+  void keep() {
+    const PlacementCost cost = loads_.cost();
+    std::vector<PlacementCandidate>& kept = result_.candidates;
+    const auto at = std::ranges::lower_bound(kept, cost, {}, &PlacementCandidate::cost);
+    if (at == kept.end() ? kept.size() >= kept_ : at->cost == cost) return;
+    kept.insert(at, {loads_.placement(), cost});
+    if (kept.size() > kept_) kept.pop_back();
   }
 
   std::int32_t ranks_;
+  std::size_t kept_;
   CounterRng rng_;
   PlacementLoads loads_;
   PlacementResult result_;
@@ -295,16 +299,16 @@ class Search {
 
 PlacementResult improve_placement(const Fabric& fabric, const PlacementDemand& demand,
                                   std::span<const Placement> starts, const PlacementSearch& search) {
+  SHARDSCAPE_CHECK(search.candidates > 0, search.candidates);
   Search state(fabric, demand, search);
   if (demand.empty()) return state.result();
-  std::vector<std::pair<PlacementCost, Placement>> queue = {{state.result().plain, state.result().placement}};
-  for (const Placement& start : starts) queue.emplace_back(state.cost_of(start), start);
-  std::ranges::stable_sort(queue, {}, &std::pair<PlacementCost, Placement>::first);
-  // Starts of the same cost are, as a rule, the same up to a symmetry of the fabric.
-  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  std::vector<PlacementCandidate> queue = state.result().candidates;
+  for (const Placement& start : starts) queue.push_back({start, state.cost_of(start)});
+  std::ranges::stable_sort(queue, {}, &PlacementCandidate::cost);
+  const auto same = [](const auto& a, const auto& b) { return a.cost == b.cost; };
   queue.erase(std::unique(queue.begin(), queue.end(), same), queue.end());
 
-  for (const auto& [cost, start] : queue) state.descend_from(start, search.max_swaps / 2);
+  for (const PlacementCandidate& start : queue) state.descend_from(start.placement, search.max_swaps / 2);
   state.shake(search.max_swaps);
   return state.result();
 }

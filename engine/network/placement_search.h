@@ -46,12 +46,22 @@ class PlacementLoads {
 struct PlacementSearch {
   std::int64_t max_swaps = 400'000;  ///< tried, over all starts and shakes
   std::uint64_t seed = 1;
+  std::size_t candidates = 16;  ///< kept, >= 1
+};
+
+struct PlacementCandidate {
+  Placement placement;  ///< never empty
+  PlacementCost cost;
 };
 
 struct PlacementResult {
-  Placement placement;        ///< never empty
-  PlacementCost plain, best;  ///< best <= plain
-  std::int64_t swaps = 0;     ///< tried
+  PlacementCost plain;
+  /// The best that were met, of distinct costs, the best first; never empty. The first is no worse than
+  /// plain.
+  std::vector<PlacementCandidate> candidates;
+  std::int64_t swaps = 0;  ///< tried
+
+  [[nodiscard]] const PlacementCandidate& best() const { return candidates.front(); }
 };
 
 /// `starts`: further placements to begin with. Cheaper ones go first and may use up half of the budget

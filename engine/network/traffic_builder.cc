@@ -80,8 +80,9 @@ void TrafficBuilder::sort_messages() {
   for (Gate& gate : gates_) {
     gate.first_message = next;
     next += gate.messages;
-    gate.messages = 0;
   }
+  if (std::ranges::is_sorted(released_by_)) return;
+  for (Gate& gate : gates_) gate.messages = 0;
   std::vector<Message> sorted(messages_.size());
   for (std::size_t m = 0; m < messages_.size(); ++m) {
     Gate& gate = gates_[static_cast<std::size_t>(released_by_[m])];

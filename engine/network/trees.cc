@@ -288,6 +288,25 @@ std::unordered_map<std::int32_t, std::int32_t> links_down(const FaultyFabric& fa
   return reached;
 }
 
+/// The tree of a group whose members all hang on one switch by a link each, where nothing is dead. False
+/// where they do not.
+bool find_star(const Fabric& fabric, std::span<const std::int32_t> ranks, SwitchTree& tree) {
+  std::vector<std::int32_t> path;
+  tree.nodes.assign(1, {-1, -1, -1, -1, static_cast<std::int32_t>(ranks.size())});
+  std::int32_t top = -1;
+  for (std::size_t member = 0; member < ranks.size(); ++member) {
+    path.clear();
+    fabric.append_route(ranks[member], ranks[member == 0 ? 1 : 0], path);
+    if (path.size() != 2) return false;
+    const std::int32_t up = path.front(), down = fabric.reverse_of(up);
+    const std::int32_t above = fabric.links()[static_cast<std::size_t>(up)].destination;
+    if (down < 0 || (top >= 0 && above != top)) return false;
+    top = above;
+    tree.nodes.push_back({0, static_cast<std::int32_t>(member), up, down, 1});
+  }
+  return true;
+}
+
 }  // namespace
 
 bool find_switch_tree(const FaultyFabric& faulty, std::span<const std::int32_t> ranks, SwitchTree& tree) {
@@ -298,6 +317,8 @@ bool find_switch_tree(const FaultyFabric& faulty, std::span<const std::int32_t> 
   if (top < 0 || !fabric.spec().dimensions[static_cast<std::size_t>(dimension)].in_network_reduction) {
     return false;
   }
+  if (!faulty.cut() && find_star(fabric, ranks, tree)) return true;
+  tree.nodes.clear();
   const std::unordered_map<std::int32_t, std::int32_t> reached = links_down(faulty, top, dimension);
   std::unordered_map<std::int32_t, std::int32_t> node_of = {{top, 0}};
   tree.nodes.push_back({});

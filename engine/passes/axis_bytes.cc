@@ -8,29 +8,13 @@ namespace {
 
 using network::CollectiveOp;
 
-/// What a rank of a ring of `ranks` sends to its successor in one operation.
-Bytes sent(CollectiveOp op, Bytes bytes, double ranks) {
-  const Bytes sweep = (ranks - 1) / ranks * bytes;
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return 2 * sweep;
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::all_gather:
-      return sweep;
-    case CollectiveOp::ring_pass:
-    case CollectiveOp::chain_pass:
-      break;
-  }
-  return bytes;
-}
-
 class CallSum {
  public:
   explicit CallSum(const ParallelPlan& plan) : plan_(plan) {}
 
   void add(const std::vector<workload::CollectiveCall>& calls, double count, bool context_only = false) {
     for (const workload::CollectiveCall& call : calls) {
-      const Bytes bytes = count * call.repeats * sent(call.op, call.bytes, plan_.degree(call.axis));
+      const Bytes bytes = count * call.repeats * sent_bytes(call.op, call.bytes, plan_.degree(call.axis));
       if (call.axis == PlanAxis::context) {
         context += bytes;
       } else if (!context_only) {
@@ -78,6 +62,23 @@ Bytes data_bytes(const TrainingInputs& in, double parameters) {
 
 }  // namespace
 
+Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
+  const Bytes sweep = (ranks - 1) / ranks * bytes;
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return 2 * sweep;
+    case CollectiveOp::reduce_scatter:
+    case CollectiveOp::all_gather:
+    case CollectiveOp::all_to_all:
+      return sweep;
+    case CollectiveOp::broadcast:
+    case CollectiveOp::ring_pass:
+    case CollectiveOp::chain_pass:
+      break;
+  }
+  return bytes;
+}
+
 AxisBytes training_bytes(const TrainingInputs& in) {
   AxisBytes most;
   const double m = in.pipeline.microbatches;
@@ -98,27 +99,9 @@ AxisBytes training_bytes(const TrainingInputs& in) {
   if (scatter && in.plan.tensor > 1) {
     // Sent in parts and gathered again on arrival, forward and backward.
     most.pipeline /= in.plan.tensor;
-    most.tensor += 2 * messages * sent(CollectiveOp::all_gather, in.costs.boundary, in.plan.tensor);
+    most.tensor += 2 * messages * sent_bytes(CollectiveOp::all_gather, in.costs.boundary, in.plan.tensor);
   }
   return most;
-}
-
-AxisBytes inference_bytes(const InferenceInputs& in) {
-  const double steps = static_cast<double>(in.setting.workload.output_tokens) - 1;
-  CallSum sum(in.plan);
-  const double blocks = *std::ranges::max_element(in.layers);
-  const auto add = [&](const LayerCosts& costs, double count) {
-    sum.add(costs.block.forward_calls, count * blocks);
-    sum.add(costs.embedding.forward_calls, count);
-    sum.add(costs.head.forward_calls, count);
-  };
-  add(in.prefill, 1);
-  add(in.decode, steps);
-  AxisBytes bytes;
-  bytes.tensor = sum.tensor;
-  bytes.context = sum.context;
-  if (in.plan.pipeline > 1) bytes.pipeline = in.prefill.boundary + steps * in.decode.boundary;
-  return bytes;
 }
 
 }  // namespace shardscape::passes

@@ -1,7 +1,7 @@
 // What the axes of a plan send, for judging a placement.
 #pragma once
 
-#include "engine/passes/inference.h"
+#include "engine/network/collective_model.h"
 #include "engine/passes/training.h"
 #include "engine/spec/axis_bytes.h"
 
@@ -10,7 +10,7 @@ namespace shardscape::passes {
 /// One training step. Hidden traffic counts like any other.
 AxisBytes training_bytes(const TrainingInputs& inputs);
 
-/// One request: its prefill and its decode steps.
-AxisBytes inference_bytes(const InferenceInputs& inputs);
+/// What a rank of a ring of `ranks` sends to its successor in one operation on `bytes`.
+Bytes sent_bytes(network::CollectiveOp op, Bytes bytes, double ranks);
 
 }  // namespace shardscape::passes

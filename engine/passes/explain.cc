@@ -48,6 +48,10 @@ const char* collective_name(network::CollectiveOp op) {
       return "reduce_scatter";
     case network::CollectiveOp::all_gather:
       return "all_gather";
+    case network::CollectiveOp::all_to_all:
+      return "all_to_all";
+    case network::CollectiveOp::broadcast:
+      return "broadcast";
     case network::CollectiveOp::ring_pass:
       return "ring_pass";
     case network::CollectiveOp::chain_pass:
@@ -71,7 +75,7 @@ class RowWriter {
     const OperatorTimes times = price(op, setting_);
     const compute::OperatorCost& cost = backward ? times.backward : times.forward;
     rows_.push_back({phase, std::string(op.name), shape_text(op, backward), count, cost.time,
-                     std::string(name_of(cost.bound))});
+                     std::string(name_of(cost.bound)), ""});
   }
 
  private:
@@ -79,9 +83,10 @@ class RowWriter {
                       bool backward) {
     if (call.repeats <= 0) return;
     const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis));
+    const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
     rows_.push_back({phase, std::string(op.name),
                      std::string(collective_name(call.op)) + " " + shape_text(op, backward),
-                     count * call.repeats, time, "link"});
+                     count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
   }
 
   const Setting& setting_;
@@ -106,7 +111,7 @@ void explain(const ExplainedLayer& layer, const Setting& setting, const Parallel
 
 void explain_optimizer(double parameters, Seconds time, std::vector<OperatorRow>& rows) {
   rows.push_back({"step", "optimizer", format("%.4g M parameters", parameters / 1e6), 1, time,
-                  std::string(name_of(Bound::hbm))});
+                  std::string(name_of(Bound::hbm)), ""});
 }
 
 }  // namespace shardscape::passes

@@ -1,94 +1,146 @@
 #include "engine/passes/inference.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscape::passes {
 
 namespace {
 
-using network::CollectiveOp;
-using network::PlanLayout;
-using network::RankGroup;
+using serving::Iteration;
+using serving::Measured;
+using serving::TimeClass;
 
-/// One trip of a token (or prompt) through all stages, by class.
-struct Trip {
-  Seconds compute, tensor_comm, context_comm, pipeline_comm, host;
-  [[nodiscard]] Seconds total() const { return compute + tensor_comm + context_comm + pipeline_comm + host; }
-};
+/// One decode iteration of all sequences that run at once, half of their output done.
+Iteration full_decode(const InferenceInputs& in) {
+  const WorkloadSpec& workload = in.setting.workload;
+  Iteration iteration;
+  iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
+  iteration.cached = iteration.decoding * (static_cast<double>(workload.prompt_tokens) +
+                                           0.5 * static_cast<double>(workload.output_tokens));
+  return iteration;
+}
 
-class TripTimer {
- public:
-  TripTimer(const InferenceInputs& in, network::CollectiveModel& collectives)
-      : in_(in), collectives_(collectives), layout_(in.plan) {}
-
-  /// `launch`: host time per block.
-  [[nodiscard]] Trip run(const LayerCosts& costs, Seconds launch) const {
-    Trip trip;
-    const Seconds block_launch =
-        launch + costs.block.forward_call_count * in_.setting.system.stack.host.per_collective;
-    add(trip, static_cast<double>(in_.setting.model.layers), costs.block, block_launch);
-    add(trip, 1, costs.embedding, Seconds(0));
-    add(trip, 1, costs.head, Seconds(0));
-    const double hops = in_.plan.pipeline - 1;
-    trip.pipeline_comm =
-        hops * collectives_.time(CollectiveOp::chain_pass, costs.boundary, layout_.group(PlanAxis::pipeline));
-    return trip;
-  }
-
- private:
-  void add(Trip& trip, double count, const LayerCost& layer, Seconds launch) const {
-    const StackProfile::Communication& stack = in_.setting.system.stack.communication;
-    Seconds tensor, context;
-    for (const workload::CollectiveCall& call : layer.forward_calls) {
-      (call.axis == PlanAxis::tensor ? tensor : context) +=
-          call.repeats * collectives_.time(call.op, call.bytes, layout_.group(call.axis));
-    }
-    tensor *= 1 - stack.tensor_overlap;
-    context = std::max(Seconds(0), context - stack.context_overlap * layer.attention_core);
-    trip.compute += count * layer.forward;
-    trip.tensor_comm += count * tensor;
-    trip.context_comm += count * context;
-    trip.host += count * std::max(Seconds(0), launch - (layer.forward + tensor + context));
-  }
-
-  const InferenceInputs& in_;
-  network::CollectiveModel& collectives_;
-  PlanLayout layout_;
-};
+InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
 
-std::int32_t decode_group(const WorkloadSpec& workload, const ParallelPlan& plan) {
-  const std::int64_t requests = workload.concurrency / plan.data;
-  const std::int64_t groups = std::min<std::int64_t>(plan.pipeline, requests);
-  return static_cast<std::int32_t>((requests + groups - 1) / groups);
+serving::Load load_of(const InferenceInputs& in) {
+  const WorkloadSpec& workload = in.setting.workload;
+  return {in.shape.clients, workload.prompt_tokens, workload.output_tokens};
 }
 
-void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, Prediction& out) {
-  const StackProfile::Host& host = in.setting.system.stack.host;
-  const WorkloadSpec& workload = in.setting.workload;
-  const TripTimer timer(in, collectives);
-  const Trip prefill = timer.run(in.prefill, host.decode_layer);
-  const Trip step = timer.run(in.decode, host.decode_layer);
-  const auto tokens = static_cast<double>(workload.output_tokens);
-  const double steps = tokens - 1;
+serving::Rules rules_of(const InferenceInputs& in) {
+  const StackProfile::Serving& stack = in.setting.system.stack.serving;
+  return {stack.scheduler, stack.token_budget, in.shape.slots};
+}
 
-  const Seconds waiting = (in.requests - 1) / tokens * prefill.total();
-  out.ttft = prefill.total() + host.decode_step_fixed;
-  out.itl = step.total() + host.decode_step_fixed + waiting;
-  out.e2e = out.ttft + steps * out.itl;
-  out.step_time = step.total() + host.decode_step_fixed;
+IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, IterationCosts::Unit unit) {
+  return {{in.setting, in.plan, in.layers, load_of(in), rules_of(in)},
+          memo.token_costs(in.setting, in.plan),
+          collectives,
+          unit};
+}
+double cached_tokens(const Setting& setting) {
+  const WorkloadSpec& workload = setting.workload;
+  const std::int64_t block = setting.system.stack.serving.kv_block;
+  const std::int64_t blocks = (workload.prompt_tokens + workload.output_tokens + block - 1) / block;
+  return static_cast<double>(blocks * block);
+}
 
+ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
+                           const std::vector<Bytes>& request) {
+  const StackProfile::Serving& stack = setting.system.stack.serving;
+  const std::int64_t requests = setting.workload.concurrency / plan.data;
+  auto room = static_cast<double>(requests);
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] <= Bytes(0)) continue;
+    room = std::min(room, std::floor(stack.kv_share * (free[stage] / request[stage])));
+  }
+  ServingShape shape;
+  const auto places = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(0.0, room)));
+  shape.groups = std::min<std::int64_t>({plan.pipeline, requests, places});
+  shape.clients = (requests + shape.groups - 1) / shape.groups;
+  shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
+  if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
+  shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
+  return shape;
+}
+
+std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan) {
+  const WorkloadSpec& workload = setting.workload;
+  const std::int64_t requests = workload.concurrency / plan.data;
+  const std::int64_t groups = std::min<std::int64_t>(plan.pipeline, requests);
+  const std::int64_t clients =
+      std::min((requests + groups - 1) / groups, setting.system.stack.serving.max_batch);
+  const std::int64_t budget = setting.system.stack.serving.token_budget;
+  const bool chunked = setting.system.stack.serving.scheduler == ServingPolicy::chunked;
+  return std::min(chunked ? budget : std::max(budget, workload.prompt_tokens),
+                  clients * workload.prompt_tokens);
+}
+
+TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {
+  return costs_.try_emplace({plan.tensor, plan.context}, setting, plan.tensor, plan.context).first->second;
+}
+
+const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
+  const auto [entry, fresh] = trajectories_.try_emplace({load.clients, rules.slots});
+  if (fresh) entry->second = serving::trajectory(load, rules);
+  return entry->second;
+}
+
+void InferenceMemo::clear() {
+  costs_.clear();
+  trajectories_.clear();
+}
+
+void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                    bool plainly, Prediction& out) {
+  IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
+  const serving::Load load = load_of(in);
+  const serving::Rules rules = rules_of(in);
+  const serving::Timer timer = [&costs](const Iteration& iteration) { return costs(iteration); };
+  const Measured measured = plainly ? serving::serve_plainly(load, rules, timer)
+                                    : serving::measure(memo.trajectory(load, rules), load, timer);
+
+  out.ttft = Seconds(measured.ttft.mean);
+  out.itl = Seconds(measured.itl.mean);
+  out.e2e = Seconds(measured.e2e.mean);
+  out.ttft_spread = latency(measured.ttft);
+  out.itl_spread = latency(measured.itl);
+  out.e2e_spread = latency(measured.e2e);
+  out.decode_batch = measured.decode_batch;
+  double step = 0;
+  for (const double part : costs(full_decode(in))) step += part;
+  out.step_time = Seconds(step);
+
+  const auto part = [&](TimeClass c) { return Seconds(measured.classes[static_cast<std::size_t>(c)]); };
   Breakdown& b = out.breakdown;
-  b.compute = prefill.compute + steps * step.compute;
-  b.tensor_comm = prefill.tensor_comm + steps * step.tensor_comm;
-  b.context_comm = prefill.context_comm + steps * step.context_comm;
-  b.pipeline_comm = prefill.pipeline_comm + steps * step.pipeline_comm;
-  b.host = prefill.host + steps * step.host + tokens * host.decode_step_fixed;
-  b.bubble = steps * waiting;
+  b.compute = part(TimeClass::compute);
+  b.tensor_comm = part(TimeClass::tensor_comm);
+  b.context_comm = part(TimeClass::context_comm);
+  b.pipeline_comm = part(TimeClass::pipeline_comm);
+  b.host = part(TimeClass::host);
+  b.bubble = Seconds(measured.waiting);
 
-  out.tokens_per_s_per_gpu = static_cast<double>(workload.concurrency) * tokens / out.e2e.value() /
-                             static_cast<double>(in.plan.gpus());
+  const WorkloadSpec& workload = in.setting.workload;
+  out.tokens_per_s_per_gpu = static_cast<double>(workload.concurrency * workload.output_tokens) /
+                             out.e2e.value() / static_cast<double>(in.plan.gpus());
+}
+
+AxisBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& collectives,
+                          InferenceMemo& memo) {
+  IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::bytes);
+  const serving::Load load = load_of(in);
+  const Measured sent = serving::measure(memo.trajectory(load, rules_of(in)), load,
+                                         [&costs](const Iteration& iteration) { return costs(iteration); });
+  const auto part = [&](TimeClass c) { return Bytes(sent.classes[static_cast<std::size_t>(c)]); };
+  AxisBytes bytes;
+  bytes.tensor = part(TimeClass::tensor_comm);
+  bytes.context = part(TimeClass::context_comm);
+  bytes.pipeline = part(TimeClass::pipeline_comm);
+  return bytes;
 }
 
 }  // namespace shardscape::passes

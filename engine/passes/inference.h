@@ -1,38 +1,91 @@
-// Latency of one inference request under a steady load.
+// Latency and throughput of a replica under a steady load: continuous batching (engine/serving) with the
+// engine's own costs of each iteration.
 //
-//   TTFT  the prompt of one request through all stages, head included
-//   ITL   one decode step of the replica's batch through all stages, plus the prefills of the other requests
-//   that a continuous batching
-//         scheduler squeezes in: (batch - 1) x prefill / output tokens per step
-//   e2e   TTFT + (output tokens - 1) x ITL
-//
-// A replica's requests are split into as many groups as there are pipeline stages, so that every stage has
-// one to work on.
+//   groups    a replica's requests are split into as many groups as there are pipeline stages, so that every
+//             stage has one to work on; groups are alike and run in lock-step, each with iterations as long
+//             as a trip through all stages. Where they do not divide, the largest group is taken for all.
+//   places    requests admitted at once: the stack's largest batch, or as many as the key-value cache holds
+//   with
+//             their last token, in whole blocks. The cache is the stack's share of what weights, activations
+//             and reserve leave on the fullest device.
+//   outputs   TTFT, ITL, e2e (mean and percentiles) in the steady state; tokens per second = concurrency x
+//             output tokens / e2e (Little's law); the breakdown is that of the mean request, `bubble` the
+//             time in which nothing is done for it (waiting for its turn, decoding paused by others'
+//             prompts).
 #pragma once
 
+#include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/memory/memory.h"
 #include "engine/network/collective_model.h"
-#include "engine/passes/layer_costs.h"
+#include "engine/passes/explain.h"
+#include "engine/passes/iteration_costs.h"
 #include "engine/prediction.h"
+#include "engine/serving/server.h"
 
 namespace shardscape::passes {
+
+/// How the requests of one replica are served.
+struct ServingShape {
+  std::int64_t groups = 1;    ///< per replica
+  std::int64_t clients = 1;   ///< per group
+  std::int64_t slots = 1;     ///< per group, admitted at once
+  std::int64_t resident = 1;  ///< requests per replica whose cache is kept
+};
+
+/// `free` and `request`: bytes of each stage that are left without a cache, and those of one request's cache.
+/// One request is always admitted; where it does not fit, the memory it needs says so.
+ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
+                           const std::vector<Bytes>& request);
+
+/// Tokens of a request's cache when its last token is written, in whole blocks.
+double cached_tokens(const Setting& setting);
+
+/// Tokens of the largest iteration that the load can lead to.
+std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan);
+
+/// What plans of one setting share. Never changes a result.
+class InferenceMemo {
+ public:
+  TokenCosts& token_costs(const Setting& setting, const ParallelPlan& plan);
+  const serving::Trajectory& trajectory(const serving::Load& load, const serving::Rules& rules);
+  void clear();
+
+ private:
+  std::map<std::pair<std::int32_t, std::int32_t>, TokenCosts> costs_;                  ///< tp, cp
+  std::map<std::pair<std::int64_t, std::int64_t>, serving::Trajectory> trajectories_;  ///< clients, slots
+};
 
 struct InferenceInputs {
   const Setting& setting;
   const ParallelPlan& plan;
-  const LayerCosts& prefill;  ///< one request
-  const LayerCosts& decode;   ///< one group of requests
-  const std::vector<std::int32_t>& layers;
-  double requests = 1;  ///< per replica
+  const std::vector<std::int32_t>& layers;  ///< per stage
+  ServingShape shape;
 };
 
-/// Requests decoded together on one stage.
-std::int32_t decode_group(const WorkloadSpec& workload, const ParallelPlan& plan);
+serving::Load load_of(const InferenceInputs& inputs);
+serving::Rules rules_of(const InferenceInputs& inputs);
+/// `collectives` and `memo` outlive it.
+IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, IterationCosts::Unit unit);
 
-/// Fills ttft, itl, e2e, step_time (= one decode step), rates and breakdown.
-void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
-                    Prediction& prediction);
+/// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
+/// breakdown. `plainly`: every iteration one by one.
+void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
+                    bool plainly, Prediction& prediction);
+
+/// What a rank sends while one request is served: the mean request's share in every iteration it is part of
+/// counts in full, as its time does.
+AxisBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                          InferenceMemo& memo);
+
+/// The operator table of the mean request: every iteration that it is part of counts in full, so that the
+/// rows add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode
+/// beside them), and decode. An operator's row shows the shape that takes most of its time.
+void explain_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                       InferenceMemo& memo, std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::passes

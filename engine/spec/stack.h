@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/collective_algorithm.h"
+#include "engine/spec/fabric.h"
 
 namespace shardscape {
 
@@ -26,6 +29,11 @@ SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced");
 enum class Zero2Gradients : std::uint8_t { per_microbatch, last_microbatch };
 SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 
+/// How a server fills its iterations (engine/serving). prefill_priority: waiting prompts are read whole while
+/// decoding pauses. chunked: prompts are read in pieces beside the decoding sequences.
+enum class ServingPolicy : std::uint8_t { prefill_priority, chunked };
+SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked");
+
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
@@ -39,6 +47,8 @@ struct StackProfile {
     Seconds step_fixed;         ///< once per step: data loading, logging, optimizer loop set-up
     Seconds decode_layer;       ///< launching one block of one decode step
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
+    Seconds decode_gap;         ///< device idle between the kernels of one block in inference, always paid
+    Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
   };
   struct Communication {
     Seconds call;                  ///< fixed cost of one collective call
@@ -49,6 +59,8 @@ struct StackProfile {
     /// What is left of scale_out_fraction with each doubling of the nodes of the job, 0..1: collisions of
     /// routes and stragglers on a network that is not a crossbar.
     double scale_out_scaling = 1;
+    /// scale_out_fraction * scale_out_scaling^(log2(nodes) - 1) on a job that fills this fabric.
+    [[nodiscard]] double scale_out_share(const FabricSpec& fabric) const;
     double tensor_overlap = 0;    ///< share of TP communication hidden behind compute, 0..1
     double context_overlap = 0;   ///< share of CP communication hidden behind attention, 0..1
     double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
@@ -58,6 +70,10 @@ struct StackProfile {
     bool scatter_boundaries = false;
     Bytes bucket;       ///< gradient bucket: DP calls = bytes / bucket
     Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
+    /// What the library can do; each call takes the cheapest. A ring serves where nothing else fits a group.
+    std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
+    /// Every algorithm that carries out an operation which the engine prices.
+    static std::vector<Algorithm> all_algorithms();
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.
@@ -66,6 +82,15 @@ struct StackProfile {
     double gradient_comm_bytes = 4;  ///< as sent by DP
     double master_bytes = 4;
     double moment_bytes = 8;  ///< both Adam moments
+  };
+  /// Continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
+  /// kv_cache_free_gpu_mem_fraction) and vLLM (max_num_seqs, block_size).
+  struct Serving {
+    ServingPolicy scheduler = ServingPolicy::chunked;
+    std::int64_t token_budget = 8192;  ///< tokens of one iteration; chunked: at least max_batch
+    std::int64_t max_batch = 256;      ///< requests running at once, per replica and pipeline group
+    std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
+    double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
@@ -85,6 +110,7 @@ struct StackProfile {
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;
+  Serving serving;
   State state;
   Memory memory;
 

@@ -1,9 +1,12 @@
 #include "sweep/network_case/network_case.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <span>
+#include <string_view>
 
 #include "engine/network/faulty_fabric.h"
 #include "sweep/network_case/json_document.h"
@@ -56,29 +59,40 @@ class CaseReader {
     if (!list) return;
     if (list->empty()) patterns->fail("needs at least one pattern");
     for (const JsonReader& pattern : *list) {
-      const std::size_t before = problems_.list().size();
-      patterns_.push_back(pattern.object_at_all() ? read_pattern(pattern) : network::Pattern{});
-      well_formed_.push_back(problems_.list().size() == before);
+      const auto read = pattern.object_at_all() ? read_pattern(pattern) : std::nullopt;
+      patterns_.push_back(read.value_or(network::Pattern{}));
+      known_.push_back(read.has_value());
     }
   }
 
-  /// What the engine says about patterns whose form is right.
+  /// What the engine says, but for what only follows from a malformed value.
   void check_patterns(const network::Fabric& fabric, const FaultSet& faults) {
     network::FaultyFabric faulty(fabric);
     faulty.set_faults(faults);
     const Problems found = network::check_patterns(patterns_, faulty);
+    const std::size_t malformed = problems_.list().size();
     for (const Problem& problem : found.list()) {
       constexpr std::size_t kIndex = std::string_view("patterns[").size();
-      if (!well_formed_[std::stoul(problem.field.substr(kIndex))]) continue;
-      problems_.add(key_path(problem.field, patterns_), problem.message);
+      if (!known_[std::stoul(problem.field.substr(kIndex))]) continue;
+      const std::string field = key_path(problem.field, patterns_);
+      const auto about = std::span(problems_.list()).first(malformed);
+      const bool follows = std::ranges::any_of(
+          about, [&](const Problem& m) { return encloses(field, m.field) || encloses(m.field, field); });
+      if (!follows) problems_.add(field, problem.message);
     }
+  }
+
+  /// Whether the place `inner` is `outer` or inside it.
+  static bool encloses(std::string_view outer, std::string_view inner) {
+    if (!inner.starts_with(outer)) return false;
+    return inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[';
   }
 
   JsonReader root_;
   const CaseLimits& limits_;
   Problems& problems_;
   std::vector<network::Pattern> patterns_;
-  std::vector<bool> well_formed_;
+  std::vector<bool> known_;  ///< what the pattern is to do
 };
 
 }  // namespace

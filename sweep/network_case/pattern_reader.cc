@@ -56,10 +56,10 @@ class PatternReader {
  public:
   explicit PatternReader(const JsonReader& reader) : reader_(reader) {}
 
-  Pattern read() {
+  std::optional<Pattern> read() {
     const auto op = reader_.member("op");
     const auto operation = op ? read_name(*op, kOperations, "op") : std::nullopt;
-    if (!operation) return {};
+    if (!operation) return std::nullopt;
     pattern_.operation = *operation;
     (void)reader_.object(keys());
     read_common();
@@ -106,7 +106,7 @@ class PatternReader {
     if (!list) return;
     if (list->empty()) groups->fail("needs at least one list of ranks");
     for (const JsonReader& group : *list) {
-      if (auto ranks = group.integers()) pattern_.groups.push_back(std::move(*ranks));
+      pattern_.groups.push_back(group.integers().value_or(std::vector<std::int32_t>()));
     }
   }
 
@@ -115,20 +115,22 @@ class PatternReader {
     const auto list = sends ? sends->elements() : std::nullopt;
     if (!list) return;
     if (list->empty()) sends->fail("needs at least one send");
-    for (const JsonReader& entry : *list) {
-      const auto fields = entry.elements();
-      if (!fields) continue;
-      if (fields->size() != 3 && fields->size() != 4) {
-        entry.fail("must be [source, destination, bytes] or [source, destination, bytes, start]");
-        continue;
-      }
-      network::PointToPoint send;
-      send.source = (*fields)[0].integer().value_or(0);
-      send.destination = (*fields)[1].integer().value_or(0);
-      send.bytes = (*fields)[2].positive().value_or(1);
-      send.start = fields->size() == 4 ? (*fields)[3].not_negative().value_or(0) : pattern_.start;
-      pattern_.sends.push_back(send);
+    for (const JsonReader& entry : *list) pattern_.sends.push_back(read_send(entry));
+  }
+
+  [[nodiscard]] network::PointToPoint read_send(const JsonReader& entry) const {
+    network::PointToPoint send{-1, -2, 0, 0};  // what is malformed can't run, nor be taken for its neighbour
+    const auto fields = entry.elements();
+    if (!fields) return send;
+    if (fields->size() != 3 && fields->size() != 4) {
+      entry.fail("must be [source, destination, bytes] or [source, destination, bytes, start]");
+      return send;
     }
+    send.source = (*fields)[0].integer().value_or(send.source);
+    send.destination = (*fields)[1].integer().value_or(send.destination);
+    send.bytes = (*fields)[2].positive().value_or(0);
+    send.start = fields->size() == 4 ? (*fields)[3].not_negative().value_or(0) : pattern_.start;
+    return send;
   }
 
   void read_pipeline() {
@@ -212,6 +214,6 @@ class PatternReader {
 
 }  // namespace
 
-Pattern read_pattern(const JsonReader& pattern) { return PatternReader(pattern).read(); }
+std::optional<Pattern> read_pattern(const JsonReader& pattern) { return PatternReader(pattern).read(); }
 
 }  // namespace shardscape::network_case

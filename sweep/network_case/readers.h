@@ -20,7 +20,8 @@ std::optional<FabricSpec> read_topology(const JsonReader& topology, const CaseLi
 /// `faults` of the case.
 FaultSet read_faults(const JsonReader& faults, const network::Fabric& fabric);
 
-/// One of `patterns`, an object. Whether it can run is another question.
-network::Pattern read_pattern(const JsonReader& pattern);
+/// One of `patterns`, an object; nothing where its operation is unknown. Malformed lists of ranks are empty
+/// and malformed sends impossible, in their place. Whether the pattern can run is another question.
+std::optional<network::Pattern> read_pattern(const JsonReader& pattern);
 
 }  // namespace shardscape::network_case

@@ -1,15 +1,41 @@
-// The optimiser behind `simulate --optimise-placement`: all the starts there are, then the engine's search.
+// The optimiser behind `simulate --optimise-placement`: candidates by congestion, the choice by time.
+//
+// Congestion is cheap to keep up to date under swaps, but it is not the time of a step: a collective may use
+// another algorithm than rings, a transfer may be hidden behind compute, latency may matter more than
+// bandwidth. So the search over swaps only nominates; what it met at low congestion, every regular layout
+// (untouched, as hierarchical algorithms want them), Scotch's mapping and the plain order are then timed, and
+// the fastest wins.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
+#include "engine/base/quantity.h"
 #include "engine/network/placement_search.h"
 
 namespace shardscape::placement {
 
-/// Starts from the plain order, the regular placements and Scotch's. Deterministic; never worse than the
-/// plain order. plan.gpus() must be the fabric's ranks. Safe to call from several threads; they wait for each
-/// other while Scotch runs.
-network::PlacementResult optimise_placement(const network::Fabric& fabric, const ParallelPlan& plan,
-                                            const network::PlacementDemand& demand,
-                                            const network::PlacementSearch& search = {});
+/// Time of the plan on a placement; called with an empty placement for the plain order. Deterministic.
+using PlacementTime = std::function<Seconds(const network::Placement&)>;
+
+struct TimedPlacement {
+  network::Placement placement;  ///< never empty
+  network::PlacementCost cost;
+  Seconds time;
+};
+
+struct OptimisedPlacement {
+  TimedPlacement plain;
+  TimedPlacement best;     ///< best.time <= plain.time; the plain order where nothing is better
+  std::int64_t swaps = 0;  ///< tried
+  std::int64_t timed = 0;  ///< placements whose time was taken, the plain order among them
+};
+
+/// Among placements of the same time (to 1e-9) the one with the least congestion wins, the plain order before
+/// its equals. Deterministic. plan.gpus() must be the fabric's ranks. Safe to call from several threads where
+/// `time` is; they wait for each other while Scotch runs.
+OptimisedPlacement optimise_placement(const network::Fabric& fabric, const ParallelPlan& plan,
+                                      const network::PlacementDemand& demand, const PlacementTime& time,
+                                      const network::PlacementSearch& search = {});
 
 }  // namespace shardscape::placement

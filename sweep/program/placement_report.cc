@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/simulate.h"
-#include "sweep/placement/optimise_placement.h"
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
 
@@ -97,10 +96,15 @@ std::string change(double before, double after) {
   return (after > before ? "+" : "-") + format_percent(std::abs(after - before) / before);
 }
 
-void print_gain(std::ostream& out, const OptimisedPlacement& optimised, const Setting& setting,
+void print_gain(std::ostream& out, const BetterPlacement& better, const Setting& setting,
                 const Prediction& prediction) {
-  const network::PlacementResult& result = optimised.result;
-  out << "\nbetter placement\n";
+  const placement::TimedPlacement& plain = better.found.plain;
+  const placement::TimedPlacement& best = better.found.best;
+  if (best.placement == plain.placement) {
+    out << "\nno better placement: the plain order is the fastest of " << better.found.timed << " timed\n";
+    return;
+  }
+  out << "\nbetter placement, the fastest of " << better.found.timed << " timed\n";
   TextTable table;
   table.add_column("", Align::left);
   for (const char* heading : {"plain order", "optimised", "change"}) table.add_column(heading);
@@ -108,23 +112,18 @@ void print_gain(std::ostream& out, const OptimisedPlacement& optimised, const Se
     table.add_row({name, format(before), format(after), change(before, after)});
   };
   const bool training = setting.workload.phase == Phase::training;
-  add("congestion", result.plain.congestion_s, result.best.congestion_s, format_seconds);
-  add("byte-hops", result.plain.byte_hops, result.best.byte_hops,
+  add(training ? "step" : "request", plain.time.value(), best.time.value(), format_seconds);
+  add("congestion", plain.cost.congestion_s, best.cost.congestion_s, format_seconds);
+  add("byte-hops", plain.cost.byte_hops, best.cost.byte_hops,
       [](double bytes) { return format_si(bytes, "B"); });
-  const double before = whole_time(setting, prediction).value();
-  const double after = whole_time(setting, optimised.prediction).value();
-  add(training ? "step" : "request", before, after, format_seconds);
   for (const CommClass& part : kCommClasses) {
     const double exposed = (prediction.breakdown.*part.part).value();
-    const double moved = (optimised.prediction.breakdown.*part.part).value();
+    const double moved = (better.prediction.breakdown.*part.part).value();
     if (exposed > 0 || moved > 0) add(part.name, exposed, moved, format_seconds);
   }
   table.print(out, 2);
-  if (after > before)
-    out << "  congestion is lower, but the plain order is predicted to be faster: keep it\n";
-  if (result.best == result.plain) return;
   out << "\ngroups on the better placement\n";
-  print_spans(out, optimised.spans, setting);
+  print_spans(out, better.spans, setting);
 }
 
 }  // namespace
@@ -135,33 +134,38 @@ PlacementReport study_placement(const Setting& setting, const ParallelPlan& plan
   PlacementReport report{network::axis_spans(fabric, plan), std::nullopt};
   if (!optimise) return report;
   const network::PlacementDemand demand = network::plan_demand(plan, details.axis_bytes);
-  OptimisedPlacement optimised;
-  optimised.result = placement::optimise_placement(fabric, plan, demand);
-  optimised.spans = network::axis_spans(fabric, plan, optimised.result.placement);
-  Simulator simulator(
-      setting, {.reference = reference, .time_infeasible = true, .placement = optimised.result.placement});
-  optimised.prediction = simulator.run(plan, faults);
-  report.optimised = std::move(optimised);
+  const auto predict = [&](const network::Placement& placement) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .placement = placement});
+    return simulator.run(plan, faults);
+  };
+  BetterPlacement better;
+  better.found = placement::optimise_placement(
+      fabric, plan, demand,
+      [&](const network::Placement& placement) { return whole_time(setting, predict(placement)); });
+  better.spans = network::axis_spans(fabric, plan, better.found.best.placement);
+  better.prediction = predict(better.found.best.placement);
+  report.better = std::move(better);
   return report;
 }
 
 Json placement_json(const PlacementReport& report, const Setting& setting, const Prediction& prediction) {
   Json json = {{"axes", spans_json(report.spans, setting)}};
-  if (!report.optimised) return json;
-  const network::PlacementResult& result = report.optimised->result;
+  if (!report.better) return json;
+  const placement::OptimisedPlacement& found = report.better->found;
   const char* const time = setting.workload.phase == Phase::training ? "step_time_s" : "e2e_s";
-  const auto side = [&](const network::PlacementCost& cost, const Prediction& p) {
-    Json sides = {{"congestion_s", cost.congestion_s},
-                  {"byte_hops", cost.byte_hops},
-                  {time, whole_time(setting, p).value()}};
+  const auto side = [&](const placement::TimedPlacement& timed, const Prediction& p) {
+    Json sides = {{time, timed.time.value()},
+                  {"congestion_s", timed.cost.congestion_s},
+                  {"byte_hops", timed.cost.byte_hops}};
     for (const CommClass& part : kCommClasses) sides[part.key] = (p.breakdown.*part.part).value();
     return sides;
   };
-  json["optimised"] = {{"before", side(result.plain, prediction)},
-                       {"after", side(result.best, report.optimised->prediction)},
-                       {"swaps_tried", result.swaps},
-                       {"axes", spans_json(report.optimised->spans, setting)},
-                       {"physical_rank", result.placement}};
+  json["optimised"] = {{"before", side(found.plain, prediction)},
+                       {"after", side(found.best, report.better->prediction)},
+                       {"swaps_tried", found.swaps},
+                       {"placements_timed", found.timed},
+                       {"axes", spans_json(report.better->spans, setting)},
+                       {"physical_rank", found.best.placement}};
   return json;
 }
 
@@ -169,7 +173,7 @@ void print_placement(std::ostream& out, const PlacementReport& report, const Set
                      const Prediction& prediction) {
   out << "\nplacement: what the rings of each axis cross, and flows on their most loaded link\n";
   print_spans(out, report.spans, setting);
-  if (report.optimised) print_gain(out, *report.optimised, setting, prediction);
+  if (report.better) print_gain(out, *report.better, setting, prediction);
 }
 
 }  // namespace shardscape::program

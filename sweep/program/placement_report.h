@@ -6,21 +6,22 @@
 #include <ostream>
 #include <vector>
 
-#include "engine/network/placement_search.h"
+#include "engine/network/placement.h"
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
+#include "sweep/placement/optimise_placement.h"
 
 namespace shardscape::program {
 
-struct OptimisedPlacement {
-  network::PlacementResult result;
+struct BetterPlacement {
+  placement::OptimisedPlacement found;
   std::vector<network::AxisSpan> spans;
   Prediction prediction;  ///< on the better placement
 };
 
 struct PlacementReport {
   std::vector<network::AxisSpan> spans;  ///< in the plain order
-  std::optional<OptimisedPlacement> optimised;
+  std::optional<BetterPlacement> better;
 };
 
 /// `details` and `prediction` are those of the plain order. With `optimise` the plan must have a time.

@@ -1,12 +1,11 @@
 // shardscape simulate: one point of a study, in full.
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <memory>
 
-#include "engine/network/fabric.h"
 #include "engine/simulate.h"
+#include "sweep/program/fault_parser.h"
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
 #include "sweep/space/constraint.h"
@@ -24,8 +23,13 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --set workload.global_batch=256 --json\n"
     "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
     "bandwidth\n"
+    "  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a "
+    "detour\n"
+    "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
+    "named\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
-    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement\n"
+    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
+    "the plain order\n"
     "\n"
     "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
     "concurrency\n"
@@ -50,97 +54,6 @@ sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::S
     lines += "--point: " + problem.field + ": " + problem.message + "\n";
   throw BadInput(lines);
 }
-
-/// "LINK=DERATE": LINK is "A-B" (both directions between two vertices), "A->B" (one), or the id of a link
-/// (and its opposite).
-class FaultParser {
- public:
-  explicit FaultParser(const FabricSpec& fabric) : fabric_(fabric) {}
-
-  FaultSet parse(const std::vector<std::string>& texts) {
-    FaultSet faults;
-    std::string problems;
-    for (const std::string& text : texts) {
-      const std::string problem = add(text, faults);
-      if (!problem.empty()) problems += "--fault " + text + ": " + problem + "\n";
-    }
-    if (!problems.empty()) throw BadInput(problems);
-    return faults;
-  }
-
- private:
-  std::string add(const std::string& text, FaultSet& faults) const {
-    const std::size_t sign = text.find('=');
-    const auto derate = sign == std::string::npos ? std::nullopt : number<double>(text.substr(sign + 1));
-    if (!derate || !(*derate > 0 && *derate <= 1)) {
-      return "write it as LINK=DERATE with 0 < DERATE <= 1, such as 0-1=0.5";
-    }
-    const std::string link = text.substr(0, sign);
-    const std::size_t dash = link.find('-');
-    const bool one_way = dash != std::string::npos && link.substr(dash, 2) == "->";
-    const std::vector<std::int32_t> ids =
-        dash == std::string::npos
-            ? by_id(link)
-            : between(link.substr(0, dash), link.substr(dash + (one_way ? 2 : 1)), one_way);
-    if (ids.empty()) return "there is no such link; the fabric has " + extent();
-    for (const std::int32_t id : ids) {
-      const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
-      if (twice) return "link " + std::to_string(id) + " has a fault already";
-      faults.links.push_back({id, *derate, {}});
-    }
-    return "";
-  }
-
-  template <class T>
-  static std::optional<T> number(const std::string& text) {
-    T value{};
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-    return value;
-  }
-
-  [[nodiscard]] std::vector<std::int32_t> by_id(const std::string& text) const {
-    const auto id = number<std::int32_t>(text);
-    if (!id || *id < 0 || static_cast<std::size_t>(*id) >= fabric_.links().size()) return {};
-    const network::Link& link = fabric_.links()[static_cast<std::size_t>(*id)];
-    std::vector<std::int32_t> ids = {*id};
-    for (const std::int32_t back : links(link.destination, link.source)) {
-      if (fabric_.links()[static_cast<std::size_t>(back)].dimension == link.dimension) {
-        ids.push_back(back);
-        break;
-      }
-    }
-    return ids;
-  }
-
-  [[nodiscard]] std::vector<std::int32_t> between(const std::string& a, const std::string& b,
-                                                  bool one_way) const {
-    const auto from = number<std::int32_t>(a), to = number<std::int32_t>(b);
-    if (!from || !to) return {};
-    std::vector<std::int32_t> ids = links(*from, *to);
-    if (one_way) return ids;
-    const std::vector<std::int32_t> back = links(*to, *from);
-    ids.insert(ids.end(), back.begin(), back.end());
-    return ids;
-  }
-
-  [[nodiscard]] std::vector<std::int32_t> links(std::int32_t source, std::int32_t destination) const {
-    std::vector<std::int32_t> ids;
-    for (std::size_t id = 0; id < fabric_.links().size(); ++id) {
-      const network::Link& link = fabric_.links()[id];
-      if (link.source == source && link.destination == destination)
-        ids.push_back(static_cast<std::int32_t>(id));
-    }
-    return ids;
-  }
-
-  [[nodiscard]] std::string extent() const {
-    return "links 0 .. " + std::to_string(fabric_.links().size() - 1) + " between vertices 0 .. " +
-           std::to_string(fabric_.vertices() - 1) + " (GPUs below " + std::to_string(fabric_.ranks()) + ")";
-  }
-
-  network::Fabric fabric_;
-};
 
 void write_timeline(const std::filesystem::path& file, const std::string& trace) {
   std::ofstream out(file);
@@ -168,7 +81,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const sweep::PointText point = chosen_point(arguments, study);
   Setting setting = study.setting(0);
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
-  const FaultSet faults = FaultParser(setting.system.fabric).parse(arguments.faults);
+  const FaultSet faults = parse_faults(arguments.faults, setting.system.fabric);
 
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
   Details details;
@@ -197,7 +110,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     write_timeline(arguments.timeline, details.timeline);
   }
   if (arguments.json) {
-    std::cout << to_json(simulated).dump(2) << '\n';
+    nlohmann::ordered_json json = to_json(simulated);
+    if (arguments.explain) json["operators"] = operators_json(simulated);
+    std::cout << json.dump(2) << '\n';
     return kDone;
   }
   print_report(std::cout, simulated);
@@ -218,8 +133,10 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command->add_option("--mode", arguments->mode, "How the step is executed: hierarchical")
       ->check(CLI::IsMember({"hierarchical"}));
   command
-      ->add_option("--fault", arguments->faults,
-                   "A sick link: A-B, A->B or its id, and what is left of its bandwidth; repeatable")
+      ->add_option(
+          "--fault", arguments->faults,
+          "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
+          "nothing; repeatable")
       ->type_name("LINK=DERATE")
       ->allow_extra_args(false);
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
@@ -228,7 +145,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "Write the pipeline as a Chrome trace, for ui.perfetto.dev")
       ->type_name("OUT.json");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
-                    "Look for a better placement of the ranks on the fabric, and say what it gains");
+                    "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);
   command->callback([arguments, &common, &action] {

@@ -83,9 +83,15 @@ void add_times(const SimulatedPoint& point, Json& json) {
   if (is_training(point)) {
     json["step_time_s"] = number(p.step_time.value(), known);
   } else {
-    json["ttft_s"] = number(p.ttft.value(), known);
-    json["itl_s"] = number(p.itl.value(), known);
-    json["e2e_s"] = number(p.e2e.value(), known);
+    const auto add = [&](const std::string& name, Seconds mean, const InferenceLatency& spread) {
+      json[name + "_s"] = number(mean.value(), known);
+      json[name + "_p50_s"] = number(spread.p50.value(), known);
+      json[name + "_p95_s"] = number(spread.p95.value(), known);
+    };
+    add("ttft", p.ttft, p.ttft_spread);
+    add("itl", p.itl, p.itl_spread);
+    add("e2e", p.e2e, p.e2e_spread);
+    json["decode_batch"] = number(p.decode_batch, known);
   }
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
   if (is_training(point)) json["mfu"] = number(p.mfu, known);
@@ -121,6 +127,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << "\nverdict   " << name_of(p.status);
   if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(p.reason);
   out << '\n';
+  if (!point.details.cut.empty()) out << "          " << point.details.cut << '\n';
   if (memory_counted(p)) {
     out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))
         << " (" << format_percent(p.memory_peak.value() / capacity(point))
@@ -274,8 +281,20 @@ Json to_json(const SimulatedPoint& point) {
   json["memory_capacity_bytes"] = capacity(point);
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
   if (p.status != Status::ok) json["nearest_feasible"] = neighbours_json(point);
+  if (!point.details.cut.empty()) json["cut"] = point.details.cut;
   json["placement"] = placement_json(point.placement, point.setting, p);
   return json;
+}
+
+Json operators_json(const SimulatedPoint& point) {
+  Json rows = Json::array();
+  for (const OperatorRow& row : point.details.operators) {
+    Json json = {{"phase", row.phase}, {"operator", row.name},       {"shape", row.shape},
+                 {"count", row.count}, {"time_s", row.time.value()}, {"bound", row.bound}};
+    if (!row.algorithm.empty()) json["algorithm"] = row.algorithm;
+    rows.push_back(std::move(json));
+  }
+  return rows;
 }
 
 void print_report(std::ostream& out, const SimulatedPoint& point) {
@@ -296,12 +315,13 @@ void print_operators(std::ostream& out, const SimulatedPoint& point) {
   for (const char* heading : {"phase", "operator", "shape"}) table.add_column(heading, Align::left);
   for (const char* heading : {"count", "time each", "total", "share"}) table.add_column(heading);
   table.add_column("bound by", Align::left);
+  table.add_column("algorithm", Align::left);
   const double whole = whole_time(point).value();
   for (const OperatorRow& row : point.details.operators) {
     const double total = row.count * row.time.value();
     table.add_row({row.phase, row.name, row.shape, format_value(row.count, "1"),
                    format_seconds(row.time.value()), format_seconds(total), format_percent(total / whole),
-                   row.bound});
+                   row.bound, row.algorithm});
   }
   if (table.empty()) {
     out << "  none: the plan was rejected before its operators were priced\n";

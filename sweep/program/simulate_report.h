@@ -27,6 +27,9 @@ struct SimulatedPoint {
 /// Values that were not computed for this verdict are null.
 nlohmann::ordered_json to_json(const SimulatedPoint& point);
 
+/// The rows of print_operators().
+nlohmann::ordered_json operators_json(const SimulatedPoint& point);
+
 /// Verdict, times, memory against capacity, stages, breakdown, placement.
 void print_report(std::ostream& out, const SimulatedPoint& point);
 

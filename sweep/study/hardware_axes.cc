@@ -183,6 +183,10 @@ class HardwareParser {
       problem(entry.key_where, entry.key, "has no effect: it is informational, and no model reads it");
       return nullptr;
     }
+    if (leaf->type == Leaf::Type::list) {
+      problem(entry.key_where, entry.key, "is a list as a whole; an axis takes settings of a single value");
+      return nullptr;
+    }
     return &*leaf;
   }
 
@@ -190,7 +194,9 @@ class HardwareParser {
     std::vector<std::string> all, siblings;
     const std::string group = key.substr(0, key.find('.') + 1);
     for (const Leaf& leaf : leaves) {
-      if (leaf.type == Leaf::Type::informational || leaf.type == Leaf::Type::text) continue;
+      if (leaf.type == Leaf::Type::informational || leaf.type == Leaf::Type::text ||
+          leaf.type == Leaf::Type::list)
+        continue;
       all.push_back(leaf.path);
       if (!group.empty() && leaf.path.starts_with(group)) siblings.push_back(leaf.path);
     }

@@ -131,6 +131,15 @@ class StudyParser {
     ParsedHardware parsed = parse_hardware(node, {cluster_->device, fabric, *stack_}, limit, diagnostics_);
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
+    if (node != nullptr && node->is_map() && phase_ == Phase::training) refuse_serving(*node);
+  }
+
+  /// A server's settings are read by inference alone.
+  void refuse_serving(const yaml::Node& hardware) {
+    for (const yaml::Entry& entry : hardware.entries) {
+      if (entry.key.starts_with("stack.serving."))
+        diagnostics_.add(entry.key_where, "hardware." + entry.key, "has no effect in training");
+    }
   }
 
   /// A value or a list of texts; nothing where the key is absent.

@@ -196,6 +196,8 @@ void describe(V& v, StackProfile::Host& h) {
   v.optional("step_fixed", h.step_fixed);
   v.optional("decode_layer", h.decode_layer);
   v.optional("decode_step_fixed", h.decode_step_fixed);
+  v.optional("decode_gap", h.decode_gap);
+  v.optional("decode_sequence", h.decode_sequence);
 }
 
 template <class V>
@@ -213,6 +215,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
+  v.choices("algorithms", c.algorithms, StackProfile::Communication::all_algorithms());
 }
 
 template <class V>
@@ -228,6 +231,13 @@ void describe(V& v, StackProfile& s) {
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
   v.group("communication", [&](V& communication) { describe(communication, s.communication); });
+  v.optional_group("serving", [&](V& serving) {
+    serving.optional("scheduler", s.serving.scheduler);
+    serving.optional("token_budget", s.serving.token_budget);
+    serving.optional("max_batch", s.serving.max_batch);
+    serving.optional("kv_block", s.serving.kv_block);
+    serving.optional("kv_share", s.serving.kv_share);
+  });
   v.optional_group("state", [&](V& state) {
     state.optional("gradient_bytes", s.state.gradient_bytes);
     state.optional("gradient_comm_bytes", s.state.gradient_comm_bytes);

@@ -13,6 +13,7 @@
 //   remarks(key, values)              informational: a free map of key and text
 //   by_name<Enum>(key, array)         a map from names of Enum to numbers, 0 where a name is absent
 //   shared(key, total_key, count, value)  an amount per part, or the total over `count` parts
+//   choices<Enum>(key, values, all)   a list of names of Enum, or `auto` for all of them
 //   extents(size_key, shape_key, values)  a size or a list of them; the size may be `fill`
 //   group(key, describe)              a required map with keys of its own
 //   optional_group(key, describe)     the same, all of whose keys have defaults
@@ -133,6 +134,25 @@ class Reader {
   }
   void extents(const char* size_key, const char* shape_key, std::vector<std::int64_t>& values);
 
+  template <class E>
+  void choices(const char* key, std::vector<E>& values, const std::vector<E>& all) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    state_.seen(at(key), node->where);
+    if (node->is_scalar() && node->text == "auto") {
+      values = all;
+    } else if (!node->is_list()) {
+      state_.bad(at(key), node->where, "must be a list of names, or auto for all there are");
+    } else {
+      values.clear();
+      for (const Node& item : node->items) {
+        E value{};
+        keep(key, item, parse_value<E>(item), value);
+        values.push_back(value);
+      }
+    }
+  }
+
   template <class F>
   void group(const char* key, F&& describe_group) {
     if (const Node* node = take_required(key)) descend(*node, at(key), describe_group);
@@ -245,6 +265,14 @@ class Writer {
   }
   void extents(const char* size_key, const char* shape_key, const std::vector<std::int64_t>& values);
 
+  template <class E>
+  void choices(const char* key, const std::vector<E>& values, const std::vector<E>&) {
+    Node list = Node::list();
+    list.flow = true;
+    for (const E value : values) list.items.push_back(make_scalar(value));
+    map_.set(key, std::move(list));
+  }
+
   template <class F>
   void group(const char* key, F&& describe_group) {
     Node child = Node::map();
@@ -278,7 +306,7 @@ class Writer {
 
 /// What one path of a spec holds, for what-if axes.
 struct Leaf {
-  enum class Type : std::uint8_t { text, flag, integer, number, quantity, choice, informational };
+  enum class Type : std::uint8_t { text, flag, integer, number, quantity, choice, list, informational };
   std::string path;
   Type type = Type::number;
   Dimension dimension = Dimension::time;  ///< of a quantity
@@ -309,6 +337,11 @@ class Lister {
   void fact(const char* key, const double& value, Dimension) { fact(key, value); }
   void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {
     fact(key, values);
+  }
+
+  template <class E>
+  void choices(const char* key, const std::vector<E>&, const std::vector<E>&) {
+    leaves_.push_back({at(key), Leaf::Type::list, {}, {}, {}});
   }
 
   template <class E, class Array>

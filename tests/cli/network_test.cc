@@ -73,13 +73,41 @@ TEST_F(NetworkTest, TimelineIntegratesToTheBytesOfTheLink) {
   EXPECT_NEAR(bytes, 12e6, 1);
 }
 
+/// `text` with one part of it replaced.
+std::string with(std::string text, const std::string& part, const std::string& instead) {
+  const std::size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part;
+  return text.replace(at, part.size(), instead);
+}
+
 TEST_F(NetworkTest, BadCasesAreRefused) {
+  const std::string members = "[[0, 1, 2, 3]]", type = R"("ring", "size": 4)";
+  const std::string bandwidth = "case.json: topology.dims[0].bw: ";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {ring("[]", "-1"), "case.json: patterns[0].bytes: "},
       {ring("[]", "NaN"), "case.json:2:"},
       {ring(R"([{"kind": "remove", "a": 0, "b": 2}])"), "case.json: faults[0]: there is no link from 0 to 2"},
       {ring(R"([{"kind": "remove", "a": 0, "b": 1}, {"kind": "remove", "a": 0, "b": 3}])"),
-       "case.json: patterns[0]: no way from 0 to 1"},
+       "case.json: patterns[0]: no way from 0 to 1: all links that lead on are dead (dim0: 0 -> 1, dim0: 0 "
+       "-> 3)"},
+      {ring(R"([{"kind": "derate", "a": 0, "b": 1, "factor": -0.5}])"), "case.json: faults[0].factor: "},
+      {with(ring(), members, "[[0, 1, 2, 4]]"),
+       "case.json: patterns[0].groups[0][3]: rank 4 is out of range"},
+      {with(ring(), members, "[[0, 1, -1]]"), "case.json: patterns[0].groups[0][2]: rank -1 is out of range"},
+      {with(ring(), members, "[[0, 1], [2, 3, 2]]"), "case.json: patterns[0].groups[1][2]: rank 2 is in the"},
+      {with(ring(), members, "[[0, 1], 2]"), "case.json: patterns[0].groups[1]: must be a list"},
+      {with(ring(), "1e9", "0"), bandwidth + "must be greater than 0"},
+      {with(ring(), "1e9", "-1e9"), bandwidth + "must be greater than 0"},
+      {with(ring(), "1e9", "NaN"), "case.json:1:"},
+      {with(ring(), "1e9", "1e999"), "case.json:1:"},
+      {with(ring(), "1e9", R"("1 GB/s")"), bandwidth + "must be a number"},
+      {with(ring(), "1e-6", "-1e-6"), "case.json: topology.dims[0].lat: must not be negative"},
+      {with(ring(), type, R"("torus", "size": 4, "shape": [2, 4])"),
+       "case.json: topology.dims[0].shape: multiplies to 8, but the size is 4"},
+      {with(ring(), type, R"("hypercube", "size": 6)"), "case.json: topology.dims[0]: "},
+      {with(ring(), "patterns", "patern"), "case.json: patern: unknown key (did you mean 'patterns'?)"},
+      {"[]", "case.json: must be an object"},
+      {"", "case.json:1:1: "},
       {"{", "case.json:1:"}};
   for (const auto& [text, line] : cases) {
     write("case.json", text);

@@ -150,6 +150,43 @@ TEST_F(SimulateTest, SickLinkNeverHelps) {
   EXPECT_EQ(idle, healthy);
 }
 
+TEST_F(SimulateTest, ExplainNamesTheAlgorithmOfEachCollective) {
+  const auto simulate_with = [&](const std::string& algorithms) {
+    return simulate(
+        {"--point", "tp=8,pp=1,dp=1", "--explain", "--set",
+         "stack={name: s, communication: {bucket: 1 GB, rank_step: 5 us, algorithms: " + algorithms + "}}"});
+  };
+  const json ring = simulate_with("[ring, dimension_wise]");
+  int collectives = 0;
+  for (const json& row : ring.at("operators")) {
+    if (row.at("bound") != "link") continue;
+    ++collectives;
+    EXPECT_EQ(row.at("algorithm"), "ring") << row;
+  }
+  EXPECT_GT(collectives, 0);
+  const json chosen = simulate_with("auto");
+  bool seen = false;
+  for (const json& row : chosen.at("operators")) seen |= row.value("algorithm", "") == "direct";
+  EXPECT_TRUE(seen) << "one round instead of seven is cheaper behind one switch";
+  EXPECT_LT(chosen.at("step_time_s").get<double>(), ring.at("step_time_s").get<double>());
+}
+
+TEST_F(SimulateTest, RemovedLinkOfTheOnlySwitchCutsTheGroup) {
+  const std::string point = "tp=8,pp=1,dp=1";
+  for (const char* link : {"0-8=dead", "0-8=0", "0->switch 0=dead"}) {
+    SCOPED_TRACE(link);
+    const json cut = simulate({"--point", point, "--fault", link});
+    EXPECT_EQ(cut.at("status"), "unreachable");
+    EXPECT_EQ(cut.at("reason"), "no_route");
+    EXPECT_TRUE(cut.at("step_time_s").is_null());
+    EXPECT_GT(cut.at("memory_peak_bytes").get<double>(), 0);
+    EXPECT_TRUE(contains(cut.at("cut"), "0 -> switch 0")) << cut.at("cut");
+  }
+  const Finished text = run({"simulate", "study.yaml", "--point", point, "--fault", "0-8=dead"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_TRUE(contains(text.out, "no way from")) << text.out;
+}
+
 TEST_F(SimulateTest, TimelineDrawsEveryMicrobatchOfEveryStage) {
   const json point = simulate({"--point", "tp=2,pp=2,dp=2", "--timeline", "step.json"});
   std::ifstream in(work() / "step.json");

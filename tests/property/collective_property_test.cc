@@ -69,11 +69,14 @@ class Oracle {
     derate_[{link.source, link.destination}] = factor;
   }
 
-  /// Latency and the seconds per byte of the busiest link when all `flows` start together.
-  [[nodiscard]] std::pair<double, double> lock_step(
-      const std::vector<std::pair<std::int32_t, std::int32_t>>& flows) const {
+  struct LockStep {
+    double latency = 0, least_latency = 1e9;  ///< of the ways
+    double per_byte = 0;                      ///< of the busiest link
+  };
+  /// When all `flows` start together.
+  [[nodiscard]] LockStep lock_step(const std::vector<std::pair<std::int32_t, std::int32_t>>& flows) const {
     std::map<Hop, std::pair<int, double>> load;  // flows, seconds per byte of the link
-    double latency = 0;
+    LockStep result;
     for (const auto& [from, to] : flows) {
       double path_latency = 0;
       Vertex at = coordinates(from);
@@ -88,11 +91,12 @@ class Oracle {
           at = next;
         }
       }
-      latency = std::max(latency, path_latency);
+      result.latency = std::max(result.latency, path_latency);
+      result.least_latency = std::min(result.least_latency, path_latency);
     }
-    double worst = 0;
-    for (const auto& [hop, entry] : load) worst = std::max(worst, entry.first * entry.second);
-    return {latency, worst};
+    for (const auto& [hop, entry] : load)
+      result.per_byte = std::max(result.per_byte, entry.first * entry.second);
+    return result;
   }
 
  private:
@@ -235,26 +239,36 @@ TEST(CollectiveProperty, PassesAreTheLockStepOfTheOracle) {
       }
     }
     const double n = group.size(), bytes = bench.bytes.value();
-    const auto [latency, per_byte] = oracle.lock_step(ring);
-    const double pass = kCall + kStep + latency + per_byte * bytes;
-    EXPECT_NEAR(bench.model.time(CollectiveOp::ring_pass, bench.bytes, group).value(), pass, 1e-9 * pass);
-    const auto [chain_latency, chain_per_byte] = oracle.lock_step(chain);
-    const double exchange = kCall + kStep + chain_latency + chain_per_byte * bytes;
-    EXPECT_NEAR(bench.model.time(CollectiveOp::chain_pass, bench.bytes, group).value(), exchange,
-                1e-9 * exchange);
+    // All messages are equal: the last byte over the busiest link comes after per_byte * bytes, and no flow
+    // is slower; which of the ways its latency belongs to is left open where they differ.
+    const Oracle::LockStep step = oracle.lock_step(ring);
+    const auto expect_pass = [&](CollectiveOp op, const Oracle::LockStep& lock_step) {
+      const double time = bench.model.time(op, bench.bytes, group).value() - kCall - kStep;
+      const double drained = lock_step.per_byte * bytes;
+      EXPECT_GE(time, (drained + lock_step.least_latency) * (1 - 1e-9));
+      EXPECT_LE(time, (drained + lock_step.latency) * (1 + 1e-9));
+    };
+    expect_pass(CollectiveOp::ring_pass, step);
+    expect_pass(CollectiveOp::chain_pass, oracle.lock_step(chain));
     // The flat ring is always among the choices: n - 1 steps of bytes / n, so nothing chosen on healthy links
     // is dearer. A job keeps that choice when a link gets sick.
-    const double sweep = (n - 1) * (kStep + latency + per_byte * bytes / n);
+    const double sweep = (n - 1) * (kStep + step.latency + step.per_byte * bytes / n);
     const double gathered = bench.model.time(CollectiveOp::all_gather, bench.bytes, group).value();
     if (seed % 2 == 0) {
       EXPECT_LE(gathered, (kCall + sweep) * (1 + 1e-9));
     }
+    // The busiest link has n - 1 messages of each of its flows to carry. Equal ways at equal rates keep step.
     if (bench.fabric.axes().size() == 1) {
-      EXPECT_NEAR(gathered, kCall + sweep, 1e-9 * sweep);
+      const double drained = (n - 1) * (kStep + step.per_byte * bytes / n);
+      const bool in_step = seed % 2 == 0 && step.latency - step.least_latency < 1e-12;
+      const double least = kCall + drained + (in_step ? n - 1 : 1) * step.least_latency;
+      EXPECT_GE(gathered, least * (1 - 1e-9));
+      EXPECT_LE(gathered, (kCall + sweep) * (1 + 1e-9));
     }
   }
 }
 
+// An all-reduce scatters and gathers; ranks need not wait for each other in between.
 TEST(CollectiveProperty, ReductionIsASweepEachWay) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Bench bench(seed);
@@ -264,9 +278,9 @@ TEST(CollectiveProperty, ReductionIsASweepEachWay) {
     const auto seconds = [&](CollectiveOp op) {
       return bench.model.time(op, bench.bytes, group).value() - kCall;
     };
-    const double scatter = seconds(CollectiveOp::reduce_scatter);
-    EXPECT_NEAR(seconds(CollectiveOp::all_gather), scatter, 1e-9 * scatter);
-    EXPECT_NEAR(seconds(CollectiveOp::all_reduce), 2 * scatter, 1e-9 * scatter);
+    const double scatter = seconds(CollectiveOp::reduce_scatter), gather = seconds(CollectiveOp::all_gather);
+    EXPECT_GE(seconds(CollectiveOp::all_reduce), std::max(scatter, gather));
+    EXPECT_LE(seconds(CollectiveOp::all_reduce), 2 * std::max(scatter, gather) * (1 + 1e-9));
   }
 }
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/placement_search.h"
-#include "sweep/placement/optimise_placement.h"
 #include "sweep/placement/scotch_placement.h"
 #include "tests/support/fabrics.h"
 
@@ -41,6 +41,12 @@ AxisBytes gigabytes(double tp, double cp, double dp, double pp) {
   return {Bytes(tp * 1e9), Bytes(cp * 1e9), Bytes(dp * 1e9), Bytes(pp * 1e9), false};
 }
 
+std::vector<Placement> starts_of(const Case& c, const PlacementDemand& demand) {
+  std::vector<Placement> starts = regular_placements(c.fabric, c.plan);
+  if (auto mapped = placement::scotch_placement(c.fabric, demand)) starts.push_back(std::move(*mapped));
+  return starts;
+}
+
 std::vector<Case> tiny_cases() {
   using Kind = DimensionKind;
   const auto torus = dimension_of("torus", Kind::torus, {2, 4});
@@ -71,13 +77,20 @@ TEST(PlacementProperty, CloseToTheBestOfAllPlacements) {
       best = std::min(best, placement_cost(c.fabric, demand, all));
     } while (std::ranges::next_permutation(all).found);
 
-    const PlacementResult found = placement::optimise_placement(c.fabric, c.plan, demand, {20'000, 1});
+    const PlacementResult found = improve_placement(c.fabric, demand, starts_of(c, demand), {20'000, 1, 5});
     EXPECT_EQ(found.plain, plain);
-    EXPECT_LE(found.best, found.plain);
-    EXPECT_EQ(found.best, placement_cost(c.fabric, demand, found.placement));
+    EXPECT_LE(found.best().cost, found.plain);
+    ASSERT_LE(found.candidates.size(), 5U);
+    for (std::size_t i = 0; i < found.candidates.size(); ++i) {
+      const PlacementCandidate& candidate = found.candidates[i];
+      EXPECT_EQ(candidate.cost, placement_cost(c.fabric, demand, candidate.placement));
+      if (i > 0) {
+        EXPECT_LT(found.candidates[i - 1].cost, candidate.cost);
+      }
+    }
     // On fabrics this small the search is to find the optimum itself.
-    EXPECT_DOUBLE_EQ(found.best.congestion_s, best.congestion_s);
-    EXPECT_DOUBLE_EQ(found.best.byte_hops, best.byte_hops);
+    EXPECT_DOUBLE_EQ(found.best().cost.congestion_s, best.congestion_s);
+    EXPECT_DOUBLE_EQ(found.best().cost.byte_hops, best.byte_hops);
     EXPECT_LE(found.swaps, 20'000);
   }
 }
@@ -141,13 +154,17 @@ TEST(PlacementProperty, NeverWorseAndTheSameEveryTime) {
   for (const Case& c : larger_cases()) {
     SCOPED_TRACE(c.name);
     const PlacementDemand demand = plan_demand(c.plan, c.bytes);
-    const PlacementResult first = placement::optimise_placement(c.fabric, c.plan, demand, {10'000, 7});
-    const PlacementResult second = placement::optimise_placement(c.fabric, c.plan, demand, {10'000, 7});
-    EXPECT_EQ(first.placement, second.placement);
-    EXPECT_TRUE(is_placement(first.placement, c.fabric.ranks()));
-    EXPECT_LE(first.best, first.plain);
+    const std::vector<Placement> starts = starts_of(c, demand);
+    const PlacementResult first = improve_placement(c.fabric, demand, starts, {10'000, 7});
+    const PlacementResult second = improve_placement(c.fabric, demand, starts, {10'000, 7});
+    ASSERT_EQ(first.candidates.size(), second.candidates.size());
+    for (std::size_t i = 0; i < first.candidates.size(); ++i) {
+      EXPECT_EQ(first.candidates[i].placement, second.candidates[i].placement);
+      EXPECT_TRUE(is_placement(first.candidates[i].placement, c.fabric.ranks()));
+    }
+    EXPECT_LE(first.best().cost, first.plain);
     // The first swaps of a search that is cut short can't do harm either.
-    EXPECT_LE(placement::optimise_placement(c.fabric, c.plan, demand, {3, 7}).best, first.plain);
+    EXPECT_LE(improve_placement(c.fabric, demand, starts, {3, 7}).best().cost, first.plain);
   }
 }
 

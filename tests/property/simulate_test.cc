@@ -21,6 +21,7 @@ SimulateOptions timed(bool reference = false) {
   SimulateOptions options;
   options.reference = reference;
   options.time_infeasible = true;
+  options.collective_tolerance = kTolerance;
   return options;
 }
 

@@ -157,9 +157,14 @@ TEST(Collectives, StrideTwoOnARingOfEight) {
   const RankGroup strided = group({{4, 2}});
   expect_relative(bench.seconds(CollectiveOp::all_gather, strided),
                   kCall + 3 * (kStep + 2 * kHop + 2 * (kBytes / 4) / kBandwidth));
-  // A contiguous half {0..3}: 3 -> 0 is three hops back over 3-2-1-0, alone on those links.
+  // A contiguous half {0..3}: 3 -> 0 is three hops back over 3-2-1-0, alone on those links. Ranks drift
+  // apart: no chunk goes over the long way more than once in three steps, so the latest has seen 1 + 1 + 3
+  // hops.
   expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
-                  kCall + 3 * (kStep + 3 * kHop + (kBytes / 4) / kBandwidth));
+                  kCall + 3 * (kStep + (kBytes / 4) / kBandwidth) + 5 * kHop);
+  // The six steps of an all-reduce go once round, six hops, and over the long way again and one more.
+  expect_relative(bench.seconds(CollectiveOp::all_reduce, group({{4, 1}})),
+                  kCall + 6 * (kStep + (kBytes / 4) / kBandwidth) + (6 + 3 + 1) * kHop);
 }
 
 TEST(Collectives, ChainPassGoesBothWaysAndDoesNotClose) {

@@ -185,6 +185,29 @@ TEST(NetworkCase, AllProblemsAtOnce) {
   EXPECT_EQ(std::ranges::count(problems(text), '\n'), 2) << problems(text);
 }
 
+TEST(NetworkCase, AMalformedValueHidesNothingBesideIt) {
+  // Bytes and a rank of one collective, and of one send.
+  std::string text = with("1048576", "-5");
+  text.replace(text.find("[0, 1, 2, 3]"), 12, "[0, 1, 2, 8]");
+  std::string answer = problems(text);
+  EXPECT_NE(answer.find("patterns[0].bytes: "), std::string::npos) << answer;
+  EXPECT_NE(answer.find("patterns[0].groups[0][3]: "), std::string::npos) << answer;
+  EXPECT_EQ(std::ranges::count(answer, '\n'), 2) << answer;
+  answer = problems(with("[0, 1, 10]", "[0, 9, -1], [3, 3, 1], [0, 1.5, 2], 7, [0, 1]"));
+  for (const char* place : {"list[0][1]: ", "list[0][2]: ", "list[1][1]: ", "list[2][1]: must be a whole",
+                            "list[3]: ", "list[4]: "}) {
+    EXPECT_NE(answer.find(place), std::string::npos) << place << " not in\n" << answer;
+  }
+  EXPECT_EQ(std::ranges::count(answer, '\n'), 6) << answer;
+  // What only follows from it is not said: an unreadable group has no ranks, ...
+  answer = problems(with("[0, 1, 2, 3]", "[0, 1, 2.5]"));
+  EXPECT_EQ(std::ranges::count(answer, '\n'), 1) << answer;
+  // ... and the groups of an unknown operation may be anything.
+  text = with("allreduce", "allredcue");
+  text.replace(text.find("[0, 1, 2, 3]"), 12, "[0, 1, 2, 2]");
+  EXPECT_EQ(std::ranges::count(problems(text), '\n'), 1) << problems(text);
+}
+
 TEST(NetworkCase, SizesAreLimited) {
   EXPECT_NE(problems(with("\"size\": 8", "\"size\": 2000000000")).find("ranks, the most"), std::string::npos);
   EXPECT_NE(

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
@@ -28,15 +30,75 @@ Prediction predict(const Setting& setting, const ParallelPlan& plan) {
 TEST(Inference, AloneOneTokenTakesOneDecodeStep) {
   // step_time is one decode trip and the step's fixed cost; no other request's prefill comes between.
   const Prediction out = predict(server(1, 1), test::plan_of(1, 1, 1, 1));
-  EXPECT_DOUBLE_EQ(out.itl.value(), out.step_time.value());
+  EXPECT_NEAR(out.itl / out.step_time, 1, 1e-12);
   EXPECT_EQ(out.breakdown.bubble.value(), 0);
 }
 
 TEST(Inference, OtherPrefillsComeBetween) {
-  // 8 requests in steady state: during one request's 200 tokens 7 others are prefilled, 7/200 per token.
+  // Prompts of exactly a budget beside one decoding token: of 8 that start at once, each is read in an
+  // iteration of its own while those before it decode. From then on one request ends in each of 8 consecutive
+  // iterations and the next prompt is read in the following one. In a request's 199 gaps the 7 others are
+  // read.
+  Setting setting = server(1, 8);
+  setting.system.stack.serving.max_batch = 8;
+  setting.system.stack.serving.token_budget = kPrompt + 7;
+  const Prediction out = predict(setting, test::plan_of(1, 1, 1, 1));
+  const Prediction alone = predict(server(1, 1), test::plan_of(1, 1, 1, 1));
+  const double prefill = alone.ttft.value() - 1e-3;  // but for the step's fixed cost
+  EXPECT_GT(out.itl.value(), out.step_time.value() + 0.9 * 7 / 199 * prefill);
+  EXPECT_LT(out.itl.value(), out.step_time.value() + 1.1 * 7 / 199 * prefill);
+  EXPECT_NEAR(out.ttft / alone.ttft, 1, 0.1);
+  EXPECT_LT(out.itl_spread.p50, 1.05 * out.step_time);
+  EXPECT_LT(out.itl_spread.p95, 1.05 * out.step_time);  // 7 of 199 are longer: 3.5 %
+}
+
+TEST(Inference, PromptsThatFitTogetherStayTogether) {
+  // 8 prompts in one iteration of 8000 tokens: nobody waits for anybody, and every gap is a decode step.
   const Prediction out = predict(server(1, 8), test::plan_of(1, 1, 1, 1));
-  const double prefill = out.ttft.value() - 1e-3;
-  EXPECT_NEAR(out.itl.value(), out.step_time.value() + 7.0 / 200 * prefill, 1e-12);
+  EXPECT_NEAR(out.itl / out.step_time, 1, 1e-3);
+  EXPECT_EQ(out.ttft_spread.p50, out.ttft_spread.p95);
+  EXPECT_DOUBLE_EQ(out.decode_batch, 8);
+  EXPECT_NEAR(out.breakdown.bubble.value(), 0, 1e-12);
+}
+
+TEST(Inference, WholePromptsFirstMakeTheLaterOnesWait) {
+  // Budget of one prompt: 8 prompts one after the other, then all decode together. TTFT is 4.5 prefills in
+  // the mean, 4 and 8 at the percentiles (nearest rank of 8), and the first one waits 7 prefills for its next
+  // token.
+  Setting setting = server(1, 8);
+  setting.system.stack.serving.scheduler = ServingPolicy::prefill_priority;
+  setting.system.stack.serving.token_budget = kPrompt;
+  const Prediction out = predict(setting, test::plan_of(1, 1, 1, 1));
+  const Seconds prefill = predict(server(1, 1), test::plan_of(1, 1, 1, 1)).ttft;
+  EXPECT_NEAR(out.ttft / prefill, 4.5, 1e-9);
+  EXPECT_NEAR(out.ttft_spread.p50 / prefill, 4, 1e-9);
+  EXPECT_NEAR(out.ttft_spread.p95 / prefill, 8, 1e-9);
+  EXPECT_NEAR(out.itl.value(), out.step_time.value() + (3.5 / 199 * prefill).value(), 1e-6);
+}
+
+TEST(Inference, RequestsBeyondTheCacheWaitTheirTurn) {
+  // A cache for 3 requests and a bit: 12 clients are served in fours of three.
+  Setting setting = server(1, 12);
+  setting.system.stack.serving.kv_share = 1;
+  const double request = 2.0 * 2 * 8 * 8 * 128 * (kPrompt + kOutput);
+  const MemoryUse one = predict(server(1, 1), test::plan_of(1, 1, 1, 1)).memory;
+  setting.system.device.hbm.capacity_per_stack =
+      Bytes((one.weights + one.reserve).value() + 3.5 * request + 3e9) / 5;
+  const MemoryUse use = predict(setting, test::plan_of(1, 1, 1, 1)).memory;
+  const double room = 5 * setting.system.device.hbm.capacity_per_stack.value() - use.total().value();
+  EXPECT_GE(room, 0);
+  EXPECT_DOUBLE_EQ(std::fmod(use.kv_cache.value(), request), 0);
+  EXPECT_TRUE(use.kv_cache.value() == 12 * request || room < request);
+
+  setting = server(1, 12);
+  setting.system.stack.serving.max_batch = 3;
+  const Prediction out = predict(setting, test::plan_of(1, 1, 1, 1));
+  const Prediction three = predict(server(1, 3), test::plan_of(1, 1, 1, 1));
+  EXPECT_LE(out.decode_batch, 3);
+  EXPECT_DOUBLE_EQ(out.memory.kv_cache.value(), 3 * request);
+  // The server is as busy as with 3 clients; the other 9 requests only wait (Little's law).
+  EXPECT_NEAR(out.tokens_per_s_per_gpu / three.tokens_per_s_per_gpu, 1, 1e-3);
+  EXPECT_NEAR(out.e2e / three.e2e, 4, 4e-3);
 }
 
 TEST(Inference, RequestIsFirstTokenAndTheOthers) {
@@ -66,7 +128,9 @@ TEST(Inference, DecodeReadsTheWeightsAndTheCache) {
 TEST(Inference, TensorParallelSpeedsUp) {
   double ttft = 1e9, itl = 1e9;
   for (const int tp : {1, 2, 4, 8}) {
-    const Prediction out = predict(server(tp, 1), test::plan_of(tp, 1, 1, 1));
+    Setting setting = server(tp, 1);
+    setting.system.fabric = test::crossbar(tp, 300e9, 0.5e-6);  // where latency does not eat what is gained
+    const Prediction out = predict(setting, test::plan_of(tp, 1, 1, 1));
     EXPECT_LT(out.ttft.value(), ttft) << tp;
     EXPECT_LT(out.itl.value(), itl) << tp;
     ttft = out.ttft.value();

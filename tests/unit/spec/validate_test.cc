@@ -155,6 +155,14 @@ StackProfile good_stack() {
   return stack;
 }
 
+TEST(Validate, AChunkedServerHasATokenForEverySequence) {
+  StackProfile stack = good_stack();
+  stack.serving.token_budget = stack.serving.max_batch - 1;
+  EXPECT_EQ(fields(stack.validate()), std::set<std::string>{"serving.token_budget"});
+  stack.serving.scheduler = ServingPolicy::prefill_priority;
+  EXPECT_TRUE(stack.validate().empty());
+}
+
 TEST(Validate, Stack) {
   using S = StackProfile;
   expect_rules<S>(
@@ -165,6 +173,11 @@ TEST(Validate, Stack) {
        {"host.per_collective", [](S& s) { s.host.per_collective = Seconds(-1); }},
        {"host.step_fixed", [](S& s) { s.host.step_fixed = Seconds(-1); }},
        {"host.decode_layer", [](S& s) { s.host.decode_layer = Seconds(-1); }},
+       {"host.decode_gap", [](S& s) { s.host.decode_gap = Seconds(-1); }},
+       {"serving.token_budget", [](S& s) { s.serving.token_budget = 0; }},
+       {"serving.max_batch", [](S& s) { s.serving.max_batch = 0; }},
+       {"serving.kv_block", [](S& s) { s.serving.kv_block = 0; }},
+       {"serving.kv_share", [](S& s) { s.serving.kv_share = 1.5; }},
        {"host.decode_step_fixed", [](S& s) { s.host.decode_step_fixed = Seconds(kNan); }},
        {"communication.call", [](S& s) { s.communication.call = Seconds(-1); }},
        {"communication.rank_step", [](S& s) { s.communication.rank_step = Seconds(-1); }},

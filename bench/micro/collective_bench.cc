@@ -1,0 +1,77 @@
+// What a collective cost takes: remembered, and analysed anew.
+#include <benchmark/benchmark.h>
+
+#include "bench/micro/bench_settings.h"
+#include "engine/network/collective_model.h"
+
+namespace shardscape {
+namespace {
+
+network::RankGroup group_of(std::int32_t extent, std::int32_t stride) {
+  network::RankGroup group;
+  group.push(extent, stride);
+  return group;
+}
+
+/// Calls with 16 sizes in turn on 1,024 ranks; arguments: extent and stride of the group, memo (1) or none.
+void run(benchmark::State& state, const std::vector<Algorithm>& algorithms, network::CollectiveOp op,
+         const FaultSet& faults = {}) {
+  Setting setting = bench::training_setting("gpt-175b", "dgx-a100", "megatron-lm", 1024, 2048, 1536);
+  setting.system.stack.communication.algorithms = algorithms;
+  const network::Fabric fabric(setting.system.fabric);
+  network::CollectiveModel model(fabric, setting.system.stack.communication);
+  model.set_faults(faults);
+  model.use_memo(state.range(2) == 1);
+  const network::RankGroup group =
+      group_of(static_cast<std::int32_t>(state.range(0)), static_cast<std::int32_t>(state.range(1)));
+  int size = 0;
+  for (auto _ : state) {
+    size = size % 16 + 1;
+    benchmark::DoNotOptimize(model.time(op, Bytes(1e6 * size), group));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+/// The ring alone: lock-step inside a node (8 x 1), along a rail (128 x 8), over the whole machine (1024 x
+/// 1).
+void BM_RingCost(benchmark::State& state) {
+  run(state, {Algorithm::ring}, network::CollectiveOp::all_reduce);
+}
+BENCHMARK(BM_RingCost)
+    ->Args({8, 1, 1})
+    ->Args({1024, 1, 1})
+    ->Args({8, 1, 0})
+    ->Args({128, 8, 0})
+    ->Args({1024, 1, 0});
+
+/// What the stack presets have.
+void BM_DefaultCost(benchmark::State& state) {
+  run(state, {Algorithm::ring, Algorithm::dimension_wise}, network::CollectiveOp::all_reduce);
+}
+BENCHMARK(BM_DefaultCost)->Args({64, 16, 1})->Args({1024, 1, 1})->Args({64, 16, 0})->Args({1024, 1, 0});
+
+/// Every algorithm, the cheapest chosen.
+void BM_AutoCost(benchmark::State& state) {
+  run(state, StackProfile::Communication::all_algorithms(), network::CollectiveOp::all_reduce);
+}
+BENCHMARK(BM_AutoCost)->Args({8, 1, 1})->Args({64, 16, 1})->Args({8, 1, 0})->Unit(benchmark::kMicrosecond);
+
+/// Neighbouring stages exchange messages.
+void BM_ChainCost(benchmark::State& state) {
+  run(state, {Algorithm::ring}, network::CollectiveOp::chain_pass);
+}
+BENCHMARK(BM_ChainCost)->Args({16, 64, 1})->Args({16, 64, 0});
+
+/// One link at half its bandwidth: the first rank's way up in its node.
+void BM_SickLinkCost(benchmark::State& state) {
+  run(state, {Algorithm::ring, Algorithm::dimension_wise}, network::CollectiveOp::all_reduce,
+      {{{0, 0.5, {}, false}}});
+}
+BENCHMARK(BM_SickLinkCost)
+    ->Args({8, 1, 0})
+    ->Args({128, 8, 0})
+    ->Args({1024, 1, 0})
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace shardscape

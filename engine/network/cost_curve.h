@@ -1,0 +1,93 @@
+// The network time of one operation with one algorithm, as a function of its bytes.
+//
+//     T(bytes) = max( sum over stages of  max over lines and rings of the stage,  contended parts )
+//
+// Lines are affine in bytes. Rings are evaluated by ring_time.h. A contended part is a set of groups whose
+// flows share links in ways that no formula covers. Where certified bounds enclose its time to within the
+// caller's tolerance, or it has more than kMostSimulatedMessages messages, its upper bound stands for it;
+// where the upper bound lies below the rest, it does not matter; else it is simulated at the bytes asked for.
+//
+// Bounds of a contended ring of S steps with messages of c bytes: at any time a flow has at least the rate
+// 1/shared and at most 1/alone (flow_set.h), and the recursion of ring_time.h is monotone in the w, so
+//
+//     T_alone(c)  <=  T(c)  <=  T_shared(c),   and   T(c) >= S c max(shared) + least latency,
+//
+// for the most loaded link has n S c bytes to carry. T_shared is at most the longest window of latencies
+// plus S c max(shared), and each of the two is at most T: the upper bound is never more than twice the truth.
+//
+// Bounds of dimension-wise stages k = 1, 2, ..: the sum of the stages' upper bounds (later entries never let
+// a stage last longer), and for each k
+//
+//     T(c) >= sum over j < k of (S_j c_j min(alone_j) + least latency_j) + S_k c_k max(shared_k) + least
+//     latency_k
+//           + sum over j > k of S_j (c_j min(alone_j) + least latency_j)
+//
+// for nobody leaves stage j sooner than its first member's chunks can come, the busiest link of stage k has
+// all its bytes to carry after that, and what its last receiver passes on walks round every later ring.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "engine/network/flow_set.h"
+#include "engine/network/priced_network.h"
+#include "engine/network/ring_time.h"
+
+namespace shardscape::network {
+
+/// A time that is affine in bytes.
+struct AffineCost {
+  double latency = 0;  ///< seconds
+  double seconds_per_byte = 0;
+  [[nodiscard]] double at(double bytes) const { return latency + seconds_per_byte * bytes; }
+};
+
+/// About 20 ms of simulation.
+constexpr double kMostSimulatedMessages = 1 << 15;
+
+/// Chunks that an algorithm with chunks cuts its buffer into: NCCL's slices of 512 KiB (a buffer of 4 MiB in
+/// 8 steps: NCCL_BUFFSIZE, NCCL_STEPS), at most 32, from where on the fill of the pipeline is below 3 %.
+std::int32_t chunks_of(Operation operation, Algorithm algorithm, double bytes);
+
+class CostCurve {
+ public:
+  struct Stage {
+    double share = 1;  ///< bytes of a message over those of the operation
+    std::vector<AffineCost> lines;
+    std::vector<RingTime> rings;
+    /// 0 where there is nothing.
+    [[nodiscard]] double at(double bytes) const;
+  };
+  struct Contended {
+    Pattern pattern;  ///< bytes and chunks are filled in
+    double messages = 0;
+    std::vector<Stage> lower, upper;  ///< bounds, sums of stages; upper is empty where there is none
+    /// Set where `pattern` is all siblings: called once for one pattern of each class of components.
+    std::function<std::vector<Pattern>()> split;
+    std::vector<Pattern> classes;
+  };
+
+  std::vector<Stage> stages;
+  std::vector<Contended> contended;
+  bool cut_off = false;  ///< dead links leave some pair without a way; the rest means nothing then
+  LinkSet links;         ///< that carry anything
+
+  /// Collapses to one line where it can be; call when complete.
+  void simplify();
+  [[nodiscard]] bool is_affine() const { return affine_.has_value(); }
+  [[nodiscard]] const AffineCost& affine() const { return *affine_; }
+  /// Exact to rounding for all bytes without a simulation.
+  [[nodiscard]] bool needs_no_simulation() const { return contended.empty(); }
+
+  /// Seconds. `network` is the one that the curve was made for, in the same state.
+  /// `tolerance`: relative, of bounds that may stand for a simulation.
+  [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
+  /// Not more than at(), without a simulation.
+  [[nodiscard]] double at_least(double bytes) const;
+
+ private:
+  std::optional<AffineCost> affine_;
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,515 @@
+#include "engine/network/curve_maker.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "engine/base/check.h"
+#include "engine/network/components.h"
+#include "engine/network/ring_order.h"
+#include "engine/network/traffic_builder.h"
+
+namespace shardscape::network {
+
+namespace {
+
+int passes_of(Operation operation) { return operation == Operation::all_reduce ? 2 : 1; }
+
+/// Lines that are the largest somewhere on bytes >= 0, by rising slope; each with the flow it came from.
+struct FlowLine {
+  AffineCost cost;
+  std::size_t flow = 0;
+};
+
+std::vector<FlowLine> upper_envelope(std::vector<FlowLine> lines) {
+  std::ranges::sort(lines, [](const FlowLine& a, const FlowLine& b) {
+    return a.cost.latency != b.cost.latency ? a.cost.latency > b.cost.latency
+                                            : a.cost.seconds_per_byte > b.cost.seconds_per_byte;
+  });
+  std::vector<FlowLine> hull;
+  for (const FlowLine& line : lines) {
+    if (!hull.empty() && line.cost.seconds_per_byte <= hull.back().cost.seconds_per_byte) continue;
+    const auto below = [&](const AffineCost& a, const AffineCost& b) {  // b is nowhere above a and `line`
+      const AffineCost& c = line.cost;
+      return (c.latency - a.latency) * (b.seconds_per_byte - a.seconds_per_byte) >=
+             (b.latency - a.latency) * (c.seconds_per_byte - a.seconds_per_byte);
+    };
+    while (hull.size() > 1 && below(hull[hull.size() - 2].cost, hull.back().cost)) hull.pop_back();
+    hull.push_back(line);
+  }
+  return hull;
+}
+
+/// The first steps of halving-doubling: partner i xor distance, the share halved each time.
+struct Exchange {
+  std::size_t distance = 1;
+  double share = 0.5;
+};
+
+std::vector<Exchange> exchanges(Operation operation, std::size_t n) {
+  std::vector<Exchange> halving, all;
+  double share = 0.5;
+  for (std::size_t distance = 1; distance < n; distance *= 2, share /= 2)
+    halving.push_back({distance, share});
+  if (operation != Operation::all_gather) all = halving;
+  if (operation != Operation::reduce_scatter) all.insert(all.end(), halving.rbegin(), halving.rend());
+  return all;
+}
+
+/// The lines of a box along one level, each in the order of its coordinates.
+void append_lines(const GroupBox& box, std::size_t level, std::vector<std::int32_t>& ranks) {
+  const auto offset = [](const GroupBox::Level& l, std::int32_t position) {
+    return (position - l.positions.front()) * l.stride;
+  };
+  std::vector<std::int32_t> starts = {box.origin};
+  for (std::size_t l = 0; l < box.levels.size(); ++l) {
+    if (l == level) continue;
+    const std::size_t inner = starts.size();
+    for (std::size_t p = 1; p < box.levels[l].positions.size(); ++p) {
+      for (std::size_t s = 0; s < inner; ++s)
+        starts.push_back(starts[s] + offset(box.levels[l], box.levels[l].positions[p]));
+    }
+  }
+  for (const std::int32_t start : starts) {
+    for (const std::int32_t position : box.levels[level].positions)
+      ranks.push_back(start + offset(box.levels[level], position));
+  }
+}
+
+}  // namespace
+
+CurveMaker::CurveMaker(PricedNetwork& network)
+    : network_(network),
+      flows_(network),
+      user_(network.fabric().links().size(), -1),
+      label_(network.fabric().links().size(), -1) {}
+
+CostCurve CurveMaker::unreachable() {
+  CostCurve curve;
+  curve.cut_off = true;
+  return curve;
+}
+
+CostCurve CurveMaker::empty_curve() const {
+  CostCurve curve;
+  curve.links = LinkSet(user_.size());
+  return curve;
+}
+
+CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) {
+  if (pattern.operation == Operation::broadcast) return general(pattern, groups);
+  if (pattern.algorithm == Algorithm::ring) return ring(pattern, groups);
+  if (pattern.algorithm == Algorithm::dimension_wise) return dimension_wise(pattern, groups);
+  const std::vector<Round> all = rounds_of(pattern, groups.size);
+  return all.empty() ? general(pattern, groups) : rounds(pattern, groups, all);
+}
+
+/// Empty for algorithms that are not made of rounds. Over a pair, both directions of a bidirectional ring
+/// share their connections: no rounds either.
+std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std::size_t n) {
+  const double share = 1 / static_cast<double>(n);
+  const double passes = passes_of(pattern.operation);
+  std::vector<Round> all;
+  const auto add_shift = [&](Round& round, std::size_t offset) {
+    for (std::size_t i = 0; i < n; ++i) round.flows.emplace_back(i, (i + offset) % n);
+  };
+  if (pattern.algorithm == Algorithm::direct) {
+    all.push_back({{}, share, passes});
+    for (std::size_t offset = 1; offset < n; ++offset) add_shift(all.back(), offset);
+  } else if (pattern.algorithm == Algorithm::bidirectional_ring && n > 2) {
+    all.push_back({{}, share / 2, passes * static_cast<double>(n - 1)});
+    add_shift(all.back(), 1);
+    add_shift(all.back(), n - 1);
+  } else if (pattern.algorithm == Algorithm::halving_doubling) {
+    for (const Exchange& exchange : exchanges(pattern.operation, n)) {
+      all.push_back({{}, exchange.share, 1});
+      for (std::size_t i = 0; i < n; ++i) all.back().flows.emplace_back(i, i ^ exchange.distance);
+    }
+  } else if (pattern.algorithm == Algorithm::pairwise && pattern.partners == PairwisePartners::shift) {
+    for (std::size_t offset = 1; offset < n; ++offset) {
+      all.push_back({{}, share, 1});
+      add_shift(all.back(), offset);
+    }
+  }
+  return all;
+}
+
+CostCurve CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups) {
+  const std::size_t n = groups.size;
+  RingParts parts =
+      rings(groups, passes_of(pattern.operation) * static_cast<int>(n - 1), 1 / static_cast<double>(n));
+  if (!parts.reachable) return unreachable();
+  CostCurve curve = empty_curve();
+  flows_.collect_links(curve.links);
+  curve.stages.push_back(std::move(parts.exact));
+  curve.contended = std::move(parts.contended);
+  for (CostCurve::Contended& part : curve.contended) part.pattern.operation = pattern.operation;
+  curve.simplify();
+  return curve;
+}
+
+CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double share) {
+  RingParts parts;
+  parts.exact.share = parts.upper.share = share;
+  flows_.reset();
+  const std::size_t n = rings.size;
+  for (std::size_t r = 0; r < rings.count() && parts.reachable; ++r) {
+    const std::span<const std::int32_t> ring = rings.group(r);
+    for (std::size_t i = 0; i < n && parts.reachable; ++i)
+      parts.reachable = flows_.add(ring[i], ring[i + 1 == n ? 0 : i + 1]);
+  }
+  if (!parts.reachable) return parts;
+  flows_.settle();
+  parts.uniform = flows_.uniform();
+  parts.uncontended = flows_.uncontended();
+  parts.steps = steps;
+  parts.least_latency = flows_.flow(0).latency;
+  parts.fastest = flows_.flow(0).alone;
+  parts.slowest = flows_.slowest();
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    parts.least_latency = std::min(parts.least_latency, flows_.flow(f).latency);
+    parts.fastest = std::min(parts.fastest, flows_.flow(f).alone);
+  }
+  if (!parts.uniform) {
+    drifting_rings(rings, steps, share, parts);
+    return parts;
+  }
+  const RoutedFlow& flow = flows_.flow(0);
+  parts.exact.lines.push_back({steps * flow.latency, steps * flow.shared});
+  parts.upper = parts.exact;
+  return parts;
+}
+
+std::vector<Hop> CurveMaker::hops(std::size_t ring, std::size_t size, double RoutedFlow::*rate) const {
+  std::vector<Hop> result;
+  result.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const RoutedFlow& flow = flows_.flow(ring * size + i);
+    result.push_back({flow.latency, flow.*rate});
+  }
+  return result;
+}
+
+/// Whether the rings of a component are aligned, or all their flows alike.
+bool CurveMaker::keeps_step(std::span<const std::size_t> component, std::size_t size) const {
+  const RoutedFlow& one = flows_.flow(component.front() * size);
+  bool aligned = true, alike = true;
+  for (const std::size_t ring : component) {
+    for (std::size_t i = 0; i < size; ++i) {
+      const RoutedFlow& flow = flows_.flow(ring * size + i);
+      const RoutedFlow& first = flows_.flow(component.front() * size + i);
+      alike = alike && same_number(flow.latency, one.latency) && same_number(flow.shared, one.shared);
+      aligned = aligned && same_number(flow.latency, first.latency) && same_number(flow.shared, first.shared);
+      for (const std::int32_t link : flows_.path(ring * size + i))
+        aligned = aligned && label_[static_cast<std::size_t>(link)] >= 0;
+      if (!aligned && !alike) return false;
+    }
+  }
+  return true;
+}
+
+CostCurve::Contended CurveMaker::bounded(const Rings& rings, std::span<const std::size_t> component,
+                                         int steps, double share) const {
+  const std::size_t n = rings.size;
+  CostCurve::Contended part;
+  part.pattern.algorithm = Algorithm::ring;
+  part.pattern.groups = rings.nested(component);
+  part.messages = static_cast<double>(component.size() * n) * steps;
+  CostCurve::Stage lower, upper;
+  lower.share = upper.share = share;
+  AffineCost load{flows_.flow(component.front() * n).latency, 0};
+  for (const std::size_t ring : component) {
+    const std::vector<Hop> shared = hops(ring, n, &RoutedFlow::shared);
+    const bool known =
+        std::ranges::any_of(upper.rings, [&](const RingTime& r) { return r.hops() == shared; });
+    if (!known) upper.rings.emplace_back(shared, steps);
+    if (!known) lower.rings.emplace_back(hops(ring, n, &RoutedFlow::alone), steps);
+    for (const Hop& hop : shared) {
+      load.latency = std::min(load.latency, hop.latency);
+      load.seconds_per_byte = std::max(load.seconds_per_byte, steps * hop.seconds_per_byte);
+    }
+  }
+  lower.lines.push_back(load);
+  part.lower.push_back(std::move(lower));
+  part.upper.push_back(std::move(upper));
+  return part;
+}
+
+/// Of the hops, and where they do not keep step of their links, too, numbered as they come: user_ has done
+/// its work then and holds the numbers.
+Signature CurveMaker::signature_of(const Rings& rings, std::span<const std::size_t> component, bool exact) {
+  Signature signature;
+  signature.add(static_cast<std::uint64_t>(exact ? 0 : component.size()));
+  std::int32_t numbered = 0;
+  for (const std::size_t ring : exact ? component.first(1) : component) {
+    for (std::size_t f = ring * rings.size; f < (ring + 1) * rings.size; ++f) {
+      signature.add(flows_.flow(f).latency);
+      signature.add(flows_.flow(f).shared);
+      if (exact) continue;
+      signature.add(static_cast<std::uint64_t>(flows_.path(f).size()));
+      for (const std::int32_t id : flows_.path(f)) {
+        std::int32_t& name = user_[static_cast<std::size_t>(id)];
+        if (name >= 0) {
+          name = -2 - numbered++;
+          signature.add(network_.bytes_per_second()[static_cast<std::size_t>(id)]);
+        }
+        signature.add(static_cast<std::uint64_t>(-2 - name));
+      }
+    }
+  }
+  return signature;
+}
+
+void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, RingParts& parts) {
+  const std::size_t n = rings.size;
+  UnionFind joined(rings.count());
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    const auto ring = static_cast<std::int32_t>(f / n), hop = static_cast<std::int32_t>(f % n);
+    for (const std::int32_t id : flows_.path(f)) {
+      const auto link = static_cast<std::size_t>(id);
+      if (user_[link] < 0) user_[link] = ring;
+      if (user_[link] != ring)
+        joined.join(static_cast<std::size_t>(user_[link]), static_cast<std::size_t>(ring));
+      label_[link] = label_[link] == -1 || label_[link] == hop ? hop : -2;
+    }
+  }
+  std::set<Signature> seen;
+  for (const std::vector<std::size_t>& component : joined.sets()) {
+    const bool exact = keeps_step(component, n);
+    const Signature signature = signature_of(rings, component, exact);
+    if (!seen.insert(signature).second) continue;
+    if (!exact) {
+      parts.contended.push_back(bounded(rings, component, steps, share));
+      const CostCurve::Stage& upper = parts.contended.back().upper.front();
+      parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
+      continue;
+    }
+    const RingTime time(hops(component.front(), n, &RoutedFlow::shared), steps);
+    if (time.is_affine()) {
+      parts.exact.lines.push_back({time.at(0), steps * time.hops().front().seconds_per_byte});
+      parts.upper.lines.push_back(parts.exact.lines.back());
+    } else {
+      parts.exact.rings.push_back(time);
+      parts.upper.rings.push_back(time);
+    }
+  }
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    for (const std::int32_t id : flows_.path(f))
+      user_[static_cast<std::size_t>(id)] = label_[static_cast<std::size_t>(id)] = -1;
+  }
+}
+
+CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends) {
+  flows_.reset();
+  for (const PointToPoint& send : sends) {
+    if (!flows_.add(send.source, send.destination)) return unreachable();
+  }
+  flows_.settle();
+  CostCurve curve = empty_curve();
+  flows_.collect_links(curve.links);
+  std::vector<FlowLine> all, sure;
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    const FlowLine line{{flows_.flow(f).latency, flows_.flow(f).shared}, f};
+    all.push_back(line);
+    if (flows_.uniform()) break;
+    if (flows_.rigid(f)) sure.push_back(line);
+  }
+  const std::vector<FlowLine> upper = upper_envelope(std::move(all));
+  const auto stage_of = [](const std::vector<FlowLine>& lines) {
+    CostCurve::Stage stage;
+    for (const FlowLine& line : lines) stage.lines.push_back(line.cost);
+    return stage;
+  };
+  if (std::ranges::all_of(upper, [&](const FlowLine& line) { return flows_.rigid(line.flow); })) {
+    curve.stages.push_back(stage_of(upper));
+  } else {
+    CostCurve::Contended part;
+    part.pattern.operation = Operation::point_to_point;
+    part.pattern.sends.assign(sends.begin(), sends.end());
+    part.messages = static_cast<double>(sends.size());
+    part.upper.push_back(stage_of(upper));
+    part.lower.push_back(stage_of(upper_envelope(std::move(sure))));
+    curve.contended.push_back(std::move(part));
+  }
+  curve.simplify();
+  return curve;
+}
+
+CostCurve CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& groups,
+                             const std::vector<Round>& all) {
+  CostCurve curve = empty_curve();
+  CostCurve::Stage stage;
+  stage.lines.emplace_back();
+  for (const Round& round : all) {
+    flows_.reset();
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      const std::span<const std::int32_t> group = groups.group(g);
+      for (const auto& [from, to] : round.flows) {
+        if (!flows_.add(group[from], group[to])) return unreachable();
+      }
+    }
+    flows_.settle();
+    if (!flows_.uniform()) return general(pattern, groups);
+    stage.lines.front().latency += round.times * flows_.flow(0).latency;
+    stage.lines.front().seconds_per_byte += round.times * round.share * flows_.flow(0).shared;
+    flows_.collect_links(curve.links);
+  }
+  curve.stages.push_back(std::move(stage));
+  curve.simplify();
+  return curve;
+}
+
+CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups& groups) {
+  std::vector<GroupBox> boxes(groups.count());
+  bool equal = true;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const bool is_box = split_into_box(network_.fabric(), groups.group(g), boxes[g]);
+    SHARDSCAPE_CHECK(is_box, g);
+    equal = equal && boxes[g].levels.size() == boxes[0].levels.size();
+    for (std::size_t l = 0; equal && l < boxes[0].levels.size(); ++l)
+      equal = boxes[g].levels[l].positions.size() == boxes[0].levels[l].positions.size();
+  }
+  if (!equal) return general(pattern, groups);
+
+  // Scatter inwards, gather outwards; at the turn the two passes of a level make one ring.
+  struct Turn {
+    std::size_t level;
+    int passes;
+  };
+  const std::size_t levels = boxes[0].levels.size();
+  std::vector<Turn> turns;
+  const bool scatters = pattern.operation != Operation::all_gather;
+  const bool gathers = pattern.operation != Operation::reduce_scatter;
+  for (std::size_t l = 0; scatters && l + 1 < levels; ++l) turns.push_back({l, 1});
+  turns.push_back({levels - 1, scatters && gathers ? 2 : 1});
+  for (std::size_t l = levels - 1; gathers && l-- > 0;) turns.push_back({l, 1});
+
+  CostCurve curve = empty_curve();
+  std::vector<RingParts> stages;
+  bool exact = true, together = true;
+  double messages = 0;
+  for (const Turn& turn : turns) {
+    Rings lines;
+    lines.size = boxes[0].levels[turn.level].positions.size();
+    double share = 1;
+    for (std::size_t l = 0; l <= turn.level; ++l)
+      share /= static_cast<double>(boxes[0].levels[l].positions.size());
+    for (const GroupBox& box : boxes) append_lines(box, turn.level, lines.ranks);
+    stages.push_back(rings(lines, turn.passes * static_cast<int>(lines.size - 1), share));
+    const RingParts& parts = stages.back();
+    if (!parts.reachable) return unreachable();
+    flows_.collect_links(curve.links);
+    exact = exact && parts.contended.empty() && (together || (parts.uniform && parts.uncontended));
+    together = together && parts.uniform;
+    messages += static_cast<double>(groups.size) * parts.steps;
+  }
+  // On detours the stages may meet.
+  const bool cut = network_.routes().cut();
+  if (!exact || (cut && !together)) {
+    if (cut) return general(pattern, groups);
+    CostCurve::Contended part;
+    part.pattern = pattern;
+    part.messages = messages;
+    part.lower.emplace_back();
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+      part.lower.front().lines.push_back(stages_from_below(stages, k));
+      part.upper.push_back(stages[k].upper);
+    }
+    part.split = [this, pattern, groups] {
+      std::vector<Pattern> classes;
+      for (CostCurve::Contended& c : general(pattern, groups).contended)
+        classes.push_back(std::move(c.pattern));
+      return classes;
+    };
+    curve.contended.push_back(std::move(part));
+    return curve;
+  }
+  for (RingParts& parts : stages) curve.stages.push_back(std::move(parts.exact));
+  curve.simplify();
+  return curve;
+}
+
+/// The lower bound of cost_curve.h with the given stage as k.
+AffineCost CurveMaker::stages_from_below(std::span<const RingParts> stages, std::size_t busiest) {
+  AffineCost sum;
+  for (std::size_t j = 0; j < stages.size(); ++j) {
+    const RingParts& stage = stages[j];
+    sum.latency += (j > busiest ? stage.steps : 1) * stage.least_latency;
+    sum.seconds_per_byte += stage.upper.share * stage.steps * (j == busiest ? stage.slowest : stage.fastest);
+  }
+  return sum;
+}
+
+void CurveMaker::forget(std::span<const std::int32_t> links) {
+  for (const std::int32_t link : links) user_[static_cast<std::size_t>(link)] = -1;
+}
+
+/// Everything that a simulation can see of the traffic; links numbered as they come.
+void CurveMaker::sign(const Traffic& traffic, std::int32_t& links, Signature& signature) {
+  const auto pair = [](std::int32_t a, std::int32_t b) {
+    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32) | static_cast<std::uint32_t>(b);
+  };
+  for (const Connection& connection : traffic.connections) {
+    signature.add(connection.latency);
+    signature.add(pair(connection.path_begin, connection.path_end));
+  }
+  for (const std::int32_t link : traffic.path_links) {
+    std::int32_t& name = user_[static_cast<std::size_t>(link)];
+    if (name < 0) {
+      name = links++;
+      signature.add(network_.bytes_per_second()[static_cast<std::size_t>(link)]);
+    }
+    signature.add(static_cast<std::uint64_t>(name));
+  }
+  for (const Message& message : traffic.messages) {
+    signature.add(pair(message.connection, message.gate));
+    signature.add(message.bytes);
+  }
+  for (const Gate& gate : traffic.gates) {
+    signature.add(pair(gate.waiting, gate.messages));
+    signature.add(pair(gate.first_message, gate.next_gate));
+  }
+}
+
+CostCurve CurveMaker::general(const Pattern& pattern, const SiblingGroups& groups) {
+  CostCurve curve = empty_curve();
+  Pattern single = pattern;
+  single.bytes = 1;
+  single.chunks = 1;
+  std::vector<Traffic> traffic;
+  UnionFind joined(groups.count());
+  for (std::size_t g = 0; g < groups.count() && !curve.cut_off; ++g) {
+    single.groups = groups.nested(std::span(&g, 1));
+    auto built = build_traffic({single}, network_.routes());
+    curve.cut_off = !built;
+    if (!built) break;
+    traffic.push_back(std::move(built->traffic));
+    for (const std::int32_t link : traffic.back().path_links) {
+      std::int32_t& user = user_[static_cast<std::size_t>(link)];
+      if (user < 0) user = static_cast<std::int32_t>(g);
+      joined.join(static_cast<std::size_t>(user), g);
+      curve.links.insert(link);
+    }
+  }
+  for (const Traffic& t : traffic) forget(t.path_links);
+  if (curve.cut_off) return unreachable();
+  std::set<Signature> seen;
+  for (const std::vector<std::size_t>& component : joined.sets()) {
+    Signature signature;
+    CostCurve::Contended part;
+    std::int32_t links = 0;
+    for (const std::size_t g : component) {
+      sign(traffic[g], links, signature);
+      part.messages += static_cast<double>(traffic[g].messages.size());
+    }
+    for (const std::size_t g : component) forget(traffic[g].path_links);
+    if (!seen.insert(signature).second) continue;
+    part.pattern = pattern;
+    part.pattern.groups = groups.nested(component);
+    curve.contended.push_back(std::move(part));
+  }
+  return curve;
+}
+
+}  // namespace shardscape::network

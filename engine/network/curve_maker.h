@@ -1,0 +1,89 @@
+// From groups and an algorithm to a cost curve: what can be said without a simulation is said with formulas.
+//
+// An algorithm is a sequence of rounds; in a round every member sends equal messages. The cases:
+//
+//   uniform     all flows of a round have one latency and one share (flow_set.h). Then each is rigid, all
+//               messages of the round start, drain and arrive together, and so it goes on:
+//               T = sum over rounds of (latency + message / rate). Exact for every algorithm made of rounds.
+//   aligned     rings: each link is used by the same hop of whichever rings use it, and rings that share
+//               links have equal hops. Exchanging two of them changes nothing, and the solution is unique, so
+//               the rings keep step with each other: flows on a link start and end together, at constant
+//               rates 1/shared, and ring_time.h is exact. A ring alone on its links is the simplest case.
+//   one round   flows start together with equal bytes c. A rigid flow drains in exactly c shared, and no flow
+//               later than that; T = max over flows of (latency + c shared) where the largest is rigid's.
+//   stages      dimension-wise: a ring per axis, over links of its own. Uniform stages begin and end at one
+//               time. After a first stage that drifts, a stage whose rings are all alike and alone on
+//               their links still adds its own time: the latest member's chunk walks round the whole ring.
+//   contended   the rest. Groups that are connected by shared links are simulated together; components with
+//               the same traffic on the same links, up to the numbering of links, take the same time, so
+//               one of each class is. Healthy fabrics have few classes; a sick link adds that of its own
+//               component.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/network/components.h"
+#include "engine/network/cost_curve.h"
+#include "engine/network/flow_set.h"
+#include "engine/network/priced_network.h"
+#include "engine/network/sibling_groups.h"
+#include "engine/network/traffic.h"
+
+namespace shardscape::network {
+
+/// Scratch is kept: one object per network and thread.
+class CurveMaker {
+ public:
+  explicit CurveMaker(PricedNetwork& network);
+
+  /// Any algorithm but in its own words: `pattern` with its groups, chunks and bytes left open. The groups
+  /// have one size and suit the algorithm.
+  CostCurve make(const Pattern& pattern, const SiblingGroups& groups);
+  /// Equal messages between pairs of ranks, all at once.
+  CostCurve one_round(std::span<const PointToPoint> sends);
+
+ private:
+  using Rings = SiblingGroups;
+  struct RingParts {
+    CostCurve::Stage exact, upper;  ///< upper: of all rings, whether they drift or not
+    int steps = 0;
+    double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
+    std::vector<CostCurve::Contended> contended;
+    bool reachable = true, uniform = false, uncontended = false;
+  };
+  /// (member, member) flows of one round, its share of the bytes, and how often it comes.
+  struct Round {
+    std::vector<std::pair<std::size_t, std::size_t>> flows;
+    double share = 0;
+    double times = 1;
+  };
+
+  CostCurve ring(const Pattern& pattern, const SiblingGroups& groups);
+  CostCurve dimension_wise(const Pattern& pattern, const SiblingGroups& groups);
+  [[nodiscard]] static std::vector<Round> rounds_of(const Pattern& pattern, std::size_t n);
+  CostCurve rounds(const Pattern& pattern, const SiblingGroups& groups, const std::vector<Round>& rounds);
+  CostCurve general(const Pattern& pattern, const SiblingGroups& groups);
+  static AffineCost stages_from_below(std::span<const RingParts> stages, std::size_t busiest);
+
+  RingParts rings(const Rings& rings, int steps, double share);
+  void drifting_rings(const Rings& rings, int steps, double share, RingParts& parts);
+  [[nodiscard]] bool keeps_step(std::span<const std::size_t> component, std::size_t size) const;
+  [[nodiscard]] std::vector<Hop> hops(std::size_t ring, std::size_t size, double RoutedFlow::*rate) const;
+  [[nodiscard]] Signature signature_of(const Rings& rings, std::span<const std::size_t> component,
+                                       bool exact);
+  CostCurve::Contended bounded(const Rings& rings, std::span<const std::size_t> component, int steps,
+                               double share) const;
+  void sign(const Traffic& traffic, std::int32_t& links, Signature& signature);
+  void forget(std::span<const std::int32_t> links);
+  [[nodiscard]] CostCurve empty_curve() const;
+  static CostCurve unreachable();
+
+  PricedNetwork& network_;
+  FlowSet flows_;
+  std::vector<std::int32_t> user_;   ///< by link: a ring or group that uses it, or -1
+  std::vector<std::int32_t> label_;  ///< by link: the hop that uses it, -1 none, -2 several
+};
+
+}  // namespace shardscape::network

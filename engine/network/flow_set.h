@@ -1,0 +1,87 @@
+// Flows that may be on the network at the same time: their routes, and what they leave of each other.
+//
+// Under max-min fairness a flow is never slower than the fair share of its most loaded link, whatever the
+// other flows do and whenever they start: with n(l) flows that ever use link l and its bandwidth b(l),
+//
+//     1 / rate  <=  shared  =  max over links l of the path of  n(l) / b(l)        (its bottleneck link is
+//                                                    saturated, and no flow there is faster than it)
+//     1 / rate  >=  alone   =  max over links l of the path of  1 / b(l)
+//
+// A flow is rigid when one of its links has n(l)/b(l) = shared for it and no flow on that link has a slower
+// share: while all flows of that link are active, they all run at exactly 1/shared.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/network/priced_network.h"
+
+namespace shardscape::network {
+
+/// Equal up to rounding.
+inline bool same_number(double a, double b) {
+  const double difference = a > b ? a - b : b - a;
+  return difference <= 1e-12 * (a > b ? a : b);
+}
+
+struct RoutedFlow {
+  double latency = 0;  ///< seconds, the sum over the path
+  double alone = 0;    ///< seconds per byte without the others
+  double shared = 0;   ///< seconds per byte with all of them; >= alone
+};
+
+/// Links that have been used, as bits.
+class LinkSet {
+ public:
+  explicit LinkSet(std::size_t links = 0) : words_((links + 63) / 64, 0) {}
+  void insert(std::int32_t link) { words_[word(link)] |= bit(link); }
+  [[nodiscard]] bool contains(std::int32_t link) const { return (words_[word(link)] & bit(link)) != 0; }
+
+ private:
+  static std::size_t word(std::int32_t link) { return static_cast<std::size_t>(link) / 64; }
+  static std::uint64_t bit(std::int32_t link) {
+    return std::uint64_t{1} << (static_cast<unsigned>(link) % 64);
+  }
+  std::vector<std::uint64_t> words_;
+};
+
+/// The scratch is by link and kept between uses: reset() costs what the flows did, not the fabric.
+class FlowSet {
+ public:
+  /// `network` outlives this object; its faults may change between resets.
+  explicit FlowSet(PricedNetwork& network);
+
+  void reset();
+  /// False where dead links leave no way; the set is worthless then.
+  bool add(std::int32_t source, std::int32_t destination);
+  /// Call once after the last add().
+  void settle();
+
+  [[nodiscard]] std::size_t size() const { return flows_.size(); }
+  [[nodiscard]] const RoutedFlow& flow(std::size_t i) const { return flows_[i]; }
+  [[nodiscard]] std::span<const std::int32_t> path(std::size_t i) const {
+    return std::span(links_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
+  }
+  /// All flows have the latency and the share of the first.
+  [[nodiscard]] bool uniform() const { return uniform_; }
+  /// No flow shares the link that limits it.
+  [[nodiscard]] bool uncontended() const { return uncontended_; }
+  /// Largest shared.
+  [[nodiscard]] double slowest() const { return slowest_; }
+  [[nodiscard]] bool rigid(std::size_t i) const;
+  void collect_links(LinkSet& set) const;
+
+ private:
+  PricedNetwork& network_;
+  std::vector<RoutedFlow> flows_;
+  std::vector<std::size_t> begin_;
+  std::vector<std::int32_t> links_;
+  std::vector<double> load_;        ///< flows on each link
+  std::vector<double> slowest_on_;  ///< largest `shared` of the flows on each link
+  bool uniform_ = true, uncontended_ = true;
+  double slowest_ = 0;
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,43 @@
+#include "engine/network/priced_network.h"
+
+#include "engine/network/collectives.h"
+#include "engine/network/traffic_builder.h"
+
+namespace shardscape::network {
+
+PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)
+    : routes_(fabric) {
+  const double scale_out = communication.scale_out_share(fabric.spec());
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    fraction_.push_back(dimension.scope == LinkScope::scale_up ? communication.scale_up_fraction : scale_out);
+  }
+  scale();
+}
+
+void PricedNetwork::set_faults(const FaultSet& faults) {
+  routes_.set_faults(faults);
+  scale();
+}
+
+void PricedNetwork::scale() {
+  const std::vector<Link>& links = fabric().links();
+  bytes_per_second_.resize(links.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    bytes_per_second_[i] =
+        fraction_[static_cast<std::size_t>(links[i].dimension)] * routes_.bytes_per_second()[i];
+  }
+}
+
+std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {
+  if (pattern.algorithm == Algorithm::in_network && routes_.cut()) {
+    SwitchTree tree;
+    for (const std::vector<std::int32_t>& group : pattern.groups) {
+      if (!find_switch_tree(routes_, group, tree)) return std::nullopt;
+    }
+  }
+  const auto built = build_traffic({pattern}, routes_);
+  if (!built) return std::nullopt;
+  return simulator_.run(built->traffic, bytes_per_second_).completion_time;
+}
+
+}  // namespace shardscape::network

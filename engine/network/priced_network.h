@@ -1,0 +1,44 @@
+// A fabric as one software stack drives it: the achieved share of each link's bandwidth, the faults, and the
+// simulator on top.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/network/faulty_fabric.h"
+#include "engine/network/flow_simulator.h"
+#include "engine/network/patterns.h"
+#include "engine/spec/stack.h"
+
+namespace shardscape::network {
+
+/// Keeps detours and scratch memory: one object per thread.
+class PricedNetwork {
+ public:
+  /// `fabric` outlives this object.
+  PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication);
+
+  void set_faults(const FaultSet& faults);
+
+  [[nodiscard]] const Fabric& fabric() const { return routes_.fabric(); }
+  [[nodiscard]] FaultyFabric& routes() { return routes_; }
+  [[nodiscard]] const FaultyFabric& routes() const { return routes_; }
+  /// By link id, after faults.
+  [[nodiscard]] std::span<const double> bytes_per_second() const { return bytes_per_second_; }
+  [[nodiscard]] std::span<const double> latency_seconds() const { return routes_.latency_seconds(); }
+
+  /// Seconds from the start to the last receipt of one pattern, all its groups at once; nothing where dead
+  /// links cut it. The pattern must suit the healthy fabric.
+  std::optional<double> simulate(const Pattern& pattern);
+
+ private:
+  void scale();
+
+  FaultyFabric routes_;
+  std::vector<double> fraction_;  ///< by dimension
+  std::vector<double> bytes_per_second_;
+  FlowSimulator simulator_;
+};
+
+}  // namespace shardscape::network

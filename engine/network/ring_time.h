@@ -1,0 +1,52 @@
+// How long the steps of a ring take when every hop has a rate of its own that never changes.
+//
+// Member i sends `steps` messages of c bytes to its successor over hop i, one after the other; message s may
+// leave when message s-1 of the predecessor has been received. With w_i = c * seconds_per_byte_i, message
+// (i, s) has drained at
+//
+//     d(i, s) = max(d(i-1, s-1) + latency_{i-1}, d(i, s-1)) + w_i,      d(., -1) = 0,
+//
+// and is received latency_i later: a recursion over (max, +). Its solution is the longest path through the
+// messages. A path of S = steps messages walks over a window W of successive hops and spends the messages
+// that it does not walk on waiting behind one hop of the window, best the one with the largest w:
+//
+//     T(c) = max over v, W of  S c v + sum over k in W of (latency_k + c (seconds_per_byte_k - v))
+//
+// where v runs over the rates of hops and W over the windows of 1 .. S hops (the ring may be gone round more
+// than once) that hold a hop no faster than v. With one common rate the second term is the latency of the
+// slowest window of S hops: T is affine in c.
+#pragma once
+
+#include <vector>
+
+namespace shardscape::network {
+
+struct Hop {
+  double latency = 0;           ///< seconds
+  double seconds_per_byte = 0;  ///< > 0
+  friend bool operator==(const Hop&, const Hop&) = default;
+};
+
+class RingTime {
+ public:
+  /// Hops in ring order; steps >= 1.
+  RingTime(std::vector<Hop> hops, int steps);
+
+  /// Seconds until the last receipt when all members begin at once. O((hops + steps) * distinct rates), O(1)
+  /// where is_affine().
+  [[nodiscard]] double at(double message_bytes) const;
+
+  [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
+  [[nodiscard]] const std::vector<Hop>& hops() const { return hops_; }
+  [[nodiscard]] int steps() const { return steps_; }
+
+ private:
+  [[nodiscard]] double best_window(double message_bytes, double seconds_per_byte) const;
+
+  std::vector<Hop> hops_;
+  int steps_;
+  std::vector<double> rates_;  ///< distinct seconds per byte
+  double latency_ = 0;         ///< of the slowest window, where affine
+};
+
+}  // namespace shardscape::network

@@ -1,0 +1,75 @@
+#include "engine/network/sibling_groups.h"
+
+#include <numeric>
+
+#include "engine/network/ring_order.h"
+
+namespace shardscape::network {
+
+namespace {
+
+/// True where `rank` has coordinate 0 in every level, that is where it starts a group.
+bool starts_group(const RankGroup& group, std::int32_t rank) {
+  for (std::int32_t i = 0; i < group.depth; ++i) {
+    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+    if (rank / level.stride % level.extent != 0) return false;
+  }
+  return true;
+}
+
+/// Members of the group that starts at rank 0.
+std::vector<std::int32_t> offsets_of(const RankGroup& group) {
+  std::vector<std::int32_t> offsets = {0};
+  for (std::int32_t i = 0; i < group.depth; ++i) {
+    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+    const std::size_t inner = offsets.size();
+    for (std::int32_t k = 1; k < level.extent; ++k) {
+      for (std::size_t j = 0; j < inner; ++j) offsets.push_back(offsets[j] + k * level.stride);
+    }
+  }
+  return offsets;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> SiblingGroups::nested(std::span<const std::size_t> which) const {
+  std::vector<std::vector<std::int32_t>> result;
+  result.reserve(which.size());
+  for (const std::size_t g : which) result.emplace_back(group(g).begin(), group(g).end());
+  return result;
+}
+
+std::vector<std::vector<std::int32_t>> SiblingGroups::nested() const {
+  std::vector<std::size_t> all(count());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return nested(all);
+}
+
+SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
+                             std::span<const std::int32_t> placement) {
+  const std::vector<std::int32_t> offsets = offsets_of(group);
+  SiblingGroups result;
+  result.size = offsets.size();
+  result.ranks.reserve(static_cast<std::size_t>(fabric.ranks()));
+  for (std::int32_t origin = 0; origin < fabric.ranks(); ++origin) {
+    if (!starts_group(group, origin)) continue;
+    for (const std::int32_t offset : offsets) {
+      const std::int32_t rank = origin + offset;
+      result.ranks.push_back(placement.empty() ? rank : placement[static_cast<std::size_t>(rank)]);
+    }
+  }
+  return result;
+}
+
+SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric) {
+  SiblingGroups result;
+  result.size = groups.size;
+  result.ranks.reserve(groups.ranks.size());
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::vector<std::int32_t> order = ring_order(fabric, groups.group(g));
+    result.ranks.insert(result.ranks.end(), order.begin(), order.end());
+  }
+  return result;
+}
+
+}  // namespace shardscape::network

@@ -1,0 +1,33 @@
+// All groups of one kind on the machine: explicit ranks, equal sizes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/network/fabric.h"
+#include "engine/network/rank_group.h"
+
+namespace shardscape::network {
+
+struct SiblingGroups {
+  std::size_t size = 0;             ///< ranks of each group, >= 1
+  std::vector<std::int32_t> ranks;  ///< of the fabric, group by group
+
+  [[nodiscard]] std::size_t count() const { return ranks.size() / size; }
+  [[nodiscard]] std::span<const std::int32_t> group(std::size_t g) const {
+    return std::span(ranks).subspan(g * size, size);
+  }
+  [[nodiscard]] std::vector<std::vector<std::int32_t>> nested(std::span<const std::size_t> which) const;
+  [[nodiscard]] std::vector<std::vector<std::int32_t>> nested() const;
+};
+
+/// The groups that tile the fabric, in the order of their first logical ranks; logical rank i lies on rank
+/// placement[i] (on i where the placement is empty).
+SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
+                             std::span<const std::int32_t> placement);
+
+/// The same groups, each in the order of ring_order(). The groups must be boxes.
+SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric);
+
+}  // namespace shardscape::network

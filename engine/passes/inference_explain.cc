@@ -1,0 +1,154 @@
+#include <map>
+#include <string>
+#include <utility>
+
+#include "engine/passes/inference.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+using serving::Iteration;
+using serving::Trajectory;
+using Table = IterationCosts::Table;
+
+/// What iterations of one phase do, weighted by the requests that they serve.
+struct PhaseWork {
+  std::map<std::int64_t, double> block, head;  ///< weight by tokens at which the table is priced
+  double prompt_weight = 0, decode_weight = 0;
+  Seconds prompt_attention, decode_attention;  ///< weighted sums over iterations, of one block
+  Iteration prompt_example, decode_example;
+};
+
+Iteration last_of(const Trajectory::Segment& segment) {
+  Iteration last = segment.first;
+  last.cached += last.decoding * static_cast<double>(segment.iterations - 1);
+  return last;
+}
+
+void add_attention(const Trajectory::Segment& segment, double weight, TokenCosts& costs, PhaseWork& work) {
+  const Iteration& first = segment.first;
+  if (first.prompt_tokens > 0) {
+    work.prompt_weight += weight;
+    work.prompt_attention += weight * costs.prompt_attention(first);
+    if (first.prompt_pairs > work.prompt_example.prompt_pairs) work.prompt_example = first;
+  }
+  if (first.decoding > 0) {
+    const Iteration last = last_of(segment);
+    // Affine in the tokens met: the mean is that of the ends.
+    const Seconds ends = costs.decode_attention(first.decoding, first.cached) +
+                         costs.decode_attention(last.decoding, last.cached);
+    work.decode_weight += weight;
+    work.decode_attention += 0.5 * weight * ends;
+    if (last.cached > work.decode_example.cached) work.decode_example = last;
+  }
+}
+
+/// Rows of one operator of one phase become one.
+void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::size_t begin) {
+  for (OperatorRow& row : from) {
+    std::size_t i = begin;
+    while (i < rows.size() && (rows[i].phase != row.phase || rows[i].name != row.name)) ++i;
+    if (i == rows.size()) {
+      rows.push_back(std::move(row));
+      continue;
+    }
+    OperatorRow& sum = rows[i];
+    const Seconds before = sum.count * sum.time, more = row.count * row.time;
+    if (more > before) sum.shape = row.shape, sum.bound = row.bound;
+    sum.count += row.count;
+    sum.time = (before + more) / sum.count;
+  }
+  from.clear();
+}
+
+class RowTable {
+ public:
+  RowTable(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+           std::vector<OperatorRow>& rows)
+      : in_(in),
+        collectives_(collectives),
+        costs_(memo.token_costs(in.setting, in.plan)),
+        rows_(rows),
+        begin_(rows.size()),
+        blocks_(static_cast<double>(in.setting.model.layers)) {}
+
+  void add(const PhaseWork& work, const char* phase, bool reads) {
+    for (const auto& [tokens, weight] : work.block) {
+      add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
+      add_rest(reads ? costs_.prompt_block(tokens) : costs_.decode_block(tokens), phase, weight * blocks_);
+    }
+    if (work.prompt_weight > 0) {
+      const Iteration& i = work.prompt_example;
+      add_attention(phase, "attention", work.prompt_weight, work.prompt_attention, i.prompt_tokens, i, true);
+    }
+    if (work.decode_weight > 0) {
+      const Iteration& i = work.decode_example;
+      add_attention(phase, "decode_attention", work.decode_weight, work.decode_attention, i.decoding, i,
+                    false);
+    }
+    for (const auto& [rows, weight] : work.head) add_rest(costs_.head_rows(rows), phase, weight);
+  }
+
+ private:
+  void add_rest(std::vector<workload::Operator> operators, const char* phase, double count) {
+    std::erase_if(operators,
+                  [](const workload::Operator& op) { return op.kind == workload::OperatorKind::attention; });
+    std::vector<OperatorRow> fresh;
+    explain({operators, phase, count, 0, 0, false}, in_.setting, in_.plan, collectives_, fresh);
+    merge(fresh, rows_, begin_);
+  }
+
+  void add_attention(const char* phase, const char* name, double weight, Seconds total, double queries,
+                     const Iteration& example, bool prompt) {
+    const double heads = static_cast<double>(in_.setting.model.heads) / in_.plan.tensor;
+    const double keys = prompt ? example.prompt_pairs / queries : example.cached / queries;
+    const auto whole = [](double value) { return std::to_string(static_cast<std::int64_t>(value + 0.5)); };
+    const std::string shape = whole(heads) + " heads, " + whole(queries) + " q x " + whole(keys) + " kv";
+    const std::string bound(
+        name_of(prompt ? costs_.prompt_attention_bound(example) : costs_.decode_attention_bound(example)));
+    rows_.push_back({phase, name, shape, weight * blocks_, total / weight, bound, ""});
+  }
+
+  const InferenceInputs& in_;
+  network::CollectiveModel& collectives_;
+  TokenCosts& costs_;
+  std::vector<OperatorRow>& rows_;
+  std::size_t begin_;
+  double blocks_;
+};
+
+}  // namespace
+
+void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                       std::vector<OperatorRow>& rows) {
+  const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
+  const Trajectory& course = memo.trajectory(load_of(in), rules_of(in));
+  TokenCosts& tokens = memo.token_costs(in.setting, in.plan);
+  double done = 0;
+  for (const Trajectory::Request& request : course.requests)
+    done += request.done > course.from && request.done <= course.to ? 1 : 0;
+
+  PhaseWork prefill, decode;
+  for (auto i = static_cast<std::size_t>(course.from); i < static_cast<std::size_t>(course.to); ++i) {
+    const Trajectory::Segment& segment = course.segments[i];
+    const Iteration& first = segment.first;
+    const double weight = static_cast<double>(segment.progressing * segment.iterations) / done;
+    PhaseWork& work = first.prompt_tokens > 0 ? prefill : decode;
+    for (const auto& [at, share] :
+         costs.shares(IterationCosts::table_of(first), first.prompt_tokens + first.decoding)) {
+      if (share > 0) work.block[at] += weight * share;
+    }
+    if (const double heads = first.decoding + first.first_tokens; heads > 0) {
+      for (const auto& [at, share] : costs.shares(Table::head, heads)) {
+        if (share > 0) work.head[at] += weight * share;
+      }
+    }
+    add_attention(segment, weight, tokens, work);
+  }
+  RowTable table(in, collectives, memo, rows);
+  table.add(prefill, "prefill", true);
+  table.add(decode, "decode", false);
+}
+
+}  // namespace shardscape::passes

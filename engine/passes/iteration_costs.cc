@@ -1,0 +1,273 @@
+#include "engine/passes/iteration_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/passes/axis_bytes.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+using network::CollectiveOp;
+using serving::IterationTime;
+using serving::TimeClass;
+using workload::LayerKey;
+using workload::Operator;
+using workload::OperatorKind;
+
+double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
+
+/// Device time of the forward alone: inference has no use for gradients.
+Seconds price_forward(const Operator& op, const Setting& setting) {
+  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
+  const Precision precision = setting.workload.precision;
+  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
+      .time;
+}
+
+/// The forward sums of an operator list but for its attention core.
+LayerCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
+  LayerCost cost;
+  for (const Operator& op : operators) {
+    if (op.kind == OperatorKind::attention) continue;
+    cost.forward += price_forward(op, setting);
+    if (op.forward_comm.repeats > 0) cost.forward_calls.push_back(op.forward_comm);
+    cost.forward_call_count += op.forward_comm.repeats;
+  }
+  return cost;
+}
+
+Operator attention_of(const std::vector<Operator>& operators) {
+  return *std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+}
+
+}  // namespace
+
+TokenCosts::TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context)
+    : setting_(setting),
+      tensor_(tensor),
+      context_(context),
+      prompt_core_(attention_of(workload::block_operators(
+          setting, key(1, context), setting.workload.prompt_tokens, workload::Mode::prefill))),
+      decode_core_(attention_of(workload::decode_block_operators(setting, key(1, context), 1))) {}
+
+LayerKey TokenCosts::key(std::int64_t sequences, std::int32_t context) const {
+  return {tensor_, context, static_cast<std::int32_t>(sequences), false};
+}
+
+std::vector<Operator> TokenCosts::prompt_block(std::int64_t tokens) const {
+  return workload::block_operators(setting_, key(1, context_), tokens, workload::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
+  return workload::embedding_operators(setting_, key(1, context_), tokens, workload::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::decode_block(std::int64_t sequences) const {
+  return workload::decode_block_operators(setting_, key(sequences, context_), 1);
+}
+
+std::vector<Operator> TokenCosts::decode_embedding(std::int64_t sequences) const {
+  return workload::decode_embedding_operators(setting_, key(sequences, 1));
+}
+
+std::vector<Operator> TokenCosts::head_rows(std::int64_t rows) const {
+  return workload::decode_head_operators(setting_, key(rows, 1));
+}
+
+const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
+  const auto [entry, fresh] = prompt_.try_emplace(tokens);
+  if (fresh) {
+    entry->second = {price_rest(prompt_block(tokens), setting_),
+                     price_rest(prompt_embedding(tokens), setting_),
+                     workload::boundary_bytes(setting_, key(1, context_), tokens)};
+  }
+  return entry->second;
+}
+
+const TokenCost& TokenCosts::decode(std::int64_t sequences) {
+  const auto [entry, fresh] = decode_.try_emplace(sequences);
+  if (fresh) {
+    entry->second = {price_rest(decode_block(sequences), setting_),
+                     price_rest(decode_embedding(sequences), setting_),
+                     workload::boundary_bytes(setting_, key(sequences, 1), 1)};
+  }
+  return entry->second;
+}
+
+const LayerCost& TokenCosts::head(std::int64_t rows) {
+  const auto [entry, fresh] = head_.try_emplace(rows);
+  if (fresh) entry->second = price_rest(head_rows(rows), setting_);
+  return entry->second;
+}
+
+compute::OperatorCost TokenCosts::price_prompt_attention(const serving::Iteration& iteration) const {
+  Operator core = prompt_core_;
+  core.attention.batch = 1;
+  core.attention.queries = std::max(1.0, iteration.prompt_tokens / context_);
+  core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
+  core.attention.visible = iteration.masked_pairs / iteration.prompt_pairs;
+  return price(core, setting_).forward;
+}
+
+compute::OperatorCost TokenCosts::price_decode_attention(double sequences, double cached) const {
+  Operator core = decode_core_;
+  core.attention.batch = sequences;
+  core.attention.keys = cached / sequences / context_;
+  return price(core, setting_).forward;
+}
+
+Seconds TokenCosts::prompt_attention(const serving::Iteration& iteration) const {
+  return price_prompt_attention(iteration).time;
+}
+
+Bound TokenCosts::prompt_attention_bound(const serving::Iteration& iteration) const {
+  return price_prompt_attention(iteration).bound;
+}
+
+Bound TokenCosts::decode_attention_bound(const serving::Iteration& iteration) const {
+  return price_decode_attention(iteration.decoding, iteration.cached).bound;
+}
+
+Seconds TokenCosts::decode_attention(double sequences, double cached) {
+  const auto index = static_cast<std::size_t>(sequences);
+  if (chords_.size() <= index) chords_.resize(index + 1);
+  Chord& chord = chords_[index];
+  const double shortest = static_cast<double>(setting_.workload.prompt_tokens) + 1;
+  if (chord.at_shortest < 0) {
+    const double span = std::max<double>(1, static_cast<double>(setting_.workload.output_tokens) - 1);
+    const Seconds low = price_decode_attention(sequences, sequences * shortest).time;
+    const Seconds high = price_decode_attention(sequences, sequences * (shortest + span)).time;
+    chord = {low.value(), (high - low).value() / span};
+  }
+  return Seconds(chord.at_shortest + chord.per_token * (cached / sequences - shortest));
+}
+
+IterationCosts::IterationCosts(const Inputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
+                               Unit unit)
+    : in_(inputs), costs_(costs), collectives_(collectives), layout_(inputs.plan), unit_(unit) {
+  const std::int64_t prompt = in_.load.prompt_tokens;
+  const std::int64_t sequences = std::min(in_.load.clients, in_.rules.slots);
+  const std::int64_t most =
+      std::min(std::max(in_.rules.token_budget, prompt), sequences * prompt + sequences);
+  tables_ = {samples(most, {prompt, in_.rules.token_budget}), samples(sequences, {}), samples(sequences, {})};
+}
+
+IterationCosts::Samples IterationCosts::samples(std::int64_t most,
+                                                std::initializer_list<std::int64_t> exact) {
+  std::vector<std::int64_t> tokens(exact);
+  tokens.push_back(most);
+  for (std::int64_t power = 1; power < most; power *= 2) tokens.push_back(power);
+  std::ranges::sort(tokens);
+  Samples list;
+  for (const std::int64_t count : tokens) {
+    if (count > most || (!list.empty() && list.back().tokens == count)) continue;
+    list.push_back({count, false, {}, {}, 0});
+  }
+  return list;
+}
+
+IterationCosts::Part IterationCosts::part(const LayerCost& layer) {
+  Part sum;
+  sum.device = layer.forward.value();
+  sum.calls = layer.forward_call_count;
+  for (const workload::CollectiveCall& call : layer.forward_calls) {
+    const double amount = unit_ == Unit::seconds
+                              ? collectives_.time(call.op, call.bytes, layout_.group(call.axis)).value()
+                              : sent_bytes(call.op, call.bytes, in_.plan.degree(call.axis)).value();
+    (call.axis == PlanAxis::tensor ? sum.tensor : sum.context) += call.repeats * amount;
+  }
+  return sum;
+}
+
+double IterationCosts::hop(Bytes boundary) {
+  if (in_.plan.pipeline == 1) return 0;
+  if (unit_ == Unit::bytes) return boundary.value();
+  return collectives_.time(CollectiveOp::chain_pass, boundary, layout_.group(PlanAxis::pipeline)).value();
+}
+
+const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& sample) {
+  if (sample.priced) return sample;
+  sample.priced = true;
+  if (table == Table::head) {
+    sample.end = part(costs_.head(sample.tokens));
+    return sample;
+  }
+  const TokenCost& cost =
+      table == Table::prompt ? costs_.prompt(sample.tokens) : costs_.decode(sample.tokens);
+  sample.block = part(cost.block);
+  sample.end = part(cost.embedding);
+  sample.hop = hop(cost.boundary);
+  return sample;
+}
+
+std::array<IterationCosts::Share, 2> IterationCosts::shares(Table table, double tokens) const {
+  const Samples& list = tables_[static_cast<std::size_t>(table)];
+  auto above = std::ranges::lower_bound(list, tokens, {},
+                                        [](const Sample& s) { return static_cast<double>(s.tokens); });
+  if (above == list.end()) --above;
+  const auto high = static_cast<double>(above->tokens);
+  if (above == list.begin() || high <= tokens) return {{{above->tokens, 1}, {above->tokens, 0}}};
+  const auto low = static_cast<double>((above - 1)->tokens);
+  const double share = (tokens - low) / (high - low);
+  return {{{above->tokens, share}, {(above - 1)->tokens, 1 - share}}};
+}
+
+IterationCosts::Sample IterationCosts::at(Table table, double tokens) {
+  Samples& list = tables_[static_cast<std::size_t>(table)];
+  const auto [high_share, low_share] = shares(table, tokens);
+  const auto above = std::ranges::lower_bound(list, high_share.tokens, {}, &Sample::tokens);
+  const Sample& high = price_sample(table, *above);
+  if (low_share.share <= 0) return high;
+  const Sample& low = price_sample(table, *(above - 1));
+  const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
+  const auto mix_parts = [&](const Part& a, const Part& b) {
+    return Part{mix(a.device, b.device), mix(a.tensor, b.tensor), mix(a.context, b.context), b.calls};
+  };
+  return {high.tokens, true, mix_parts(low.block, high.block), mix_parts(low.end, high.end),
+          mix(low.hop, high.hop)};
+}
+
+IterationTime IterationCosts::bytes(const Sample& body, const Sample& head) const {
+  const double blocks = *std::ranges::max_element(in_.layers);
+  IterationTime sum{};
+  of(sum, TimeClass::tensor_comm) = blocks * body.block.tensor + body.end.tensor + head.end.tensor;
+  of(sum, TimeClass::context_comm) = blocks * body.block.context + body.end.context + head.end.context;
+  of(sum, TimeClass::pipeline_comm) = body.hop;
+  return sum;
+}
+
+IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
+  const bool reads = iteration.prompt_tokens > 0;
+  const Sample body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
+  const double rows = iteration.decoding + iteration.first_tokens;
+  const Sample head = rows > 0 ? at(Table::head, rows) : Sample{};
+  if (unit_ == Unit::bytes) return bytes(body, head);
+
+  const StackProfile& stack = in_.setting.system.stack;
+  const double prompt_attention = reads ? costs_.prompt_attention(iteration).value() : 0;
+  const double attention =
+      prompt_attention +
+      (iteration.decoding > 0 ? costs_.decode_attention(iteration.decoding, iteration.cached).value() : 0);
+  const auto blocks = static_cast<double>(in_.setting.model.layers);
+  const double exposed = 1 - stack.communication.tensor_overlap;
+  const double device = body.block.device + attention;
+  const double tensor = exposed * body.block.tensor;
+  const double context =
+      std::max(0.0, body.block.context - stack.communication.context_overlap * prompt_attention);
+  const double launch =
+      stack.host.decode_layer.value() + body.block.calls * stack.host.per_collective.value();
+
+  IterationTime time{};
+  of(time, TimeClass::compute) = blocks * device + body.end.device + head.end.device;
+  of(time, TimeClass::tensor_comm) = blocks * tensor + exposed * (body.end.tensor + head.end.tensor);
+  of(time, TimeClass::context_comm) = blocks * context;
+  of(time, TimeClass::pipeline_comm) = (in_.plan.pipeline - 1) * body.hop;
+  of(time, TimeClass::host) =
+      blocks * (std::max(0.0, launch - (device + tensor + context)) + stack.host.decode_gap.value()) +
+      stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
+  return time;
+}
+
+}  // namespace shardscape::passes

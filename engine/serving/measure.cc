@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "engine/serving/percentile.h"
+#include "engine/serving/server.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+/// What sums of a few thousand durations lose: less is nothing.
+constexpr double kRounding = 1e-12;
+
+double sum(const IterationTime& time) {
+  double total = 0;
+  for (const double part : time) total += part;
+  return total;
+}
+
+/// Nearest-rank percentiles of plain values.
+Spread spread(std::vector<double>& values) {
+  Spread s;
+  if (values.empty()) return s;
+  for (const double value : values) s.mean += value;
+  s.mean /= static_cast<double>(values.size());
+  const auto rank = [&](double share) {
+    const double position = std::ceil(share * static_cast<double>(values.size()) - 1e-9);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::max(1.0, position)) - 1;
+    std::ranges::nth_element(values, at);
+    return *at;
+  };
+  s.p50 = rank(0.5);
+  s.p95 = rank(0.95);
+  return s;
+}
+
+class Clock {
+ public:
+  Clock(const Trajectory& course, const Timer& timer) : course_(course), timer_(timer) {
+    moments_.reserve(course.segments.size() + 1);
+    moments_.push_back(0);
+    std::size_t gap = 0;
+    for (std::size_t i = 0; i < course.segments.size(); ++i) {
+      const Trajectory::Segment& segment = course.segments[i];
+      const auto boundary = static_cast<std::int32_t>(i);
+      measured_ = boundary >= course.from && boundary < course.to;
+      const auto end = static_cast<std::size_t>(segment.gaps_end);
+      moments_.push_back(moments_.back() + run(segment, std::span(course.gaps).subspan(gap, end - gap)));
+      gap = end;
+    }
+  }
+
+  [[nodiscard]] double at(std::int32_t boundary) const {
+    return moments_[static_cast<std::size_t>(boundary)];
+  }
+  [[nodiscard]] double between(std::int32_t a, std::int32_t b) const { return at(b) - at(a); }
+  [[nodiscard]] const std::vector<Progression>& gaps() const { return gaps_; }
+
+  /// Of the measured segments: seconds by class times the requests that progress in them, and of the others.
+  IterationTime request_seconds{};
+  double progressing_seconds = 0;
+  double decode_iterations = 0, decoded_tokens = 0;
+
+ private:
+  static Iteration later(Iteration iteration, std::int64_t steps) {
+    iteration.cached += iteration.decoding * static_cast<double>(steps);
+    return iteration;
+  }
+
+  /// The duration of a segment.
+  double run(const Trajectory::Segment& segment, std::span<const Trajectory::Gap> gaps) {
+    const IterationTime first = timer_(segment.first);
+    const double first_seconds = sum(first);
+    if (measured_) {
+      for (const Trajectory::Gap& gap : gaps) {
+        gaps_.push_back({moments_.back() - at(gap.since) + first_seconds, 0, 1, gap.count});
+      }
+      if (segment.first.decoding > 0) {
+        decode_iterations += static_cast<double>(segment.iterations);
+        decoded_tokens += segment.first.decoding * static_cast<double>(segment.iterations);
+      }
+    }
+    if (segment.iterations == 1) {
+      account(segment, first, first, 1);
+      return first_seconds;
+    }
+    account(segment, first, first, 1);
+    const IterationTime last = timer_(later(segment.first, segment.iterations - 1));
+    const IterationTime second = segment.iterations == 2 ? last : timer_(later(segment.first, 1));
+    return first_seconds + stretch(segment, {1, second}, {segment.iterations - 1, last});
+  }
+
+  struct Step {
+    std::int64_t index;
+    IterationTime time;
+  };
+
+  /// Iterations from a to b. Their time is convex in the tokens met: where the middle lies on the line
+  /// between the ends, everything does.
+  double stretch(const Trajectory::Segment& segment, const Step& a, const Step& b) {
+    const std::int64_t steps = b.index - a.index;
+    if (steps <= 1) {
+      double seconds = line(segment, a, a);
+      if (steps == 1) seconds += line(segment, b, b);
+      return seconds;
+    }
+    const std::int64_t index = a.index + steps / 2;
+    const Step middle{index, timer_(later(segment.first, index))};
+    const double share = static_cast<double>(index - a.index) / static_cast<double>(steps);
+    if (on_line(a.time, b.time, middle.time, share)) return line(segment, a, b);
+    const Step next{index + 1, index + 1 == b.index ? b.time : timer_(later(segment.first, index + 1))};
+    return stretch(segment, a, middle) + stretch(segment, next, b);
+  }
+
+  static bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime& middle,
+                      double share) {
+    const double scale = sum(middle);
+    for (std::size_t i = 0; i < kTimeClasses; ++i) {
+      if (std::abs(a[i] + share * (b[i] - a[i]) - middle[i]) > 1e-12 * scale) return false;
+    }
+    return true;
+  }
+
+  double line(const Trajectory::Segment& segment, const Step& a, const Step& b) {
+    const std::int64_t count = b.index - a.index + 1;
+    account(segment, a.time, b.time, count);
+    const double first = sum(a.time), last = sum(b.time);
+    if (measured_) {
+      const double step = count > 1 ? (last - first) / static_cast<double>(count - 1) : 0;
+      gaps_.push_back({first, step, count, static_cast<std::int64_t>(segment.first.decoding)});
+    }
+    return 0.5 * (first + last) * static_cast<double>(count);
+  }
+
+  void account(const Trajectory::Segment& segment, const IterationTime& a, const IterationTime& b,
+               std::int64_t count) {
+    if (!measured_) return;
+    const double weight = 0.5 * static_cast<double>(count) * static_cast<double>(segment.progressing);
+    for (std::size_t i = 0; i < kTimeClasses; ++i) request_seconds[i] += weight * (a[i] + b[i]);
+    progressing_seconds += weight * (sum(a) + sum(b));
+  }
+
+  const Trajectory& course_;
+  const Timer& timer_;
+  std::vector<double> moments_;
+  std::vector<Progression> gaps_;
+  bool measured_ = false;
+};
+
+Spread gap_spread(const std::vector<Progression>& gaps) {
+  return {0, percentile(gaps, 0.5), percentile(gaps, 0.95)};
+}
+
+}  // namespace
+
+Measured measure(const Trajectory& course, const Load& load, const Timer& timer) {
+  Clock clock(course, timer);
+  std::vector<double> ttft, e2e;
+  ttft.reserve(course.requests.size());
+  e2e.reserve(course.requests.size());
+  for (const Trajectory::Request& request : course.requests) {
+    if (request.done <= course.from || request.done > course.to) continue;
+    ttft.push_back(clock.between(request.sent, request.first_token));
+    e2e.push_back(clock.between(request.sent, request.done));
+  }
+  const double window = clock.between(course.from, course.to);
+  const auto done = static_cast<double>(e2e.size());
+  const auto clients = static_cast<double>(load.clients);
+
+  Measured out;
+  out.periodic = course.periodic;
+  out.ttft = spread(ttft);
+  out.e2e = spread(e2e);
+  out.requests_per_s = done / window;
+  // Little's law, an identity over a period; elsewhere it makes means and rates agree.
+  out.e2e.mean = clients / out.requests_per_s;
+  out.itl = gap_spread(clock.gaps());
+  if (load.output_tokens > 1)
+    out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load.output_tokens - 1);
+  if (clock.decode_iterations > 0) out.decode_batch = clock.decoded_tokens / clock.decode_iterations;
+  for (std::size_t i = 0; i < kTimeClasses; ++i) out.classes[i] = clock.request_seconds[i] / done;
+  const double waiting = out.e2e.mean - clock.progressing_seconds / done;
+  out.waiting = waiting > kRounding * out.e2e.mean ? waiting : 0;
+  return out;
+}
+
+}  // namespace shardscape::serving

@@ -1,0 +1,52 @@
+#include "engine/serving/percentile.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscape::serving {
+
+std::int64_t Progression::at_most(double limit) const {
+  if (first > limit) return 0;
+  if (last() <= limit) return count;
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>((limit - first) / step) + 1, 1, count - 1);
+}
+
+double percentile(std::vector<Progression> values, double share) {
+  if (values.empty()) return 0;
+  double low = values.front().first, high = values.front().last();
+  std::int64_t total = 0;
+  for (const Progression& p : values) {
+    low = std::min(low, p.first);
+    high = std::max(high, p.last());
+    total += p.count * p.weight;
+  }
+  // `rank` values of those left do not exceed the answer, which lies in (low, high] or is `low` itself.
+  auto rank = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(total) - 1e-9));
+  rank = std::clamp<std::int64_t>(rank, 1, total);
+  const auto count_at_most = [&](double limit) {
+    std::int64_t sum = 0;
+    for (const Progression& p : values) sum += p.weight * p.at_most(limit);
+    return sum;
+  };
+  if (count_at_most(low) >= rank) return low;
+  const double tolerance = 1e-13 * high;
+  while (high - low > tolerance) {
+    const double middle = 0.5 * (low + high);
+    if (middle <= low || middle >= high) break;
+    if (count_at_most(middle) >= rank) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+    std::erase_if(values, [&](const Progression& p) {
+      if (p.last() <= low) {
+        rank -= p.count * p.weight;
+        return true;
+      }
+      return p.first > high;
+    });
+  }
+  return high;
+}
+
+}  // namespace shardscape::serving

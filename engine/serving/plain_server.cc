@@ -1,0 +1,218 @@
+// The obvious simulation: a list of requests, one iteration after the other, every token's moment written
+// down.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "engine/serving/server.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+struct Client {
+  double sent = 0;
+  std::int64_t order = 0;  ///< of sending, over all requests
+  std::int64_t read = 0;   ///< tokens of the prompt
+  std::int64_t piece = 0;  ///< of the prompt in this iteration
+  bool admitted = false;
+  std::vector<double> tokens;  ///< the moments of those given
+};
+
+struct Done {
+  double sent, end;
+  std::vector<double> tokens;
+};
+
+/// One iteration and who had a part in it.
+struct Record {
+  double start, end;
+  IterationTime time;
+  double decoding;
+  double progressing;
+};
+
+class PlainServer {
+ public:
+  PlainServer(const Load& load, const Rules& rules, const Timer& timer)
+      : load_(load), rules_(rules), timer_(timer), clients_(static_cast<std::size_t>(load.clients)) {
+    for (Client& client : clients_) client.order = sent_++;
+  }
+
+  Measured run() {
+    std::vector<std::vector<std::int64_t>> states;
+    std::vector<double> moments;
+    std::vector<std::size_t> dones;
+    for (std::size_t mark = clients_.size();;) {
+      iterate();
+      if (done_.size() < mark) continue;
+      mark = done_.size() + clients_.size();
+      const std::vector<std::int64_t> state = progress();
+      const auto same = std::ranges::find(states, state);
+      if (same != states.end()) {
+        const std::size_t period = done_.size() - dones[static_cast<std::size_t>(same - states.begin())];
+        const double from = now_;
+        for (const std::size_t end = done_.size() + period; done_.size() < end;) iterate();
+        return measure(from, true);
+      }
+      states.push_back(state);
+      moments.push_back(now_);
+      dones.push_back(done_.size());
+      if (static_cast<std::int64_t>(states.size()) == kGenerations)
+        return measure(moments[kGenerations / 2 - 1], false);
+    }
+  }
+
+ private:
+  /// In order of sending: what each client's request still needs.
+  std::vector<std::int64_t> progress() {
+    std::vector<const Client*> order;
+    for (const Client& client : clients_) order.push_back(&client);
+    std::ranges::sort(order, {}, [](const Client* c) { return c->order; });
+    std::vector<std::int64_t> state;
+    for (const Client* c : order) {
+      state.push_back(load_.prompt_tokens - c->read);
+      state.push_back(load_.output_tokens - static_cast<std::int64_t>(c->tokens.size()));
+    }
+    return state;
+  }
+
+  [[nodiscard]] bool reading(const Client& c) const { return c.read < load_.prompt_tokens; }
+
+  void iterate() {
+    const bool chunked = rules_.policy == ServingPolicy::chunked;
+    std::vector<Client*> running;
+    std::vector<Client*> queue;
+    for (Client& client : clients_) (reading(client) ? queue : running).push_back(&client);
+    std::ranges::sort(queue, {}, [](const Client* c) { return c->order; });
+    std::int64_t admitted = static_cast<std::int64_t>(running.size());
+    std::int64_t budget = rules_.token_budget - (chunked ? admitted : 0);
+    std::vector<Client*> readers;
+    for (Client* client : queue) {
+      const std::int64_t left = load_.prompt_tokens - client->read;
+      if (admitted == rules_.slots || budget <= 0) break;
+      if (!chunked && !readers.empty() && left > budget) break;
+      client->piece = chunked ? std::min(left, budget) : left;
+      budget -= client->piece;
+      ++admitted;
+      readers.push_back(client);
+    }
+    if (!chunked && !readers.empty()) running.clear();
+    execute(running, readers);
+  }
+
+  void execute(const std::vector<Client*>& running, const std::vector<Client*>& readers) {
+    Iteration iteration;
+    for (const Client* client : running) {
+      iteration.decoding += 1;
+      iteration.cached +=
+          static_cast<double>(load_.prompt_tokens) + static_cast<double>(client->tokens.size());
+    }
+    for (Client* client : readers) {
+      const auto piece = static_cast<double>(client->piece), before = static_cast<double>(client->read);
+      iteration.prompt_tokens += piece;
+      iteration.prompt_pairs += piece * (before + piece);
+      iteration.masked_pairs += piece * (before + piece / 2);
+      client->read += client->piece;
+      if (!reading(*client)) iteration.first_tokens += 1;
+    }
+    const IterationTime time = timer_(iteration);
+    const double start = now_;
+    for (const double part : time) now_ += part;
+    records_.push_back(
+        {start, now_, time, iteration.decoding, static_cast<double>(running.size() + readers.size())});
+    for (Client* client : running) client->tokens.push_back(now_);
+    for (Client* client : readers) {
+      if (!reading(*client)) client->tokens.push_back(now_);
+    }
+    finish();
+  }
+
+  /// Replaces what is done, the oldest first.
+  void finish() {
+    std::vector<Client*> ready;
+    for (Client& client : clients_) {
+      if (static_cast<std::int64_t>(client.tokens.size()) == load_.output_tokens) ready.push_back(&client);
+    }
+    std::ranges::sort(ready, {}, [](const Client* c) { return c->order; });
+    for (Client* client : ready) {
+      done_.push_back({client->sent, now_, std::move(client->tokens)});
+      *client = Client{};
+      client->sent = now_;
+      client->order = sent_++;
+    }
+  }
+
+  static Spread spread(std::vector<double> values) {
+    if (values.empty()) return {};
+    std::ranges::sort(values);
+    const auto rank = [&](double share) {
+      const double position = std::ceil(share * static_cast<double>(values.size()) - 1e-9);
+      return values[static_cast<std::size_t>(std::max(1.0, position)) - 1];
+    };
+    double total = 0;
+    for (const double value : values) total += value;
+    return {total / static_cast<double>(values.size()), rank(0.5), rank(0.95)};
+  }
+
+  /// The gaps between tokens of all requests, the later of each pair in (from, now].
+  [[nodiscard]] std::vector<double> gaps(double from) const {
+    std::vector<double> values;
+    const auto collect = [&](const std::vector<double>& tokens) {
+      for (std::size_t i = 1; i < tokens.size(); ++i) {
+        if (tokens[i] > from) values.push_back(tokens[i] - tokens[i - 1]);
+      }
+    };
+    for (const Done& request : done_) collect(request.tokens);
+    for (const Client& client : clients_) collect(client.tokens);
+    return values;
+  }
+
+  [[nodiscard]] Measured measure(double from, bool periodic) const {
+    std::vector<double> ttft, e2e;
+    for (const Done& request : done_) {
+      if (request.end <= from) continue;
+      ttft.push_back(request.tokens.front() - request.sent);
+      e2e.push_back(request.end - request.sent);
+    }
+    const auto done = static_cast<double>(e2e.size());
+    Measured out;
+    out.periodic = periodic;
+    out.ttft = spread(ttft);
+    out.e2e = spread(e2e);
+    out.itl = spread(gaps(from));
+    out.requests_per_s = done / (now_ - from);
+    out.e2e.mean = static_cast<double>(load_.clients) / out.requests_per_s;
+    if (load_.output_tokens > 1)
+      out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load_.output_tokens - 1);
+    double iterations = 0, tokens = 0, progressing = 0;
+    for (const Record& record : records_) {
+      if (record.start < from) continue;
+      iterations += record.decoding > 0 ? 1 : 0;
+      tokens += record.decoding;
+      for (std::size_t i = 0; i < kTimeClasses; ++i)
+        out.classes[i] += record.progressing * record.time[i] / done;
+      progressing += record.progressing * (record.end - record.start);
+    }
+    if (iterations > 0) out.decode_batch = tokens / iterations;
+    out.waiting = std::max(0.0, out.e2e.mean - progressing / done);
+    return out;
+  }
+
+  const Load load_;
+  const Rules rules_;
+  const Timer& timer_;
+  std::vector<Client> clients_;
+  std::vector<Done> done_;
+  std::vector<Record> records_;
+  double now_ = 0;
+  std::int64_t sent_ = 0;
+};
+
+}  // namespace
+
+Measured serve_plainly(const Load& load, const Rules& rules, const Timer& timer) {
+  return PlainServer(load, rules, timer).run();
+}
+
+}  // namespace shardscape::serving

@@ -1,0 +1,122 @@
+// Continuous batching of one replica in closed loop, iteration by iteration.
+//
+// `clients` send a request each at time 0, and the next one the moment theirs is done, for ever (a load
+// generator at a fixed concurrency). The server works in iterations (Yu et al. 2022, Orca); every request
+// that runs in one gets a token, or a piece of its prompt is read:
+//
+//   chunked           each running sequence decodes one token; what is left of the token budget reads prompts
+//                     in order of arrival, the last of them cut where the budget ends (Agrawal et al. 2024,
+//                     Sarathi-Serve).
+//   prefill_priority  while prompts wait and there is room, an iteration reads whole prompts up to the token
+//                     budget (at least one) and nobody decodes; else all running sequences decode (Orca; the
+//                     first scheduler of vLLM, Kwon et al. 2023).
+//
+// A request is admitted when one of `slots` places is free: the largest batch, or as many requests as the
+// key-value cache has blocks for with their last token (so none is ever evicted). The iteration that reads
+// the end of a prompt yields its first token.
+//
+// Requests are alike and clients do not think, so who runs when depends on no duration: the course of the
+// iterations is found first (trajectory()), exactly and without a clock, and then timed (measure()).
+//
+// Steady state: the state (whose prompts wait, what each sequence has to go) is compared whenever each client
+// has had one more request done on average. Where a state comes back the server repeats itself for ever, and
+// the next such period is measured. Where none of kGenerations is like an earlier one, the second half of
+// them is. So the first requests of all clients are never measured, but they do start at once, as load
+// generators have it: prompts that fit in one iteration together stay together.
+//
+// Left out: requests of different lengths, eviction, prefix caching, speculative decoding.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engine/base/quantity.h"
+#include "engine/spec/stack.h"
+
+namespace shardscape::serving {
+
+struct Load {
+  std::int64_t clients = 1;
+  std::int64_t prompt_tokens = 1;
+  std::int64_t output_tokens = 1;
+};
+
+struct Rules {
+  ServingPolicy policy = ServingPolicy::chunked;
+  std::int64_t token_budget = 1;  ///< tokens of one iteration; >= slots under chunked
+  std::int64_t slots = 1;         ///< requests admitted at once
+};
+
+/// What one iteration works on.
+struct Iteration {
+  double decoding = 0;       ///< sequences that get one more token
+  double cached = 0;         ///< tokens that these meet, their own included, together
+  double prompt_tokens = 0;  ///< tokens of prompts read
+  double prompt_pairs = 0;   ///< those tokens times the tokens of their prompt read so far, these included
+  double masked_pairs = 0;   ///< of these pairs, how many the causal mask leaves
+  double first_tokens = 0;   ///< prompts that end here
+};
+
+/// Where an iteration's time goes; the classes add up to its duration.
+enum class TimeClass : std::uint8_t { compute, tensor_comm, context_comm, pipeline_comm, host };
+inline constexpr std::size_t kTimeClasses = 5;
+using IterationTime = std::array<double, kTimeClasses>;  ///< seconds
+
+/// A pure function. As a function of the cached tokens alone it must be convex and piecewise linear: then
+/// runs of decode iterations are summed exactly without timing each.
+using Timer = std::function<IterationTime(const Iteration&)>;
+
+struct Spread {
+  double mean = 0, p50 = 0, p95 = 0;  ///< percentiles by nearest rank
+};
+
+struct Measured {
+  Spread ttft;  ///< from sending a request to its first token
+  Spread itl;   ///< between consecutive tokens of a request; 0 where there is only one
+  Spread e2e;   ///< a whole request
+  double requests_per_s = 0;
+  double decode_batch = 0;  ///< sequences decoded together, mean over iterations that decode; 0 where none do
+  /// The mean request's seconds by class, and those in which nothing is done for it; they add up to e2e.mean.
+  IterationTime classes{};
+  double waiting = 0;
+  bool periodic = true;  ///< measured over an exact period
+};
+
+inline constexpr std::int64_t kGenerations = 8;
+
+/// Events in order. A boundary is the moment before a segment; boundary i ends segment i - 1.
+struct Trajectory {
+  /// Alike iterations: in each of the following ones every decoding sequence meets one more token.
+  struct Segment {
+    Iteration first;
+    std::int64_t iterations = 1;
+    std::int64_t progressing = 0;  ///< requests worked on, those being read included
+    std::int32_t gaps_end = 0;     ///< this segment's gaps start where those of the one before end
+  };
+  /// `count` sequences got their last token at `since` and the next at the end of this segment's first
+  /// iteration.
+  struct Gap {
+    std::int32_t since = 0;
+    std::int64_t count = 0;
+  };
+  struct Request {
+    std::int32_t sent = 0, first_token = 0, done = 0;  ///< boundaries
+  };
+  std::vector<Segment> segments;
+  std::vector<Gap> gaps;
+  std::vector<Request> requests;  ///< those done, in order
+  std::int32_t from = 0, to = 0;  ///< boundaries between which to measure
+  bool periodic = false;
+};
+
+/// Time proportional to events (requests, prompt pieces), not to tokens.
+Trajectory trajectory(const Load& load, const Rules& rules);
+
+Measured measure(const Trajectory& trajectory, const Load& load, const Timer& timer);
+
+/// The same by brute force: every iteration timed, every token's moment kept. The oracle of the two above.
+Measured serve_plainly(const Load& load, const Rules& rules, const Timer& timer);
+
+}  // namespace shardscape::serving

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <deque>
+#include <limits>
+
+#include "engine/base/check.h"
+#include "engine/serving/server.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+/// A request whose prompt waits or is being read.
+struct Waiting {
+  std::int32_t sent = 0;
+  std::int64_t unread = 0;
+};
+
+/// A sequence that decodes: done when the server's count of decode iterations reaches `done_at`.
+struct Decoding {
+  std::int32_t sent = 0, first_token = 0;
+  std::int64_t done_at = 0;
+};
+
+class Course {
+ public:
+  Course(const Load& load, const Rules& rules) : load_(load), rules_(rules), mark_(load.clients) {
+    SHARDSCAPE_CHECK(load.clients >= 1 && load.prompt_tokens >= 1 && load.output_tokens >= 1, load.clients,
+                     load.prompt_tokens, load.output_tokens);
+    SHARDSCAPE_CHECK(rules.slots >= 1 && rules.token_budget >= 1, rules.slots, rules.token_budget);
+    SHARDSCAPE_CHECK(rules.policy != ServingPolicy::chunked || rules.token_budget >= rules.slots,
+                     rules.token_budget, rules.slots);
+    const auto clients = static_cast<std::size_t>(load.clients);
+    waiting_.assign(clients, {0, load.prompt_tokens});
+    course_.requests.reserve(clients * 4);
+    course_.segments.reserve(clients * 4);
+    course_.gaps.reserve(clients * 4);
+  }
+
+  Trajectory run() {
+    while (!finished_) advance();
+    return std::move(course_);
+  }
+
+ private:
+  [[nodiscard]] std::int32_t now() const { return static_cast<std::int32_t>(course_.segments.size()); }
+  [[nodiscard]] std::int64_t decoding_count() const { return static_cast<std::int64_t>(decoding_.size()); }
+
+  void advance() {
+    const bool chunked = rules_.policy == ServingPolicy::chunked;
+    Trajectory::Segment segment;
+    const std::size_t read = read_prompts(chunked, segment);
+    const bool decodes = !decoding_.empty() && (chunked || segment.progressing == 0);
+    if (segment.progressing == 0) segment.iterations = decoding_.front().done_at - decoded_;
+    if (decodes) decode(segment);
+    segment.first.first_tokens = static_cast<double>(read);
+    segment.gaps_end = static_cast<std::int32_t>(course_.gaps.size());
+    course_.segments.push_back(segment);
+    if (decodes) since_.assign(1, {now(), decoding_count()});
+    finish_prompts(read);
+    finish_sequences();
+    if (last_period_end_ > 0) {
+      finished_ = now() == last_period_end_;
+    } else if (done_ >= mark_) {
+      compare_states();
+    }
+  }
+
+  /// Takes prompts in order of arrival; gives back how many of them end.
+  std::size_t read_prompts(bool chunked, Trajectory::Segment& segment) {
+    std::int64_t left = rules_.token_budget - (chunked ? decoding_count() : 0);
+    const auto places = static_cast<std::size_t>(rules_.slots - decoding_count());
+    std::size_t read = 0;
+    for (std::size_t i = 0; i < std::min(places, waiting_.size()) && left > 0; ++i) {
+      Waiting& request = waiting_[i];
+      const bool whole = request.unread <= left;
+      if (!whole && !chunked && i > 0) break;
+      const std::int64_t tokens = chunked ? std::min(left, request.unread) : request.unread;
+      const std::int64_t before = load_.prompt_tokens - request.unread;
+      add_piece(static_cast<double>(before), static_cast<double>(tokens), segment.first);
+      request.unread -= tokens;
+      left -= tokens;
+      ++segment.progressing;
+      if (request.unread == 0) ++read;
+    }
+    return read;
+  }
+
+  static void add_piece(double before, double tokens, Iteration& iteration) {
+    iteration.prompt_tokens += tokens;
+    iteration.prompt_pairs += tokens * (before + tokens);
+    iteration.masked_pairs += tokens * (before + 0.5 * tokens);
+  }
+
+  void decode(Trajectory::Segment& segment) {
+    const std::int64_t count = decoding_count();
+    cached_ += count;  // each meets the token that the step before gave
+    segment.first.decoding = static_cast<double>(count);
+    segment.first.cached = static_cast<double>(cached_);
+    segment.progressing += count;
+    cached_ += (segment.iterations - 1) * count;
+    decoded_ += segment.iterations;
+    course_.gaps.insert(course_.gaps.end(), since_.begin(), since_.end());
+  }
+
+  void finish_prompts(std::size_t read) {
+    if (read == 0) return;
+    for (std::size_t i = 0; i < read; ++i) {
+      const Waiting request = waiting_.front();
+      waiting_.pop_front();
+      decoding_.push_back({request.sent, now(), decoded_ + load_.output_tokens - 1});
+      cached_ += load_.prompt_tokens;
+    }
+    const auto count = static_cast<std::int64_t>(read);
+    if (!since_.empty() && since_.back().since == now()) {
+      since_.back().count += count;
+    } else {
+      since_.push_back({now(), count});
+    }
+  }
+
+  /// The oldest finish first: all have as many tokens to go.
+  void finish_sequences() {
+    std::int64_t finished = 0;
+    while (!decoding_.empty() && decoding_.front().done_at == decoded_) {
+      const Decoding& sequence = decoding_.front();
+      course_.requests.push_back({sequence.sent, sequence.first_token, now()});
+      decoding_.pop_front();
+      waiting_.push_back({now(), load_.prompt_tokens});
+      ++finished;
+    }
+    done_ += finished;
+    cached_ -= finished * (load_.prompt_tokens + load_.output_tokens - 1);
+    // Those that finish got their last token now, as all that decode: they leave the newest group.
+    if (finished > 0) since_.back().count -= finished;
+    if (!since_.empty() && since_.back().count == 0) since_.pop_back();
+  }
+
+  void compare_states() {
+    mark_ = done_ + load_.clients;
+    std::vector<std::int64_t> state = {static_cast<std::int64_t>(waiting_.size())};
+    for (const Waiting& request : waiting_) state.push_back(request.unread);
+    for (const Decoding& sequence : decoding_) state.push_back(sequence.done_at - decoded_);
+    const auto same = std::ranges::find(states_, state);
+    if (same != states_.end()) {
+      // Requests that end in this period may have been sent before it; those of the next one were not, since
+      // each client has had one done by now.
+      const std::int32_t period = now() - boundaries_[static_cast<std::size_t>(same - states_.begin())];
+      course_.from = now();
+      course_.to = last_period_end_ = now() + period;
+      course_.periodic = true;
+      return;
+    }
+    states_.push_back(std::move(state));
+    boundaries_.push_back(now());
+    if (static_cast<std::int64_t>(states_.size()) < kGenerations) return;
+    course_.from = boundaries_[kGenerations / 2 - 1];
+    course_.to = now();
+    finished_ = true;
+  }
+
+  const Load load_;
+  const Rules rules_;
+  Trajectory course_;
+  std::deque<Waiting> waiting_;
+  std::deque<Decoding> decoding_;
+  std::vector<Trajectory::Gap> since_;  ///< of the decoding sequences, by the moment of their last token
+  std::int64_t cached_ = 0;             ///< tokens in the caches of the decoding sequences
+  std::int64_t decoded_ = 0;            ///< decode iterations so far
+  std::int64_t done_ = 0, mark_;
+  std::vector<std::vector<std::int64_t>> states_;
+  std::vector<std::int32_t> boundaries_;
+  std::int32_t last_period_end_ = 0;  ///< once a state has come back
+  bool finished_ = false;
+};
+
+}  // namespace
+
+Trajectory trajectory(const Load& load, const Rules& rules) { return Course(load, rules).run(); }
+
+}  // namespace shardscape::serving

@@ -1,0 +1,130 @@
+#include "sweep/program/fault_parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "engine/network/fabric.h"
+#include "sweep/program/program.h"
+
+namespace shardscape::program {
+
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+template <class T>
+std::optional<T> number(const std::string& text) {
+  T value{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+class FaultParser {
+ public:
+  explicit FaultParser(const FabricSpec& fabric) : fabric_(fabric) {}
+
+  FaultSet parse(const std::vector<std::string>& texts) {
+    FaultSet faults;
+    std::string problems;
+    for (const std::string& text : texts) {
+      const std::string problem = add(text, faults);
+      if (!problem.empty()) problems += "--fault " + text + ": " + problem + "\n";
+    }
+    if (!problems.empty()) throw BadInput(problems);
+    return faults;
+  }
+
+ private:
+  std::string add(const std::string& text, FaultSet& faults) const {
+    const std::size_t sign = text.rfind('=');
+    const std::string left = sign == std::string::npos ? "" : trimmed(text.substr(sign + 1));
+    const auto derate = left == "dead" ? std::optional(0.0) : number<double>(left);
+    if (!derate || !(*derate >= 0 && *derate <= 1)) {
+      return "write it as LINK=DERATE with 0 < DERATE <= 1, such as 0-1=0.5, or as LINK=dead";
+    }
+    const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
+    if (ids.empty()) return "there is no such link; the fabric has " + extent();
+    for (const std::int32_t id : ids) {
+      const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
+      if (twice) return "link " + std::to_string(id) + " has a fault already";
+      const bool dead = *derate == 0;
+      faults.links.push_back({id, dead ? 1 : *derate, {}, dead});
+    }
+    return "";
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> find(const std::string& link) const {
+    const std::size_t colon = link.find(':');
+    const std::string dimension = colon == std::string::npos ? "" : link.substr(0, colon);
+    const std::string ends = colon == std::string::npos ? link : trimmed(link.substr(colon + 1));
+    const std::size_t dash = ends.find('-');
+    if (dash == std::string::npos) return dimension.empty() ? by_id(ends) : std::vector<std::int32_t>{};
+    const bool one_way = ends.substr(dash, 2) == "->";
+    const std::vector<std::int32_t> from = vertices(trimmed(ends.substr(0, dash)));
+    const std::vector<std::int32_t> to = vertices(trimmed(ends.substr(dash + (one_way ? 2 : 1))));
+    std::vector<std::int32_t> ids = links(from, to, dimension);
+    if (one_way) return ids;
+    const std::vector<std::int32_t> back = links(to, from, dimension);
+    ids.insert(ids.end(), back.begin(), back.end());
+    return ids;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> by_id(const std::string& text) const {
+    const auto id = number<std::int32_t>(text);
+    if (!id || *id < 0 || static_cast<std::size_t>(*id) >= fabric_.links().size()) return {};
+    const std::int32_t opposite = fabric_.reverse_of(*id);
+    return opposite < 0 ? std::vector{*id} : std::vector{*id, opposite};
+  }
+
+  /// Names are unique within a dimension only.
+  [[nodiscard]] std::vector<std::int32_t> vertices(const std::string& text) const {
+    if (const auto vertex = number<std::int32_t>(text)) return {*vertex};
+    std::vector<std::int32_t> found;
+    for (std::int32_t vertex = fabric_.ranks(); vertex < fabric_.vertices(); ++vertex) {
+      if (fabric_.vertex_name(vertex) == text) found.push_back(vertex);
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> links(const std::vector<std::int32_t>& sources,
+                                                const std::vector<std::int32_t>& destinations,
+                                                const std::string& dimension) const {
+    const auto among = [](const std::vector<std::int32_t>& all, std::int32_t vertex) {
+      return std::ranges::find(all, vertex) != all.end();
+    };
+    std::vector<std::int32_t> ids;
+    for (std::size_t id = 0; id < fabric_.links().size(); ++id) {
+      const network::Link& link = fabric_.links()[id];
+      const std::string& name = fabric_.spec().dimensions[static_cast<std::size_t>(link.dimension)].name;
+      if (!dimension.empty() && name != dimension) continue;
+      if (among(sources, link.source) && among(destinations, link.destination))
+        ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return ids;
+  }
+
+  [[nodiscard]] std::string extent() const {
+    const auto last = static_cast<std::int32_t>(fabric_.links().size()) - 1;
+    std::string text = "links 0 .. " + std::to_string(last) + " between vertices 0 .. " +
+                       std::to_string(fabric_.vertices() - 1) + " (GPUs below " +
+                       std::to_string(fabric_.ranks()) + ")";
+    if (last >= 0) text += ", from '" + fabric_.link_name(0) + "' to '" + fabric_.link_name(last) + "'";
+    return text;
+  }
+
+  network::Fabric fabric_;
+};
+
+}  // namespace
+
+FaultSet parse_faults(const std::vector<std::string>& texts, const FabricSpec& fabric) {
+  if (texts.empty()) return {};
+  return FaultParser(fabric).parse(texts);
+}
+
+}  // namespace shardscape::program

@@ -1,0 +1,241 @@
+// Do the fast paths of collective costs say what the simulator says? Random fabrics of every kind, groups,
+// placements, sizes, algorithms and faults, each priced with and without them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/counter_rng.h"
+#include "engine/network/collective_model.h"
+#include "engine/network/naive_flow_simulator.h"
+#include "tests/support/fabrics.h"
+
+namespace shardscape::network {
+namespace {
+
+constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
+                                 CollectiveOp::all_gather, CollectiveOp::all_to_all,
+                                 CollectiveOp::broadcast,  CollectiveOp::ring_pass,
+                                 CollectiveOp::chain_pass};
+
+DimensionSpec random_dimension(CounterRng& random, const std::string& name, bool outermost) {
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+  };
+  DimensionSpec d = dimension_of(name.c_str(), DimensionKind::ring, {pick(2, 6)});
+  switch (random.below(outermost ? 9 : 7)) {
+    case 0:
+      break;
+    case 1:
+      d.kind = DimensionKind::fully_connected;
+      break;
+    case 2:
+      d.kind = DimensionKind::switched;
+      d.in_network_reduction = random.below(2) == 0;
+      break;
+    case 3:
+      d.kind = DimensionKind::mesh;
+      d.shape = {pick(2, 4), pick(1, 3)};
+      break;
+    case 4:
+      d.kind = DimensionKind::torus;
+      d.shape = {pick(2, 5), pick(2, 3)};
+      break;
+    case 5:
+      d.kind = DimensionKind::king_mesh;
+      d.shape = {pick(2, 3), pick(2, 3)};
+      break;
+    case 6:
+      d.kind = DimensionKind::hypercube;
+      d.shape = {std::int64_t{1} << pick(1, 3)};
+      break;
+    case 7:
+      d = fat_tree_of(name.c_str(), pick(4, 8), 2, 4, static_cast<double>(1 + 2 * random.below(2)));
+      d.fat_tree.up_routing = random.below(2) == 0 ? UpRouting::ecmp : UpRouting::destination;
+      d.in_network_reduction = random.below(2) == 0;
+      break;
+    default:
+      d = dragonfly_of(name.c_str(), 3, 2, 1);
+  }
+  // Few distinct numbers: ties are where event order could show.
+  d.bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + random.below(3)));
+  d.latency = Seconds(1e-6 * static_cast<double>(1 + random.below(3)));
+  return d;
+}
+
+FabricSpec random_fabric(CounterRng& random) {
+  for (;;) {
+    FabricSpec spec;
+    spec.name = "random";
+    const std::uint64_t count = 1 + random.below(3);
+    for (std::uint64_t d = 0; d < count; ++d)
+      spec.dimensions.push_back(random_dimension(random, "d" + std::to_string(d), d + 1 == count));
+    spec.dimensions.back().scope = random.below(2) == 0 ? LinkScope::scale_out : LinkScope::scale_up;
+    if (spec.size() <= 64 && spec.size() >= 2 && spec.validate().empty()) return spec;
+  }
+}
+
+ParallelPlan random_plan(CounterRng& random, std::int32_t ranks) {
+  ParallelPlan plan;
+  std::int32_t* degrees[] = {&plan.tensor, &plan.context, &plan.data, &plan.pipeline};
+  for (std::int32_t factor = 2; ranks > 1; ++factor) {
+    for (; ranks % factor == 0; ranks /= factor) *degrees[random.below(4)] *= factor;
+  }
+  for (std::size_t i = kPlanAxes; i > 1; --i) std::swap(plan.order[i - 1], plan.order[random.below(i)]);
+  return plan;
+}
+
+StackProfile::Communication random_stack(CounterRng& random) {
+  StackProfile::Communication c;
+  c.call = Seconds(5e-6);
+  c.rank_step = Seconds(2e-6);
+  c.scale_up_fraction = 0.75;
+  c.scale_out_fraction = 0.8;
+  c.bucket = Bytes(1e6);
+  std::vector<Algorithm> all(enum_names<Algorithm>().size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Algorithm>(i);
+  if (random.below(2) == 0) return c;
+  c.algorithms = random.below(4) == 0 ? all : std::vector<Algorithm>{all[random.below(all.size())]};
+  return c;
+}
+
+FaultSet random_faults(CounterRng& random, const Fabric& fabric, bool removals) {
+  FaultSet faults;
+  for (std::uint64_t i = 0, n = 1 + random.below(3); i < n; ++i) {
+    LinkFault fault;
+    fault.link = static_cast<std::int32_t>(random.below(fabric.links().size()));
+    fault.derate = 0.2 + 0.8 * random.uniform();
+    fault.added_latency = Seconds(random.below(2) == 0 ? 0 : 5e-6);
+    fault.removed = removals && random.below(2) == 0;
+    add_fault(faults, fabric, fault, random.below(2) == 0 ? FaultDirections::both : FaultDirections::one);
+  }
+  return faults;
+}
+
+struct Case {
+  explicit Case(std::uint64_t seed)
+      : random(seed, 7),
+        spec(random_fabric(random)),
+        fabric(spec),
+        communication(random_stack(random)),
+        fast(fabric, communication),
+        exact(fabric, communication),
+        reference(fabric, communication),
+        plan(random_plan(random, fabric.ranks())) {
+    reference.use_reference(true);
+    exact.set_tolerance(1e-9);
+    text = "seed " + std::to_string(seed) + ":";
+    for (const DimensionSpec& d : spec.dimensions)
+      text += " " + std::string(name_of(d.kind)) + testing::PrintToString(d.shape);
+    for (const Algorithm algorithm : communication.algorithms) text += " " + std::string(name_of(algorithm));
+    if (random.below(4) != 0) return;
+    std::vector<std::int32_t> placement(static_cast<std::size_t>(fabric.ranks()));
+    std::iota(placement.begin(), placement.end(), 0);
+    for (std::size_t i = placement.size(); i > 1; --i)
+      std::swap(placement[i - 1], placement[random.below(i)]);
+    fast.set_placement(placement);
+    exact.set_placement(placement);
+    reference.set_placement(placement);
+    text += " placed";
+  }
+
+  /// One random call on both.
+  void compare(int round) {
+    const PlanLayout layout(plan);
+    const RankGroup group = random.below(3) == 0
+                                ? layout.group(PlanAxis::data, PlanAxis::context)
+                                : layout.group(static_cast<PlanAxis>(random.below(kPlanAxes)));
+    const CollectiveOp op = kOps[random.below(std::size(kOps))];
+    const Bytes bytes(random.below(2) == 0 ? 1e7 * random.uniform() : 1e5 * random.uniform());
+    const auto calls = static_cast<double>(1 + random.below(2));
+    SCOPED_TRACE(text + " round " + std::to_string(round) + " op " + std::to_string(static_cast<int>(op)) +
+                 " levels " + std::to_string(group.depth) + " size " + std::to_string(group.size()));
+    const double expected = reference.time(op, bytes, group, calls).value();
+    const double actual = fast.time(op, bytes, group, calls).value();
+    ASSERT_EQ(fast.unreachable(), reference.unreachable());
+    if (fast.unreachable()) {
+      EXPECT_FALSE(fast.describe_unreachable().empty());
+      cut = true;
+      return;
+    }
+    const auto choice = exact.choice(op, bytes, group, calls);
+    EXPECT_NEAR(exact.time(op, bytes, group, calls).value(), expected, 1e-9 * expected)
+        << to_string(choice.value_or(CollectiveChoice{}));
+    if (fast.choice(op, bytes, group, calls) == choice) {
+      EXPECT_GE(actual, expected * (1 - 1e-9));
+      EXPECT_LE(actual, expected * (1 + kTolerance));
+    }
+    EXPECT_EQ(fast.time(op, bytes, group, calls).value(), actual) << "remembered";
+  }
+
+  CounterRng random;
+  FabricSpec spec;
+  Fabric fabric;
+  StackProfile::Communication communication;
+  CollectiveModel fast, exact, reference;
+  ParallelPlan plan;
+  std::string text;
+  bool cut = false;
+};
+
+TEST(CollectiveReference, FastPathsAgreeWithTheSimulator) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Case test(seed);
+    for (int round = 0; round < 4; ++round) test.compare(round);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(CollectiveReference, FastPathsAgreeWithTheSimulatorUnderFaults) {
+  int cut = 0;
+  for (std::uint64_t seed = 1000; seed < 1400; ++seed) {
+    Case test(seed);
+    for (int round = 0; round < 4; ++round) {
+      const FaultSet faults =
+          round == 3 ? FaultSet{} : random_faults(test.random, test.fabric, seed % 2 == 0);
+      test.fast.set_faults(faults);
+      test.exact.set_faults(faults);
+      test.reference.set_faults(faults);
+      test.compare(round);
+      if (testing::Test::HasFailure()) return;
+    }
+    cut += test.cut ? 1 : 0;
+  }
+  EXPECT_GT(cut, 0) << "no case in which dead links cut a group";
+}
+
+// The recursion of ring_time.h, step by step.
+double ring_by_recursion(const std::vector<Hop>& hops, int steps, double bytes) {
+  const std::size_t n = hops.size();
+  std::vector<double> ready(n, 0), free(n, 0), next(n, 0);
+  for (int s = 0; s < steps; ++s) {
+    for (std::size_t i = 0; i < n; ++i) {
+      free[i] = std::max(ready[i], free[i]) + bytes * hops[i].seconds_per_byte;
+      next[(i + 1) % n] = free[i] + hops[i].latency;
+    }
+    ready = next;
+  }
+  return *std::ranges::max_element(ready);
+}
+
+TEST(RingTime, SolvesTheRecursion) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    CounterRng random(seed, 3);
+    std::vector<Hop> hops(2 + random.below(7));
+    for (Hop& hop : hops)
+      hop = {1e-6 * static_cast<double>(random.below(6)), 1e-9 * static_cast<double>(1 + random.below(4))};
+    const int steps = 1 + static_cast<int>(random.below(2 * hops.size()));
+    const RingTime time(hops, steps);
+    for (const double bytes : {1.0, 500.0, 3000.0, 1e6}) {
+      const double expected = ring_by_recursion(hops, steps, bytes);
+      EXPECT_NEAR(time.at(bytes), expected, 1e-12 * expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::network
