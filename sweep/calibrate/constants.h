@@ -34,14 +34,14 @@ enum class Scale : std::uint8_t { logarithmic, linear };
 enum class ActsOn : std::uint8_t { time, memory };
 
 struct Constant {
-  std::string_view path;  ///< of the YAML key; after "device." for one of the device
+  std::string_view path;                     ///< of the YAML key; after "device." for one of the device
   std::optional<yaml::Dimension> dimension;  ///< nothing: a plain number
   ActsOn acts_on;
   Scale scale;
-  double low, high;              ///< base units; the physical range
+  double low, high;  ///< base units; the physical range
   std::string_view range_reason;
-  double width;                  ///< standard deviation of the prior, in ln(value) or in value (see Scale)
-  std::string_view effect;       ///< what it acts on
+  double width;             ///< standard deviation of the prior, in ln(value) or in value (see Scale)
+  std::string_view effect;  ///< what it acts on
   double (*get)(const Candidate&);
   void (*set)(Candidate&, double);
 
