@@ -103,6 +103,7 @@ struct Details {
   std::vector<OperatorRow> operators;
   AxisBytes axis_bytes;
   std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
+  std::int64_t events = 0;     ///< flattened: operators, calls entered, messages drained and received
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
   bool want_program = false;   ///< set by the caller: fill `program`

@@ -10,6 +10,7 @@
 #include "engine/passes/axis_bytes.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/feasibility.h"
+#include "engine/passes/flattened.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/passes/step_program.h"
@@ -52,6 +53,7 @@ struct Simulator::Impl {
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
   void reject_unreachable(Prediction& out, Details* details) const;
+  network::PricedNetwork& machine();
 
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
 
@@ -75,18 +77,23 @@ struct Simulator::Impl {
   schedule::PipelineShape pipeline;  ///< of the current plan
   passes::ServingShape serving;      ///< of the current plan
   passes::TrainingScratch scratch;
+  // Flattened mode.
+  std::unique_ptr<network::PricedNetwork> network;
+  execution::Executor executor;
+  FaultSet faults;  ///< of the current point
 };
 
 // One design point: what does not divide is rejected first, then what does not fit, and only the rest is
 // timed.
-Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
+Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, Details* details) {
   SHARDSCAPE_CHECK(plan.gpus() == fabric.ranks(), plan.gpus(), fabric.ranks());
   if (options.reference) {
     training_memo.clear();
     inference_memo.clear();
   }
   Prediction out;
-  collectives.set_faults(faults);
+  collectives.set_faults(draw);
+  faults = draw;
 
   // 1. Divisibility and support: O(1), no numbers.
   const passes::Verdict verdict = passes::check_plan(setting, plan);
@@ -123,6 +130,14 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   // 5. A group that dead links cut has no time.
   if (collectives.unreachable()) reject_unreachable(out, details);
   return out;
+}
+
+/// The fabric of this point, for execution.
+network::PricedNetwork& Simulator::Impl::machine() {
+  if (!network)
+    network = std::make_unique<network::PricedNetwork>(fabric, setting.system.stack.communication);
+  network->set_faults(faults);
+  return *network;
 }
 
 void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) const {
@@ -221,7 +236,12 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   const passes::TrainingInputs inputs{
       setting, plan, training_costs(plan), layers, memory::stage_parameters(setting.model, plan.tensor),
       pipeline};
-  const std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
+  std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
+  if (options.mode == ExecutionMode::flattened && !collectives.unreachable()) {
+    passes::FlattenedRun run{machine(), options.placement, executor};
+    critical = passes::execute_training(inputs, collectives, run, out);
+    if (details != nullptr) details->events = run.events;
+  }
   if (details == nullptr) return;
   details->stage_layers = layers;
   details->axis_bytes = passes::training_bytes(inputs);

@@ -20,8 +20,9 @@ Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
 
 Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-  if (chunks > setting.model.layers) return Reason::fewer_layers_than_stages;
   const bool uniform = setting.system.stack.partition == PartitionRule::uniform || plan.virtual_stages > 1;
+  // Balanced stages may hold no block at all.
+  if (uniform && chunks > setting.model.layers) return Reason::fewer_layers_than_stages;
   if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
   return Reason::none;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/network/rank_group.h"
+#include "engine/passes/data_traffic.h"
 
 namespace shardscape::passes {
 
@@ -210,27 +211,27 @@ class ProgramMaker {
     const auto index = static_cast<std::size_t>(s);
     const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
                                                       in_.setting.model.tied_embeddings);
-    const DataCalls calls = data_calls(in_, parameters);
+    const DataTraffic calls = data_traffic(in_, parameters);
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
-    const auto step = [&](const std::optional<DataCall>& call, const char* name,
+    const auto step = [&](const DataTraffic::Part& call, const char* name,
                           double parts) -> std::optional<ProgramStep> {
-      if (!call) return std::nullopt;
+      if (call.bytes <= Bytes(0)) return std::nullopt;
       const network::RankGroup group = layout_.group(PlanAxis::data, PlanAxis::context);
       ProgramStep made;
       made.kind = StepKind::collective;
       made.name = name;
-      made.collective = kind_of(call->op);
+      made.collective = kind_of(call.op);
       made.axis = GroupAxis::shard;
-      const double calls_of_part = std::max(1.0, std::ceil(call->calls / parts));
-      made.bytes = input_bytes(call->op, call->bytes, group.size()) / parts / calls_of_part;
+      const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
+      made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
       made.repeats = static_cast<std::int32_t>(calls_of_part);
-      made.seconds = collectives_.time(call->op, call->bytes, group, call->calls).value() / parts;
+      made.seconds = collectives_.time(call.op, call.bytes, group, call.calls).value() / parts;
       return made;
     };
     stage.forward_gather = step(calls.forward_gather, "weights for forward", chunks);
     stage.backward_gather = step(calls.backward_gather, "weights for backward", chunks);
-    stage.microbatch_gradients = step(calls.microbatch_gradients, "gradients of a microbatch", chunks);
+    stage.microbatch_gradients = step(calls.backward_scatter, "gradients of a microbatch", chunks);
     stage.gradients = step(calls.gradients, "gradients", 1);
     stage.weights = step(calls.weights, "updated weights", 1);
   }

@@ -1,7 +1,8 @@
 #include "engine/passes/training.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "engine/passes/data_traffic.h"
 
 namespace shardscape::passes {
 
@@ -35,11 +36,11 @@ CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const G
 class LayerTimer {
  public:
   LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
-      : groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
-    return with_host(time, pass_host(stack_.host.forward_layer, layer.forward_calls));
+    return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
   }
 
   /// The host launches both parts of a backward that is cut in proportion to their kernels. A whole one is
@@ -59,12 +60,12 @@ class LayerTimer {
     time.compute = layer.backward - weight.compute;
     time.tensor_comm = exposed_tensor(comm.tensor);
     time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
-    Seconds launch = pass_host(stack_.host.backward_layer, layer.backward_calls);
+    Seconds launch = pass_launch(in_, stack_.host.backward_layer, layer.backward_calls);
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
       std::swap(again.compute, again.recompute);
       time += again;
-      launch += pass_host(stack_.host.forward_layer, layer.forward_calls);
+      launch += pass_launch(in_, stack_.host.forward_layer, layer.forward_calls);
     } else if (recompute == Recompute::selective) {
       time.recompute += layer.attention_core;
       time.context_comm +=
@@ -74,23 +75,6 @@ class LayerTimer {
   }
 
  private:
-  /// Host time of launching collective calls, and of the library's own thread that serves them.
-  struct HostCalls {
-    Seconds launch, progress;
-  };
-  [[nodiscard]] HostCalls host_calls(const std::vector<workload::CollectiveCall>& calls) const {
-    HostCalls sum;
-    for (const workload::CollectiveCall& call : calls) {
-      const RankGroup& group = call.axis == PlanAxis::tensor ? groups_.tensor : groups_.context;
-      sum.launch += call.repeats * stack_.host.per_collective;
-      sum.progress += call.repeats * group.size() * stack_.host.per_collective_rank;
-    }
-    return sum;
-  }
-  [[nodiscard]] Seconds pass_host(Seconds layer, const std::vector<workload::CollectiveCall>& calls) const {
-    const HostCalls host = host_calls(calls);
-    return std::max(layer + host.launch, host.progress);
-  }
   [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
     const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_);
     PassTime time;
@@ -111,6 +95,7 @@ class LayerTimer {
     return time;
   }
 
+  const TrainingInputs& in_;
   const Groups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
@@ -129,23 +114,22 @@ struct DataComm {
 /// behind it. Zero where the backward is whole.
 DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
                    const PassTime& backward, Seconds weight, network::CollectiveModel& collectives) {
-  DataComm comm;
-  if (groups.shard.depth == 0) return comm;
-  const DataCalls calls = data_calls(in, parameters);
-  const auto cost = [&](const std::optional<DataCall>& call) {
-    return call ? collectives.time(call->op, call->bytes, groups.shard, call->calls) : Seconds(0);
+  const DataTraffic traffic = data_traffic(in, parameters);
+  const auto cost = [&](const DataTraffic::Part& part) {
+    return collectives.time(part.op, part.bytes, groups.shard, part.calls);
   };
   const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
     return std::max(Seconds(0), time - overlap * hider);
   };
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
-  const Seconds gather = cost(calls.backward_gather), scatter = cost(calls.microbatch_gradients);
-  comm.per_forward = exposed(cost(calls.forward_gather), forward.total());
+  const Seconds gather = cost(traffic.backward_gather), scatter = cost(traffic.backward_scatter);
+  DataComm comm;
+  comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
   comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
   if (cut) comm.per_weight = exposed(scatter, weight);
-  comm.gradients = cost(calls.gradients);
-  comm.weights = cost(calls.weights);
+  comm.gradients = cost(traffic.gradients);
+  comm.weights = cost(traffic.weights);
   return comm;
 }
 
@@ -272,6 +256,23 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
 
 }  // namespace
 
+Seconds pass_launch(const TrainingInputs& in, Seconds layer,
+                    const std::vector<workload::CollectiveCall>& calls) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  Seconds launch = layer, progress;
+  for (const workload::CollectiveCall& call : calls) {
+    launch += call.repeats * host.per_collective;
+    progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
+  }
+  return std::max(launch, progress);
+}
+
+Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
+  return optimizer_time(in, parameters, layers);
+}
+
+void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
+
 PassTime& PassTime::operator+=(const PassTime& o) {
   compute += o.compute;
   recompute += o.recompute;
@@ -284,34 +285,6 @@ PassTime& PassTime::operator+=(const PassTime& o) {
 
 PassTime operator*(double n, const PassTime& t) {
   return {n * t.compute, n * t.recompute, n * t.tensor_comm, n * t.context_comm, n * t.data_comm, n * t.host};
-}
-
-DataCalls data_calls(const TrainingInputs& in, double parameters) {
-  DataCalls calls;
-  if (in.plan.data * in.plan.context == 1) return calls;
-  const StackProfile& stack = in.setting.system.stack;
-  const StackProfile::Communication& c = stack.communication;
-  const std::int32_t zero = in.plan.zero_stage;
-  const Bytes bucket = zero > 0 && c.zero_bucket > Bytes(0) ? c.zero_bucket : c.bucket;
-  const auto call = [&](CollectiveOp op, double bytes_per_parameter) {
-    const Bytes bytes(bytes_per_parameter * parameters);
-    return DataCall{op, bytes, std::max(1.0, std::ceil(bytes / bucket))};
-  };
-  if (zero == 0) {
-    calls.gradients = call(CollectiveOp::all_reduce, stack.state.gradient_comm_bytes);
-    return calls;
-  }
-  const DataCall scatter = call(CollectiveOp::reduce_scatter, stack.state.gradient_comm_bytes);
-  const DataCall gather = call(CollectiveOp::all_gather, bytes_per_element(in.setting.workload.precision));
-  const bool each_microbatch =
-      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
-  (each_microbatch ? calls.microbatch_gradients : calls.gradients) = scatter;
-  if (zero == 3) {
-    calls.forward_gather = calls.backward_gather = gather;
-  } else {
-    calls.weights = gather;
-  }
-  return calls;
 }
 
 std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& collectives,

@@ -11,7 +11,6 @@
 // replicas.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "engine/memory/memory.h"
@@ -61,24 +60,19 @@ struct TrainingScratch {
   bool reference = false;  ///< walk the schedule operation by operation instead
 };
 
-/// An operation of data parallelism over the data and context ranks, cut into `calls`.
-struct DataCall {
-  network::CollectiveOp op = network::CollectiveOp::all_reduce;
-  Bytes bytes;
-  double calls = 1;
-};
-
-/// What the ZeRO stage and the stack ask of one stage.
-struct DataCalls {
-  std::optional<DataCall> forward_gather, backward_gather;  ///< each microbatch: weights
-  std::optional<DataCall> microbatch_gradients;             ///< each microbatch, behind its backward
-  std::optional<DataCall> gradients;                        ///< once, with the last backward
-  std::optional<DataCall> weights;                          ///< once, after the optimizer
-};
-DataCalls data_calls(const TrainingInputs& inputs, double parameters);
-
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
+
+/// Host time of one direction of a layer: its own launches and those of its calls, or what the library's
+/// thread needs to serve the calls, whichever is longer.
+Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
+                    const std::vector<workload::CollectiveCall>& calls);
+
+/// One step of the optimizer on a stage of so many parameters per rank and so many layers.
+Seconds optimizer_seconds(const TrainingInputs& inputs, double parameters, std::int32_t layers);
+
+/// Fills tokens_per_s_per_gpu and mfu from step_time.
+void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);
 
 }  // namespace shardscape::passes

@@ -8,6 +8,7 @@
 #include "engine/trace/schedule_text.h"
 #include "sweep/program/fault_parser.h"
 #include "sweep/program/format.h"
+#include "sweep/program/mode_comparison.h"
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
 #include "sweep/program/step_outputs.h"
@@ -30,6 +31,8 @@ constexpr const char* kFooter =
     "detour\n"
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
+    "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
+    "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
     "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
     "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
@@ -45,13 +48,13 @@ constexpr const char* kFooter =
 struct SimulateArguments {
   StudyArguments study;
   std::string point;
-  std::string mode = "hierarchical";
+  std::string mode;  ///< empty: the study's
   std::vector<std::string> faults;
   std::filesystem::path timeline;  ///< empty: none
   std::filesystem::path chakra;    ///< empty: none
   bool schedule_text = false;
   std::int32_t width = 0;  ///< of the chart; 0: the terminal's
-  bool explain = false, optimise_placement = false, json = false;
+  bool explain = false, compare = false, optimise_placement = false, json = false;
 };
 
 sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
@@ -127,6 +130,30 @@ class StepOutputs {
   const SimulateArguments& arguments_;
 };
 
+/// Both modes of one plan.
+int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
+                const FaultSet& faults, bool reference) {
+  const auto predict = [&](ExecutionMode mode, Details& details) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode});
+    return simulator.run(plan, faults, &details);
+  };
+  Details details;
+  const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
+  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
+    throw BadInput("--compare: there is nothing to compare, the plan is rejected: " +
+                   std::string(name_of(hierarchical.reason)) + "\n");
+  }
+  Details flattened_details;
+  const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events};
+  if (arguments.json) {
+    std::cout << to_json(comparison).dump(2) << '\n';
+  } else {
+    print_comparison(std::cout, comparison);
+  }
+  return kDone;
+}
+
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
   const sweep::PointText point = chosen_point(arguments, study);
@@ -134,7 +161,13 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
   const FaultSet faults = parse_faults(arguments.faults, setting.system.fabric);
 
-  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
+  const ExecutionMode mode =
+      arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
+  if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
+    throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
+  }
+  if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   if (details.want_timeline && study.phase() == Phase::inference) {
@@ -185,8 +218,13 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   add_study_arguments(*command, arguments->study);
   command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
       ->type_name("KEY=VALUE,...");
-  command->add_option("--mode", arguments->mode, "How the step is executed: hierarchical")
-      ->check(CLI::IsMember({"hierarchical"}));
+  command
+      ->add_option("--mode", arguments->mode,
+                   "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
+                   "message of every rank); default: the study's")
+      ->check(CLI::IsMember({"hierarchical", "flattened"}));
+  command->add_flag("--compare", arguments->compare,
+                    "Predict the step in both modes and show where they differ, by class");
   command
       ->add_option(
           "--fault", arguments->faults,

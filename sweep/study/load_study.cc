@@ -193,8 +193,10 @@ class StudyParser {
   void read_mode() {
     const yaml::Node* node = reader_.take("mode");
     if (node == nullptr) return;
-    const auto mode = yaml::parse_value<Mode>(*node);
-    if (mode) {
+    const auto mode = yaml::parse_value<ExecutionMode>(*node);
+    if (mode == ExecutionMode::flattened && phase_ == Phase::inference) {
+      state_.bad("mode", node->where, "flattened executes training steps; inference is hierarchical");
+    } else if (mode) {
       study_.mode = *mode;
     } else {
       state_.bad("mode", node->where, mode.error());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 #include "sweep/space/space_spec.h"
 
@@ -28,8 +29,6 @@ struct SourceText {
   std::string text;
 };
 
-enum class Mode : std::uint8_t { hierarchical };
-
 struct Study {
   std::string title;
   std::string model_name, cluster_name, stack_name;
@@ -40,7 +39,7 @@ struct Study {
   std::vector<WorkloadSpec>
       workloads;  ///< product of the listed workload keys; at least one, all of one phase
   SpaceSpec space;
-  Mode mode = Mode::hierarchical;
+  ExecutionMode mode = ExecutionMode::hierarchical;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
@@ -54,7 +53,3 @@ struct Study {
 };
 
 }  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::Mode, "hierarchical");
-}  // namespace shardscape
