@@ -11,7 +11,6 @@
 // replicas.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "engine/memory/memory.h"

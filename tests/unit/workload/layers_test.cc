@@ -57,10 +57,10 @@ TEST(SavedBytes, WithoutParallelism) {
 }
 
 TEST(PutOffBytes, AreThoseOfThePaper) {
-  // Qi et al. 2023, table 1: a weight gradient that waits keeps 32 s b h: inputs 2 (QKV) + 2 (projection) + 2 +
-  // 8 (MLP), gradients of outputs 6 + 2 + 8 + 2. A tensor group splits all but the inputs of column-parallel
-  // and the output gradients of row-parallel products (2 + 2 and 2 + 2); sequence parallelism splits the
-  // saved inputs, too.
+  // Qi et al. 2023, table 1: a weight gradient that waits keeps 32 s b h: inputs 2 (QKV) + 2 (projection) + 2
+  // + 8 (MLP), gradients of outputs 6 + 2 + 8 + 2. A tensor group splits all but the inputs of
+  // column-parallel and the output gradients of row-parallel products (2 + 2 and 2 + 2); sequence parallelism
+  // splits the saved inputs, too.
   const Setting setting = korthikanti();
   const auto bytes = [&](const LayerKey& key) {
     return put_off_bytes(block_operators(setting, key, kSequence, Mode::training), setting).value();
