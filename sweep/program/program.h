@@ -45,6 +45,7 @@ void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
 
 /// User preset directories first, then the ones that came with the program (of the source tree it was built

@@ -49,10 +49,11 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
       {"sweep/validate",
        {"sweep/space", "sweep/yaml", "engine", "engine/network", "engine/compute", "engine/spec",
         "engine/base"}},
+      {"sweep/calibrate", {"sweep/validate", "sweep/yaml", "engine", "engine/spec", "engine/base"}},
       {"sweep/program",
-       {"sweep/validate", "sweep/runner", "sweep/placement", "sweep/study", "sweep/network_case",
-        "sweep/chakra", "sweep/space", "sweep/yaml", "results_schema", "engine", "engine/trace",
-        "engine/compute", "engine/network", "engine/spec", "engine/base"}},
+       {"sweep/calibrate", "sweep/validate", "sweep/runner", "sweep/placement", "sweep/study",
+        "sweep/network_case", "sweep/chakra", "sweep/space", "sweep/yaml", "results_schema", "engine",
+        "engine/trace", "engine/compute", "engine/network", "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }
