@@ -99,12 +99,6 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   const passes::Verdict verdict = passes::check_plan(setting, plan);
   out.status = verdict.status;
   out.reason = verdict.reason;
-  // The flattened mode knows no backward that is cut in two.
-  if (out.status == Status::ok && options.mode == ExecutionMode::flattened && plan.pipeline > 1 &&
-      plan.schedule == ScheduleKind::zero_bubble) {
-    out.status = Status::unsupported;
-    out.reason = Reason::schedule;
-  }
   if (out.status != Status::ok) return out;
 
   // 2. Layers to stages, by the stack's rule.
