@@ -50,6 +50,7 @@ TEST(StepTimeline, EveryEventIsOneOfTheFormat) {
   for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
     const Drawn d = drawn(kind, 16, false);
     std::set<std::pair<int, std::string>> tracks;
+    std::map<std::string, int> overview;  // slices of the pipeline by category
     for (const json& event : d.document.at("traceEvents")) {
       const std::string phase = event.at("ph");
       ASSERT_TRUE(event.at("pid").is_number_integer() && event.at("tid").is_number_integer() &&
@@ -57,6 +58,7 @@ TEST(StepTimeline, EveryEventIsOneOfTheFormat) {
       if (phase == "X") {
         EXPECT_GE(event.at("ts").get<double>(), 0);
         EXPECT_GT(event.at("dur").get<double>(), 0);
+        if (event.at("pid") == 0) ++overview[event.at("cat")];
         if (event.at("cat") == "communication" && event.at("pid") > 0) {
           EXPECT_TRUE(event.at("args").contains("bytes"));
           EXPECT_EQ(event.at("args").at("bound"), "link");
@@ -69,6 +71,10 @@ TEST(StepTimeline, EveryEventIsOneOfTheFormat) {
         if (event.at("name") == "thread_name") tracks.emplace(event.at("pid"), event.at("args").at("name"));
       }
     }
+    // 2 stages, 16 / 2 microbatches; a cut backward is two slices.
+    EXPECT_EQ(overview["forward"], 2 * 8);
+    EXPECT_EQ(overview["backward"], 2 * 8);
+    EXPECT_EQ(overview["weight"], kind == ScheduleKind::zero_bubble ? 2 * 8 : 0);
     for (const int process : {1, 2}) {
       for (const char* track : {"host", "compute", "communication", "wait"}) {
         EXPECT_TRUE(tracks.contains({process, track})) << process << track;
