@@ -1,7 +1,10 @@
 #include "engine/simulate.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/memory/memory.h"
@@ -31,6 +34,23 @@ struct LayerKeyHash {
 
 using LayerMemo = std::unordered_map<workload::LayerKey, passes::LayerCosts, LayerKeyHash>;
 
+/// A sick device, and what layers cost on it.
+struct SickDevice {
+  Setting setting;
+  LayerMemo layers;
+};
+/// By (share of the clock, share of the memory bandwidth).
+using SickMemo = std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>;
+constexpr std::size_t kMostSickDevices = 4096;
+
+/// What rerun() starts from.
+struct Healthy {
+  ParallelPlan plan;
+  Prediction prediction;
+  bool links_known = false;
+  network::LinkSet links{0};  ///< that carry anything
+};
+
 }  // namespace
 
 struct Simulator::Impl {
@@ -43,6 +63,7 @@ struct Simulator::Impl {
   }
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
+  Prediction rerun(const FaultSet& faults);
 
   // The passes, in order.
   bool partition(const ParallelPlan& plan);
@@ -50,7 +71,10 @@ struct Simulator::Impl {
   void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
-  void reject_unreachable(Prediction& out, Details* details) const;
+  void time(const ParallelPlan& plan, Prediction& out, Details* details);
+  void reject_unreachable(Prediction& out, Details* details);
+  void find_sick_stages(const ParallelPlan& plan, const FaultSet& faults);
+  [[nodiscard]] bool in_the_way(const FaultSet& faults) const;
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
@@ -75,6 +99,10 @@ struct Simulator::Impl {
   schedule::PipelineShape pipeline;  ///< of the current plan
   passes::ServingShape serving;      ///< of the current plan
   passes::TrainingScratch scratch;
+  // Of faults.
+  SickMemo sick_memo;
+  std::vector<passes::SickStage> sick_stages;  ///< of the current plan and faults
+  std::optional<Healthy> healthy;              ///< of the last run(), for rerun()
 };
 
 // One design point: what does not divide is rejected first, then what does not fit, and only the rest is
@@ -87,6 +115,7 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   }
   Prediction out;
   collectives.set_faults(faults);
+  healthy.reset();
 
   // 1. Divisibility and support: O(1), no numbers.
   const passes::Verdict verdict = passes::check_plan(setting, plan);
@@ -114,18 +143,90 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   }
 
   // 4. Time: operators, collectives, pipeline, tail.
+  find_sick_stages(plan, faults);
+  time(plan, out, details);
+
+  // 5. A group that dead links cut has no time.
+  if (collectives.unreachable()) reject_unreachable(out, details);
+  if (faults.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
+  return out;
+}
+
+void Simulator::Impl::time(const ParallelPlan& plan, Prediction& out, Details* details) {
   if (training()) {
     time_training(plan, out, details);
   } else {
     time_inference(plan, out, details);
   }
+}
 
-  // 5. A group that dead links cut has no time.
-  if (collectives.unreachable()) reject_unreachable(out, details);
+// The plan's divisibility, partition and memory are as they were; what no faulty link carries costs what it
+// did.
+Prediction Simulator::Impl::rerun(const FaultSet& faults) {
+  SHARDSCAPE_CHECK(healthy.has_value(), faults.links.size());
+  if (options.reference) {
+    const Healthy kept = *healthy;
+    Prediction out = run(kept.plan, faults, nullptr);
+    healthy = kept;
+    return out;
+  }
+  Prediction out = healthy->prediction;
+  if (!healthy->links_known) {
+    collectives.set_faults({});
+    sick_stages.clear();
+    collectives.record_links(true);
+    time(healthy->plan, out, nullptr);
+    collectives.record_links(false);
+    healthy->links = collectives.recorded_links();
+    healthy->links_known = true;
+  }
+  if (!in_the_way(faults)) return healthy->prediction;
+  collectives.set_faults(faults);
+  find_sick_stages(healthy->plan, faults);
+  time(healthy->plan, out, nullptr);
+  if (collectives.unreachable()) reject_unreachable(out, nullptr);
   return out;
 }
 
-void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) const {
+bool Simulator::Impl::in_the_way(const FaultSet& faults) const {
+  if (training() && !faults.devices.empty()) return true;
+  return std::ranges::any_of(faults.links,
+                             [&](const LinkFault& fault) { return healthy->links.contains(fault.link); });
+}
+
+void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet& faults) {
+  sick_stages.clear();
+  if (!training() || faults.devices.empty()) return;
+  std::map<std::int32_t, std::pair<double, double>> shares;  // by rank of the fabric
+  for (const DeviceFault& fault : faults.devices) {
+    auto& [compute, hbm] = shares.try_emplace(fault.rank, 1.0, 1.0).first->second;
+    compute *= fault.compute_share;
+    hbm *= fault.hbm_share;
+  }
+  if (sick_memo.size() > kMostSickDevices || options.reference) sick_memo.clear();
+  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
+  for (const auto& [rank, share] : shares) {
+    std::unique_ptr<SickDevice>& device = sick_memo[share];
+    if (!device) {
+      device = std::make_unique<SickDevice>(SickDevice{setting, {}});
+      device->setting.system.device.sm.clock = share.first * setting.system.device.sm.clock;
+      device->setting.system.device.hbm.bandwidth_per_stack =
+          share.second * setting.system.device.hbm.bandwidth_per_stack;
+    }
+    const passes::LayerCosts& costs = remember(device->layers, key, [&] {
+      return passes::price_layers(device->setting, key, setting.workload.sequence_length,
+                                  workload::Mode::training);
+    });
+    const auto placed = std::ranges::find(options.placement, rank);
+    const auto logical =
+        options.placement.empty() ? rank : static_cast<std::int32_t>(placed - options.placement.begin());
+    sick_stages.push_back(
+        {static_cast<std::size_t>(logical / stride % plan.pipeline), costs, device->setting.system.device});
+  }
+}
+
+void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
   Prediction rejected;
   rejected.status = Status::unreachable;
   rejected.reason = Reason::no_route;
@@ -217,9 +318,13 @@ void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Predict
 }
 
 void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, Details* details) {
-  const passes::TrainingInputs inputs{
-      setting, plan, training_costs(plan), layers, memory::stage_parameters(setting.model, plan.tensor),
-      pipeline};
+  const passes::TrainingInputs inputs{setting,
+                                      plan,
+                                      training_costs(plan),
+                                      layers,
+                                      memory::stage_parameters(setting.model, plan.tensor),
+                                      pipeline,
+                                      sick_stages};
   const std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
   if (details == nullptr) return;
   details->stage_layers = layers;
@@ -301,5 +406,7 @@ Simulator& Simulator::operator=(Simulator&&) noexcept = default;
 Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
   return impl_->run(plan, faults, details);
 }
+
+Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 
 }  // namespace shardscape

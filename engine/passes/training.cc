@@ -168,10 +168,11 @@ double tensors_per_block(const ModelSpec& model) {
   return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
 }
 
-Seconds optimizer_time(const TrainingInputs& in, double parameters, std::int32_t layers) {
+Seconds optimizer_time(const TrainingInputs& in, const DeviceSpec& device, double parameters,
+                       std::int32_t layers) {
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
   const double owned = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
-  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / in.setting.system.device.hbm_sustained();
+  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / device.hbm_sustained();
   const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
   if (sliced && shards > 1) {
     time += tensors_per_block(in.setting.model) * layers * shards * in.setting.system.stack.zero_slice;
@@ -179,20 +180,58 @@ Seconds optimizer_time(const TrainingInputs& in, double parameters, std::int32_t
   return time;
 }
 
+/// One microbatch over all chunks of a stage.
+struct StagePasses {
+  PassTime forward, backward;
+};
+
+/// The passes of stages whose layers cost the same.
+class StageTimer {
+ public:
+  StageTimer(const TrainingInputs& in, const LayerCosts& costs, const LayerTimer& timer)
+      : in_(in),
+        costs_(costs),
+        timer_(timer),
+        block_{timer.forward(costs.block), timer.backward(costs.block, in.plan.recompute)} {}
+
+  [[nodiscard]] StagePasses of(std::size_t stage) const {
+    StagePasses passes{in_.layers[stage] * block_.forward, in_.layers[stage] * block_.backward};
+    if (stage == 0) add(costs_.embedding, passes);
+    if (stage + 1 == in_.layers.size()) add(costs_.head, passes);
+    return passes;
+  }
+
+ private:
+  void add(const LayerCost& layer, StagePasses& passes) const {
+    passes.forward += timer_.forward(layer);
+    passes.backward += timer_.backward(layer, Recompute::none);
+  }
+
+  const TrainingInputs& in_;
+  const LayerCosts& costs_;
+  const LayerTimer& timer_;
+  StagePasses block_;
+};
+
+void keep_slower(PassTime& kept, const PassTime& other) {
+  if (other.total() > kept.total()) kept = other;
+}
+
 void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
-  const PassTime block_forward = timer.forward(in.costs.block);
-  const PassTime block_backward = timer.backward(in.costs.block, in.plan.recompute);
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
+  const StageTimer healthy(in, in.costs, timer);
   for (std::size_t s = 0; s < stages; ++s) {
-    scratch.forward[s] = in.layers[s] * block_forward;
-    scratch.backward[s] = in.layers[s] * block_backward;
+    const StagePasses passes = healthy.of(s);
+    scratch.forward[s] = passes.forward;
+    scratch.backward[s] = passes.backward;
   }
-  scratch.forward.front() += timer.forward(in.costs.embedding);
-  scratch.backward.front() += timer.backward(in.costs.embedding, Recompute::none);
-  scratch.forward.back() += timer.forward(in.costs.head);
-  scratch.backward.back() += timer.backward(in.costs.head, Recompute::none);
+  for (const SickStage& sick : in.sick) {
+    const StagePasses passes = StageTimer(in, sick.costs, timer).of(sick.stage);
+    keep_slower(scratch.forward[sick.stage], passes.forward);
+    keep_slower(scratch.backward[sick.stage], passes.backward);
+  }
 }
 
 /// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
@@ -212,7 +251,14 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
     scratch.backward[s].data_comm += comm.per_backward;
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
-    scratch.tails[s].optimizer = optimizer_time(in, parameters, in.layers[s]);
+    const auto optimizer_on = [&](const DeviceSpec& device) {
+      return optimizer_time(in, device, parameters, in.layers[s]);
+    };
+    scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
+    for (const SickStage& sick : in.sick) {
+      if (sick.stage == s)
+        scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.device));
+    }
   }
 }
 

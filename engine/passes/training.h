@@ -7,10 +7,17 @@
 //
 // The critical rank is the stage that ends last.
 //
+// A sick device (throttled memory, a low clock) slows the stage that it sits in: the peers of its tensor and
+// context groups wait for it in every layer, so the passes of the whole stage run at its pace. With several
+// sick devices each pass of a stage runs at the pace of its slowest. Other replicas wait where gradients are
+// exchanged; since one pipeline stands for all replicas, devices that are sick on different stages of
+// different replicas count as if they were of the same one: never too short, exact for one sick device.
+//
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/memory/memory.h"
@@ -32,6 +39,13 @@ struct PassTime {
   friend PassTime operator*(double n, const PassTime& t);
 };
 
+/// A stage that holds a sick device: what its layers cost there. Both outlive the inputs.
+struct SickStage {
+  std::size_t stage = 0;
+  const LayerCosts& costs;
+  const DeviceSpec& device;
+};
+
 /// What the time of a step is made from.
 struct TrainingInputs {
   const Setting& setting;
@@ -40,6 +54,7 @@ struct TrainingInputs {
   const std::vector<std::int32_t>& layers;  ///< per stage
   memory::StageParameters parameters;
   schedule::PipelineShape pipeline;
+  std::span<const SickStage> sick = {};  ///< any number per stage
 };
 
 /// What a stage does after its last backward.

@@ -6,6 +6,7 @@
 
 #include "sweep/space/constraint.h"
 #include "sweep/study/axis_values.h"
+#include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/space_parser.h"
@@ -46,6 +47,7 @@ class StudyParser {
     read_space();
     read_hardware();
     read_constraints();
+    read_faults();
     read_objectives();
     read_mode();
     reader_.finish();
@@ -172,6 +174,13 @@ class StudyParser {
     }
   }
 
+  void read_faults() {
+    const yaml::Node* node = reader_.take("faults");
+    if (node == nullptr) return;
+    study_.faults = parse_faults_key(*node, fabric_ ? &*fabric_ : nullptr, phase_, diagnostics_);
+    if (!node->is_map()) state_.bad("faults", node->where, "must be a map");
+  }
+
   void read_objectives() {
     for (const yaml::Node* item : texts("objectives")) {
       const std::vector<std::string>& known = options_.objective_columns;
@@ -230,6 +239,7 @@ class StudyParser {
     node.set("space", write_space(study_.space, study_.phase()));
     if (!study_.hardware.empty()) node.set("hardware", resolved_hardware());
     if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
+    if (study_.faults) node.set("faults", write_faults(*study_.faults));
     node.set("objectives", text_list(study_.objectives));
     node.set("mode", yaml::make_scalar(study_.mode));
     return yaml::emit(node);
