@@ -78,8 +78,8 @@ class SegmentStore {
 /// When an open segment is sealed.
 struct SealPolicy {
   std::uint64_t rows = 65536;
-  std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
   std::chrono::nanoseconds age = std::chrono::seconds(5);
+  std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
 };
 
 /// Collects encoded blocks and seals them. Holds at most one segment of compressed chunks in memory. Called

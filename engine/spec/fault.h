@@ -40,7 +40,7 @@ struct DeviceFault {
 
 struct FaultSet {
   std::vector<LinkFault> links;
-  std::vector<DeviceFault> devices;
+  std::vector<DeviceFault> devices = {};
   [[nodiscard]] bool empty() const { return links.empty() && devices.empty(); }
 };
 

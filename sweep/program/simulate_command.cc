@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/simulate.h"
+#include "sweep/program/draw_report.h"
 #include "sweep/program/fault_parser.h"
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
@@ -27,6 +28,7 @@ constexpr const char* kFooter =
     "detour\n"
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
+    "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
@@ -42,6 +44,7 @@ struct SimulateArguments {
   std::string point;
   std::string mode = "hierarchical";
   std::vector<std::string> faults;
+  std::optional<std::uint64_t> draw;
   std::filesystem::path timeline;  ///< empty: none
   bool explain = false, optimise_placement = false, json = false;
 };
@@ -81,9 +84,12 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const sweep::PointText point = chosen_point(arguments, study);
   Setting setting = study.setting(0);
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
-  const FaultSet faults = parse_faults(arguments.faults, setting.system.fabric);
+  std::optional<sweep::FaultDraw> draw;
+  if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
+  const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
 
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
+  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   if (details.want_timeline && study.phase() == Phase::inference) {
@@ -111,10 +117,12 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
+    if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
     if (arguments.explain) json["operators"] = operators_json(simulated);
     std::cout << json.dump(2) << '\n';
     return kDone;
   }
+  if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
   print_report(std::cout, simulated);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
@@ -139,6 +147,11 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
           "nothing; repeatable")
       ->type_name("LINK=DERATE")
       ->allow_extra_args(false);
+  command
+      ->add_option("--draw", arguments->draw,
+                   "The faults of one sample of the study's 'faults:', as a sweep meets them")
+      ->type_name("SAMPLE")
+      ->excludes("--fault");
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
   command
       ->add_option("--timeline", arguments->timeline,
