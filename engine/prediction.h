@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "engine/spec/axis_bytes.h"
 
 namespace shardscape {
+
+namespace trace {
+struct StepProgram;
+}  // namespace trace
 
 enum class Status : std::uint8_t { ok, indivisible, constraint, memory, unreachable, unsupported };
 SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported");
@@ -98,8 +103,11 @@ struct Details {
   std::vector<OperatorRow> operators;
   AxisBytes axis_bytes;
   std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
+  std::int64_t events = 0;     ///< flattened: operators, calls entered, messages drained and received
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
+  bool want_program = false;   ///< set by the caller: fill `program`
+  std::shared_ptr<const trace::StepProgram> program;  ///< of a training step, for charts and traces
 };
 
 }  // namespace shardscape

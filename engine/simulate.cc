@@ -13,8 +13,10 @@
 #include "engine/passes/axis_bytes.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/feasibility.h"
+#include "engine/passes/flattened.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
+#include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
 #include "engine/trace/pipeline_trace.h"
 #include "engine/workload/partition.h"
@@ -63,7 +65,7 @@ struct Simulator::Impl {
   }
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
-  Prediction rerun(const FaultSet& faults);
+  Prediction rerun(const FaultSet& draw);
 
   // The passes, in order.
   bool partition(const ParallelPlan& plan);
@@ -73,8 +75,9 @@ struct Simulator::Impl {
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
   void time(const ParallelPlan& plan, Prediction& out, Details* details);
   void reject_unreachable(Prediction& out, Details* details);
-  void find_sick_stages(const ParallelPlan& plan, const FaultSet& faults);
-  [[nodiscard]] bool in_the_way(const FaultSet& faults) const;
+  void find_sick_stages(const ParallelPlan& plan, const FaultSet& draw);
+  [[nodiscard]] bool in_the_way(const FaultSet& draw) const;
+  network::PricedNetwork& machine();
 
   [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
@@ -103,24 +106,35 @@ struct Simulator::Impl {
   SickMemo sick_memo;
   std::vector<passes::SickStage> sick_stages;  ///< of the current plan and faults
   std::optional<Healthy> healthy;              ///< of the last run(), for rerun()
+  // Flattened mode.
+  std::unique_ptr<network::PricedNetwork> network;
+  execution::Executor executor;
+  FaultSet faults;  ///< of the current point
 };
 
 // One design point: what does not divide is rejected first, then what does not fit, and only the rest is
 // timed.
-Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
+Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, Details* details) {
   SHARDSCAPE_CHECK(plan.gpus() == fabric.ranks(), plan.gpus(), fabric.ranks());
   if (options.reference) {
     training_memo.clear();
     inference_memo.clear();
   }
   Prediction out;
-  collectives.set_faults(faults);
+  collectives.set_faults(draw);
+  faults = draw;
   healthy.reset();
 
   // 1. Divisibility and support: O(1), no numbers.
   const passes::Verdict verdict = passes::check_plan(setting, plan);
   out.status = verdict.status;
   out.reason = verdict.reason;
+  // The flattened mode knows no backward that is cut in two.
+  if (out.status == Status::ok && options.mode == ExecutionMode::flattened && plan.pipeline > 1 &&
+      plan.schedule == ScheduleKind::zero_bubble) {
+    out.status = Status::unsupported;
+    out.reason = Reason::schedule;
+  }
   if (out.status != Status::ok) return out;
 
   // 2. Layers to stages, by the stack's rule.
@@ -143,12 +157,12 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   }
 
   // 4. Time: operators, collectives, pipeline, tail.
-  find_sick_stages(plan, faults);
+  find_sick_stages(plan, draw);
   time(plan, out, details);
 
   // 5. A group that dead links cut has no time.
   if (collectives.unreachable()) reject_unreachable(out, details);
-  if (faults.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
+  if (draw.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
   return out;
 }
 
@@ -162,17 +176,18 @@ void Simulator::Impl::time(const ParallelPlan& plan, Prediction& out, Details* d
 
 // The plan's divisibility, partition and memory are as they were; what no faulty link carries costs what it
 // did.
-Prediction Simulator::Impl::rerun(const FaultSet& faults) {
-  SHARDSCAPE_CHECK(healthy.has_value(), faults.links.size());
+Prediction Simulator::Impl::rerun(const FaultSet& draw) {
+  SHARDSCAPE_CHECK(healthy.has_value(), draw.links.size());
   if (options.reference) {
     const Healthy kept = *healthy;
-    Prediction out = run(kept.plan, faults, nullptr);
+    Prediction out = run(kept.plan, draw, nullptr);
     healthy = kept;
     return out;
   }
   Prediction out = healthy->prediction;
   if (!healthy->links_known) {
     collectives.set_faults({});
+    faults = {};
     sick_stages.clear();
     collectives.record_links(true);
     time(healthy->plan, out, nullptr);
@@ -180,25 +195,36 @@ Prediction Simulator::Impl::rerun(const FaultSet& faults) {
     healthy->links = collectives.recorded_links();
     healthy->links_known = true;
   }
-  if (!in_the_way(faults)) return healthy->prediction;
-  collectives.set_faults(faults);
-  find_sick_stages(healthy->plan, faults);
+  if (!in_the_way(draw)) return healthy->prediction;
+  collectives.set_faults(draw);
+  faults = draw;
+  find_sick_stages(healthy->plan, draw);
   time(healthy->plan, out, nullptr);
   if (collectives.unreachable()) reject_unreachable(out, nullptr);
   return out;
 }
 
-bool Simulator::Impl::in_the_way(const FaultSet& faults) const {
-  if (training() && !faults.devices.empty()) return true;
-  return std::ranges::any_of(faults.links,
+/// The fabric of this point, for execution.
+network::PricedNetwork& Simulator::Impl::machine() {
+  if (!network)
+    network = std::make_unique<network::PricedNetwork>(fabric, setting.system.stack.communication);
+  network->set_faults(faults);
+  return *network;
+}
+
+bool Simulator::Impl::in_the_way(const FaultSet& draw) const {
+  // Which links an execution uses is known after it only.
+  if (options.mode == ExecutionMode::flattened) return !draw.empty();
+  if (training() && !draw.devices.empty()) return true;
+  return std::ranges::any_of(draw.links,
                              [&](const LinkFault& fault) { return healthy->links.contains(fault.link); });
 }
 
-void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet& faults) {
+void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet& draw) {
   sick_stages.clear();
-  if (!training() || faults.devices.empty()) return;
+  if (!training() || draw.devices.empty()) return;
   std::map<std::int32_t, std::pair<double, double>> shares;  // by rank of the fabric
-  for (const DeviceFault& fault : faults.devices) {
+  for (const DeviceFault& fault : draw.devices) {
     auto& [compute, hbm] = shares.try_emplace(fault.rank, 1.0, 1.0).first->second;
     compute *= fault.compute_share;
     hbm *= fault.hbm_share;
@@ -280,6 +306,7 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   // A block that recomputes holds all of its activations again while its backward runs.
   activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)] -
                               activations.block + costs.backward_working;
+  activations.block_put_off = costs.block.put_off;
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;
@@ -325,7 +352,12 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
                                       memory::stage_parameters(setting.model, plan.tensor),
                                       pipeline,
                                       sick_stages};
-  const std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
+  std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
+  if (options.mode == ExecutionMode::flattened && !collectives.unreachable()) {
+    passes::FlattenedRun run{machine(), options.placement, executor};
+    critical = passes::execute_training(inputs, collectives, run, out);
+    if (details != nullptr) details->events = run.events;
+  }
   if (details == nullptr) return;
   details->stage_layers = layers;
   details->axis_bytes = passes::training_bytes(inputs);
@@ -335,6 +367,10 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   }
   explain_training(plan, critical, out.breakdown.optimizer, *details);
   if (details->want_timeline) details->timeline = draw_timeline();
+  if (details->want_program) {
+    details->program =
+        std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
+  }
 }
 
 std::string Simulator::Impl::draw_timeline() const {

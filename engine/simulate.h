@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/prediction.h"
+#include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 
 namespace shardscape {
@@ -17,6 +18,7 @@ namespace shardscape {
 struct SimulateOptions {
   bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
   bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
+  ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,
   /// >= 1e-9 (network/collective_model.h).
   double collective_tolerance = 0.005;

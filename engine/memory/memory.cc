@@ -34,10 +34,19 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   const StagePosition at = position(in, stage);
   const std::int32_t layers = in.layers[static_cast<std::size_t>(stage)];
   const double chunk_share = 1.0 / in.pipeline.virtual_stages;
-  const double flights = schedule::in_flight(in.pipeline, stage);
-  Bytes sum = flights * chunk_share * layers * in.activations.block;
+  Bytes sum;
+  for (const schedule::HeldMicrobatches& held : schedule::peaks(in.pipeline, stage)) {
+    const double flights = held.in_flight * chunk_share;
+    Bytes now = flights * layers * in.activations.block;
+    now += static_cast<double>(held.put_off) * layers * in.activations.block_put_off;
+    if (at.first) now += flights * in.activations.embedding;
+    sum = std::max(sum, now);
+    // Or while the running microbatch's last block has its turn, with all others put off.
+    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble && layers > 0;
+    if (cut)
+      sum = std::max(sum, now + (layers - 1.0) * (in.activations.block_put_off - in.activations.block));
+  }
   if (layers > 0) sum += in.activations.block_working;
-  if (at.first) sum += flights * chunk_share * in.activations.embedding;
   if (at.last) sum += heads_in_flight(in.pipeline) * in.activations.head;
   return in.setting.system.stack.memory.fragmentation * sum;
 }

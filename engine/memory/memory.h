@@ -4,9 +4,10 @@
 //   over data * context
 //                (Rajbhandari et al. 2020): stage 1 optimizer, 2 + gradients, 3 + weights
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
-//   (Korthikanti et al. 2022), the working set of the block that
-//                recomputes, what lives for a moment in a block's backward, the saved input of the head;
-//                times the allocator's fragmentation
+//   (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
+//                (Qi et al. 2023: 32 s b h per block of GPT); the working set of the block that recomputes,
+//                what lives for a moment in a block's backward, the saved input of the head; times the
+//                allocator's fragmentation
 //   logits       while the loss of one microbatch is computed, on the last stage; and what the loss keeps of
 //                each further microbatch that has passed the head and waits for its backward
 //   buffers      kernels' workspace, DP buckets, boundary tensors, gathered weights of two blocks under
@@ -43,6 +44,7 @@ StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor);
 struct ActivationBytes {
   Bytes block;          ///< kept per block under the plan's recompute policy
   Bytes block_working;  ///< live beside it while one block runs backward
+  Bytes block_put_off;  ///< kept per block from its input gradient to its weight gradient (zero_bubble)
   Bytes embedding;
   Bytes head;
   Bytes logits;

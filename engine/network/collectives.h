@@ -63,6 +63,10 @@ void add_binary_tree_broadcast(GroupTraffic& group, double bytes, std::int32_t c
 /// Microbatches along a chain of ranks (a rank may come again, not twice in a row).
 void add_pipeline(GroupTraffic& chain, const Pattern& pattern);
 
+/// The traffic of one group of `pattern` by its operation and algorithm; nothing for point_to_point. The
+/// members stand in the order in which the algorithm takes them.
+void add_collective(GroupTraffic& group, const Pattern& pattern);
+
 /// A tree of switches with the ranks of a group as leaves. Shared adapters count as switches.
 struct SwitchTree {
   struct Node {

@@ -16,7 +16,8 @@ constexpr std::int32_t kNone = -1;
 }  // namespace
 
 struct FlowSimulator::Impl {
-  FlowResult run(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer);
+  FlowResult run(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer,
+                 GateObserver* gates);
 
  private:
   using Kind = EventQueue::Kind;
@@ -52,6 +53,7 @@ struct FlowSimulator::Impl {
 
   const Traffic* traffic_ = nullptr;
   RateObserver* observer_ = nullptr;
+  GateObserver* gate_observer_ = nullptr;
   MaxMinSolver solver_;
   EventQueue queue_;
   std::vector<Flow> flows_;
@@ -87,8 +89,9 @@ void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> 
 
 // One turn per instant: everything that happens now, then the rates.
 FlowResult FlowSimulator::Impl::run(const Traffic& traffic, std::span<const double> capacity,
-                                    RateObserver* observer) {
+                                    RateObserver* observer, GateObserver* gates) {
   reset(traffic, capacity, observer);
+  gate_observer_ = gates;
   while (!queue_.empty()) {
     now_ = queue_.next_time();
     settle_instant();
@@ -181,6 +184,7 @@ void FlowSimulator::Impl::open_gates() {
   const std::size_t count = opened_.size();
   for (std::size_t i = 0; i < count; ++i) {
     const Gate& gate = traffic_->gates[static_cast<std::size_t>(opened_[i])];
+    if (gate_observer_ != nullptr) gate_observer_->gate_opened(now_, opened_[i]);
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) release(m);
     count_down(gate.next_gate);
   }
@@ -236,8 +240,8 @@ FlowSimulator::FlowSimulator(FlowSimulator&&) noexcept = default;
 FlowSimulator& FlowSimulator::operator=(FlowSimulator&&) noexcept = default;
 
 FlowResult FlowSimulator::run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
-                              RateObserver* observer) {
-  return impl_->run(traffic, link_bytes_per_second, observer);
+                              RateObserver* observer, GateObserver* gates) {
+  return impl_->run(traffic, link_bytes_per_second, observer, gates);
 }
 
 }  // namespace shardscape::network

@@ -34,7 +34,7 @@ class FlowSimulator {
   /// `link_bytes_per_second`: capacity of each link id in traffic.path_links, > 0. No allocation per event in
   /// steady state.
   FlowResult run(const Traffic& traffic, std::span<const double> link_bytes_per_second,
-                 RateObserver* observer = nullptr);
+                 RateObserver* observer = nullptr, GateObserver* gates = nullptr);
 
  private:
   struct Impl;

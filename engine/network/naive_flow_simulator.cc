@@ -51,9 +51,10 @@ std::vector<double> max_min_rates(const Traffic& traffic, const std::vector<bool
 
 class NaiveSimulation {
  public:
-  NaiveSimulation(const Traffic& traffic, std::span<const double> capacity)
+  NaiveSimulation(const Traffic& traffic, std::span<const double> capacity, GateObserver* gates)
       : traffic_(traffic),
         capacity_(capacity),
+        observer_(gates),
         queues_(traffic.connections.size()),
         remaining_(traffic.connections.size(), 0),
         receipt_time_(traffic.messages.size(), kNever),
@@ -124,6 +125,7 @@ class NaiveSimulation {
       if (!due(open_time_[g])) continue;
       happened = true;
       open_time_[g] = kNever;
+      if (observer_ != nullptr) observer_->gate_opened(now_, static_cast<std::int32_t>(g));
       open(traffic_.gates[g]);
     }
     return happened;
@@ -155,6 +157,7 @@ class NaiveSimulation {
 
   const Traffic& traffic_;
   std::span<const double> capacity_;
+  GateObserver* observer_ = nullptr;
   std::vector<std::deque<std::int32_t>> queues_;
   std::vector<double> remaining_;
   std::vector<std::int32_t> waiting_;
@@ -166,8 +169,9 @@ class NaiveSimulation {
 
 }  // namespace
 
-FlowResult simulate_naively(const Traffic& traffic, std::span<const double> link_bytes_per_second) {
-  return NaiveSimulation(traffic, link_bytes_per_second).run();
+FlowResult simulate_naively(const Traffic& traffic, std::span<const double> link_bytes_per_second,
+                            GateObserver* gates) {
+  return NaiveSimulation(traffic, link_bytes_per_second, gates).run();
 }
 
 }  // namespace shardscape::network

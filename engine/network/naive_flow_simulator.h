@@ -8,6 +8,7 @@
 
 namespace shardscape::network {
 
-FlowResult simulate_naively(const Traffic& traffic, std::span<const double> link_bytes_per_second);
+FlowResult simulate_naively(const Traffic& traffic, std::span<const double> link_bytes_per_second,
+                            GateObserver* gates = nullptr);
 
 }  // namespace shardscape::network

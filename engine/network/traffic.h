@@ -41,6 +41,13 @@ struct Traffic {
   std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
 };
 
+/// Hears when each gate opens; seconds.
+class GateObserver {
+ public:
+  virtual ~GateObserver() = default;
+  virtual void gate_opened(double time, std::int32_t gate) = 0;
+};
+
 /// Outcome of a simulation.
 struct FlowResult {
   double completion_time = 0;  ///< seconds: the last receipt

@@ -20,8 +20,9 @@ Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
 
 Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-  if (chunks > setting.model.layers) return Reason::fewer_layers_than_stages;
   const bool uniform = setting.system.stack.partition == PartitionRule::uniform || plan.virtual_stages > 1;
+  // Balanced stages may hold no block at all.
+  if (uniform && chunks > setting.model.layers) return Reason::fewer_layers_than_stages;
   if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
   return Reason::none;
 }
@@ -52,9 +53,7 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   }
   if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
-  if (chunked || (plan.schedule == ScheduleKind::zero_bubble && plan.pipeline > 1)) {
-    return {Status::unsupported, Reason::schedule};
-  }
+  if (chunked) return {Status::unsupported, Reason::schedule};
   return {};
 }
 

@@ -17,7 +17,8 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const compute::GemmCost dgrad = compute::gemm({f.m, f.k, f.n, f.batch}, precision, device, activation);
   const compute::GemmCost wgrad = compute::gemm({f.k, f.n, f.m, f.batch}, precision, device, gradient);
   return {{forward.time, forward.bound},
-          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound}};
+          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound},
+          wgrad.time};
 }
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
@@ -30,6 +31,20 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   }
   return {compute::naive_forward(op.attention, precision, device),
           compute::naive_backward(op.attention, precision, device)};
+}
+
+double backward_kernels(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return 2;
+    case OperatorKind::attention:
+      return 1;
+    case OperatorKind::pointwise:
+      return op.backward.kernels;
+    case OperatorKind::collective:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -52,10 +67,14 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
 
 LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
   LayerCost cost;
+  double kernels = 0;  // of backward
   for (const Operator& op : operators) {
     const OperatorTimes times = price(op, setting);
     cost.forward += times.forward.time;
     cost.backward += times.backward.time;
+    cost.weight += times.weight;
+    kernels += backward_kernels(op);
+    if (op.kind == OperatorKind::gemm) ++cost.weight_kernels;
     if (op.attention_core) {
       cost.attention_core += times.forward.time;
       cost.attention_core_backward += times.backward.time;
@@ -65,6 +84,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
     cost.forward_call_count += op.forward_comm.repeats;
     cost.backward_call_count += op.backward_comm.repeats;
   }
+  if (kernels > 0) cost.weight_kernels /= kernels;
   return cost;
 }
 
@@ -76,6 +96,7 @@ LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, s
       cost.saved[static_cast<std::size_t>(recompute)] =
           workload::saved_bytes(operators, recompute, setting, key, tokens);
     }
+    cost.put_off = workload::put_off_bytes(operators, setting);
     return cost;
   };
   LayerCosts costs;

@@ -15,6 +15,7 @@ namespace shardscape::passes {
 /// What one operator costs on one device, without its communication.
 struct OperatorTimes {
   compute::OperatorCost forward, backward;
+  Seconds weight = Seconds(0);  ///< the part of backward that computes gradients of weights
 };
 
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
@@ -24,11 +25,14 @@ OperatorTimes price(const workload::Operator& op, const Setting& setting);
 /// The sums over an operator list.
 struct LayerCost {
   Seconds forward, backward;  ///< device time
+  Seconds weight;             ///< the part of backward that computes gradients of the matrices' weights
+  double weight_kernels = 0;  ///< the same as a share of the kernels of backward, 0..1
   Seconds attention_core;     ///< forward of what selective recompute repeats
   Seconds attention_core_backward;
   std::vector<workload::CollectiveCall> forward_calls, backward_calls;
   double forward_call_count = 0, backward_call_count = 0;
   std::array<Bytes, 3> saved{};  ///< by Recompute
+  Bytes put_off;                 ///< what weight gradients need, see workload::put_off_bytes
 };
 
 LayerCost price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);

@@ -1,7 +1,8 @@
 #include "engine/passes/training.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "engine/passes/data_traffic.h"
 
 namespace shardscape::passes {
 
@@ -35,51 +36,45 @@ CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const G
 class LayerTimer {
  public:
   LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
-      : groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
-    return with_host(time, pass_host(stack_.host.forward_layer, layer.forward_calls));
+    return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
   }
 
-  [[nodiscard]] PassTime backward(const LayerCost& layer, Recompute recompute) const {
+  /// The host launches both parts of a backward that is cut in proportion to their kernels. A whole one is
+  /// all in `input`.
+  struct Backward {
+    PassTime input, weight;
+  };
+  [[nodiscard]] Backward backward(const LayerCost& layer, Recompute recompute, bool cut) const {
+    PassTime weight;
+    Seconds weight_launch;
+    if (cut) {
+      weight.compute = layer.weight;
+      weight_launch = layer.weight_kernels * stack_.host.backward_layer;
+    }
     const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_);
     PassTime time;
-    time.compute = layer.backward;
+    time.compute = layer.backward - weight.compute;
     time.tensor_comm = exposed_tensor(comm.tensor);
     time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
-    Seconds launch = pass_host(stack_.host.backward_layer, layer.backward_calls);
+    Seconds launch = pass_launch(in_, stack_.host.backward_layer, layer.backward_calls);
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
       std::swap(again.compute, again.recompute);
       time += again;
-      launch += pass_host(stack_.host.forward_layer, layer.forward_calls);
+      launch += pass_launch(in_, stack_.host.forward_layer, layer.forward_calls);
     } else if (recompute == Recompute::selective) {
       time.recompute += layer.attention_core;
       time.context_comm +=
           forward_device(layer).context_comm;  // keys and values of the other ranks come again
     }
-    return with_host(time, launch);
+    return {with_host(time, launch - weight_launch), with_host(weight, weight_launch)};
   }
 
  private:
-  /// Host time of launching collective calls, and of the library's own thread that serves them.
-  struct HostCalls {
-    Seconds launch, progress;
-  };
-  [[nodiscard]] HostCalls host_calls(const std::vector<workload::CollectiveCall>& calls) const {
-    HostCalls sum;
-    for (const workload::CollectiveCall& call : calls) {
-      const RankGroup& group = call.axis == PlanAxis::tensor ? groups_.tensor : groups_.context;
-      sum.launch += call.repeats * stack_.host.per_collective;
-      sum.progress += call.repeats * group.size() * stack_.host.per_collective_rank;
-    }
-    return sum;
-  }
-  [[nodiscard]] Seconds pass_host(Seconds layer, const std::vector<workload::CollectiveCall>& calls) const {
-    const HostCalls host = host_calls(calls);
-    return std::max(layer + host.launch, host.progress);
-  }
   [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
     const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_);
     PassTime time;
@@ -100,6 +95,7 @@ class LayerTimer {
     return time;
   }
 
+  const TrainingInputs& in_;
   const Groups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
@@ -109,47 +105,31 @@ class LayerTimer {
 struct DataComm {
   Seconds per_forward;   ///< exposed, each microbatch
   Seconds per_backward;  ///< exposed, each microbatch
+  Seconds per_weight;    ///< exposed, each microbatch: of a cut backward, behind its weight gradient
   Seconds gradients;     ///< once, beginning with the last microbatch's backward
   Seconds weights;       ///< once, after the optimizer
 };
 
+/// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
+/// behind it. Zero where the backward is whole.
 DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
-                   const PassTime& backward, network::CollectiveModel& collectives) {
-  DataComm comm;
-  if (groups.shard.depth == 0) return comm;
-  const StackProfile& stack = in.setting.system.stack;
-  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
-  const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
-  const auto buckets = [&](Bytes bytes) {
-    const StackProfile::Communication& c = stack.communication;
-    const bool own = in.plan.zero_stage > 0 && c.zero_bucket > Bytes(0);
-    return std::max(1.0, std::ceil(bytes / (own ? c.zero_bucket : c.bucket)));
+                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives) {
+  const DataTraffic traffic = data_traffic(in, parameters);
+  const auto cost = [&](const DataTraffic::Part& part) {
+    return collectives.time(part.op, part.bytes, groups.shard, part.calls);
   };
-  const auto cost = [&](CollectiveOp op, Bytes bytes) {
-    return collectives.time(op, bytes, groups.shard, buckets(bytes));
-  };
-  const double overlap = stack.communication.data_overlap;
+  const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
     return std::max(Seconds(0), time - overlap * hider);
   };
-  const std::int32_t zero = in.plan.zero_stage;
-
-  if (zero == 0) {
-    comm.gradients = cost(CollectiveOp::all_reduce, gradient_bytes);
-    return comm;
-  }
-  const Seconds scatter = cost(CollectiveOp::reduce_scatter, gradient_bytes);
-  const Seconds gather = cost(CollectiveOp::all_gather, weight_bytes);
-  const bool each_microbatch =
-      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
-  if (zero == 3) {
-    comm.per_forward = exposed(gather, forward.total());
-    comm.per_backward = exposed(gather + scatter, backward.total());
-  } else {
-    if (each_microbatch) comm.per_backward = exposed(scatter, backward.total());
-    comm.weights = gather;
-  }
-  if (!each_microbatch) comm.gradients = scatter;
+  DataComm comm;
+  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
+  const Seconds gather = cost(traffic.backward_gather), scatter = cost(traffic.backward_scatter);
+  comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
+  comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
+  if (cut) comm.per_weight = exposed(scatter, weight);
+  comm.gradients = cost(traffic.gradients);
+  comm.weights = cost(traffic.weights);
   return comm;
 }
 
@@ -183,6 +163,7 @@ Seconds optimizer_time(const TrainingInputs& in, const DeviceSpec& device, doubl
 /// One microbatch over all chunks of a stage.
 struct StagePasses {
   PassTime forward, backward;
+  Seconds weight;  ///< the part of backward that zero_bubble puts off
 };
 
 /// The passes of stages whose layers cost the same.
@@ -192,10 +173,15 @@ class StageTimer {
       : in_(in),
         costs_(costs),
         timer_(timer),
-        block_{timer.forward(costs.block), timer.backward(costs.block, in.plan.recompute)} {}
+        forward_(timer.forward(costs.block)),
+        backward_(
+            timer.backward(costs.block, in.plan.recompute, in.pipeline.kind == ScheduleKind::zero_bubble)) {}
 
   [[nodiscard]] StagePasses of(std::size_t stage) const {
-    StagePasses passes{in_.layers[stage] * block_.forward, in_.layers[stage] * block_.backward};
+    const double layers = in_.layers[stage];
+    const PassTime weight = layers * backward_.weight;
+    StagePasses passes{layers * forward_, layers * backward_.input, weight.total()};
+    passes.backward += weight;
     if (stage == 0) add(costs_.embedding, passes);
     if (stage + 1 == in_.layers.size()) add(costs_.head, passes);
     return passes;
@@ -204,33 +190,36 @@ class StageTimer {
  private:
   void add(const LayerCost& layer, StagePasses& passes) const {
     passes.forward += timer_.forward(layer);
-    passes.backward += timer_.backward(layer, Recompute::none);
+    passes.backward += timer_.backward(layer, Recompute::none, false).input;
   }
 
   const TrainingInputs& in_;
   const LayerCosts& costs_;
   const LayerTimer& timer_;
-  StagePasses block_;
+  PassTime forward_;
+  LayerTimer::Backward backward_;
 };
-
-void keep_slower(PassTime& kept, const PassTime& other) {
-  if (other.total() > kept.total()) kept = other;
-}
 
 void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
+  scratch.weight.resize(stages);
   const StageTimer healthy(in, in.costs, timer);
   for (std::size_t s = 0; s < stages; ++s) {
     const StagePasses passes = healthy.of(s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
+    scratch.weight[s] = passes.weight;
   }
   for (const SickStage& sick : in.sick) {
     const StagePasses passes = StageTimer(in, sick.costs, timer).of(sick.stage);
-    keep_slower(scratch.forward[sick.stage], passes.forward);
-    keep_slower(scratch.backward[sick.stage], passes.backward);
+    PassTime& forward = scratch.forward[sick.stage];
+    PassTime& backward = scratch.backward[sick.stage];
+    if (passes.forward.total() > forward.total()) forward = passes.forward;
+    if (passes.backward.total() <= backward.total()) continue;
+    backward = passes.backward;
+    scratch.weight[sick.stage] = passes.weight;
   }
 }
 
@@ -245,10 +234,11 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
     const double parameters =
         in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
     const Seconds last_backward = scratch.backward[s].total();
-    const DataComm comm =
-        data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s], collectives);
+    const DataComm comm = data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s],
+                                    scratch.weight[s], collectives);
     scratch.forward[s].data_comm += comm.per_forward;
-    scratch.backward[s].data_comm += comm.per_backward;
+    scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
+    scratch.weight[s] += comm.per_weight;
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
     const auto optimizer_on = [&](const DeviceSpec& device) {
@@ -284,7 +274,7 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
   for (std::size_t s = 0; s < stages; ++s) {
     const double chunks = in.pipeline.virtual_stages;
     scratch.times[s] = {scratch.forward[s].total().value() / chunks,
-                        scratch.backward[s].total().value() / chunks};
+                        scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks};
   }
   const auto run = [&](double seconds, std::vector<double>& end) {
     scratch.transfer = {seconds, !in.setting.system.stack.communication.pipeline_async};
@@ -315,6 +305,23 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
 }
 
 }  // namespace
+
+Seconds pass_launch(const TrainingInputs& in, Seconds layer,
+                    const std::vector<workload::CollectiveCall>& calls) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  Seconds launch = layer, progress;
+  for (const workload::CollectiveCall& call : calls) {
+    launch += call.repeats * host.per_collective;
+    progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
+  }
+  return std::max(launch, progress);
+}
+
+Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
+  return optimizer_time(in, in.setting.system.device, parameters, layers);
+}
+
+void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
 
 PassTime& PassTime::operator+=(const PassTime& o) {
   compute += o.compute;

@@ -17,6 +17,7 @@
 // replicas.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,7 @@ struct StageTail {
 /// Scratch that outlives a point.
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
+  std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
   std::vector<StageTail> tails;
   std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
   schedule::Transfer transfer;
@@ -77,5 +79,16 @@ struct TrainingScratch {
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
+
+/// Host time of one direction of a layer: its own launches and those of its calls, or what the library's
+/// thread needs to serve the calls, whichever is longer.
+Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
+                    const std::vector<workload::CollectiveCall>& calls);
+
+/// One step of the optimizer on a stage of so many parameters per rank and so many layers.
+Seconds optimizer_seconds(const TrainingInputs& inputs, double parameters, std::int32_t layers);
+
+/// Fills tokens_per_s_per_gpu and mfu from step_time.
+void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);
 
 }  // namespace shardscape::passes

@@ -41,21 +41,38 @@ std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage) {
 }
 
 void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order) {
-  SHARDSCAPE_CHECK(shape.kind != ScheduleKind::zero_bubble, "zero_bubble has no order here");
+  const bool cut = shape.kind == ScheduleKind::zero_bubble;
+  SHARDSCAPE_CHECK(!cut || shape.virtual_stages == 1, shape.virtual_stages);
   SHARDSCAPE_CHECK(shape.virtual_stages == 1 || shape.microbatches % shape.stages == 0, shape.microbatches,
                    shape.stages);
   const std::int32_t total = total_operations(shape);
   const std::int32_t first = warm_up(shape, stage);
   order.clear();
-  order.reserve(2 * static_cast<std::size_t>(total));
+  order.reserve((cut ? 3 : 2) * static_cast<std::size_t>(total));
   for (std::int32_t k = 0; k < first; ++k) order.push_back(operation(shape, k, false));
   for (std::int32_t k = 0; k < total; ++k) {
     order.push_back(operation(shape, k, true));
+    if (cut && k >= stage) order.push_back({true, 0, k - stage, true});
     if (first + k < total) order.push_back(operation(shape, first + k, false));
   }
+  if (!cut) return;
+  for (std::int32_t k = std::max(0, total - stage); k < total; ++k) order.push_back({true, 0, k, true});
 }
 
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return warm_up(shape, stage); }
+
+// When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off: the
+// first falls from k = m - w on, the second rises up to k = s. A sum of multiples of the two peaks where one
+// of them bends.
+std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage) {
+  const std::int32_t total = total_operations(shape);
+  const std::int32_t first = warm_up(shape, stage);
+  if (shape.kind != ScheduleKind::zero_bubble) return {{{first, 0}, {first, 0}, {first, 0}}};
+  const auto at = [&](std::int32_t k) {
+    return HeldMicrobatches{std::min(first, total - k), std::min(k, stage)};
+  };
+  return {at(0), at(total - first), at(std::min(stage, total - 1))};
+}
 
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  Transfer transfer, std::vector<PipelineSpan>* spans) {
@@ -79,6 +96,7 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
   const std::int32_t last_chunk = shape.virtual_stages - 1;
   /// When the input of an operation is at hand; kPending where it has not been computed yet.
   const auto ready = [&](std::size_t s, const PipelineOperation& op) {
+    if (op.weight) return 0.0;
     const bool first_stage = s == 0, last_stage = s + 1 == stages;
     if (!op.backward) {
       if (!first_stage) return forward_arrival[slot(s - 1, op.chunk, op.microbatch)];
@@ -89,7 +107,8 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
                                   : backward_arrival[slot(0, op.chunk + 1, op.microbatch)];
   };
 
-  std::size_t left = 2 * per_stage * stages;
+  std::size_t left = 0;
+  for (const std::vector<PipelineOperation>& order : orders) left += order.size();
   while (left > 0) {
     const std::size_t before = left;
     for (std::size_t s = 0; s < stages; ++s) {
@@ -99,15 +118,17 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
         const double input = ready(s, op);
         if (input == kPending) break;
         const double start = std::max(stage_end[s], input);
-        double end = start + (op.backward ? times[s].backward : times[s].forward);
-        // The last forward and the first backward of a microbatch stay on their stage; everything else is
-        // sent on.
-        const bool stays =
-            op.backward ? (s == 0 && op.chunk == 0) : (s + 1 == stages && op.chunk == last_chunk);
+        double end = start + duration(shape, op, times[s]);
+        // The last forward and the first backward of a microbatch stay on their stage, as weight gradients
+        // do; everything else is sent on.
+        const bool stays = op.weight || (op.backward ? (s == 0 && op.chunk == 0)
+                                                     : (s + 1 == stages && op.chunk == last_chunk));
         const double arrival = stays ? end : end + transfer.seconds;
         if (spans != nullptr) spans->push_back({static_cast<std::int32_t>(s), op, start, end, arrival});
         if (transfer.blocking) end = arrival;
-        (op.backward ? backward_arrival : forward_arrival)[slot(s, op.chunk, op.microbatch)] = arrival;
+        if (!op.weight) {
+          (op.backward ? backward_arrival : forward_arrival)[slot(s, op.chunk, op.microbatch)] = arrival;
+        }
         stage_end[s] = end;
         ++next[s];
         --left;

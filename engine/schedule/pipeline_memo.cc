@@ -25,10 +25,11 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
   for (std::size_t s = 0; s < times.size();) {
     std::size_t next = s + 1;
     while (next < times.size() && times[next].forward == times[s].forward &&
-           times[next].backward == times[s].backward) {
+           times[next].backward == times[s].backward && times[next].weight == times[s].weight) {
       ++next;
     }
-    key_.insert(key_.end(), {times[s].forward, times[s].backward, static_cast<double>(next - s)});
+    key_.insert(key_.end(),
+                {times[s].forward, times[s].backward, times[s].weight, static_cast<double>(next - s)});
     s = next;
   }
 }

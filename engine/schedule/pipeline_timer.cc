@@ -43,7 +43,7 @@ std::span<const double> PipelineTimer::run(const PipelineShape& shape, std::span
     return stage_end_;
   }
   PipelineShape reduced = shape;
-  std::int32_t attempt = 3 * shape.stages + 4;
+  std::int32_t attempt = (shape.kind == ScheduleKind::zero_bubble ? 5 : 3) * shape.stages + 4;
   for (;;) {
     reduced.microbatches = reduced_microbatches(shape, attempt);
     const Wave wave = run_wave(reduced, times, transfer);
@@ -123,6 +123,7 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
   /// The chunk that the k-th forward of a stage works on (backwards count down from the last chunk).
   const auto chunk_turn = [&](std::int32_t k) { return shape.virtual_stages == 1 ? 0 : k % group / stages; };
   const std::int32_t last_turn = shape.virtual_stages - 1;
+  const bool cut = shape.kind == ScheduleKind::zero_bubble;
   /// `input`: 0 where nothing has to come from elsewhere. The first backward of a microbatch follows its own
   /// forward, which its stage has already ended.
   const auto finish = [&](std::int32_t s, double input, double work, bool sends) {
@@ -147,8 +148,10 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
                          : turn > 0     ? backward_arrival_[at(0, k - stages)]
                                         : 0.0;
     const bool sends = s > 0 || turn < last_turn;
+    const StageTime& time = times[static_cast<std::size_t>(s)];
     last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] =
-        finish(s, input, times[static_cast<std::size_t>(s)].backward, sends);
+        finish(s, input, cut ? time.backward - time.weight : time.backward, sends);
+    if (cut && k >= s) stage_end_[static_cast<std::size_t>(s)] += time.weight;
   };
 
   // Operation n of a stage with w warm-up forwards: forwards 0..w-1, then backward and forward in turn, then
@@ -157,7 +160,8 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
   for (std::int32_t s = 0; s < stages; ++s) warm_up_[static_cast<std::size_t>(s)] = warm_up(shape, s);
   snapshot_count_ = 0;
   const std::int32_t longest_warm_up = warm_up_.front();
-  const std::int32_t steady_begin = longest_warm_up + 2;
+  // Before that, late stages of zero_bubble have not begun with their weight gradients.
+  const std::int32_t steady_begin = longest_warm_up + 2 + (cut ? 2 * stages : 0);
   const std::int32_t steady_end = 2 * total - longest_warm_up;
   const std::int32_t period =
       2 * pattern_microbatches(shape) * shape.virtual_stages;  // in operations of a stage
@@ -187,6 +191,9 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
         wave = {true, *shift / static_cast<double>(back)};
       }
     }
+  }
+  for (std::int32_t s = 0; cut && s < stages; ++s) {  // what was put off and not yet made up for
+    stage_end_[static_cast<std::size_t>(s)] += std::min(s, total) * times[static_cast<std::size_t>(s)].weight;
   }
   return wave;
 }

@@ -4,12 +4,13 @@
 // of transfers c, stage s ends its m-th forward at  sum(i <= s) f_i + (m - 1) max(i <= s) f_i  (plus
 // transfers), and backwards mirror it.
 //
-// 1f1b and interleaved run as a wave over operation numbers: the n-th operation of a stage depends on
-// operations of its neighbours with smaller numbers, or with the same number going down the pipeline
-// (forwards) or up (backwards). After the warm-up the wave is a max-plus linear system with a fixed pattern,
-// so once the whole state has moved by one constant over a period, it will do so until the cool-down
+// 1f1b, zero_bubble and interleaved run as a wave over operation numbers: the n-th operation of a stage
+// depends on operations of its neighbours with smaller numbers, or with the same number going down the
+// pipeline (forwards) or up (backwards). After the warm-up the wave is a max-plus linear system with a fixed
+// pattern, so once the whole state has moved by one constant over a period, it will do so until the cool-down
 // (Baccelli et al. 1992, "Synchronization and Linearity", chapter 3). Then the step with fewer microbatches
-// is evaluated and the skipped periods are added.
+// is evaluated and the skipped periods are added. A weight gradient that zero_bubble runs after a backward
+// is no operation of the wave: it only keeps its stage busy for longer.
 #pragma once
 
 #include <array>

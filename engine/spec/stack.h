@@ -103,8 +103,9 @@ struct StackProfile {
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
   bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits
-  /// Norms and gated activations are one kernel each. Else a norm keeps an fp32 copy of its input for
-  /// backward and a gated activation the output of its nonlinearity, as the plain operators of PyTorch do.
+  /// Norms and gated activations are one kernel each. Else, as with the plain operators of PyTorch, a norm
+  /// casts its input to fp32, keeps that copy for backward and casts its result, and a gated activation
+  /// writes and keeps the output of its nonlinearity before it multiplies.
   bool fused_pointwise = true;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step

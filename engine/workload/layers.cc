@@ -62,7 +62,13 @@ class Builder {
     op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
     op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
     op.saved = op.saved_selective = norm_tensor();
-    if (!stack_.fused_pointwise) op.saved = op.saved_selective = op.saved + Bytes(kFp32Bytes * elements);
+    if (!stack_.fused_pointwise) {
+      // Cast, norm in fp32, cast; backward casts the gradient, reads the fp32 copy and the gradient, casts.
+      op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);
+      op.backward.traffic = Bytes((2 * element_ + 5 * kFp32Bytes) * elements);
+      op.forward.kernels = op.backward.kernels = 3;
+      op.saved = op.saved_selective = op.saved + Bytes(kFp32Bytes * elements);
+    }
     return op;
   }
 
@@ -195,8 +201,14 @@ Operator activation(const Setting& setting, const Builder& b) {
   const double inputs = swiglu ? 2 : 1;
   op.forward = {Bytes((inputs + 1) * b.element() * elements), Flops(kActivationFlops * elements), 1};
   op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
-  const double kept = swiglu && !setting.system.stack.fused_pointwise ? inputs + 1 : inputs;
-  op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
+  op.saved = op.saved_selective = Bytes(inputs * b.element() * elements);
+  if (swiglu && !setting.system.stack.fused_pointwise) {
+    // Nonlinearity and product apart: 2 + 3 tensors forward; 5 for the product's backward, 3 for the other's.
+    op.forward.traffic = Bytes(5 * b.element() * elements);
+    op.backward.traffic = Bytes(8 * b.element() * elements);
+    op.forward.kernels = op.backward.kernels = 2;
+    op.saved = op.saved_selective = Bytes(3 * b.element() * elements);
+  }
   return op;
 }
 
@@ -342,6 +354,17 @@ Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, c
   Bytes sum;
   for (const Operator& op : operators)
     sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
+  return sum;
+}
+
+Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting) {
+  const double element = bytes_per_element(setting.workload.precision);
+  Bytes sum;
+  for (const Operator& op : operators) {
+    if (op.kind != OperatorKind::gemm) continue;
+    const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
+    sum += op.saved + Bytes(element * output);
+  }
   return sum;
 }
 

@@ -54,6 +54,10 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
 
+/// What a block keeps between its input gradient and a weight gradient that is put off: the input of every
+/// matrix product and the gradient of its output; 32 s b h for GPT (Qi et al. 2023, table 1).
+Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting);
+
 /// Bytes that live for a moment while one block runs backward, beside what is saved: four tensors of the
 /// hidden width over all tokens of the tensor group (a gathered input and its gradient, the gradient of the
 /// residual stream before and after), and the gradients of every tensor of the MLP's inner width.

@@ -118,7 +118,8 @@ std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
 void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const std::uint64_t size = job.space().size();
   const auto layout = results::BlockLayout::whole(size, kSampleRows);
-  const sweep::EvaluatorFactory factory = sweep::simulator_factory({.reference = common.reference});
+  const sweep::EvaluatorFactory factory =
+      sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
   sweep::BlockWorker worker(job, layout, factory);
   sweep::Tally tally;
   std::uint64_t rows = 0;

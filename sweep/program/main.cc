@@ -103,7 +103,9 @@ int run(int argc, char** argv) {
   add_export_command(app, common, action);
   add_gemm_command(app, common, action);
   add_network_command(app, common, action);
+  add_replay_command(app, common, action);
   add_validate_command(app, common, action);
+  add_calibrate_command(app, common, action);
   add_presets_command(app, common, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command

@@ -45,7 +45,9 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& common, Action&
 void add_export_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action);
 
 /// User preset directories first, then the ones that came with the program (of the source tree it was built

@@ -5,10 +5,14 @@
 #include <memory>
 
 #include "engine/simulate.h"
+#include "engine/trace/schedule_text.h"
 #include "sweep/program/draw_report.h"
 #include "sweep/program/fault_parser.h"
+#include "sweep/program/format.h"
+#include "sweep/program/mode_comparison.h"
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
+#include "sweep/program/step_outputs.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
 
@@ -29,7 +33,11 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
     "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
+    "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
+    "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
+    "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
+    "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
     "\n"
@@ -42,11 +50,14 @@ constexpr const char* kFooter =
 struct SimulateArguments {
   StudyArguments study;
   std::string point;
-  std::string mode = "hierarchical";
+  std::string mode;  ///< empty: the study's
   std::vector<std::string> faults;
   std::optional<std::uint64_t> draw;
   std::filesystem::path timeline;  ///< empty: none
-  bool explain = false, optimise_placement = false, json = false;
+  std::filesystem::path chakra;    ///< empty: none
+  bool schedule_text = false;
+  std::int32_t width = 0;  ///< of the chart; 0: the terminal's
+  bool explain = false, compare = false, optimise_placement = false, json = false;
 };
 
 sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
@@ -79,6 +90,73 @@ void print_notes(const sweep::Study& study, const sweep::PointText& point, const
   }
 }
 
+/// Both modes of one plan.
+int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
+                const FaultSet& faults, bool reference) {
+  const auto predict = [&](ExecutionMode mode, Details& details) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode});
+    return simulator.run(plan, faults, &details);
+  };
+  Details details;
+  const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
+  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
+    throw BadInput("--compare: there is nothing to compare, the plan is rejected: " +
+                   std::string(name_of(hierarchical.reason)) + "\n");
+  }
+  Details flattened_details;
+  const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events};
+  if (arguments.json) {
+    std::cout << to_json(comparison).dump(2) << '\n';
+  } else {
+    print_comparison(std::cout, comparison);
+  }
+  return kDone;
+}
+
+/// --schedule-text and --chakra.
+class StepOutputs {
+ public:
+  StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
+    std::string problems;
+    const auto training_only = [&](bool asked, const char* option) {
+      if (!asked || phase == Phase::training) return;
+      problems +=
+          std::string(option) + ": shows the pipeline of a training step; the study is one of inference\n";
+    };
+    training_only(arguments.schedule_text, "--schedule-text");
+    training_only(!arguments.chakra.empty(), "--chakra");
+    if (arguments.schedule_text && arguments.json) {
+      problems += "command line: --schedule-text is for people, --json for programs; take one of them\n";
+    }
+    if (arguments.width > 0 && !arguments.schedule_text) {
+      problems += "command line: --width is that of --schedule-text\n";
+    }
+    if (!arguments.chakra.empty()) problems += chakra_problem(arguments.chakra);
+    if (!problems.empty()) throw BadInput(problems);
+  }
+
+  [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
+
+  void write(const Prediction& prediction, const Details& details, const Setting& setting) const {
+    if (!wanted()) return;
+    if (!details.program) {
+      throw BadInput(std::string(arguments_.schedule_text ? "--schedule-text" : "--chakra") +
+                     ": there is no step to show, the plan is rejected: " +
+                     std::string(name_of(prediction.reason)) + "\n");
+    }
+    if (arguments_.chakra.empty()) return;
+    const std::uint64_t nodes =
+        write_chakra(*details.program, setting.system.fabric.dimensions.size(), arguments_.chakra);
+    std::cerr << "wrote " << format_count(nodes) << " nodes of "
+              << format_count(static_cast<std::uint64_t>(details.program->plan.gpus())) << " ranks to "
+              << arguments_.chakra.string() << '\n';
+  }
+
+ private:
+  const SimulateArguments& arguments_;
+};
+
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
   const sweep::PointText point = chosen_point(arguments, study);
@@ -88,13 +166,24 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
 
-  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true});
+  const ExecutionMode mode =
+      arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
+  if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
+    throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
+  }
+  if (!faults.devices.empty() && (mode == ExecutionMode::flattened || arguments.compare)) {
+    throw BadInput("--draw: the sample has a sick device, which --mode hierarchical alone knows\n");
+  }
+  if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
   const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   if (details.want_timeline && study.phase() == Phase::inference) {
     throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
   }
+  const StepOutputs outputs(arguments, study.phase());
+  details.want_program = outputs.wanted();
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
   if (arguments.optimise_placement && !timed) {
@@ -115,6 +204,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     }
     write_timeline(arguments.timeline, details.timeline);
   }
+  outputs.write(prediction, details, setting);
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
@@ -124,6 +214,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
   print_report(std::cout, simulated);
+  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   std::cout.flush();
   print_notes(study, point, setting);
@@ -138,8 +229,13 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   add_study_arguments(*command, arguments->study);
   command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
       ->type_name("KEY=VALUE,...");
-  command->add_option("--mode", arguments->mode, "How the step is executed: hierarchical")
-      ->check(CLI::IsMember({"hierarchical"}));
+  command
+      ->add_option("--mode", arguments->mode,
+                   "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
+                   "message of every rank); default: the study's")
+      ->check(CLI::IsMember({"hierarchical", "flattened"}));
+  command->add_flag("--compare", arguments->compare,
+                    "Predict the step in both modes and show where they differ, by class");
   command
       ->add_option(
           "--fault", arguments->faults,
@@ -153,6 +249,16 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->type_name("SAMPLE")
       ->excludes("--fault");
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command->add_flag("--schedule-text", arguments->schedule_text,
+                    "Chart the pipeline: stages as rows, time across");
+  command
+      ->add_option("--width", arguments->width, "Characters of the chart (default: the terminal's, or 120)")
+      ->check(CLI::Range(trace::kNarrowestChart, trace::kWidestChart));
+  command
+      ->add_option(
+          "--chakra", arguments->chakra,
+          "Write Chakra execution traces of all ranks into a new folder, for replay and other simulators")
+      ->type_name("DIR");
   command
       ->add_option("--timeline", arguments->timeline,
                    "Write the pipeline as a Chrome trace, for ui.perfetto.dev")

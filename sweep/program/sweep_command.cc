@@ -294,7 +294,7 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   const double cpu_before = cpu_seconds();
   sweep::SweepOptions options;
   options.threads = threads;
-  options.evaluator = sweep::simulator_factory({.reference = common.reference});
+  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
   options.stop = &interrupt.stop();
   sweep::SweepOutcome outcome;

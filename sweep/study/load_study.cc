@@ -51,6 +51,7 @@ class StudyParser {
     read_objectives();
     read_mode();
     reader_.finish();
+    check_device_faults();
     if (!diagnostics_.empty()) return std::nullopt;
     check_positions();
     if (!diagnostics_.empty()) return std::nullopt;
@@ -181,6 +182,15 @@ class StudyParser {
     if (!node->is_map()) state_.bad("faults", node->where, "must be a map");
   }
 
+  void check_device_faults() {
+    if (!study_.faults || study_.mode != ExecutionMode::flattened) return;
+    for (const WeightedKind& weighted : study_.faults->kinds) {
+      if (!is_device_kind(weighted.kind)) continue;
+      state_.bad("faults.kind", root_.find("faults")->find("kind")->where,
+                 std::string(name_of(weighted.kind)) + " is modelled in mode hierarchical only");
+    }
+  }
+
   void read_objectives() {
     for (const yaml::Node* item : texts("objectives")) {
       const std::vector<std::string>& known = options_.objective_columns;
@@ -202,8 +212,10 @@ class StudyParser {
   void read_mode() {
     const yaml::Node* node = reader_.take("mode");
     if (node == nullptr) return;
-    const auto mode = yaml::parse_value<Mode>(*node);
-    if (mode) {
+    const auto mode = yaml::parse_value<ExecutionMode>(*node);
+    if (mode == ExecutionMode::flattened && phase_ == Phase::inference) {
+      state_.bad("mode", node->where, "flattened executes training steps; inference is hierarchical");
+    } else if (mode) {
       study_.mode = *mode;
     } else {
       state_.bad("mode", node->where, mode.error());

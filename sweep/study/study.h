@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 #include "sweep/faults/fault_study.h"
 #include "sweep/space/space_spec.h"
@@ -30,8 +31,6 @@ struct SourceText {
   std::string text;
 };
 
-enum class Mode : std::uint8_t { hierarchical };
-
 struct Study {
   std::string title;
   std::string model_name, cluster_name, stack_name;
@@ -42,7 +41,7 @@ struct Study {
   std::vector<WorkloadSpec>
       workloads;  ///< product of the listed workload keys; at least one, all of one phase
   SpaceSpec space;
-  Mode mode = Mode::hierarchical;
+  ExecutionMode mode = ExecutionMode::hierarchical;
   std::optional<FaultStudy> faults;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
@@ -57,7 +56,3 @@ struct Study {
 };
 
 }  // namespace shardscape::sweep
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(sweep::Mode, "hierarchical");
-}  // namespace shardscape

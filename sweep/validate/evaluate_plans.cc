@@ -56,12 +56,6 @@ std::string describe(const PlanRow& row) {
   return text;
 }
 
-/// What frameworks report as reserved: the device's context and the communication library's buffers lie
-/// outside their allocator.
-double reserved_by_allocator(const Prediction& prediction) {
-  return (prediction.memory_peak - prediction.memory.reserve).value();
-}
-
 void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evaluation& out) {
   const bool training = row.workload.phase == Phase::training;
   const bool oom = prediction.status == Status::memory;
@@ -73,7 +67,7 @@ void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evalu
     if (has_meaning && measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
   };
   value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
-  value(kMemory, true, reserved_by_allocator(prediction), row.memory_peak_bytes);
+  value(kMemory, true, reserved_by_allocator(prediction).value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
   value(kTtft, !training, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
@@ -102,7 +96,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {
-      out.problems.push_back({table.file, rows[i].line, why.column, why.message});
+      out.problems.push_back({table.file, rows[i].line, why.column, why.message, why.rejected});
     }
   }
 }

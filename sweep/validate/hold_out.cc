@@ -19,10 +19,12 @@ tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text) {
                         "such as 1/3");
 }
 
-bool is_held_out(std::string_view id, HoldOut share) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a: offset basis and prime
+std::uint64_t id_hash(std::string_view id) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;  // offset basis and prime
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return hash % share.of < share.parts;
+  return hash;
 }
+
+bool is_held_out(std::string_view id, HoldOut share) { return id_hash(id) % share.of < share.parts; }
 
 }  // namespace shardscape::validate

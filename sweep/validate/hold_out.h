@@ -18,7 +18,10 @@ struct HoldOut {
 /// "1/3". The error says what would be right.
 tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text);
 
-/// The 64-bit FNV-1a hash of the id, modulo `of`, is below `parts`.
+/// 64-bit FNV-1a.
+std::uint64_t id_hash(std::string_view id);
+
+/// id_hash() modulo `of` is below `parts`.
 bool is_held_out(std::string_view id, HoldOut share);
 
 }  // namespace shardscape::validate

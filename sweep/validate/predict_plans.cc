@@ -100,11 +100,20 @@ std::optional<RowRefusal> refusal(const Prediction& prediction) {
 }
 
 RowPrediction judged(const Prediction& prediction) {
-  if (auto why = refusal(prediction)) return tl::unexpected(Refusals{*std::move(why)});
+  if (auto why = refusal(prediction)) {
+    why->rejected = true;
+    return tl::unexpected(Refusals{*std::move(why)});
+  }
   return prediction;
 }
 
 }  // namespace
+
+Bytes reserved_by_allocator(const Prediction& prediction) {
+  return prediction.memory_peak - prediction.memory.reserve;
+}
+
+bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
 
 std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
                                          const std::filesystem::path& folder, bool reference) {

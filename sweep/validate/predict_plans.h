@@ -17,8 +17,16 @@ namespace shardscape::validate {
 struct RowRefusal {
   std::string column;
   std::string message;
+  bool rejected = false;  ///< by the engine: the plan is impossible
 };
 using RowPrediction = tl::expected<Prediction, std::vector<RowRefusal>>;
+
+/// What frameworks report as reserved: the device's context and the communication library's buffers lie
+/// outside their allocator.
+Bytes reserved_by_allocator(const Prediction& prediction);
+
+/// A total order of settings: rows that are neither less nor greater share a simulator.
+bool setting_less(const PlanRow& a, const PlanRow& b);
 
 /// One result per row, in order. Time is predicted whatever the memory verdict. Rows of one setting (model,
 /// cluster, GPUs, stack, workload) share a simulator; at most one exists at a time. `folder`: where relative

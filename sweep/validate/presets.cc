@@ -49,11 +49,17 @@ Presets::Found<ModelSpec> Presets::model(const std::string& name, const fs::path
 }
 
 Presets::Found<yaml::Cluster> Presets::cluster(const std::string& name, const fs::path& folder) {
-  return find(clusters_, catalog_, yaml::PresetKind::cluster, name, folder, &yaml::load_cluster);
+  const std::size_t known = clusters_.size();
+  auto found = find(clusters_, catalog_, yaml::PresetKind::cluster, name, folder, &yaml::load_cluster);
+  if (clusters_.size() > known) replace_devices();
+  return found;
 }
 
 Presets::Found<DeviceSpec> Presets::device(const std::string& name, const fs::path& folder) {
-  return find(devices_, catalog_, yaml::PresetKind::device, name, folder, &yaml::load_device);
+  const std::size_t known = devices_.size();
+  auto found = find(devices_, catalog_, yaml::PresetKind::device, name, folder, &yaml::load_device);
+  if (devices_.size() > known) replace_devices();
+  return found;
 }
 
 Presets::Found<StackProfile> Presets::stack(const std::string& name, const fs::path& folder) {
@@ -66,6 +72,22 @@ void Presets::replace_stack(const std::string& name, StackProfile stack) {
     *found->second = std::move(stack);
   } else {
     stacks_.insert_or_assign(name, std::move(stack));
+  }
+}
+
+void Presets::replace_device(const DeviceSpec& device) {
+  replaced_devices_.insert_or_assign(device.name, device);
+  replace_devices();
+}
+
+void Presets::replace_devices() {
+  for (const auto& [name, device] : replaced_devices_) {
+    for (auto& [key, known] : devices_) {
+      if (known && known->name == name) *known = device;
+    }
+    for (auto& [key, cluster] : clusters_) {
+      if (cluster && cluster->device.name == name) cluster->device = device;
+    }
   }
 }
 

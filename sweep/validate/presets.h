@@ -28,18 +28,22 @@ class Presets {
 
   /// From now on `name` means this profile (what-ifs, fits). Old pointers to the name see it, too.
   void replace_stack(const std::string& name, StackProfile stack);
+  /// The same for the device of that name, and in every cluster that is made of it.
+  void replace_device(const DeviceSpec& device);
 
   [[nodiscard]] const yaml::Catalog& catalog() const { return catalog_; }
 
  private:
   template <class Spec>
   using Cache = std::map<std::string, tl::expected<Spec, std::string>>;
+  void replace_devices();
 
   yaml::Catalog catalog_;
   Cache<ModelSpec> models_;
   Cache<yaml::Cluster> clusters_;
   Cache<DeviceSpec> devices_;
   Cache<StackProfile> stacks_;
+  std::map<std::string, DeviceSpec> replaced_devices_;  ///< by their own name
 };
 
 }  // namespace shardscape::validate

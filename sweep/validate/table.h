@@ -13,7 +13,8 @@ struct TableProblem {
   std::string file;
   int line = 0;
   std::string column;
-  std::string message;  ///< what is wrong, and what would be right
+  std::string message;    ///< what is wrong, and what would be right
+  bool rejected = false;  ///< the row is sound, but asks for a plan that cannot be
 };
 
 /// "file:line: column: message".

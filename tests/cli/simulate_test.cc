@@ -258,6 +258,32 @@ TEST_F(SimulateTest, NothingToPlaceForARejectedPlan) {
   EXPECT_TRUE(contains(finished.err, "batch_by_data")) << finished.err;
 }
 
+TEST_F(SimulateTest, FlattenedJsonHasTheSameKeysAndAddsUp) {
+  const std::vector<std::string> point = {"--point", "tp=2,pp=2,dp=2"};
+  const json hierarchical = simulate(point);
+  const json flattened = simulate({"--point", "tp=2,pp=2,dp=2", "--mode", "flattened"});
+  EXPECT_EQ(keys(flattened), keys(hierarchical));
+  EXPECT_EQ(keys(flattened.at("breakdown")), keys(hierarchical.at("breakdown")));
+  const double step = flattened.at("step_time_s").get<double>();
+  EXPECT_NEAR(sum(flattened.at("breakdown")), step, 1e-9 * step);
+  EXPECT_NEAR(step / hierarchical.at("step_time_s").get<double>(), 1, 0.05);
+  EXPECT_EQ(simulate(point, (std::string(kSmallStudy) + "mode: flattened\n").c_str()), flattened);
+}
+
+TEST_F(SimulateTest, CompareShowsBothModesByClass) {
+  const json both = simulate({"--point", "tp=2,pp=2,dp=2", "--compare"});
+  const json& difference = both.at("difference");
+  const double h = both.at("hierarchical").at("step_time_s").get<double>();
+  const double f = both.at("flattened").at("step_time_s").get<double>();
+  EXPECT_DOUBLE_EQ(difference.at("step_time_s").get<double>(), f - h);
+  EXPECT_NEAR(difference.at("step_time_share").get<double>(), f / h - 1, 1e-12);
+  EXPECT_NEAR(sum(difference.at("breakdown")), f - h, 1e-9 * h);
+  EXPECT_GT(both.at("events").get<std::int64_t>(), 1000);
+  const Finished text = run({"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2", "--compare"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_NE(text.out.find("hierarchical against flattened"), std::string::npos);
+}
+
 TEST_F(SimulateTest, ReferencePathAgrees) {
   const json fast = simulate({"--point", "tp=2,pp=2,dp=2"});
   const json plain = simulate({"--point", "tp=2,pp=2,dp=2", "--reference"});

@@ -27,22 +27,23 @@ std::int32_t between(CounterRng& random, std::int32_t low, std::int32_t high) {
 
 /// Times of four families: all equal; one odd stage; small integers (many ties); any real numbers.
 std::vector<StageTime> random_times(CounterRng& random, std::int32_t stages) {
-  std::vector<StageTime> times(static_cast<std::size_t>(stages), {random.uniform(), 2 * random.uniform()});
+  std::vector<StageTime> times(static_cast<std::size_t>(stages), {random.uniform(), 2 * random.uniform(), 0});
   const std::uint64_t family = random.below(4);
-  if (family == 1) times[random.below(times.size())] = {2 * random.uniform(), 3 * random.uniform()};
+  if (family == 1) times[random.below(times.size())] = {2 * random.uniform(), 3 * random.uniform(), 0};
   for (StageTime& time : times) {
     if (family == 2) {
-      time = {static_cast<double>(random.below(4)), static_cast<double>(random.below(5))};
+      time = {static_cast<double>(random.below(4)), static_cast<double>(random.below(5)), 0};
     } else if (family == 3) {
-      time = {random.uniform(), 2 * random.uniform()};
+      time = {random.uniform(), 2 * random.uniform(), 0};
     }
+    time.weight = random.below(3) == 0 ? 0.5 * time.backward : random.uniform() * time.backward;
   }
   return times;
 }
 
 Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most_microbatches) {
   Case c;
-  const std::uint64_t kind = random.below(3);
+  const std::uint64_t kind = random.below(4);
   c.shape.stages = between(random, kind == 2 ? 2 : 1, most_stages);
   c.shape.microbatches = between(random, 1, most_microbatches);
   c.shape.kind = static_cast<ScheduleKind>(kind);
@@ -65,7 +66,8 @@ std::string text(const Case& c) {
                        " m=" + std::to_string(c.shape.microbatches) +
                        " t=" + std::to_string(c.transfer.seconds) + (c.transfer.blocking ? " blocking" : "");
   for (const StageTime& time : c.times) {
-    result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ")";
+    result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ", " +
+              std::to_string(time.weight) + ")";
   }
   return result;
 }
@@ -112,7 +114,7 @@ TEST(PipelineProperty, NearlyEqualStagesDoNotLookPeriodicTooSoon) {
     CounterRng random(seed, 3);
     Case c = random_case(random, 6, 600);
     const double base = 0.5 + random.uniform();
-    std::ranges::fill(c.times, StageTime{base, 2 * base});
+    std::ranges::fill(c.times, StageTime{base, 2 * base, 0.8 * base});
     c.times[random.below(c.times.size())].backward *=
         1 + std::pow(10.0, -3 - static_cast<double>(random.below(9)));
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
@@ -154,7 +156,9 @@ TEST(PipelineProperty, TimesScale) {
     const auto first = timer.run(c.shape, c.times, c.transfer);
     std::vector<double> expected(first.begin(), first.end());
     for (double& end : expected) end *= 1e-3;
-    for (StageTime& time : c.times) time = {1e-3 * time.forward, 1e-3 * time.backward};
+    for (StageTime& time : c.times) {
+      time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight};
+    }
     c.transfer.seconds *= 1e-3;
     EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer), expected));
   }

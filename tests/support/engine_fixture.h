@@ -156,7 +156,8 @@ class ScenarioGenerator {
     p.recompute = pick({Recompute::none, Recompute::selective, Recompute::full});
     p.microbatch = pick({1, 1, 2, 4});
     if (p.pipeline > 1 && setting.workload.phase == Phase::training) {
-      p.schedule = pick({ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved});
+      p.schedule = pick({ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+                         ScheduleKind::zero_bubble});
       if (p.schedule == ScheduleKind::interleaved) p.virtual_stages = pick({2, 2, 4});
     }
     for (std::size_t i = kPlanAxes - 1; i > 0; --i) std::swap(p.order[i], p.order[rng_.below(i + 1)]);

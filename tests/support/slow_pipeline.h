@@ -19,22 +19,27 @@ struct SlowPipeline {
 /// An operation may start when the stage is free and its input has arrived. The model is a chain of stages x
 /// chunks layers, chunk-major: layer c * stages + s is chunk c of stage s. A forward's input is the forward
 /// of the layer before; a backward's input is the backward of the layer after, for the last layer its own
-/// forward. Messages between layers take `transfer`; a blocking sender is busy until its message has arrived.
+/// forward; zero_bubble's weight gradient needs its own input gradient. Messages between layers take
+/// `transfer`; a blocking sender is busy until its message has arrived.
 inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
                                   const std::vector<schedule::StageTime>& times,
                                   schedule::Transfer transfer) {
-  using Node = std::tuple<bool, std::int32_t, std::int32_t>;  // backward, layer, microbatch
+  using Node =
+      std::tuple<int, std::int32_t, std::int32_t>;  // 0 forward, 1 backward, 2 weight; layer, microbatch
   const std::int32_t layers = shape.stages * shape.virtual_stages;
   const auto sends = [&](const Node& node) {
-    return std::get<0>(node) ? std::get<1>(node) > 0 : std::get<1>(node) + 1 < layers;
+    if (std::get<0>(node) == 2) return false;
+    return std::get<0>(node) == 1 ? std::get<1>(node) > 0 : std::get<1>(node) + 1 < layers;
   };
   std::vector<std::vector<Node>> orders(static_cast<std::size_t>(shape.stages));
   std::vector<schedule::PipelineOperation> order;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
     schedule::stage_order(shape, s, order);
     for (const schedule::PipelineOperation& op : order) {
-      orders[static_cast<std::size_t>(s)].push_back(
-          {op.backward, op.chunk * shape.stages + s, op.microbatch});
+      orders[static_cast<std::size_t>(s)].push_back({op.weight     ? 2
+                                                     : op.backward ? 1
+                                                                   : 0,
+                                                     op.chunk * shape.stages + s, op.microbatch});
     }
   }
   std::map<Node, double> end;  // of the work
@@ -44,16 +49,21 @@ inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
     for (std::size_t s = 0; s < orders.size(); ++s) {
       double free = 0;
       for (const Node& node : orders[s]) {
-        const auto [backward, layer, microbatch] = node;
+        const auto [pass, layer, microbatch] = node;
         double start = free;
-        if (backward && layer + 1 == layers) {
-          start = std::max(start, end[{false, layer, microbatch}]);
-        } else if (backward) {
-          start = std::max(start, end[{true, layer + 1, microbatch}] + transfer.seconds);
+        if (pass == 2) {
+          start = std::max(start, end[{1, layer, microbatch}]);
+        } else if (pass == 1 && layer + 1 == layers) {
+          start = std::max(start, end[{0, layer, microbatch}]);
+        } else if (pass == 1) {
+          start = std::max(start, end[{1, layer + 1, microbatch}] + transfer.seconds);
         } else if (layer > 0) {
-          start = std::max(start, end[{false, layer - 1, microbatch}] + transfer.seconds);
+          start = std::max(start, end[{0, layer - 1, microbatch}] + transfer.seconds);
         }
-        const double finish = start + (backward ? times[s].backward : times[s].forward);
+        const double input_gradient =
+            shape.kind == ScheduleKind::zero_bubble ? times[s].backward - times[s].weight : times[s].backward;
+        const double work = pass == 2 ? times[s].weight : pass == 1 ? input_gradient : times[s].forward;
+        const double finish = start + work;
         double& known = end[node];
         moved = moved || finish > known;
         known = std::max(known, finish);

@@ -161,6 +161,23 @@ TEST_F(MemoryTest, GpipeHoldsEveryMicrobatchOnEveryStage) {
   EXPECT_DOUBLE_EQ(training_stage(in, 3).logits.value(), 7e9 + 15 * 2e9);
 }
 
+TEST_F(MemoryTest, ZeroBubbleHoldsWhatItPutsOff) {
+  // Stage s begins a backward with p - s microbatches in flight and s put off, 2 layers of 1e6 or 7e5 each.
+  // Where what is put off takes more, as under recompute, the peak is at the second of the two layers.
+  plan = test::plan_of(1, 1, 4, 1);
+  plan.schedule = ScheduleKind::zero_bubble;
+  ActivationBytes activations = marked_activations();
+  activations.block_put_off = Bytes(7e5);
+  MemoryInputs in = inputs(16, activations);
+  EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 4 * 2 * 1e6 + 1e4 + 4 * 1e2);
+  EXPECT_DOUBLE_EQ(training_stage(in, 1).activations.value(), (3 * 1e6 + 1 * 7e5) * 2 + 1e4);
+  EXPECT_DOUBLE_EQ(training_stage(in, 3).activations.value(), (1 * 1e6 + 3 * 7e5) * 2 + 1e4 + 10);
+  activations.block_put_off = Bytes(3e6);
+  MemoryInputs recomputed = inputs(16, activations);
+  EXPECT_DOUBLE_EQ(training_stage(recomputed, 0).activations.value(), 7 * 1e6 + 3e6 + 1e4 + 4 * 1e2);
+  EXPECT_DOUBLE_EQ(training_stage(recomputed, 3).activations.value(), 1e6 + 7 * 3e6 + 1e4 + 10);
+}
+
 TEST_F(MemoryTest, InterleavedHoldsMoreOfSmallerChunks) {
   // Narayanan et al. 2021: stage 0 holds 2 (p - 1) + (v - 1) p + 1 chunks, here 6 + 4 + 1 = 11 of one layer.
   plan = test::plan_of(1, 1, 4, 1);

@@ -98,6 +98,8 @@ TEST_F(FeasibilityTest, Precision) {
 TEST_F(FeasibilityTest, Schedule) {
   ParallelPlan plan = test::plan_of(1, 1, 2, 1);
   plan.schedule = ScheduleKind::zero_bubble;
+  expect(plan, Status::ok, Reason::none);
+  plan.virtual_stages = 2;
   expect(plan, Status::unsupported, Reason::schedule);
 }
 

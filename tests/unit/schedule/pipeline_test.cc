@@ -21,6 +21,7 @@ std::vector<PipelineShape> small_shapes() {
     for (std::int32_t m = 1; m <= 14; ++m) {
       shapes.push_back({ScheduleKind::gpipe, p, 1, m});
       shapes.push_back({ScheduleKind::one_f_one_b, p, 1, m});
+      shapes.push_back({ScheduleKind::zero_bubble, p, 1, m});
       for (std::int32_t v = 2; v <= 4 && p >= 2 && m % p == 0; ++v) {
         shapes.push_back({ScheduleKind::interleaved, p, v, m});
       }
@@ -40,19 +41,23 @@ TEST(StageOrder, EveryOperationOnceForwardFirst) {
     for (std::int32_t s = 0; s < shape.stages; ++s) {
       std::vector<PipelineOperation> order;
       stage_order(shape, s, order);
-      std::set<std::pair<std::int32_t, std::int32_t>> forward, backward;
+      std::set<std::pair<std::int32_t, std::int32_t>> forward, backward, weight;
       for (const PipelineOperation& op : order) {
         const std::pair work(op.chunk, op.microbatch);
         EXPECT_TRUE(op.chunk >= 0 && op.chunk < shape.virtual_stages);
         EXPECT_TRUE(op.microbatch >= 0 && op.microbatch < shape.microbatches);
-        EXPECT_TRUE((op.backward ? backward : forward).insert(work).second);
+        EXPECT_TRUE((op.weight ? weight : op.backward ? backward : forward).insert(work).second);
         if (op.backward) {
           EXPECT_TRUE(forward.contains(work));
+        }
+        if (op.weight) {
+          EXPECT_TRUE(op.backward && backward.contains(work));
         }
       }
       const auto total = static_cast<std::size_t>(shape.virtual_stages * shape.microbatches);
       EXPECT_EQ(forward.size(), total);
       EXPECT_EQ(backward.size(), total);
+      EXPECT_EQ(weight.size(), shape.kind == ScheduleKind::zero_bubble ? total : 0);
     }
   }
 }
@@ -64,11 +69,72 @@ TEST(InFlight, IsThePeakOfTheWalk) {
       std::vector<PipelineOperation> order;
       stage_order(shape, s, order);
       std::int32_t held = 0, peak = 0;
-      for (const PipelineOperation& op : order) peak = std::max(peak, held += op.backward ? -1 : 1);
+      for (const PipelineOperation& op : order) {
+        if (!op.weight) peak = std::max(peak, held += op.backward ? -1 : 1);
+      }
       EXPECT_EQ(held, 0);
       EXPECT_EQ(in_flight(shape, s), peak) << s;
     }
   }
+}
+
+TEST(InFlight, PeaksAreThoseOfTheWalk) {
+  // Walks the order and adds up a per microbatch in flight and b per one that is put off whenever a backward
+  // begins, for several a : b.
+  for (const PipelineShape& shape : small_shapes()) {
+    SCOPED_TRACE(text(shape));
+    for (std::int32_t s = 0; s < shape.stages; ++s) {
+      std::vector<PipelineOperation> order;
+      stage_order(shape, s, order);
+      for (const auto& [a, b] :
+           {std::pair(1.0, 0.0), std::pair(1.0, 0.9), std::pair(1.0, 2.5), std::pair(0.0, 1.0)}) {
+        double held = 0, peak = 0;
+        for (const PipelineOperation& op : order) {
+          const double after = shape.kind == ScheduleKind::zero_bubble ? b : 0;
+          if (op.backward && !op.weight) peak = std::max(peak, held);
+          held += op.weight ? -b : op.backward ? after - a : a;
+        }
+        EXPECT_NEAR(held, 0, 1e-9);
+        double claimed = 0;
+        for (const HeldMicrobatches& moment : peaks(shape, s)) {
+          claimed = std::max(claimed, a * moment.in_flight + b * moment.put_off);
+        }
+        EXPECT_NEAR(claimed, peak, 1e-9) << "stage " << s << " a " << a << " b " << b;
+      }
+    }
+  }
+}
+
+TEST(InFlight, ZeroBubbleHoldsNoMoreThanTheFirstStageOf1f1b) {
+  // Qi et al. 2023, table 2: the peak of ZB-H1 is p M_B where a microbatch that waits for its weight gradient
+  // keeps M_W <= M_B (32 of 34 + 5 a s / h units of GPT), which is that of 1F1B's first stage.
+  for (const double weight_share : {0.0, 0.5, 1.0}) {
+    for (std::int32_t p = 2; p <= 8; ++p) {
+      double fullest = 0;
+      for (std::int32_t s = 0; s < p; ++s) {
+        for (const HeldMicrobatches& moment : peaks({ScheduleKind::zero_bubble, p, 1, 4 * p}, s)) {
+          fullest = std::max(fullest, moment.in_flight + weight_share * moment.put_off);
+        }
+      }
+      EXPECT_DOUBLE_EQ(fullest, in_flight({ScheduleKind::one_f_one_b, p, 1, 4 * p}, 0));
+    }
+  }
+}
+
+TEST(StageOrder, ZeroBubbleExampleOfThePaper) {
+  // Qi et al. 2023, figure 3 (top): 4 stages, 8 microbatches. The last stage runs F1 B1 F2 B2 F3 B3 F4 B4 W1
+  // F5 B5 W2 ..., the first one F1 F2 F3 F4 B1 W1 F5 B2 W2 F6.
+  const auto words = [](std::int32_t stage) {
+    std::vector<PipelineOperation> order;
+    stage_order({ScheduleKind::zero_bubble, 4, 1, 8}, stage, order);
+    std::string line;
+    for (const PipelineOperation& op : order) {
+      line += (op.weight ? "W" : op.backward ? "B" : "F") + std::to_string(op.microbatch + 1) + " ";
+    }
+    return line;
+  };
+  EXPECT_EQ(words(3), "F1 B1 F2 B2 F3 B3 F4 B4 W1 F5 B5 W2 F6 B6 W3 F7 B7 W4 F8 B8 W5 W6 W7 W8 ");
+  EXPECT_EQ(words(0), "F1 F2 F3 F4 B1 W1 F5 B2 W2 F6 B3 W3 F7 B4 W4 F8 B5 W5 B6 W6 B7 W7 B8 W8 ");
 }
 
 TEST(InFlight, PublishedValues) {
@@ -105,6 +171,7 @@ TEST(Bubble, EqualStagesAndFreeTransfers) {
   PipelineTimer timer;
   for (const PipelineShape& shape : small_shapes()) {
     if (shape.kind == ScheduleKind::one_f_one_b && shape.microbatches < shape.stages) continue;
+    if (shape.kind == ScheduleKind::zero_bubble) continue;  // below
     SCOPED_TRACE(text(shape));
     const double f = 1, b = 2;
     const std::vector<StageTime> times(static_cast<std::size_t>(shape.stages), {f, b});
@@ -113,6 +180,26 @@ TEST(Bubble, EqualStagesAndFreeTransfers) {
     const std::vector<double> ends = run_in_order(shape, times, {});
     EXPECT_NEAR(*std::ranges::max_element(ends), ideal + bubble, 1e-9);
     EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {})), ideal + bubble, 1e-9);
+  }
+}
+
+TEST(Bubble, ZeroBubbleIsThatOfThePaper) {
+  // Qi et al. 2023, table 2: (p-1) (F + B - W) against (p-1) (F + B + W) of 1F1B; a third of it where all
+  // three are equal. For W <= B, so that the put-off work fits between the gradients of the cool-down.
+  PipelineTimer timer;
+  for (const auto& [f, b, w] :
+       {std::tuple(1.0, 1.0, 1.0), std::tuple(1.0, 1.5, 0.75), std::tuple(2.0, 1.0, 0.0)}) {
+    for (std::int32_t p = 2; p <= 8; ++p) {
+      for (const std::int32_t m : {p, p + 1, 2 * p, 100, 5001}) {
+        const PipelineShape shape{ScheduleKind::zero_bubble, p, 1, m};
+        SCOPED_TRACE(text(shape));
+        const std::vector<StageTime> times(static_cast<std::size_t>(p), {f, b + w, w});
+        const double expected = m * (f + b + w) + (p - 1) * (f + b - w);
+        const std::vector<double> ends = run_in_order(shape, times, {});
+        EXPECT_NEAR(*std::ranges::max_element(ends), expected, 1e-9 * expected);
+        EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {})), expected, 1e-9 * expected);
+      }
+    }
   }
 }
 
@@ -174,6 +261,8 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
   const std::vector<StageTime> base = {{1, 2}, {1, 2}, {3, 2}, {1, 2}};
   std::vector<StageTime> longer_tail = base, swapped = {{1, 2}, {3, 2}, {1, 2}, {1, 2}};
   longer_tail[3].backward = 5;
+  std::vector<StageTime> cut = base;
+  for (StageTime& time : cut) time.weight = 1;
   const std::vector<std::tuple<PipelineShape, std::vector<StageTime>, Transfer>> questions = {
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, false}},
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, true}},
@@ -183,7 +272,9 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
       {{ScheduleKind::interleaved, 4, 2, 8}, base, {0.5, false}},
       {{ScheduleKind::interleaved, 4, 4, 8}, base, {0.5, false}},
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, longer_tail, {0.5, false}},
-      {{ScheduleKind::one_f_one_b, 4, 1, 8}, swapped, {0.5, false}}};
+      {{ScheduleKind::one_f_one_b, 4, 1, 8}, swapped, {0.5, false}},
+      {{ScheduleKind::zero_bubble, 4, 1, 8}, base, {0.5, false}},
+      {{ScheduleKind::zero_bubble, 4, 1, 8}, cut, {0.5, false}}};
   for (int round = 0; round < 3; ++round) {
     for (const auto& [shape, times, transfer] : questions) {
       const std::vector<double> expected = run_in_order(shape, times, transfer);

@@ -244,6 +244,26 @@ TEST(IdealScaling, EqualStagesHaveTheTextbookBubble) {
   EXPECT_NEAR(out.breakdown.bubble.value(), 6 + 6 + 9, 1e-9);
 }
 
+TEST(IdealScaling, ZeroBubbleIsNeverSlowerThan1f1bAndFillsItsBubble) {
+  // Stages that are equal but for the lookup of the embedding and the final norm.
+  Setting setting = ideal(4, 16);
+  setting.model.vocabulary = 1;
+  ParallelPlan plan = test::plan_of(1, 1, 4, 1);
+  const Prediction plain = Simulator(setting).run(plan);
+  plan.schedule = ScheduleKind::zero_bubble;
+  Details details;
+  const Prediction out = Simulator(setting).run(plan, {}, &details);
+  ASSERT_EQ(out.status, Status::ok);
+  const double f = details.stage_forward[1].value(), bw = details.stage_backward[1].value();
+  const double spared = (plain.step_time - out.step_time).value();
+  // 1F1B's bubble is (p - 1) (F + B + W): what is spared is 2 (p - 1) W, and dgrad + wgrad are most of B + W.
+  EXPECT_GT(spared, 0.3 * 2 * 3 * bw);
+  EXPECT_LT(spared, 0.5 * 2 * 3 * bw * 1.001);
+  EXPECT_GE(plain.breakdown.bubble.value(), 3 * (f + bw) * (1 - 1e-9));
+  const double reference = Simulator(setting, {true, false}).run(plan).step_time.value();
+  EXPECT_NEAR(out.step_time.value(), reference, 1e-9 * reference);
+}
+
 TEST(IdealScaling, TensorParallelApproachesDivisionForLargeLayers) {
   Setting setting = ideal(8, 8);
   setting.model = test::gpt(2, 8192, 64, 32000, kTokens);

@@ -89,7 +89,8 @@ TEST(Study, DefaultsAreFilledIn) {
   EXPECT_TRUE(study.space.data.fill);
   EXPECT_EQ(study.space.tensor.values, Degrees{1});
   EXPECT_EQ(study.objectives, (std::vector<std::string>{"step_time_s", "memory_peak_bytes"}));
-  EXPECT_EQ(study.mode, Mode::hierarchical);
+  EXPECT_EQ(study.mode, ExecutionMode::hierarchical);
+  EXPECT_EQ(good(training("mode: flattened\n")).mode, ExecutionMode::flattened);
   EXPECT_EQ(good(inference("")).objectives, (std::vector<std::string>{"e2e_s", "memory_peak_bytes"}));
   EXPECT_EQ(good(replaced(training(""), "study: unit\n", "")).title, "s");
 }
@@ -133,7 +134,9 @@ TEST(Study, ConstraintsObjectivesAndMode) {
   EXPECT_TRUE(
       reports(bad(training("constraints: [\"tp * <= 16\"]\n")), "s.yaml:31:21: constraints", "tp * <= 16"));
   EXPECT_TRUE(reports(bad(training("constraints: [{tp: 3}]\n")), "s.yaml:31:15: constraints", "text"));
-  EXPECT_TRUE(reports(bad(training("mode: flattened\n")), "s.yaml:31:7: mode", "known values: hierarchical"));
+  EXPECT_TRUE(reports(bad(training("mode: layered\n")), "s.yaml:31:7: mode",
+                      "known values: hierarchical, flattened"));
+  EXPECT_TRUE(reports(bad(inference("mode: flattened\n")), "s.yaml:31:7: mode", "inference is hierarchical"));
   EXPECT_TRUE(reports(bad(training("objectives: [a, a]\n")), "s.yaml:31:17: objectives", "twice"));
   StudyOptions options;
   options.objective_columns = {"step_time_s", "memory_peak_bytes"};

@@ -56,6 +56,22 @@ TEST(SavedBytes, WithoutParallelism) {
   }
 }
 
+TEST(PutOffBytes, AreThoseOfThePaper) {
+  // Qi et al. 2023, table 1: a weight gradient that waits keeps 32 s b h: inputs 2 (QKV) + 2 (projection) + 2
+  // + 8 (MLP), gradients of outputs 6 + 2 + 8 + 2. A tensor group splits all but the inputs of
+  // column-parallel and the output gradients of row-parallel products (2 + 2 and 2 + 2); sequence parallelism
+  // splits the saved inputs, too.
+  const Setting setting = korthikanti();
+  const auto bytes = [&](const LayerKey& key) {
+    return put_off_bytes(block_operators(setting, key, kSequence, Mode::training), setting).value();
+  };
+  for (const int b : {1, 3}) {
+    EXPECT_DOUBLE_EQ(bytes({1, 1, b, false}), 32 * sbh(b));
+    EXPECT_DOUBLE_EQ(bytes({4, 1, b, false}), (8 + 24.0 / 4) * sbh(b));
+    EXPECT_DOUBLE_EQ(bytes({4, 1, b, true}), (4 + 28.0 / 4) * sbh(b));
+  }
+}
+
 TEST(SavedBytes, TensorParallelKeepsNormsMasksAndInputsWhole) {
   // Eq. 2: two norms 4, two masks 2, two inputs of column-parallel products 4 are not split.
   for (const int t : {2, 4, 8}) {
@@ -156,6 +172,35 @@ TEST(SavedBytes, PlainOperatorsKeepCopies) {
   const double ffn =
       static_cast<double>(setting.model.ffn_hidden) / static_cast<double>(setting.model.hidden);
   EXPECT_DOUBLE_EQ(saved(setting, key, Recompute::none) - fused, sbh(1) * (2 * 4 + 2 * ffn));
+}
+
+TEST(PlainOperators, MoveMoreBytesInMoreKernels) {
+  // Per element of a norm in bf16, forward: cast 2 + 4, norm 4 + 4, cast 4 + 2 bytes; backward: cast 2 + 4,
+  // norm 4 + 4 + 4, cast 4 + 2. SwiGLU forward: nonlinearity 2 + 2, product 4 + 2; backward: product 6 + 4,
+  // nonlinearity 4 + 2.
+  Setting setting = korthikanti();
+  setting.model.mlp = MlpKind::swiglu;
+  setting.system.stack.fused_pointwise = false;
+  const LayerKey key{1, 1, 1, false};
+  const double tokens = static_cast<double>(kSequence);
+  const double hidden = tokens * static_cast<double>(setting.model.hidden);
+  const double inner = tokens * static_cast<double>(setting.model.ffn_hidden);
+  int found = 0;
+  for (const Operator& op : block_operators(setting, key, kSequence, Mode::training)) {
+    if (op.name == "input_norm" || op.name == "mlp_norm") {
+      EXPECT_DOUBLE_EQ(op.forward.traffic.value(), 20 * hidden);
+      EXPECT_DOUBLE_EQ(op.backward.traffic.value(), 24 * hidden);
+      EXPECT_EQ(op.forward.kernels, 3);
+      ++found;
+    }
+    if (op.name == "swiglu") {
+      EXPECT_DOUBLE_EQ(op.forward.traffic.value(), 10 * inner);
+      EXPECT_DOUBLE_EQ(op.backward.traffic.value(), 16 * inner);
+      EXPECT_EQ(op.backward.kernels, 2);
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 3);
 }
 
 TEST(BackwardWorking, GradientsOfOneBlock) {

@@ -1,0 +1,68 @@
+// Calls under way: for each, how many counts its gates still wait for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/execution/fifo.h"
+#include "engine/execution/program.h"
+
+namespace shardscape::execution {
+
+class CallBoard {
+ public:
+  /// A member that makes another call than those who were there before it.
+  struct Mismatch {
+    std::int32_t communicator = 0, lane = 0, rank = 0, call = 0, expected = 0, number = 0;
+  };
+
+  void reset(const Programs& programs);
+
+  /// The call that is the communicator's `number`-th; begins it with its first member. kNone where it is not
+  /// the same as that of members before.
+  std::int32_t enter(std::int32_t communicator, std::int32_t call, std::int32_t lane, std::int32_t rank,
+                     std::int32_t number);
+  /// True where the gate opens now.
+  bool count_down(std::int32_t instance, std::int32_t gate) {
+    return --instances_[static_cast<std::size_t>(instance)].waiting[static_cast<std::size_t>(gate)] == 0;
+  }
+  /// One message was received, or one member is done; the call ends with the last of them.
+  void settle(std::int32_t instance) {
+    if (--instances_[static_cast<std::size_t>(instance)].pending == 0) end(instance);
+  }
+
+  [[nodiscard]] const CallTraffic& traffic(std::int32_t instance) const {
+    return *instances_[static_cast<std::size_t>(instance)].traffic;
+  }
+  [[nodiscard]] std::int32_t lane(std::int32_t instance) const {
+    return instances_[static_cast<std::size_t>(instance)].lane;
+  }
+  [[nodiscard]] std::int32_t rank(std::int32_t instance, std::int32_t member) const {
+    const Instance& i = instances_[static_cast<std::size_t>(instance)];
+    return programs_->communicators[static_cast<std::size_t>(i.communicator)]
+        .ranks[static_cast<std::size_t>(member)];
+  }
+  [[nodiscard]] const std::vector<Mismatch>& mismatches() const { return mismatches_; }
+
+ private:
+  struct Instance {
+    const CallTraffic* traffic = nullptr;
+    std::int32_t communicator = 0, call = 0, lane = 0, number = 0;
+    std::int64_t pending = 0;           ///< messages not received and members not done
+    std::vector<std::int32_t> waiting;  ///< by gate
+  };
+  /// Calls of one communicator from the oldest under way.
+  struct Window {
+    std::int32_t first = 0;        ///< number
+    Fifo<std::int32_t> instances;  ///< kNone: ended, or not begun
+  };
+  void end(std::int32_t instance);
+
+  const Programs* programs_ = nullptr;
+  std::vector<Instance> instances_;
+  std::vector<std::int32_t> free_;
+  std::vector<Window> windows_;  ///< by communicator
+  std::vector<Mismatch> mismatches_;
+};
+
+}  // namespace shardscape::execution

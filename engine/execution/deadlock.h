@@ -1,0 +1,24 @@
+// Why programs do not end.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/execution/calls.h"
+#include "engine/execution/state.h"
+
+namespace shardscape::execution {
+
+struct StandStill {
+  std::span<const RankState> ranks;
+  std::span<const LaneState> lanes;  ///< [lane * ranks + rank]
+  std::span<const ChannelState> channels;
+};
+
+/// One line for each rank that is stuck on its own account (on a message that nobody sends, on a call that
+/// others do not make); where all wait for each other, one line for each.
+std::vector<std::string> explain_deadlock(const Programs& programs, const StandStill& state,
+                                          const CallBoard& calls);
+
+}  // namespace shardscape::execution

@@ -1,0 +1,333 @@
+#include "engine/execution/executor.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/execution/calls.h"
+#include "engine/execution/deadlock.h"
+#include "engine/execution/fluid.h"
+
+namespace shardscape::execution {
+
+namespace {
+
+constexpr std::int32_t kNone = Programs::kNone;
+
+/// What wakes up: a message to be released, or a member that enters a call.
+struct Timer {
+  std::int32_t connection = kNone;  ///< kNone: enter the call
+  std::int32_t rank = 0, lane = 0;  ///< of the entry
+  double bytes = 0, issued = 0;     ///< of the message
+  std::int32_t next = kNone;
+};
+
+}  // namespace
+
+struct Executor::Impl {
+  const ExecutionResult& run(const Programs& programs, std::span<const double> capacity,
+                             ExecutionObserver* observer);
+
+  // Called by Fluid.
+  void wake(std::int32_t timer);
+  void deliver(std::int32_t connection, const Parcel& parcel);
+
+ private:
+  void reset(const Programs& programs, std::span<const double> capacity);
+  void run_ahead(std::int32_t rank);
+  bool step(std::int32_t rank, RankState& state, const Instruction& instruction);
+  void resume(std::int32_t rank);
+  void pass(std::int32_t rank, RankState& state, double until, Account account);
+  void start(std::int32_t rank, const Instruction& instruction, double time);
+  bool join(std::int32_t rank, RankState& state, const Instruction& instruction);
+  bool take_message(std::int32_t rank, RankState& state, const Instruction& instruction);
+  void begin_call(std::int32_t rank, std::int32_t lane, double time);
+  void enter_call(std::int32_t rank, std::int32_t lane);
+  void leave_call(std::int32_t rank, std::int32_t lane);
+  void count_down(std::int32_t instance, std::int32_t gate);
+  void open_gates();
+  void add_timer(double time, const Timer& timer);
+
+  [[nodiscard]] RankState& state_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] LaneState& lane_of(std::int32_t lane, std::int32_t rank) {
+    return lanes_[programs_->at(lane, rank)];
+  }
+  [[nodiscard]] ChannelState& channel_of(std::int32_t connection) {
+    return channels_[static_cast<std::size_t>(connection)];
+  }
+
+  const Programs* programs_ = nullptr;
+  ExecutionObserver* observer_ = nullptr;
+  Fluid fluid_;
+  CallBoard calls_;
+  std::vector<RankState> ranks_;
+  std::vector<LaneState> lanes_;        ///< [lane * ranks + rank]
+  std::vector<ChannelState> channels_;  ///< by connection
+  std::vector<Timer> timers_;
+  std::int32_t free_timer_ = kNone;
+  struct Opened {
+    std::int32_t instance, gate;
+  };
+  std::vector<Opened> opened_;
+  bool opening_ = false;
+  std::int64_t entries_ = 0;
+  ExecutionResult result_;
+};
+
+void Executor::Impl::reset(const Programs& programs, std::span<const double> capacity) {
+  programs_ = &programs;
+  fluid_.reset(programs.wires, capacity);
+  calls_.reset(programs);
+  const auto ranks = static_cast<std::size_t>(programs.ranks);
+  ranks_.assign(ranks, {});
+  lanes_.resize(ranks * static_cast<std::size_t>(programs.lanes));
+  for (LaneState& lane : lanes_) lane.reset();
+  channels_.resize(programs.wires.connections.size());
+  for (ChannelState& channel : channels_) channel.reset();
+  for (std::int32_t channel = 0; channel < programs.channels; ++channel) {
+    for (std::int32_t rank = 0; rank < programs.ranks; ++rank) {
+      const std::int32_t in = programs.incoming[programs.at(channel, rank)];
+      const std::int32_t out = programs.outgoing[programs.at(channel, rank)];
+      if (in != kNone) channel_of(in).receiver = rank;
+      if (out != kNone) channel_of(out).sender = rank;
+    }
+  }
+  timers_.clear();
+  free_timer_ = kNone;
+  opened_.clear();
+  opening_ = false;
+  entries_ = 0;
+  result_.operators = 0;
+  result_.accounts.assign(ranks, {});
+  result_.deadlock.clear();
+}
+
+const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<const double> capacity,
+                                           ExecutionObserver* observer) {
+  observer_ = observer;
+  reset(programs, capacity);
+  for (std::int32_t rank = 0; rank < programs.ranks; ++rank) run_ahead(rank);
+  while (!fluid_.idle()) fluid_.advance(*this);
+  result_.end.resize(ranks_.size());
+  for (std::size_t r = 0; r < ranks_.size(); ++r) result_.end[r] = ranks_[r].clock;
+  result_.messages = fluid_.received();
+  result_.events = result_.operators + entries_ + fluid_.drained() + fluid_.received();
+  if (std::ranges::any_of(ranks_, [](const RankState& s) { return !s.done; })) {
+    result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
+  }
+  return result_;
+}
+
+/// From where the rank stands until it has to wait for something that has not happened yet.
+void Executor::Impl::run_ahead(std::int32_t rank) {
+  RankState& state = state_of(rank);
+  const std::vector<std::int32_t>& sequence =
+      programs_->sequences[static_cast<std::size_t>(programs_->sequence_of[static_cast<std::size_t>(rank)])];
+  for (;;) {
+    while (state.next == state.block_end) {
+      if (state.position == sequence.size()) {
+        state.done = true;
+        return;
+      }
+      const Block& block = programs_->blocks[static_cast<std::size_t>(sequence[state.position++])];
+      state.next = block.begin;
+      state.block_end = block.end;
+    }
+    if (!step(rank, state, programs_->instructions[static_cast<std::size_t>(state.next)])) {
+      state.blocked = true;
+      return;
+    }
+    ++state.next;
+  }
+}
+
+/// False where the instruction has to wait.
+bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction& instruction) {
+  using Kind = Instruction::Kind;
+  switch (instruction.kind) {
+    case Kind::compute:
+      ++result_.operators;
+      pass(rank, state, state.clock + instruction.value, instruction.account);
+      return true;
+    case Kind::sync_host:
+      state.host = state.clock;
+      return true;
+    case Kind::launch:
+      state.host += instruction.value;
+      pass(rank, state, state.host, Account::host);
+      return true;
+    case Kind::start:
+      start(rank, instruction, state.clock);
+      return true;
+    case Kind::join:
+      return join(rank, state, instruction);
+    case Kind::send: {
+      const std::int32_t out = programs_->outgoing[programs_->at(instruction.lane, rank)];
+      ++channel_of(out).sent;
+      add_timer(state.clock + programs_->call_seconds, {out, rank, 0, instruction.value, state.clock, kNone});
+      return true;
+    }
+    case Kind::sent: {
+      const ChannelState& out = channel_of(programs_->outgoing[programs_->at(instruction.lane, rank)]);
+      if (out.received < out.sent) return false;
+      pass(rank, state, out.last_receipt, Account::pipeline_comm);
+      return true;
+    }
+    case Kind::receive:
+      return take_message(rank, state, instruction);
+  }
+  return true;
+}
+
+/// Books the time until `until` where that is later than the rank's clock.
+void Executor::Impl::pass(std::int32_t rank, RankState& state, double until, Account account) {
+  if (!(until > state.clock)) return;
+  result_.accounts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(account)] += until - state.clock;
+  if (observer_ != nullptr) {
+    observer_->executed(
+        {rank, &programs_->instructions[static_cast<std::size_t>(state.next)], state.clock, until});
+  }
+  state.clock = until;
+}
+
+bool Executor::Impl::join(std::int32_t rank, RankState& state, const Instruction& instruction) {
+  const LaneState& lane = lane_of(instruction.lane, rank);
+  if (lane.busy) return false;
+  pass(rank, state, lane.free_since, instruction.account);
+  return true;
+}
+
+bool Executor::Impl::take_message(std::int32_t rank, RankState& state, const Instruction& instruction) {
+  ChannelState& in = channel_of(programs_->incoming[programs_->at(instruction.lane, rank)]);
+  if (in.arrivals.empty()) return false;
+  const Arrival arrival = in.arrivals.pop();
+  pass(rank, state, std::min(arrival.issued, arrival.received), Account::bubble);
+  pass(rank, state, arrival.received, Account::pipeline_comm);
+  return true;
+}
+
+void Executor::Impl::resume(std::int32_t rank) {
+  RankState& state = state_of(rank);
+  if (!state.blocked) return;
+  state.blocked = false;
+  run_ahead(rank);
+}
+
+// ---- lanes and calls ----
+
+void Executor::Impl::start(std::int32_t rank, const Instruction& instruction, double time) {
+  LaneState& lane = lane_of(instruction.lane, rank);
+  if (instruction.repeats <= 0 || programs_->communicator_of[programs_->at(instruction.lane, rank)] == kNone)
+    return;
+  lane.pending.push({time, instruction.what, instruction.repeats});
+  if (!lane.busy) begin_call(rank, instruction.lane, time);
+}
+
+/// The lane's next call, not before it was started.
+void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, double time) {
+  LaneState& lane = lane_of(lane_number, rank);
+  lane.busy = true;
+  lane.call = lane.pending.front().call;
+  const double from = std::max(time, lane.pending.front().time);
+  if (--lane.pending.front().repeats == 0) lane.pending.pop();
+  add_timer(from + programs_->call_seconds, {kNone, rank, lane_number, 0, 0, kNone});
+}
+
+void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
+  ++entries_;
+  const std::size_t at = programs_->at(lane_number, rank);
+  const std::int32_t instance = calls_.enter(programs_->communicator_of[at], lane_of(lane_number, rank).call,
+                                             lane_number, rank, lane_of(lane_number, rank).entered++);
+  if (instance == kNone) return;  // it does not fit what the others call; explained at the end
+  const auto member = static_cast<std::size_t>(programs_->member_of[at]);
+  count_down(instance, calls_.traffic(instance).entry[member]);
+  count_down(instance, calls_.traffic(instance).exit[member]);
+  open_gates();
+}
+
+void Executor::Impl::leave_call(std::int32_t rank, std::int32_t lane_number) {
+  LaneState& lane = lane_of(lane_number, rank);
+  lane.busy = false;
+  lane.free_since = fluid_.now();
+  if (!lane.pending.empty()) begin_call(rank, lane_number, fluid_.now());
+  if (!lane.busy) resume(rank);
+}
+
+void Executor::Impl::count_down(std::int32_t instance, std::int32_t gate) {
+  if (gate != kNone && calls_.count_down(instance, gate)) opened_.push_back({instance, gate});
+}
+
+/// Opens what has been counted down, and what that opens in turn.
+void Executor::Impl::open_gates() {
+  if (opening_) return;
+  opening_ = true;
+  for (std::size_t i = 0; i < opened_.size(); ++i) {
+    const Opened now = opened_[i];
+    const CallTraffic& call = calls_.traffic(now.instance);
+    const CallTraffic::Gate& gate = call.gates[static_cast<std::size_t>(now.gate)];
+    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
+      const network::Message& message = call.messages[static_cast<std::size_t>(m)];
+      fluid_.send(message.connection, {message.bytes, fluid_.now(), now.instance, message.gate}, *this);
+    }
+    count_down(now.instance, gate.next_gate);
+    if (gate.leaves != kNone) {
+      const std::int32_t rank = calls_.rank(now.instance, gate.leaves);
+      const std::int32_t lane = calls_.lane(now.instance);
+      calls_.settle(now.instance);
+      leave_call(rank, lane);
+    }
+  }
+  opened_.clear();
+  opening_ = false;
+}
+
+// ---- events ----
+
+void Executor::Impl::add_timer(double time, const Timer& timer) {
+  std::int32_t id = free_timer_;
+  if (id == kNone) {
+    id = static_cast<std::int32_t>(timers_.size());
+    timers_.push_back(timer);
+  } else {
+    free_timer_ = timers_[static_cast<std::size_t>(id)].next;
+    timers_[static_cast<std::size_t>(id)] = timer;
+  }
+  fluid_.wake_at(time, id);
+}
+
+void Executor::Impl::wake(std::int32_t id) {
+  const Timer timer = timers_[static_cast<std::size_t>(id)];
+  timers_[static_cast<std::size_t>(id)].next = free_timer_;
+  free_timer_ = id;
+  if (timer.connection == kNone) {
+    enter_call(timer.rank, timer.lane);
+  } else {
+    fluid_.send(timer.connection, {timer.bytes, timer.issued, kNone, kNone}, *this);
+  }
+}
+
+void Executor::Impl::deliver(std::int32_t connection, const Parcel& parcel) {
+  if (parcel.instance != kNone) {
+    count_down(parcel.instance, parcel.gate);
+    calls_.settle(parcel.instance);
+    open_gates();
+    return;
+  }
+  ChannelState& channel = channel_of(connection);
+  ++channel.received;
+  channel.last_receipt = fluid_.now();
+  channel.arrivals.push({parcel.issued, fluid_.now()});
+  resume(channel.receiver);
+  if (channel.received == channel.sent) resume(channel.sender);
+}
+
+Executor::Executor() : impl_(std::make_unique<Impl>()) {}
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&&) noexcept = default;
+
+const ExecutionResult& Executor::run(const Programs& programs, std::span<const double> link_bytes_per_second,
+                                     ExecutionObserver* observer) {
+  return impl_->run(programs, link_bytes_per_second, observer);
+}
+
+}  // namespace shardscape::execution

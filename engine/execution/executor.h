@@ -1,0 +1,67 @@
+// Executes programs: devices, hosts and messages in one course of events.
+//
+// Compute on a device meets nobody, so a rank runs ahead through its program on its own clock until it needs
+// something from others; messages share links max-min fairly as in network/flow_simulator.h. The order of
+// simultaneous events is that of their causes, so the result is a pure function of the programs.
+//
+// Left out: reductions take no time; a call is done on a rank when it has received what it is owed, whether
+// or not its own last message has arrived.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/execution/program.h"
+
+namespace shardscape::execution {
+
+/// Seconds by account.
+using Ledger = std::array<double, kAccounts>;
+
+struct ExecutionResult {
+  std::vector<double> end;       ///< of each rank's program, seconds
+  std::vector<Ledger> accounts;  ///< of each rank; they add up to its end
+  std::int64_t operators = 0;    ///< compute instructions executed
+  std::int64_t messages = 0;     ///< received
+  std::int64_t events = 0;       ///< operators, calls entered, messages drained, messages received
+  /// Ranks that can never go on, and why: "rank 3 waits for a message from rank 1 that is never sent (...)".
+  /// Empty where all programs ended.
+  std::vector<std::string> deadlock;
+};
+
+/// What a rank's device did.
+struct Activity {
+  std::int32_t rank = 0;
+  const Instruction* instruction = nullptr;
+  double start = 0, end = 0;  ///< seconds
+};
+class ExecutionObserver {
+ public:
+  virtual ~ExecutionObserver() = default;
+  /// Of one rank in order of time; instructions that take no time are left out.
+  virtual void executed(const Activity& activity) = 0;
+};
+
+/// Reusable: scratch memory is kept between runs, and there is no allocation per event in steady state. One
+/// object per thread.
+class Executor {
+ public:
+  Executor();
+  ~Executor();
+  Executor(Executor&&) noexcept;
+  Executor& operator=(Executor&&) noexcept;
+
+  /// `link_bytes_per_second`: by link id of programs.path_links, > 0.
+  const ExecutionResult& run(const Programs& programs, std::span<const double> link_bytes_per_second,
+                             ExecutionObserver* observer = nullptr);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscape::execution

@@ -1,0 +1,197 @@
+// Parcels on their way: connections that carry them one after the other at max-min fair rates, and the course
+// of events. The rules are those of network/traffic.h; what a parcel sets off is the user's affair.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/network/event_queue.h"
+#include "engine/network/max_min_solver.h"
+#include "engine/network/traffic.h"
+
+namespace shardscape::execution {
+
+struct Parcel {
+  double bytes = 0;
+  double issued = 0;           ///< seconds: when the sender wanted it sent
+  std::int32_t instance = -1;  ///< call it belongs to; -1: a message through a channel
+  std::int32_t gate = -1;      ///< of the call, counted down by the receipt
+};
+
+class Fluid {
+ public:
+  /// Nothing is on its way, the time is 0. `wires` and `capacity` must outlive the use.
+  void reset(const network::Traffic& wires, std::span<const double> capacity) {
+    wires_ = &wires;
+    solver_.reset(wires, capacity);
+    queue_.clear();
+    flows_.assign(wires.connections.size(), {});
+    nodes_.clear();
+    free_node_ = kNone;
+    now_ = 0;
+    changed_ = false;
+    drained_ = received_ = 0;
+  }
+
+  [[nodiscard]] bool idle() const { return queue_.empty(); }
+  [[nodiscard]] double now() const { return now_; }
+  [[nodiscard]] std::int64_t drained() const { return drained_; }
+  [[nodiscard]] std::int64_t received() const { return received_; }
+
+  /// Handler::wake(id) will be called at `time` >= now().
+  void wake_at(double time, std::int32_t id) { queue_.push(Kind::gate, time, id); }
+
+  /// Puts a parcel on a connection now, behind those already there. One that is at home already (an empty
+  /// path without latency) goes to the handler within this call.
+  template <class Handler>
+  void send(std::int32_t connection, const Parcel& parcel, Handler& handler) {
+    const network::Connection& c = wires_->connections[static_cast<std::size_t>(connection)];
+    if (c.path_begin == c.path_end && c.latency <= 0) {
+      ++received_;
+      handler.deliver(connection, parcel);
+      return;
+    }
+    const std::int32_t node = new_node(parcel);
+    Flow& f = flow(connection);
+    if (f.tail == kNone) {
+      f.oldest = node;
+    } else {
+      nodes_[static_cast<std::size_t>(f.tail)].next = node;
+    }
+    f.tail = node;
+    if (c.path_begin == c.path_end) {
+      queue_.push(Kind::receipt, now_ + c.latency, connection);
+    } else if (f.head == kNone) {
+      f.head = node;
+      begin(connection);
+    }
+  }
+
+  /// One instant: everything that happens now, then the rates. Calls handler.wake(id) and
+  /// handler.deliver(connection, parcel), which may send and wake_at.
+  template <class Handler>
+  void advance(Handler& handler) {
+    now_ = queue_.next_time();
+    const double limit = now_ * (1 + kTie);
+    while (!queue_.empty() && queue_.next_time() <= limit) {
+      queue_.pop([&](Kind kind, std::int32_t id, std::uint32_t stamp) {
+        switch (kind) {
+          case Kind::drain:
+            if (flow(id).stamp == stamp) drain(id, handler);
+            return;
+          case Kind::receipt:
+            receive(id, handler);
+            return;
+          case Kind::gate:
+            handler.wake(id);
+            return;
+        }
+      });
+    }
+    if (changed_) update_rates();
+    changed_ = false;
+  }
+
+ private:
+  using Kind = network::EventQueue::Kind;
+  static constexpr std::int32_t kNone = -1;
+  /// Events closer than this, relative to the time, happen together.
+  static constexpr double kTie = 1e-12;
+
+  struct Node {
+    Parcel parcel;
+    std::int32_t next = kNone;
+  };
+  struct Flow {
+    double remaining = 0;  ///< bytes of the head at `updated`
+    double updated = 0;
+    /// One list, oldest first: drained but not received, then the head, which is draining, then the waiting.
+    std::int32_t oldest = kNone, head = kNone, tail = kNone;
+    std::uint32_t stamp = 0;  ///< of its valid drain event
+  };
+
+  [[nodiscard]] Flow& flow(std::int32_t id) { return flows_[static_cast<std::size_t>(id)]; }
+
+  std::int32_t new_node(const Parcel& parcel) {
+    if (free_node_ == kNone) {
+      nodes_.push_back({parcel, kNone});
+      return static_cast<std::int32_t>(nodes_.size()) - 1;
+    }
+    const std::int32_t node = free_node_;
+    free_node_ = nodes_[static_cast<std::size_t>(node)].next;
+    nodes_[static_cast<std::size_t>(node)] = {parcel, kNone};
+    return node;
+  }
+
+  void begin(std::int32_t id) {
+    Flow& f = flow(id);
+    f.remaining = nodes_[static_cast<std::size_t>(f.head)].parcel.bytes;
+    f.updated = now_;
+    solver_.start(id);
+    changed_ = true;
+  }
+
+  void schedule_drain(std::int32_t id) {
+    Flow& f = flow(id);
+    queue_.push(Kind::drain, now_ + f.remaining / solver_.rate(id), id, ++f.stamp);
+  }
+
+  template <class Handler>
+  void drain(std::int32_t id, Handler& handler) {
+    ++drained_;
+    Flow& f = flow(id);
+    f.head = nodes_[static_cast<std::size_t>(f.head)].next;
+    if (f.head != kNone) {  // the connection keeps its rate
+      f.remaining = nodes_[static_cast<std::size_t>(f.head)].parcel.bytes;
+      f.updated = now_;
+      schedule_drain(id);
+    } else {
+      ++f.stamp;
+      solver_.stop(id);
+      changed_ = true;
+    }
+    const double latency = wires_->connections[static_cast<std::size_t>(id)].latency;
+    if (latency > 0) {
+      queue_.push(Kind::receipt, now_ + latency, id);
+    } else {
+      receive(id, handler);
+    }
+  }
+
+  template <class Handler>
+  void receive(std::int32_t id, Handler& handler) {
+    ++received_;
+    Flow& f = flow(id);
+    const std::int32_t node = f.oldest;
+    Node& n = nodes_[static_cast<std::size_t>(node)];
+    const Parcel parcel = n.parcel;
+    f.oldest = n.next;
+    if (f.oldest == kNone) f.tail = kNone;
+    n.next = free_node_;
+    free_node_ = node;
+    handler.deliver(id, parcel);
+  }
+
+  void update_rates() {
+    solver_.solve([this](std::int32_t id, double old) {
+      Flow& f = flow(id);
+      f.remaining = std::max(0.0, f.remaining - old * (now_ - f.updated));
+      f.updated = now_;
+      schedule_drain(id);
+    });
+  }
+
+  const network::Traffic* wires_ = nullptr;
+  network::MaxMinSolver solver_;
+  network::EventQueue queue_;
+  std::vector<Flow> flows_;
+  std::vector<Node> nodes_;
+  std::int32_t free_node_ = kNone;
+  double now_ = 0;
+  bool changed_ = false;  ///< a flow started or ended in this instant
+  std::int64_t drained_ = 0, received_ = 0;
+};
+
+}  // namespace shardscape::execution

@@ -1,0 +1,107 @@
+// What a machine is to execute: one program per rank, and the traffic of the calls they make.
+//
+// A rank is a host beside a device. The device works through its program in order; what the program starts on
+// a lane (collective calls) or sends through a channel (messages to one other rank) goes on beside it until
+// the program waits for it. Programs are lists of blocks and blocks lists of instructions, both shared: a
+// pipeline stage's forward is one block however many microbatches and ranks run it, so a step of tens of
+// millions of messages is held in a few megabytes and unfolds while it is executed.
+//
+//   compute    the device is busy for `value` seconds
+//   sync_host  the host has nothing launched ahead: its clock is the device's
+//   launch     the host works for `value` seconds; the device does not get past it
+//   start      `repeats` calls number `what` of the rank's communicator on that lane, one after the other,
+//              behind those started before
+//   join       wait for everything started on the lane
+//   send       `value` bytes through the channel
+//   sent       wait until everything sent through the channel has been received
+//   receive    wait for the next message through the channel
+//
+// Times spent are booked on the instruction's account; waiting for a message is pipeline_comm while it is on
+// its way and bubble before.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/network/traffic.h"
+
+namespace shardscape::execution {
+
+/// The classes of Breakdown, in its order.
+enum class Account : std::uint8_t {
+  compute,
+  recompute,
+  tensor_comm,
+  context_comm,
+  pipeline_comm,
+  data_comm,
+  bubble,
+  optimizer,
+  host
+};
+inline constexpr std::size_t kAccounts = 9;
+
+struct Instruction {
+  enum class Kind : std::uint8_t { compute, sync_host, launch, start, join, send, sent, receive };
+  Kind kind = Kind::compute;
+  Account account = Account::compute;
+  std::uint16_t lane = 0;    ///< start, join: lane; send, sent, receive: channel
+  std::int32_t what = 0;     ///< compute: index in Programs::names; start: call of the communicator
+  std::int32_t repeats = 1;  ///< start
+  double value = 0;          ///< compute, launch: seconds; send: bytes
+};
+
+struct Block {
+  std::int32_t begin = 0, end = 0;  ///< in Programs::instructions
+};
+
+/// One call of one communicator as messages and gates. A member that enters counts down its entry, which
+/// waits for nothing else, and its exit, which also waits for what it is owed; it is done when its exit
+/// opens.
+struct CallTraffic {
+  struct Gate {
+    std::int32_t waiting = 0;
+    std::int32_t first_message = 0;
+    std::int32_t messages = 0;
+    std::int32_t next_gate = -1;
+    std::int32_t leaves = -1;  ///< member whose exit this is
+  };
+  std::vector<Gate> gates;
+  std::vector<network::Message> messages;  ///< on Programs::wires, bytes of one call
+  std::vector<std::int32_t> entry, exit;   ///< gates of each member
+};
+
+/// Ranks that make calls together: the k-th call that each makes is the same one.
+struct Communicator {
+  std::vector<std::int32_t> ranks;
+  std::vector<CallTraffic> calls;
+};
+
+struct Programs {
+  static constexpr std::int32_t kNone = -1;
+
+  std::int32_t ranks = 0;
+  std::int32_t lanes = 0;
+  std::int32_t channels = 0;
+  std::vector<Instruction> instructions;
+  std::vector<Block> blocks;
+  std::vector<std::vector<std::int32_t>> sequences;  ///< of blocks
+  std::vector<std::int32_t> sequence_of;             ///< by rank
+  std::vector<std::string> names;                    ///< of operators
+
+  std::vector<Communicator> communicators;
+  std::vector<std::vector<std::string>> call_names;  ///< by lane and call
+  std::vector<std::int32_t> communicator_of;         ///< [lane * ranks + rank]; kNone
+  std::vector<std::int32_t> member_of;               ///< likewise: index in the communicator's ranks
+  std::vector<std::int32_t> outgoing;                ///< [channel * ranks + rank]: connection; kNone
+  std::vector<std::int32_t> incoming;                ///< likewise: what the other rank sends through it
+  network::Traffic wires;   ///< every connection of calls and channels; no messages, no gates
+  double call_seconds = 0;  ///< before the first byte of every call and message
+
+  [[nodiscard]] std::size_t at(std::int32_t lane, std::int32_t rank) const {
+    return static_cast<std::size_t>(lane) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank);
+  }
+};
+
+}  // namespace shardscape::execution

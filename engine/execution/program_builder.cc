@@ -1,0 +1,262 @@
+#include "engine/execution/program_builder.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/base/enum_names.h"
+#include "engine/network/collectives.h"
+#include "engine/network/cost_curve.h"
+#include "engine/network/ring_order.h"
+#include "engine/network/sibling_groups.h"
+#include "engine/network/traffic_builder.h"
+
+namespace shardscape::execution {
+
+namespace {
+
+constexpr std::int32_t kNone = Programs::kNone;
+
+using network::CollectiveOp;
+using network::GroupTraffic;
+using network::Operation;
+
+std::string_view name_of_op(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return "all_reduce";
+    case CollectiveOp::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveOp::all_gather:
+      return "all_gather";
+    case CollectiveOp::all_to_all:
+      return "all_to_all";
+    case CollectiveOp::broadcast:
+      return "broadcast";
+    case CollectiveOp::ring_pass:
+    case CollectiveOp::chain_pass:
+      break;
+  }
+  return "ring_pass";
+}
+
+Operation operation_of(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return Operation::all_reduce;
+    case CollectiveOp::reduce_scatter:
+      return Operation::reduce_scatter;
+    case CollectiveOp::all_gather:
+      return Operation::all_gather;
+    case CollectiveOp::all_to_all:
+      return Operation::all_to_all;
+    case CollectiveOp::broadcast:
+      return Operation::broadcast;
+    case CollectiveOp::ring_pass:
+    case CollectiveOp::chain_pass:
+      break;
+  }
+  return Operation::point_to_point;
+}
+
+/// Every member to its successor.
+void add_pass(GroupTraffic& group, double bytes) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const std::size_t j = (i + 1) % group.size();
+    group.builder.send(group.entry[i], group.builder.connection(group.ranks[i], group.ranks[j]), bytes,
+                       group.exit[j]);
+  }
+}
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(network::PricedNetwork& network,
+                               const StackProfile::Communication& communication,
+                               network::CollectiveModel& collectives, std::span<const std::int32_t> placement)
+    : network_(network), communication_(communication), collectives_(collectives), placement_(placement) {
+  programs_.ranks = network.fabric().ranks();
+  programs_.sequence_of.assign(static_cast<std::size_t>(programs_.ranks), 0);
+  programs_.call_seconds = communication.call.value();
+}
+
+std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group) {
+  const auto ranks = static_cast<std::size_t>(programs_.ranks);
+  programs_.communicator_of.resize(programs_.communicator_of.size() + ranks, kNone);
+  programs_.member_of.resize(programs_.member_of.size() + ranks, kNone);
+  programs_.call_names.emplace_back();
+  const std::int32_t number = programs_.lanes++;
+  Lane lane{group, static_cast<std::int32_t>(programs_.communicators.size()), 0};
+  const network::SiblingGroups groups = network::sibling_groups(group, network_.fabric(), {});
+  for (std::size_t g = 0; g < groups.count() && groups.size > 1; ++g) {
+    const std::span<const std::int32_t> members = groups.group(g);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      programs_.communicator_of[programs_.at(number, members[m])] =
+          static_cast<std::int32_t>(programs_.communicators.size());
+      programs_.member_of[programs_.at(number, members[m])] = static_cast<std::int32_t>(m);
+    }
+    programs_.communicators.push_back({{members.begin(), members.end()}, {}});
+    ++lane.communicators;
+  }
+  lanes_.push_back(lane);
+  return number;
+}
+
+std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::int32_t)>& peer) {
+  const std::int32_t number = programs_.channels++;
+  const auto ranks = static_cast<std::size_t>(programs_.ranks);
+  programs_.outgoing.resize(programs_.outgoing.size() + ranks, kNone);
+  programs_.incoming.resize(programs_.incoming.size() + ranks, kNone);
+  for (std::int32_t rank = 0; rank < programs_.ranks; ++rank) {
+    const std::int32_t to = peer(rank);
+    if (to == rank) continue;
+    network::TrafficBuilder builder(network_.routes());
+    const std::int32_t local = builder.connection(place(rank), place(to));
+    unreachable_ = unreachable_ || !builder.unreachable().empty();
+    const network::Traffic traffic = builder.finish().first;
+    const std::int32_t connection = wire(-1 - number, traffic, local);
+    programs_.outgoing[programs_.at(number, rank)] = connection;
+    programs_.incoming[programs_.at(number, to)] = connection;
+  }
+  return number;
+}
+
+/// The latency of a path as one step of an algorithm; nothing more on hops between switches.
+double ProgramBuilder::step_latency(std::span<const std::int32_t> path) const {
+  double latency = 0;
+  bool far = false;
+  const std::vector<network::Link>& links = network_.fabric().links();
+  for (const std::int32_t id : path) {
+    latency += network_.latency_seconds()[static_cast<std::size_t>(id)];
+    const auto dimension = static_cast<std::size_t>(links[static_cast<std::size_t>(id)].dimension);
+    far = far || network_.fabric().spec().dimensions[dimension].scope == LinkScope::scale_out;
+  }
+  if (path.empty()) return latency;
+  far = far && communication_.rank_step_scale_out > Seconds(0);
+  const Seconds step = far ? communication_.rank_step_scale_out : communication_.rank_step;
+  const std::int32_t ranks = network_.fabric().ranks();
+  const bool between_switches = links[static_cast<std::size_t>(path.front())].source >= ranks &&
+                                links[static_cast<std::size_t>(path.back())].destination >= ranks;
+  return between_switches ? latency : latency + step.value();
+}
+
+std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& traffic,
+                                  std::int32_t connection) {
+  const network::Connection& c = traffic.connections[static_cast<std::size_t>(connection)];
+  const std::uint64_t key =
+      (std::uint64_t{static_cast<std::uint32_t>(c.source)} << 32) | static_cast<std::uint32_t>(c.destination);
+  std::vector<std::pair<std::int32_t, std::int32_t>>& known = wires_[key];
+  for (const auto& [of, wire] : known) {
+    if (of == owner) return wire;
+  }
+  network::Traffic& all = programs_.wires;
+  const std::span<const std::int32_t> path =
+      std::span(traffic.path_links)
+          .subspan(static_cast<std::size_t>(c.path_begin),
+                   static_cast<std::size_t>(c.path_end - c.path_begin));
+  network::Connection mine = c;
+  mine.path_begin = static_cast<std::int32_t>(all.path_links.size());
+  all.path_links.insert(all.path_links.end(), path.begin(), path.end());
+  mine.path_end = static_cast<std::int32_t>(all.path_links.size());
+  mine.latency = step_latency(path);
+  const auto number = static_cast<std::int32_t>(all.connections.size());
+  all.connections.push_back(mine);
+  known.emplace_back(owner, number);
+  return number;
+}
+
+CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network::Pattern& pattern, bool pass,
+                                       bool turned) {
+  const std::vector<std::int32_t>& members =
+      programs_.communicators[static_cast<std::size_t>(communicator)].ranks;
+  std::vector<std::int32_t> physical;
+  for (const std::int32_t rank : members) physical.push_back(place(rank));
+  network::TrafficBuilder builder(network_.routes());
+  network::GroupTraffic group{
+      builder, turned ? network::ring_order(network_.fabric(), physical) : physical, {}, {}, 0};
+  for (std::size_t i = 0; i < group.size(); ++i) group.entry.push_back(builder.add_gate());
+  for (std::size_t i = 0; i < group.size(); ++i) group.exit.push_back(builder.add_gate());
+  if (pass) {
+    add_pass(group, pattern.bytes);
+  } else {
+    network::add_collective(group, pattern);
+  }
+  unreachable_ = unreachable_ || !builder.unreachable().empty();
+  const network::Traffic traffic = builder.finish().first;
+
+  CallTraffic call;
+  for (const network::Gate& gate : traffic.gates) {
+    SHARDSCAPE_CHECK(gate.not_before == 0 && gate.delay == 0, name_of(pattern.algorithm));
+    call.gates.push_back({gate.waiting, gate.first_message, gate.messages, gate.next_gate, kNone});
+  }
+  call.messages = traffic.messages;
+  for (network::Message& message : call.messages)
+    message.connection = wire(communicator, traffic, message.connection);
+  call.entry.resize(members.size());
+  call.exit.resize(members.size());
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const auto member =
+        static_cast<std::size_t>(std::ranges::find(physical, group.ranks[i]) - physical.begin());
+    ++call.gates[static_cast<std::size_t>(group.entry[i])].waiting;
+    ++call.gates[static_cast<std::size_t>(group.exit[i])].waiting;
+    call.gates[static_cast<std::size_t>(group.exit[i])].leaves = static_cast<std::int32_t>(member);
+    call.entry[member] = group.entry[i];
+    call.exit[member] = group.exit[i];
+  }
+  return call;
+}
+
+std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Bytes bytes) {
+  const Lane& lane = lanes_[static_cast<std::size_t>(lane_number)];
+  if (lane.communicators == 0 || bytes <= Bytes(0)) return kNone;
+  const CallKey key{lane_number, op, bytes.value()};
+  const auto known = std::ranges::find(calls_, key, &KnownCall::key);
+  if (known != calls_.end()) return known->call;
+
+  network::Pattern pattern;
+  pattern.operation = operation_of(op);
+  pattern.bytes = bytes.value();
+  bool turned = false;
+  const bool pass = pattern.operation == Operation::point_to_point;
+  std::string name(name_of_op(op));
+  if (!pass) {
+    const auto choice = collectives_.choice(op, bytes, lane.group);
+    SHARDSCAPE_CHECK(choice.has_value(), name);
+    pattern.algorithm = choice->algorithm;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, bytes.value());
+    turned = choice->ring_order == network::RingOrder::hamiltonian;
+    name += " by " + network::to_string(*choice);
+  }
+  std::vector<std::string>& names = programs_.call_names[static_cast<std::size_t>(lane_number)];
+  const auto number = static_cast<std::int32_t>(names.size());
+  names.push_back(name + ", " + std::to_string(static_cast<std::int64_t>(bytes.value())) + " bytes");
+  for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
+    CallTraffic traffic = traffic_of(c, pattern, pass, turned);
+    programs_.communicators[static_cast<std::size_t>(c)].calls.push_back(std::move(traffic));
+  }
+  calls_.push_back({key, number});
+  return number;
+}
+
+Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes, double calls) {
+  return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls);
+}
+
+std::int32_t ProgramBuilder::end_block() {
+  const auto end = static_cast<std::int32_t>(programs_.instructions.size());
+  programs_.blocks.push_back({block_begin_, end});
+  block_begin_ = end;
+  return static_cast<std::int32_t>(programs_.blocks.size()) - 1;
+}
+
+std::int32_t ProgramBuilder::name(std::string_view text) {
+  const auto known = std::ranges::find(programs_.names, text);
+  if (known != programs_.names.end()) return static_cast<std::int32_t>(known - programs_.names.begin());
+  programs_.names.emplace_back(text);
+  return static_cast<std::int32_t>(programs_.names.size()) - 1;
+}
+
+std::int32_t ProgramBuilder::add_sequence(std::vector<std::int32_t> blocks) {
+  programs_.sequences.push_back(std::move(blocks));
+  return static_cast<std::int32_t>(programs_.sequences.size()) - 1;
+}
+
+}  // namespace shardscape::execution

@@ -1,0 +1,94 @@
+// Builds programs: lanes over the groups of a plan, channels between ranks, calls priced like those of
+// network::CollectiveModel (same algorithms, links, fixed costs), and blocks of instructions.
+//
+// Ranks are those of the plan; `placement` says on which rank of the fabric each of them lies. A message pays
+// the latency of its path and, as a step of an algorithm, the stack's latency of a rank step; hops between
+// switches that reduce pay their link's alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/quantity.h"
+#include "engine/execution/program.h"
+#include "engine/network/collective_model.h"
+#include "engine/network/priced_network.h"
+#include "engine/network/rank_group.h"
+#include "engine/spec/stack.h"
+
+namespace shardscape::execution {
+
+class ProgramBuilder {
+ public:
+  /// All references must outlive the builder. `collectives` chooses the algorithms; it must be set to the
+  /// faults and the placement of `network`.
+  ProgramBuilder(network::PricedNetwork& network, const StackProfile::Communication& communication,
+                 network::CollectiveModel& collectives, std::span<const std::int32_t> placement);
+
+  /// A lane over all sibling groups of `group`; groups of one rank make no calls.
+  std::int32_t add_lane(const network::RankGroup& group);
+  /// A channel from each rank to peer(rank); to itself: none.
+  std::int32_t add_channel(const std::function<std::int32_t(std::int32_t)>& peer);
+
+  /// The number of a call, for start(): `bytes` as in CollectiveModel::time. -1 where there is nothing to do.
+  std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
+  /// What the hierarchical model takes for it.
+  [[nodiscard]] Seconds estimate(std::int32_t lane, network::CollectiveOp op, Bytes bytes, double calls = 1);
+
+  /// Instructions go to the block under construction; end_block() returns its number.
+  void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }
+  std::int32_t end_block();
+  /// The index of a name for Instruction::what.
+  std::int32_t name(std::string_view text);
+  std::int32_t add_sequence(std::vector<std::int32_t> blocks);
+  void set_sequence(std::int32_t rank, std::int32_t sequence) {
+    programs_.sequence_of[static_cast<std::size_t>(rank)] = sequence;
+  }
+
+  /// Dead links cut off ranks that have to talk: what was built is worthless.
+  [[nodiscard]] bool unreachable() const { return unreachable_; }
+  [[nodiscard]] std::span<const double> bytes_per_second() const { return network_.bytes_per_second(); }
+  /// The builder is empty afterwards.
+  Programs finish() { return std::move(programs_); }
+
+ private:
+  struct Lane {
+    network::RankGroup group;
+    std::int32_t first_communicator = 0, communicators = 0;
+  };
+  struct CallKey {
+    std::int32_t lane = 0;
+    network::CollectiveOp op = network::CollectiveOp::all_reduce;
+    double bytes = 0;
+    friend bool operator==(const CallKey&, const CallKey&) = default;
+  };
+  struct KnownCall {
+    CallKey key;
+    std::int32_t call = 0;
+  };
+
+  [[nodiscard]] std::int32_t place(std::int32_t rank) const {
+    return placement_.empty() ? rank : placement_[static_cast<std::size_t>(rank)];
+  }
+  CallTraffic traffic_of(std::int32_t communicator, const network::Pattern& pattern, bool pass, bool turned);
+  std::int32_t wire(std::int32_t owner, const network::Traffic& traffic, std::int32_t connection);
+  [[nodiscard]] double step_latency(std::span<const std::int32_t> path) const;
+
+  network::PricedNetwork& network_;
+  const StackProfile::Communication& communication_;
+  network::CollectiveModel& collectives_;
+  std::span<const std::int32_t> placement_;
+  Programs programs_;
+  std::vector<Lane> lanes_;
+  std::vector<KnownCall> calls_;
+  std::int32_t block_begin_ = 0;
+  bool unreachable_ = false;
+  /// Connections of the communicator (or channel) that `owner` numbers, by their ends.
+  std::unordered_map<std::uint64_t, std::vector<std::pair<std::int32_t, std::int32_t>>> wires_;
+};
+
+}  // namespace shardscape::execution

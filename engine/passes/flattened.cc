@@ -1,0 +1,55 @@
+#include "engine/passes/flattened.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/execution/program_builder.h"
+#include "engine/passes/training_program.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+void fill_breakdown(const execution::Ledger& ledger, Breakdown& b) {
+  const auto at = [&](execution::Account account) {
+    return Seconds(ledger[static_cast<std::size_t>(account)]);
+  };
+  using execution::Account;
+  b.compute = at(Account::compute);
+  b.recompute = at(Account::recompute);
+  b.tensor_comm = at(Account::tensor_comm);
+  b.context_comm = at(Account::context_comm);
+  b.pipeline_comm = at(Account::pipeline_comm);
+  b.data_comm = at(Account::data_comm);
+  b.bubble = at(Account::bubble);
+  b.optimizer = at(Account::optimizer);
+  b.host = at(Account::host);
+}
+
+}  // namespace
+
+std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel& collectives,
+                              FlattenedRun& run, Prediction& out) {
+  execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
+                                    run.placement);
+  TrainingProgram(in, builder).build();
+  if (collectives.unreachable() || builder.unreachable()) return 0;
+  const execution::Programs programs = builder.finish();
+  const execution::ExecutionResult& result =
+      run.executor.run(programs, run.network.bytes_per_second(), run.observer);
+  SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
+  run.events = result.events;
+  run.messages = result.messages;
+  run.operators = result.operators;
+
+  const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
+  const Seconds fixed = in.setting.system.stack.host.step_fixed;
+  out.step_time = Seconds(result.end[critical]) + fixed;
+  fill_breakdown(result.accounts[critical], out.breakdown);
+  out.breakdown.host += fixed;
+  fill_training_rates(in, out);
+  const network::PlanLayout layout(in.plan);
+  return static_cast<std::int32_t>(critical) / layout.stride(PlanAxis::pipeline) % in.plan.pipeline;
+}
+
+}  // namespace shardscape::passes

@@ -1,0 +1,25 @@
+// A training step by execution: every operator and message of every rank in one course of events. Fills the
+// same fields as time_training(); the breakdown is that of the rank that ends last.
+#pragma once
+
+#include "engine/execution/executor.h"
+#include "engine/network/priced_network.h"
+#include "engine/passes/training.h"
+
+namespace shardscape::passes {
+
+/// What execution needs beside the inputs of the hierarchical passes; scratch that outlives a point.
+struct FlattenedRun {
+  network::PricedNetwork& network;  ///< set to the faults
+  std::span<const std::int32_t> placement;
+  execution::Executor& executor;
+  execution::ExecutionObserver* observer = nullptr;
+  std::int64_t events = 0, messages = 0, operators = 0;  ///< out
+};
+
+/// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() and nothing is
+/// executed.
+std::int32_t execute_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
+                              FlattenedRun& run, Prediction& prediction);
+
+}  // namespace shardscape::passes

@@ -1,0 +1,396 @@
+#include "engine/passes/training_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/schedule/pipeline.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+using execution::Account;
+using execution::Instruction;
+using network::CollectiveOp;
+using network::PlanLayout;
+using Kind = Instruction::Kind;
+
+Instruction compute(double seconds, Account account, std::int32_t name) {
+  return {Kind::compute, account, 0, name, 1, seconds};
+}
+Instruction join_lane(std::int32_t lane, Account account) {
+  return {Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
+}
+Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
+  return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
+}
+
+}  // namespace
+
+TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::ProgramBuilder& builder)
+    : in_(inputs), builder_(builder), stack_(inputs.setting.system.stack) {
+  const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
+                               in_.plan.sequence_parallel};
+  const std::int64_t tokens = in_.setting.workload.sequence_length;
+  constexpr auto kMode = workload::Mode::training;
+  block_ = price_layer(workload::block_operators(in_.setting, key, tokens, kMode));
+  embedding_ = price_layer(workload::embedding_operators(in_.setting, key, tokens, kMode));
+  head_ = price_layer(workload::head_operators(in_.setting, key, tokens, kMode));
+
+  const PlanLayout layout(in_.plan);
+  tensor_lane_ = builder_.add_lane(layout.group(PlanAxis::tensor));
+  context_lane_ = builder_.add_lane(layout.group(PlanAxis::context));
+  data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context));
+  const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
+  const bool wraps = in_.pipeline.virtual_stages > 1;
+  const auto neighbour = [=](std::int32_t rank, std::int32_t step) {
+    const std::int32_t stage = rank / stride % stages, next = stage + step;
+    if (!wraps && (next < 0 || next >= stages)) return rank;
+    return rank + ((next + stages) % stages - stage) * stride;
+  };
+  down_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, 1); });
+  up_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, -1); });
+}
+
+TrainingProgram::PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators) {
+  PricedLayer layer;
+  for (const workload::Operator& op : operators) {
+    const OperatorTimes times = price(op, in_.setting);
+    layer.push_back({builder_.name(op.name), times.forward.time.value(), times.backward.time.value(),
+                     op.attention_core, op.forward_comm, op.backward_comm});
+  }
+  return layer;
+}
+
+// ---- one layer ----
+
+void TrainingProgram::append_forward(std::vector<Step>& steps, const PricedLayer& layer,
+                                     Account account) const {
+  workload::CollectiveCall context;
+  for (const PricedOperator& op : layer) {
+    const bool ring = op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context;
+    if (ring) context = op.forward_comm;  // goes with the attention core that follows
+    if (op.forward_comm.repeats > 0 && !ring) steps.push_back({0, account, op.name, op.forward_comm, false});
+    if (op.forward > 0) {
+      steps.push_back({op.forward, account, op.name, {}, false});
+      if (op.attention_core && context.repeats > 0) {
+        steps.back().comm = context;
+        steps.back().hidden_context = true;
+      }
+    }
+  }
+}
+
+void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer) const {
+  workload::CollectiveCall context;
+  for (const PricedOperator& op : layer) {
+    if (op.backward_comm.repeats > 0 && op.backward_comm.axis == PlanAxis::context)
+      context = op.backward_comm;
+  }
+  for (std::size_t i = layer.size(); i-- > 0;) {
+    const PricedOperator& op = layer[i];
+    if (op.backward > 0) {
+      steps.push_back({op.backward, Account::compute, op.name, {}, false});
+      if (op.attention_core && context.repeats > 0) {
+        steps.back().comm = context;
+        steps.back().hidden_context = true;
+      }
+    }
+    const bool ring = op.backward_comm.axis == PlanAxis::context;
+    if (op.backward_comm.repeats > 0 && !ring) {
+      steps.push_back({0, Account::compute, op.name, op.backward_comm, false});
+    }
+  }
+}
+
+/// The attention core again, with the keys and values of the other context ranks.
+void TrainingProgram::append_selective(std::vector<Step>& steps, const PricedLayer& layer) const {
+  std::vector<Step> all;
+  append_forward(all, layer, Account::recompute);
+  for (const PricedOperator& op : layer) {
+    if (!op.attention_core) continue;
+    const auto same = [&](const Step& s) { return s.name == op.name; };
+    std::ranges::copy_if(all, std::back_inserter(steps), same);
+  }
+}
+
+Seconds TrainingProgram::launch(const PricedLayer& layer, bool backward, Recompute recompute) const {
+  std::vector<workload::CollectiveCall> forward_calls, backward_calls;
+  for (const PricedOperator& op : layer) {
+    forward_calls.push_back(op.forward_comm);
+    backward_calls.push_back(op.backward_comm);
+  }
+  const Seconds forward = pass_launch(in_, stack_.host.forward_layer, forward_calls);
+  if (!backward) return forward;
+  const Seconds own = pass_launch(in_, stack_.host.backward_layer, backward_calls);
+  return recompute == Recompute::full ? own + forward : own;
+}
+
+/// Starts a share of the bytes of a call, and adds nothing where there are none.
+void TrainingProgram::append_calls(std::vector<Item>& items, const workload::CollectiveCall& call,
+                                   double share) {
+  const std::int32_t lane = call.axis == PlanAxis::tensor ? tensor_lane_ : context_lane_;
+  const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
+  if (number < 0) return;
+  const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
+  items.push_back(
+      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false});
+}
+
+void TrainingProgram::append_join(std::vector<Item>& items, PlanAxis axis, double expected) {
+  const bool tensor = axis == PlanAxis::tensor;
+  items.push_back({join_lane(tensor ? tensor_lane_ : context_lane_,
+                             tensor ? Account::tensor_comm : Account::context_comm),
+                   expected, false});
+}
+
+/// The exchange of keys and values beside the first part of attention.
+void TrainingProgram::append_context(std::vector<Item>& items, const Step& step) {
+  const double hider = stack_.communication.context_overlap * step.seconds;
+  const double comm =
+      step.comm.repeats * builder_.estimate(context_lane_, step.comm.op, step.comm.bytes).value();
+  append_calls(items, step.comm, 1);
+  if (hider > 0) items.push_back({compute(hider, step.account, step.name), hider, false});
+  append_join(items, PlanAxis::context, std::max(0.0, comm - hider));
+  if (step.seconds > hider) {
+    items.push_back({compute(step.seconds - hider, step.account, step.name), step.seconds - hider, false});
+  }
+}
+
+void TrainingProgram::append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
+  const double overlap = stack_.communication.tensor_overlap;
+  const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
+  // Whether the calls at i hide behind the operator before them (rather than behind the one after).
+  const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
+  const auto is_call = [&](std::size_t i) { return i < steps.size() && steps[i].seconds == 0; };
+  double device = 0;
+  const std::size_t first = items.size();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (is_call(i)) {
+      const double comm =
+          step.comm.repeats * builder_.estimate(tensor_lane_, step.comm.op, step.comm.bytes).value();
+      append_calls(items, step.comm, 1 - overlap);
+      append_join(items, step.comm.axis, (1 - overlap) * comm);
+      continue;
+    }
+    const bool beside_next = overlap > 0 && is_call(i + 1) && hides_before(i + 1);
+    const bool beside_last = overlap > 0 && i > 0 && is_call(i - 1) && !hides_before(i - 1);
+    if (beside_last) append_calls(items, steps[i - 1].comm, overlap);
+    if (beside_next) append_calls(items, steps[i + 1].comm, overlap);
+    if (step.hidden_context) {
+      append_context(items, step);
+    } else {
+      items.push_back({compute(step.seconds, step.account, step.name), step.seconds, false});
+    }
+    if (beside_last) append_join(items, PlanAxis::tensor, 0);
+  }
+  for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
+  items.push_back(
+      {{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, launch.value() - device), true});
+}
+
+// ---- one pass ----
+
+double TrainingProgram::parameters(std::int32_t stage) const {
+  return in_.parameters.of_stage(in_.layers[static_cast<std::size_t>(stage)], stage == 0,
+                                 stage + 1 == in_.plan.pipeline, in_.setting.model.tied_embeddings);
+}
+
+std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) {
+  const std::int32_t chunks = in_.pipeline.virtual_stages;
+  const std::int32_t total = in_.layers[static_cast<std::size_t>(pass.stage)];
+  const std::int32_t blocks = total / chunks + (pass.chunk < total % chunks ? 1 : 0);
+  const bool embeds = pass.stage == 0 && pass.chunk == 0;
+  const bool heads = pass.stage + 1 == in_.plan.pipeline && pass.chunk + 1 == chunks;
+  std::vector<Item> items;
+  const auto layer = [&](const PricedLayer& priced, Recompute recompute) {
+    std::vector<Step> steps;
+    if (!pass.backward) {
+      append_forward(steps, priced, Account::compute);
+    } else {
+      if (recompute == Recompute::full) append_forward(steps, priced, Account::recompute);
+      if (recompute == Recompute::selective) append_selective(steps, priced);
+      append_backward(steps, priced);
+    }
+    append_layer(items, steps, launch(priced, pass.backward, recompute));
+  };
+  if (pass.backward ? heads : embeds) layer(pass.backward ? head_ : embedding_, Recompute::none);
+  for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.plan.recompute);
+  if (pass.backward ? embeds : heads) layer(pass.backward ? embedding_ : head_, Recompute::none);
+  return items;
+}
+
+bool TrainingProgram::receives(const Pass& pass) const {
+  if (!pass.backward) return pass.stage > 0 || pass.chunk > 0;
+  return pass.stage + 1 < in_.plan.pipeline || pass.chunk + 1 < in_.pipeline.virtual_stages;
+}
+
+bool TrainingProgram::sends(const Pass& pass) const {
+  if (pass.backward) return pass.stage > 0 || pass.chunk > 0;
+  return pass.stage + 1 < in_.plan.pipeline || pass.chunk + 1 < in_.pipeline.virtual_stages;
+}
+
+void TrainingProgram::receive_boundary(const Pass& pass) {
+  builder_.add(on_channel(Kind::receive, pass.backward ? up_ : down_, 0));
+  const bool cut =
+      stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
+  if (!cut) return;
+  const std::int32_t gather = builder_.call(tensor_lane_, CollectiveOp::all_gather, in_.costs.boundary);
+  builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(tensor_lane_), gather, 1, 0});
+  builder_.add(join_lane(tensor_lane_, Account::pipeline_comm));
+}
+
+void TrainingProgram::send_boundary(const Pass& pass) {
+  const bool cut =
+      stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
+  const double bytes = in_.costs.boundary.value() / (cut ? in_.plan.tensor : 1);
+  const std::int32_t channel = pass.backward ? up_ : down_;
+  builder_.add(on_channel(Kind::send, channel, bytes));
+  if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel, 0));
+}
+
+void TrainingProgram::emit(const std::vector<Item>& items) const {
+  for (const Item& item : items) builder_.add(item.instruction);
+}
+
+/// The calls begin when 1 - data_overlap of the items' time has passed, and end before the pass does.
+void TrainingProgram::emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls) {
+  double total = 0;
+  for (const Item& item : items) total += item.expected;
+  const double begin = (1 - stack_.communication.data_overlap) * total;
+  double passed = 0;
+  bool begun = false;
+  const auto begin_calls = [&] {
+    begun = true;
+    for (const Instruction& call : calls) builder_.add(call);
+  };
+  for (const Item& item : items) {
+    const double rest = begin - passed;
+    passed += item.expected;
+    const bool here = !begun && passed > begin;
+    Instruction instruction = item.instruction;
+    if (here && instruction.kind == Kind::compute && rest > 0) {
+      Instruction before = instruction;
+      before.value = rest;
+      builder_.add(before);
+      instruction.value -= rest;
+    }
+    if (here) begin_calls();
+    builder_.add(instruction);
+  }
+  if (!begun) begin_calls();
+  builder_.add(join_lane(data_lane_, Account::data_comm));
+}
+
+Instruction TrainingProgram::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
+  const std::int32_t number = builder_.call(data_lane_, part.op, bytes);
+  return {Kind::start,
+          Account::compute,
+          static_cast<std::uint16_t>(data_lane_),
+          number,
+          static_cast<std::int32_t>(std::lround(calls)),
+          0};
+}
+
+/// Buckets leave as the backward completes them.
+void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& items) {
+  constexpr double kRounding = 1e-9;
+  const DataTraffic::Part& part = traffic_.gradients;
+  const double first = 1 - stack_.communication.data_overlap;
+  for (const Item& item : items) {
+    builder_.add(item.instruction);
+    backward_done_ += item.expected;
+    const double progress = last_backward_ > 0 ? backward_done_ / last_backward_ : 1;
+    if (!item.layer_end || progress + kRounding < first || part.bytes <= Bytes(0)) continue;
+    const double ready = std::min(part.calls, std::floor(progress * part.calls + kRounding));
+    if (ready <= buckets_gone_ || (pass.chunk == 0 && &item == &items.back())) continue;
+    builder_.add(start(part, ready - buckets_gone_, part.bytes / part.calls));
+    buckets_gone_ = ready;
+  }
+}
+
+std::int32_t TrainingProgram::build_pass(const Pass& pass) {
+  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  const double chunks = in_.pipeline.virtual_stages;
+  if (receives(pass)) {
+    receive_boundary(pass);
+    builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  }
+  const std::vector<Item> items = layers_of(pass);
+  std::vector<Instruction> calls;
+  const auto add = [&](const DataTraffic::Part& part) {
+    if (part.bytes <= Bytes(0)) return;
+    const double mine = std::max(1.0, std::round(part.calls / chunks));
+    calls.push_back(start(part, mine, part.bytes / chunks / mine));
+  };
+  if (!pass.backward) add(traffic_.forward_gather);
+  if (pass.backward) add(traffic_.backward_gather);
+  if (pass.backward) add(traffic_.backward_scatter);
+  if (!calls.empty()) {
+    emit_beside(items, calls);
+  } else if (pass.last) {
+    emit_gradients(pass, items);
+  } else {
+    emit(items);
+  }
+  if (sends(pass)) send_boundary(pass);
+  return builder_.end_block();
+}
+
+std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
+  const auto finish = [&](const DataTraffic::Part& part, double calls) {
+    if (part.bytes <= Bytes(0)) return;
+    if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
+    builder_.add(join_lane(data_lane_, Account::data_comm));
+  };
+  finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
+  const Seconds optimizer =
+      optimizer_seconds(in_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]);
+  builder_.add(compute(optimizer.value(), Account::optimizer, builder_.name("optimizer")));
+  finish(traffic_.weights, traffic_.weights.calls);
+  return builder_.end_block();
+}
+
+void TrainingProgram::build_stage(std::int32_t stage) {
+  traffic_ = data_traffic(in_, parameters(stage));
+  last_backward_ = backward_done_ = buckets_gone_ = 0;
+  const std::int32_t chunks = in_.pipeline.virtual_stages;
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    for (const Item& item : layers_of({stage, c, true, true})) last_backward_ += item.expected;
+  }
+  std::vector<std::int32_t> forward, backward, last;
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    forward.push_back(build_pass({stage, c, false, false}));
+    backward.push_back(build_pass({stage, c, true, false}));
+  }
+  last.resize(static_cast<std::size_t>(chunks));
+  for (std::int32_t c = chunks; c-- > 0;) {
+    last[static_cast<std::size_t>(c)] = build_pass({stage, c, true, true});
+  }
+  const std::int32_t tail = build_tail(stage);
+
+  std::vector<schedule::PipelineOperation> order;
+  schedule::stage_order(in_.pipeline, stage, order);
+  std::vector<std::int32_t> blocks;
+  blocks.reserve(order.size() + 1);
+  for (const schedule::PipelineOperation& op : order) {
+    const bool final = op.microbatch + 1 == in_.pipeline.microbatches;
+    const std::vector<std::int32_t>& of = !op.backward ? forward : final ? last : backward;
+    blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
+  }
+  blocks.push_back(tail);
+  const std::int32_t sequence = builder_.add_sequence(std::move(blocks));
+  const PlanLayout layout(in_.plan);
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
+    if (rank / layout.stride(PlanAxis::pipeline) % in_.plan.pipeline == stage) {
+      builder_.set_sequence(rank, sequence);
+    }
+  }
+}
+
+void TrainingProgram::build() {
+  for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) build_stage(stage);
+}
+
+}  // namespace shardscape::passes

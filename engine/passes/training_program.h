@@ -1,0 +1,104 @@
+// One training step as programs: every operator of every rank, every message of every collective.
+//
+// The ingredients are those of training.h (operator times, calls, launches, schedule, tail); here they are
+// put in their places and the executor finds out what follows.
+//
+//   overlap of context traffic  the exchange runs beside the first `context_overlap` of the attention core
+//   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator
+//   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
+//   gradients once per step     buckets leave as the last microbatch's backward completes them, the first
+//                               when 1 - data_overlap of it is done
+//   host                        launches ahead within a pass, and meets the device where the next one begins
+//   boundaries                  a message to the neighbour, waited for by the sender unless sends are
+//                               asynchronous; cut over the tensor group, the receiver gathers it
+//
+// Chunks of an interleaved schedule hold equal numbers of blocks; the embedding is in the first stage's first
+// chunk and the head in the last stage's last one.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/execution/program_builder.h"
+#include "engine/passes/data_traffic.h"
+#include "engine/passes/training.h"
+
+namespace shardscape::passes {
+
+class TrainingProgram {
+ public:
+  /// All references must outlive this object.
+  TrainingProgram(const TrainingInputs& inputs, execution::ProgramBuilder& builder);
+
+  /// Adds the programs of all ranks.
+  void build();
+
+ private:
+  /// Operators of a block, the embedding or the head, priced.
+  struct PricedOperator {
+    std::int32_t name = 0;
+    double forward = 0, backward = 0;  ///< seconds
+    bool attention_core = false;
+    workload::CollectiveCall forward_comm, backward_comm;
+  };
+  using PricedLayer = std::vector<PricedOperator>;
+
+  /// A compute operator or calls of one lane, in the order of execution.
+  struct Step {
+    double seconds = 0;  ///< compute
+    execution::Account account = execution::Account::compute;
+    std::int32_t name = 0;
+    workload::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
+    bool hidden_context = false;    ///< compute beside which `comm` runs, as far as it may
+  };
+  /// An instruction with the time that it is expected to take.
+  struct Item {
+    execution::Instruction instruction;
+    double expected = 0;
+    bool layer_end = false;
+  };
+  struct Pass {
+    std::int32_t stage = 0, chunk = 0;
+    bool backward = false;
+    bool last = false;  ///< backward of the last microbatch
+  };
+
+  PricedLayer price_layer(const std::vector<workload::Operator>& operators);
+  void append_forward(std::vector<Step>& steps, const PricedLayer& layer, execution::Account account) const;
+  void append_backward(std::vector<Step>& steps, const PricedLayer& layer) const;
+  void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
+  void append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
+  void append_context(std::vector<Item>& items, const Step& step);
+  void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
+  void append_join(std::vector<Item>& items, PlanAxis axis, double expected);
+  [[nodiscard]] Seconds launch(const PricedLayer& layer, bool backward, Recompute recompute) const;
+  [[nodiscard]] double parameters(std::int32_t stage) const;
+
+  std::vector<Item> layers_of(const Pass& pass);
+  std::int32_t build_pass(const Pass& pass);
+  void receive_boundary(const Pass& pass);
+  void send_boundary(const Pass& pass);
+  [[nodiscard]] bool receives(const Pass& pass) const;
+  [[nodiscard]] bool sends(const Pass& pass) const;
+  void emit(const std::vector<Item>& items) const;
+  void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls);
+  void emit_gradients(const Pass& pass, const std::vector<Item>& items);
+  execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
+  std::int32_t build_tail(std::int32_t stage);
+  void build_stage(std::int32_t stage);
+
+  const TrainingInputs& in_;
+  execution::ProgramBuilder& builder_;
+  const StackProfile& stack_;
+  PricedLayer block_, embedding_, head_;
+  std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
+  std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
+  // Of the stage under construction.
+  DataTraffic traffic_;
+  double last_backward_ = 0;  ///< expected seconds of the last microbatch's backward, all chunks
+  double backward_done_ = 0;  ///< of it, in the chunks built so far
+  double buckets_gone_ = 0;
+};
+
+}  // namespace shardscape::passes

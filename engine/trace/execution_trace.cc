@@ -1,0 +1,16 @@
+#include "engine/trace/execution_trace.h"
+
+#include <utility>
+
+namespace shardscape::trace {
+
+std::uint64_t RankTrace::add(TraceNode node, std::span<const std::uint64_t> on) {
+  node.id = nodes.size();
+  node.dependencies_begin = static_cast<std::uint32_t>(dependencies.size());
+  dependencies.insert(dependencies.end(), on.begin(), on.end());
+  node.dependencies_end = static_cast<std::uint32_t>(dependencies.size());
+  nodes.push_back(std::move(node));
+  return nodes.back().id;
+}
+
+}  // namespace shardscape::trace

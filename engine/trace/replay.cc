@@ -1,0 +1,298 @@
+#include "engine/trace/replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/network/naive_flow_simulator.h"
+#include "engine/trace/replay_network.h"
+
+namespace shardscape::trace {
+
+namespace {
+
+constexpr std::int32_t kNone = network::TrafficBuilder::kNone;
+
+using Interval = std::pair<double, double>;
+
+/// The gates of a trace: each node has one that opens when it may start and one that opens when it ends; for
+/// compute and memory nodes they are the same, delayed by the duration.
+class ReplayTraffic {
+ public:
+  ReplayTraffic(const LinkedTrace& linked, ReplayNetwork& network)
+      : linked_(linked), network_(network), builder_(network.routes()) {}
+
+  /// False where some ranks can't reach each other.
+  bool build() {
+    add_gates();
+    add_waits();
+    add_messages();
+    add_collectives();
+    if (!builder_.unreachable().empty()) return false;
+    std::tie(traffic_, relays_) = builder_.finish();
+    network_.add_step_latency(traffic_);
+    return true;
+  }
+
+  [[nodiscard]] const network::Traffic& traffic() const { return traffic_; }
+  [[nodiscard]] std::int64_t relays() const { return relays_; }
+  [[nodiscard]] const std::vector<network::Unreachable>& unreachable() const {
+    return builder_.unreachable();
+  }
+  [[nodiscard]] std::size_t start_gate(std::int64_t node) const {
+    return static_cast<std::size_t>(start_[static_cast<std::size_t>(node)]);
+  }
+  [[nodiscard]] std::size_t end_gate(std::int64_t node) const {
+    return static_cast<std::size_t>(end_[static_cast<std::size_t>(node)]);
+  }
+
+ private:
+  void add_gates() {
+    for (const RankTrace& rank : linked_.trace->ranks) {
+      for (const TraceNode& node : rank.nodes) {
+        const bool talks = node.kind == NodeKind::send || node.kind == NodeKind::collective;
+        if (talks || node.kind == NodeKind::receive) {
+          start_.push_back(builder_.add_gate(0, talks ? network_.call_seconds() : 0));
+          end_.push_back(builder_.add_gate());
+        } else {
+          start_.push_back(builder_.add_gate(0, node.seconds));
+          end_.push_back(start_.back());
+        }
+      }
+    }
+  }
+
+  void add_waits() {
+    for (std::size_t n = 0; n < start_.size(); ++n) {
+      for (std::int64_t w = linked_.waiters_begin[n]; w < linked_.waiters_begin[n + 1]; ++w) {
+        builder_.opens(end_[n],
+                       start_[static_cast<std::size_t>(linked_.waiters[static_cast<std::size_t>(w)])]);
+      }
+    }
+    for (const auto* const streams : {&linked_.device, &linked_.host}) {
+      for (const std::vector<std::int64_t>& order : *streams) {
+        for (std::size_t i = 1; i < order.size(); ++i) add_stream_wait(order[i - 1], order[i]);
+      }
+    }
+  }
+
+  void add_stream_wait(std::int64_t before, std::int64_t after) {
+    const auto b = static_cast<std::size_t>(before);
+    const auto begin = linked_.waiters.begin() + linked_.waiters_begin[b];
+    const auto end = linked_.waiters.begin() + linked_.waiters_begin[b + 1];
+    if (std::find(begin, end, after) != end) return;
+    builder_.opens(end_[b], start_[static_cast<std::size_t>(after)]);
+  }
+
+  void add_messages() {
+    builder_.begin_group();
+    for (std::int64_t n = 0; n < linked_.nodes(); ++n) {
+      const auto index = static_cast<std::size_t>(n);
+      const std::int64_t partner = linked_.partner[index];
+      if (partner < 0) continue;
+      const TraceNode& node = linked_.node(n);
+      if (node.kind == NodeKind::receive) {
+        builder_.opens(start_[index], end_[index]);
+        continue;
+      }
+      const std::int32_t connection = builder_.connection(linked_.rank_of(n), node.peer);
+      builder_.send(start_[index], connection, node.bytes, end_[index]);
+      builder_.opens(end_[index], end_[static_cast<std::size_t>(partner)]);
+    }
+  }
+
+  void add_collectives() {
+    std::int32_t group = kNone;
+    std::vector<std::int32_t> entry, exit;
+    for (const CollectiveInstance& collective : linked_.collectives) {
+      if (collective.group != group) builder_.begin_group();
+      group = collective.group;
+      entry.clear();
+      exit.clear();
+      for (const std::int64_t member : collective.members) {
+        entry.push_back(start_[static_cast<std::size_t>(member)]);
+        exit.push_back(end_[static_cast<std::size_t>(member)]);
+      }
+      network_.add(builder_, collective, linked_.groups[static_cast<std::size_t>(group)], entry, exit);
+    }
+  }
+
+  const LinkedTrace& linked_;
+  ReplayNetwork& network_;
+  network::TrafficBuilder builder_;
+  std::vector<std::int32_t> start_, end_;
+  network::Traffic traffic_;
+  std::int64_t relays_ = 0;
+};
+
+class GateClock : public network::GateObserver {
+ public:
+  explicit GateClock(std::size_t gates) : opened_(gates, kNever) {}
+  void gate_opened(double time, std::int32_t gate) override {
+    opened_[static_cast<std::size_t>(gate)] = time;
+  }
+  [[nodiscard]] double at(std::size_t gate) const {
+    SHARDSCAPE_CHECK(opened_[gate] != kNever, gate);
+    return opened_[gate];
+  }
+
+ private:
+  static constexpr double kNever = -1;
+  std::vector<double> opened_;
+};
+
+/// Adds up what the intervals cover together, and the part of it outside of `busy`, which are disjoint and in
+/// order.
+void measure(std::vector<Interval>& intervals, const std::vector<Interval>& busy, RankUse& use) {
+  std::ranges::sort(intervals);
+  std::size_t b = 0;
+  double covered = 0;  // up to here everything is counted
+  const auto count = [&](double begin, double end) {
+    use.communication += end - begin;
+    double hidden = 0;
+    while (b < busy.size() && busy[b].second <= begin) ++b;
+    for (std::size_t i = b; i < busy.size() && busy[i].first < end; ++i) {
+      hidden += std::min(end, busy[i].second) - std::max(begin, busy[i].first);
+    }
+    use.exposed += end - begin - hidden;
+  };
+  for (const auto& [begin, end] : intervals) {
+    const double from = std::max(begin, covered);
+    if (end <= from) continue;
+    count(from, end);
+    covered = end;
+  }
+}
+
+/// When nodes ran, out of the openings of their gates.
+class Timesheet {
+ public:
+  Timesheet(const LinkedTrace& linked, const ReplayTraffic& traffic, const GateClock& clock, double call)
+      : linked_(linked), traffic_(traffic), clock_(clock), call_(call) {
+    for (const CollectiveInstance& collective : linked.collectives) {
+      double last = 0;
+      for (const std::int64_t member : collective.members) last = std::max(last, begin(member));
+      entered_.push_back(last);
+    }
+  }
+
+  [[nodiscard]] RankUse use_of(std::size_t rank, double& step_time) const {
+    RankUse use;
+    std::vector<Interval> busy, talking;
+    for (std::int64_t n = linked_.first[rank]; n < linked_.first[rank + 1]; ++n) {
+      const TraceNode& node =
+          linked_.trace->ranks[rank].nodes[static_cast<std::size_t>(n - linked_.first[rank])];
+      const double end = clock_.at(traffic_.end_gate(n));
+      use.end = std::max(use.end, end);
+      if (node.kind == NodeKind::compute && !node.host) {
+        use.compute += node.seconds;
+        busy.emplace_back(end - node.seconds, end);
+      } else if (node.kind == NodeKind::send || node.kind == NodeKind::receive ||
+                 node.kind == NodeKind::collective) {
+        talking.emplace_back(std::min(end, communication_begin(n, node)), end);
+      }
+    }
+    std::ranges::sort(busy);
+    measure(talking, busy, use);
+    step_time = std::max(step_time, use.end);
+    return use;
+  }
+
+ private:
+  /// When the node was ready.
+  [[nodiscard]] double begin(std::int64_t n) const {
+    const bool waits = linked_.node(n).kind == NodeKind::receive;
+    return clock_.at(traffic_.start_gate(n)) - (waits ? 0 : call_);
+  }
+  [[nodiscard]] double communication_begin(std::int64_t n, const TraceNode& node) const {
+    const auto index = static_cast<std::size_t>(n);
+    if (node.kind == NodeKind::collective) return entered_[static_cast<std::size_t>(linked_.instance[index])];
+    if (node.kind == NodeKind::receive) return std::max(begin(n), begin(linked_.partner[index]));
+    return begin(n);
+  }
+
+  const LinkedTrace& linked_;
+  const ReplayTraffic& traffic_;
+  const GateClock& clock_;
+  double call_;
+  std::vector<double> entered_;  ///< by collective: when its last member was ready
+};
+
+TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
+  const auto ranks = static_cast<std::int64_t>(linked.trace->ranks.size());
+  if (ranks > network.routes().fabric().ranks()) {
+    return {{-1, std::nullopt,
+             "there are traces of " + std::to_string(ranks) + " ranks, the fabric has " +
+                 std::to_string(network.routes().fabric().ranks()) + " GPUs"}};
+  }
+  double messages = 0;
+  for (const CollectiveInstance& collective : linked.collectives) {
+    messages += ReplayNetwork::message_count(
+        collective, linked.groups[static_cast<std::size_t>(collective.group)].size());
+  }
+  // Every node has at most two gates, every dependency at most one relay.
+  messages += static_cast<double>(linked.waiters.size()) + static_cast<double>(linked.nodes());
+  if (messages <= network::kMaxMessages) return {};
+  return {{-1, std::nullopt,
+           "the traces make about " + std::to_string(static_cast<std::int64_t>(messages)) +
+               " messages; a simulation takes " +
+               std::to_string(static_cast<std::int64_t>(network::kMaxMessages))}};
+}
+
+TraceProblems reach_problems(const ReplayTraffic& traffic, const network::FaultyFabric& routes) {
+  constexpr std::size_t kReported = 5;
+  TraceProblems problems;
+  for (const network::Unreachable& pair : traffic.unreachable()) {
+    if (problems.size() == kReported) break;
+    problems.push_back(
+        {pair.source, std::nullopt, routes.describe(routes.explain(pair.source, pair.destination))});
+  }
+  return problems;
+}
+
+}  // namespace
+
+std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device) {
+  std::int64_t estimated = 0;
+  const double peak = device.tensor_peak(Precision::bf16).value();
+  for (RankTrace& rank : trace.ranks) {
+    for (TraceNode& node : rank.nodes) {
+      const bool bare = node.kind == NodeKind::compute && node.seconds == 0;
+      if (!bare || (node.operations == 0 && node.tensor_bytes == 0)) continue;
+      const double products = peak > 0 ? node.operations / peak : 0;
+      node.seconds = std::max(products, node.tensor_bytes / device.hbm_sustained().value());
+      ++estimated;
+    }
+  }
+  return estimated;
+}
+
+tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const network::Fabric& fabric,
+                                           const ReplayOptions& options) {
+  std::vector<std::int64_t> shape;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) shape.push_back(dimension.size());
+  const auto linked = link(trace, shape);
+  if (!linked) return tl::unexpected(linked.error());
+  ReplayNetwork network(fabric, options.stack, options.faults);
+  if (TraceProblems problems = size_problems(*linked, network); !problems.empty()) {
+    return tl::unexpected(std::move(problems));
+  }
+  ReplayTraffic traffic(*linked, network);
+  if (!traffic.build()) return tl::unexpected(reach_problems(traffic, network.routes()));
+
+  GateClock clock(traffic.traffic().gates.size());
+  network::FlowSimulator simulator;
+  const network::FlowResult result =
+      options.reference ? network::simulate_naively(traffic.traffic(), network.bytes_per_second(), &clock)
+                        : simulator.run(traffic.traffic(), network.bytes_per_second(), nullptr, &clock);
+  Replay out;
+  out.nodes = linked->nodes();
+  out.messages = result.received - traffic.relays();
+  out.events = result.events;
+  const Timesheet times(*linked, traffic, clock, network.call_seconds());
+  for (std::size_t r = 0; r < trace.ranks.size(); ++r) out.ranks.push_back(times.use_of(r, out.step_time));
+  for (RankUse& use : out.ranks) use.idle = std::max(0.0, out.step_time - use.compute - use.exposed);
+  return out;
+}
+
+}  // namespace shardscape::trace

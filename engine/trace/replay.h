@@ -1,0 +1,59 @@
+// Runs execution traces on a fabric: every message of every rank in one fluid simulation.
+//
+//   compute      takes its time on its rank's device (or host), one node at a time in the order of
+//                linked_trace.h; starts when everything it depends on has ended
+//   send         enters the network a call after it is ready and ends when the message has been received; it
+//                doesn't wait for its receive
+//   receive      ends when its message is there
+//   collective   a rank enters a call after its node is ready, and its node ends when it has received
+//                everything it is owed; algorithms of replay_network.h. The collectives of one group share
+//                connections, so that they follow each other where they would overlap
+//   memory       takes its time beside everything else
+//
+// Left out: the time of reductions, limits on messages in flight, power.
+#pragma once
+
+#include <cstdint>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "engine/network/fabric.h"
+#include "engine/spec/device.h"
+#include "engine/spec/fault.h"
+#include "engine/spec/stack.h"
+#include "engine/trace/linked_trace.h"
+
+namespace shardscape::trace {
+
+/// Seconds of one rank; compute + exposed + idle = the step.
+struct RankUse {
+  double compute = 0;        ///< the device is busy
+  double communication = 0;  ///< something of this rank is on its way: sends, messages coming in, collectives
+                             ///< that all members have entered
+  double exposed = 0;        ///< the part of it in which the device is not busy
+  double idle = 0;           ///< neither
+  double end = 0;            ///< of its last node
+};
+
+struct Replay {
+  double step_time = 0;  ///< seconds to the end of the last node
+  std::vector<RankUse> ranks;
+  std::int64_t nodes = 0, messages = 0, events = 0;
+};
+
+struct ReplayOptions {
+  StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
+  FaultSet faults = {};
+  bool reference = false;  ///< the naive simulator
+};
+
+/// Compute nodes without a duration but with operations or bytes get the longer of operations over the
+/// device's bf16 peak and bytes over its HBM bandwidth. Returns how many.
+std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device);
+
+/// Problems: those of link(), more ranks than the fabric has, pairs of ranks that dead links cut off from
+/// each other, more messages than a simulation takes.
+tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const network::Fabric& fabric,
+                                           const ReplayOptions& options);
+
+}  // namespace shardscape::trace

@@ -1,0 +1,284 @@
+#include "engine/trace/replay_network.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/network/ring_order.h"
+
+namespace shardscape::trace {
+
+namespace {
+
+using network::Algorithm;
+using network::CollectiveOp;
+using network::GroupTraffic;
+using network::Operation;
+using network::Pattern;
+using network::RingOrder;
+
+/// The bytes of network/patterns.h: the whole buffer, whoever holds it.
+double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
+  const bool shares = collective.kind == CollectiveKind::all_gather;
+  return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
+}
+
+/// Nothing for what CollectiveModel does not know.
+std::optional<CollectiveOp> op_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return CollectiveOp::all_reduce;
+    case CollectiveKind::all_gather:
+      return CollectiveOp::all_gather;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+      return CollectiveOp::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return CollectiveOp::all_to_all;
+    case CollectiveKind::broadcast:
+      return CollectiveOp::broadcast;
+    default:
+      return std::nullopt;
+  }
+}
+
+Operation operation_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return Operation::all_gather;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+      return Operation::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return Operation::all_to_all;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return Operation::broadcast;
+    default:
+      return Operation::all_reduce;
+  }
+}
+
+/// The group with its members in another order.
+GroupTraffic reordered(const GroupTraffic& group, const std::vector<std::int32_t>& ranks) {
+  GroupTraffic result{group.builder, ranks, {}, {}, group.start};
+  for (const std::int32_t rank : ranks) {
+    const auto i = static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
+    result.entry.push_back(group.entry[i]);
+    result.exit.push_back(group.exit[i]);
+  }
+  return result;
+}
+
+/// Every member sends the root (or the root every member) its part.
+void add_star(GroupTraffic& group, double part, bool to_root) {
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    const std::size_t from = to_root ? i : 0, to = to_root ? 0 : i;
+    group.builder.send(group.entry[from], group.builder.connection(group.ranks[from], group.ranks[to]), part,
+                       group.exit[to]);
+  }
+}
+
+void add_reduction(GroupTraffic& group, const Pattern& pattern) {
+  const int passes = pattern.operation == Operation::all_reduce ? 2 : 1;
+  switch (pattern.algorithm) {
+    case Algorithm::ring:
+      return network::add_ring(group, pattern.bytes, passes);
+    case Algorithm::bidirectional_ring:
+      return network::add_bidirectional_ring(group, pattern.bytes, passes);
+    case Algorithm::direct:
+      return network::add_direct(group, pattern.bytes, passes);
+    case Algorithm::halving_doubling:
+      return network::add_halving_doubling(group, pattern.operation, pattern.halving_order, pattern.bytes);
+    case Algorithm::double_binary_tree:
+      return network::add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
+    case Algorithm::dimension_wise:
+      return network::add_dimension_wise(group, pattern.operation, pattern.bytes);
+    case Algorithm::in_network:
+      return network::add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
+    case Algorithm::binary_tree:
+    case Algorithm::pairwise:
+      break;
+  }
+  SHARDSCAPE_CHECK(false, name_of(pattern.algorithm));
+}
+
+void add_broadcast(GroupTraffic& group, const Pattern& pattern) {
+  switch (pattern.algorithm) {
+    case Algorithm::direct:
+      return network::add_direct_broadcast(group, pattern.bytes);
+    case Algorithm::binary_tree:
+      return network::add_binary_tree_broadcast(group, pattern.bytes, pattern.chunks);
+    case Algorithm::double_binary_tree:
+      return network::add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
+    case Algorithm::in_network:
+      return network::add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
+    default:
+      return network::add_chain_broadcast(group, pattern.bytes, pattern.chunks);
+  }
+}
+
+void add_pattern(GroupTraffic& group, const Pattern& pattern) {
+  switch (pattern.operation) {
+    case Operation::all_to_all:
+      if (pattern.algorithm == Algorithm::pairwise) {
+        return network::add_pairwise(group, pattern.partners, pattern.bytes);
+      }
+      return network::add_direct(group, pattern.bytes, 1);
+    case Operation::broadcast:
+      return add_broadcast(group, pattern);
+    default:
+      return add_reduction(group, pattern);
+  }
+}
+
+}  // namespace
+
+std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine) {
+  network::RankGroup group;
+  std::size_t block = 1;  // members of the levels so far
+  while (block < ranks.size()) {
+    if (group.depth == static_cast<std::int32_t>(kPlanAxes)) return std::nullopt;
+    const std::int32_t stride = ranks[block] - ranks[0];
+    std::size_t extent = 1;
+    while ((extent + 1) * block <= ranks.size() &&
+           ranks[extent * block] == ranks[0] + static_cast<std::int32_t>(extent) * stride) {
+      ++extent;
+    }
+    if (stride <= 0 || extent == 1 || ranks.size() % (extent * block) != 0) return std::nullopt;
+    if (machine % (stride * static_cast<std::int32_t>(extent)) != 0) return std::nullopt;
+    if (ranks[0] / stride % static_cast<std::int32_t>(extent) != 0) return std::nullopt;
+    group.levels[static_cast<std::size_t>(group.depth++)] = {static_cast<std::int32_t>(extent), stride};
+    block *= extent;
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::int32_t rank = ranks[0];
+    auto index = static_cast<std::int32_t>(i);
+    for (std::int32_t l = 0; l < group.depth; ++l) {
+      const network::RankGroup::Level& level = group.levels[static_cast<std::size_t>(l)];
+      rank += index % level.extent * level.stride;
+      index /= level.extent;
+    }
+    if (rank != ranks[i]) return std::nullopt;
+  }
+  return group;
+}
+
+ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
+                             const FaultSet& faults)
+    : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack) {
+  network_.set_faults(faults);
+}
+
+Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::vector<std::int32_t>& ranks) {
+  const auto [entry, fresh] = choices_.try_emplace({collective.group, collective.kind, collective.bytes});
+  if (!fresh) return entry->second;
+  Pattern pattern;
+  pattern.operation = operation_of(collective.kind);
+  pattern.bytes = whole_bytes(collective, ranks.size());
+  const auto op = op_of(collective.kind);
+  const auto lattice = as_lattice(ranks, network_.fabric().ranks());
+  const auto choice = op && lattice ? model_.choice(*op, Bytes(pattern.bytes), *lattice) : std::nullopt;
+  if (choice) {
+    pattern.algorithm = choice->algorithm;
+    pattern.ring_order = choice->ring_order;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
+  } else if (op) {
+    pattern.groups = {ranks};
+    pattern = fastest_alone(pattern);
+    pattern.groups.clear();
+  } else if (collective.kind == CollectiveKind::reduce) {
+    pattern.algorithm = Algorithm::ring;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
+  }
+  return entry->second = pattern;
+}
+
+Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
+  Pattern best = pattern;
+  best.algorithm = pattern.operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
+  best.chunks = network::chunks_of(best.operation, best.algorithm, best.bytes);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Algorithm algorithm : stack_.algorithms) {
+    if (!network::supports(pattern.operation, algorithm)) continue;
+    pattern.algorithm = algorithm;
+    pattern.chunks = network::chunks_of(pattern.operation, algorithm, pattern.bytes);
+    if (!network::check_patterns({pattern}, healthy_.routes()).empty()) continue;
+    const auto time = healthy_.simulate(pattern);
+    const double steps =
+        network::steps_of(pattern.operation, algorithm, static_cast<std::int32_t>(pattern.groups[0].size()));
+    const double total =
+        time.value_or(std::numeric_limits<double>::infinity()) + steps * stack_.rank_step.value();
+    if (total >= least) continue;
+    least = total;
+    best = pattern;
+  }
+  return best;
+}
+
+void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
+                        const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
+                        const std::vector<std::int32_t>& exit) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) builder.opens(entry[i], exit[i]);
+  if (ranks.size() == 1) return;
+  GroupTraffic group{builder, ranks, entry, exit, 0};
+  const double n = static_cast<double>(ranks.size());
+  switch (collective.kind) {
+    case CollectiveKind::gather:
+      return add_star(group, collective.bytes, true);
+    case CollectiveKind::scatter:
+      return add_star(group, collective.bytes / n, false);
+    case CollectiveKind::barrier:
+      return network::add_double_binary_tree(group, Operation::all_reduce, 1, 1);
+    default:
+      break;
+  }
+  const Pattern pattern = choose(collective, ranks);
+  if (collective.kind == CollectiveKind::reduce) {
+    GroupTraffic towards_root = reordered(group, {ranks.rbegin(), ranks.rend()});
+    return add_pattern(towards_root, pattern);
+  }
+  if (pattern.ring_order == RingOrder::hamiltonian) {
+    GroupTraffic turned = reordered(group, network::ring_order(network_.fabric(), ranks));
+    return add_pattern(turned, pattern);
+  }
+  add_pattern(group, pattern);
+}
+
+double ReplayNetwork::message_count(const CollectiveInstance& collective, std::size_t ranks) {
+  const double n = static_cast<double>(ranks);
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * n * (n - 1);
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::all_to_all:
+      return n * (n - 1);
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return n * network::chunks_of(Operation::broadcast, Algorithm::ring, collective.bytes);
+    default:
+      return 4 * n;
+  }
+}
+
+void ReplayNetwork::add_step_latency(network::Traffic& traffic) const {
+  const double near = stack_.rank_step.value();
+  const double far = stack_.rank_step_scale_out > Seconds(0) ? stack_.rank_step_scale_out.value() : near;
+  if (near == 0 && far == 0) return;
+  const network::Fabric& fabric = network_.fabric();
+  for (network::Connection& connection : traffic.connections) {
+    if (connection.path_begin == connection.path_end || connection.source >= fabric.ranks()) continue;
+    bool scale_out = false;
+    for (std::int32_t i = connection.path_begin; i < connection.path_end && !scale_out; ++i) {
+      const auto link = static_cast<std::size_t>(traffic.path_links[static_cast<std::size_t>(i)]);
+      const auto dimension = static_cast<std::size_t>(fabric.links()[link].dimension);
+      scale_out = fabric.spec().dimensions[dimension].scope == LinkScope::scale_out;
+    }
+    connection.latency += scale_out ? far : near;
+  }
+}
+
+}  // namespace shardscape::trace

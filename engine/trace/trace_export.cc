@@ -1,0 +1,348 @@
+#include "engine/trace/trace_export.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "engine/network/rank_group.h"
+
+namespace shardscape::trace {
+
+namespace {
+
+using network::PlanLayout;
+using network::RankGroup;
+using schedule::PipelineOperation;
+
+constexpr std::array<const char*, 3> kAxisNames = {"tensor", "context", "data"};
+
+RankGroup group_along(const PlanLayout& layout, GroupAxis axis) {
+  switch (axis) {
+    case GroupAxis::tensor:
+      return layout.group(PlanAxis::tensor);
+    case GroupAxis::context:
+      return layout.group(PlanAxis::context);
+    case GroupAxis::shard:
+      break;
+  }
+  return layout.group(PlanAxis::data, PlanAxis::context);
+}
+
+std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t i = 0; i < group.size(); ++i) {
+    std::int32_t rank = origin, index = i;
+    for (std::int32_t l = 0; l < group.depth; ++l) {
+      const RankGroup::Level& level = group.levels[static_cast<std::size_t>(l)];
+      rank += index % level.extent * level.stride;
+      index /= level.extent;
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Builds one rank's nodes in program order.
+class RankBuilder {
+ public:
+  RankBuilder(const StepProgram& program, const std::vector<ProcessGroup>& groups,
+              const std::vector<std::vector<std::int32_t>>& group_of, std::int32_t rank)
+      : program_(program), groups_(groups), group_of_(group_of), rank_(rank) {
+    const PlanLayout layout(program.plan);
+    stride_ = layout.stride(PlanAxis::pipeline);
+    stage_ = rank / stride_ % program.plan.pipeline;
+  }
+
+  RankTrace build() {
+    if (program_.step_fixed > 0) {
+      TraceNode fixed = compute_node("host, once per step", program_.step_fixed);
+      fixed.host = true;
+      follow({add(std::move(fixed), {})});
+    }
+    std::vector<PipelineOperation> order;
+    schedule::stage_order(program_.shape, stage_, order);
+    const auto last =
+        std::find_if(order.rbegin(), order.rend(), [](const PipelineOperation& op) { return op.backward; });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      run(order[i], i + 1 == static_cast<std::size_t>(order.rend() - last));
+    }
+    add_tail();
+    return std::move(trace_);
+  }
+
+ private:
+  using Ids = std::vector<std::uint64_t>;
+
+  [[nodiscard]] const StageProgram& stage() const {
+    return program_.stages[static_cast<std::size_t>(stage_)];
+  }
+
+  static TraceNode compute_node(std::string name, double seconds) {
+    TraceNode node;
+    node.name = std::move(name);
+    node.kind = NodeKind::compute;
+    node.seconds = seconds;
+    return node;
+  }
+  std::uint64_t add(TraceNode node, const Ids& on) { return trace_.add(std::move(node), on); }
+  /// What the next step waits for.
+  void follow(Ids ids) { front_ = std::move(ids); }
+
+  // Compute is held back until it is known where it has to be cut.
+
+  /// Turns the last `hidden` seconds of the held compute (or less, where there is no more) into a node of
+  /// their own; returns what a communication that runs beside them waits for.
+  Ids cut_held(double hidden) {
+    const double under = std::min(hidden, held_.seconds);
+    TraceNode tail = compute_node(held_.name, under);
+    held_.seconds -= under;
+    flush();
+    Ids start = front_;
+    if (under > 0) beside_.push_back(add(std::move(tail), front_));
+    return start;
+  }
+  void flush() {
+    if (held_.seconds > 0) follow({add(compute_node(held_.name, held_.seconds), front_)});
+    held_ = {};
+  }
+  void hold(const std::string& name, double seconds) {
+    if (seconds <= 0) return;
+    if (!beside_.empty()) join();
+    if (held_.seconds == 0) held_.first = held_.name = name;
+    if (held_.first != name) held_.name = held_.first + " .. " + name;
+    held_.seconds += seconds;
+  }
+  /// Everything that ran beside has to end before what follows.
+  void join() {
+    front_.insert(front_.end(), beside_.begin(), beside_.end());
+    beside_.clear();
+  }
+
+  void run(const PipelineOperation& op, bool last_backward) {
+    const ChunkProgram& chunk = stage().chunks[static_cast<std::size_t>(op.chunk)];
+    const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
+                                            : op.backward ? chunk.backward
+                                                          : chunk.forward;
+    std::string prefix = op.weight ? "W" : op.backward ? "B" : "F";
+    prefix += std::to_string(op.microbatch) + " ";
+    if (!op.weight) receive(op);
+    passing_.clear();
+    double length = 0;
+    for (const ProgramStep& step : steps) length += step.exposed();
+    const double lead = (1 - program_.data_overlap) * length;
+    const bool cut = program_.shape.kind == ScheduleKind::zero_bubble;
+    if (!op.backward) start_within(stage().forward_gather, lead);
+    if (op.backward && !op.weight) start_within(stage().backward_gather, lead);
+    if (op.backward && op.weight == cut) start_within(stage().microbatch_gradients, lead);
+    if (last_backward && op.chunk == 0) start_within(stage().gradients, lead);
+    double done = 0;
+    for (const ProgramStep& step : steps) {
+      done += step.exposed();
+      run_step(prefix, step, done);
+    }
+    start_passing(done, true);
+    flush();
+    join();
+    // The gradients of the last microbatch don't hold its backward up, only the optimizer.
+    const bool optimizer_waits = last_backward && !pass_ids_.empty() && stage().gradients.has_value();
+    if (optimizer_waits) {
+      gradient_ids_ = pass_ids_;
+    } else {
+      front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
+    }
+    pass_ids_.clear();
+    if (!op.weight) send(op);
+  }
+
+  void run_step(const std::string& prefix, const ProgramStep& step, double done) {
+    if (step.kind == StepKind::compute || step.kind == StepKind::wait) {
+      hold(prefix + step.name, step.seconds);
+      start_passing(done, false);
+      return;
+    }
+    if (!beside_.empty()) {
+      flush();
+      join();
+    }
+    const Ids start = cut_held(step.hidden);
+    const Ids ends = communicate(prefix + step.name, step, start);
+    beside_.insert(beside_.end(), ends.begin(), ends.end());
+    // Nothing is hidden: what follows waits for it alone.
+    if (step.hidden == 0) {
+      follow(beside_);
+      beside_.clear();
+    }
+    start_passing(done, false);
+  }
+
+  /// Data-parallel traffic that starts `lead` seconds into the pass.
+  void start_within(const std::optional<ProgramStep>& step, double lead) {
+    if (step) passing_.push_back({&*step, lead});
+  }
+  /// `done`: predicted seconds of the pass so far. Cuts the held compute where the traffic begins.
+  void start_passing(double done, bool end) {
+    for (Passing& passing : passing_) {
+      if (passing.step == nullptr || (passing.lead > done && !end)) continue;
+      const double after = std::clamp(done - passing.lead, 0.0, held_.seconds);
+      const double before = held_.seconds - after;
+      const Held held = held_;
+      held_.seconds = before;
+      flush();
+      const Ids ends = communicate(passing.step->name, *passing.step, front_);
+      pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
+      held_ = held;
+      held_.seconds = after;
+      passing.step = nullptr;
+    }
+  }
+
+  /// One communication step, all its repeats; returns the nodes that end it.
+  Ids communicate(const std::string& name, const ProgramStep& step, Ids start) {
+    for (std::int32_t i = 0; i < step.repeats; ++i) {
+      start = step.kind == StepKind::ring_pass ? pass_round(name, step, start)
+                                               : Ids{add(collective(name, step), start)};
+    }
+    return start;
+  }
+
+  [[nodiscard]] TraceNode collective(const std::string& name, const ProgramStep& step) const {
+    TraceNode node;
+    node.name = name;
+    node.kind = NodeKind::collective;
+    node.collective = step.collective;
+    node.bytes = step.bytes;
+    node.group = group_of_[static_cast<std::size_t>(step.axis)][static_cast<std::size_t>(rank_)];
+    return node;
+  }
+
+  TraceNode message(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes) {
+    TraceNode node;
+    node.name = std::move(name);
+    node.kind = kind;
+    node.peer = peer;
+    node.tag = tag;
+    node.bytes = bytes;
+    return node;
+  }
+
+  Ids pass_round(const std::string& name, const ProgramStep& step, const Ids& start) {
+    const std::vector<std::int32_t>& ring =
+        groups_[static_cast<std::size_t>(
+                    group_of_[static_cast<std::size_t>(step.axis)][static_cast<std::size_t>(rank_)])]
+            .ranks;
+    const auto at = static_cast<std::size_t>(std::ranges::find(ring, rank_) - ring.begin());
+    const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
+    // Messages of boundaries have tags from 0 up.
+    constexpr std::int32_t kRingTag = -1;
+    return {add(message(NodeKind::send, name, to, kRingTag, step.bytes), start),
+            add(message(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
+  }
+
+  // Boundaries: forward to the next stage, and from the last to the first for the next chunk; backward back.
+
+  [[nodiscard]] std::int32_t rank_of_stage(std::int32_t stage) const {
+    return rank_ + (stage - stage_) * stride_;
+  }
+  [[nodiscard]] std::int32_t tag_of(bool backward, std::int32_t chunk, std::int32_t microbatch) const {
+    return 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
+  }
+  /// Neighbours in the chain of chunks: stage and chunk, or nothing at its ends.
+  struct Neighbour {
+    std::int32_t stage = 0, chunk = 0;
+  };
+  [[nodiscard]] std::optional<Neighbour> neighbour(std::int32_t chunk, std::int32_t step) const {
+    const std::int32_t p = program_.shape.stages;
+    const std::int32_t at = chunk * p + stage_ + step;
+    if (at < 0 || at >= p * program_.shape.virtual_stages) return std::nullopt;
+    return Neighbour{at % p, at / p};
+  }
+
+  void receive(const PipelineOperation& op) {
+    const auto from = neighbour(op.chunk, op.backward ? 1 : -1);
+    if (!from || from->stage == stage_) return;
+    const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
+    Ids ends = {add(message(NodeKind::receive, name, rank_of_stage(from->stage),
+                            tag_of(op.backward, op.chunk, op.microbatch), program_.boundary_bytes),
+                    {})};
+    if (program_.boundary_gather_bytes > 0) {
+      ProgramStep gather;
+      gather.kind = StepKind::collective;
+      gather.collective = CollectiveKind::all_gather;
+      gather.bytes = program_.boundary_gather_bytes;
+      ends.insert(ends.end(), front_.begin(), front_.end());
+      ends = {add(collective(name + " gather", gather), ends)};
+    }
+    front_.insert(front_.end(), ends.begin(), ends.end());
+  }
+
+  void send(const PipelineOperation& op) {
+    const auto to = neighbour(op.chunk, op.backward ? -1 : 1);
+    if (!to || to->stage == stage_) return;
+    const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
+    const std::uint64_t id =
+        add(message(NodeKind::send, name, rank_of_stage(to->stage),
+                    tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
+            front_);
+    if (program_.transfer.blocking) follow({id});
+  }
+
+  void add_tail() {
+    front_.insert(front_.end(), gradient_ids_.begin(), gradient_ids_.end());
+    if (stage().optimizer > 0) follow({add(compute_node("optimizer", stage().optimizer), front_)});
+    if (stage().weights) follow(communicate(stage().weights->name, *stage().weights, front_));
+  }
+
+  struct Held {
+    std::string first, name;
+    double seconds = 0;
+  };
+  struct Passing {
+    const ProgramStep* step = nullptr;
+    double lead = 0;
+  };
+
+  const StepProgram& program_;
+  const std::vector<ProcessGroup>& groups_;
+  const std::vector<std::vector<std::int32_t>>& group_of_;
+  std::int32_t rank_ = 0, stage_ = 0, stride_ = 1;
+  RankTrace trace_;
+  Ids front_;   ///< ends of what has run so far
+  Ids beside_;  ///< ends of what runs beside the latest compute
+  Held held_;   ///< compute that is no node yet; follows front_
+  std::vector<Passing> passing_;
+  Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass
+  Ids gradient_ids_;  ///< of the last one
+};
+
+}  // namespace
+
+TraceExport::TraceExport(const StepProgram& program) : program_(program) {
+  const PlanLayout layout(program.plan);
+  for (std::size_t axis = 0; axis < kAxisNames.size(); ++axis) {
+    group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
+    const RankGroup along = group_along(layout, static_cast<GroupAxis>(axis));
+    if (along.depth == 0) continue;
+    std::int32_t number = 0;
+    for (std::int32_t r = 0; r < ranks(); ++r) {
+      if (group_of_[axis][static_cast<std::size_t>(r)] >= 0) continue;
+      const auto index = static_cast<std::int32_t>(groups_.size());
+      groups_.push_back(
+          {std::string(kAxisNames[axis]) + " " + std::to_string(number++), members(along, r), {}});
+      for (const std::int32_t m : groups_.back().ranks) group_of_[axis][static_cast<std::size_t>(m)] = index;
+    }
+  }
+}
+
+RankTrace TraceExport::rank(std::int32_t rank) const {
+  return RankBuilder(program_, groups_, group_of_, rank).build();
+}
+
+ExecutionTrace TraceExport::all() const {
+  ExecutionTrace trace;
+  trace.groups = groups_;
+  for (std::int32_t r = 0; r < ranks(); ++r) trace.ranks.push_back(rank(r));
+  return trace;
+}
+
+}  // namespace shardscape::trace

@@ -1,0 +1,37 @@
+// Execution traces of a training step, rank by rank, out of its program.
+//
+// A rank's device runs one thing at a time: every node depends on the one before it. Beside that chain run
+// receives, sends where transfers are asynchronous, and what is hidden: communication that the stack overlaps
+// starts within the compute step before it, which is cut in two at that point, and the next step waits for
+// both. Data-parallel traffic of a pass starts after (1 - data_overlap) of its predicted time. Compute steps
+// with no communication between them are one node.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/trace/execution_trace.h"
+#include "engine/trace/step_program.h"
+
+namespace shardscape::trace {
+
+class TraceExport {
+ public:
+  /// `program` outlives the object.
+  explicit TraceExport(const StepProgram& program);
+
+  [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(program_.plan.gpus()); }
+  /// "tensor 0", "context 3", "data 1": named by axis, numbered by their lowest ranks.
+  [[nodiscard]] const std::vector<ProcessGroup>& groups() const { return groups_; }
+  /// Ranks of one stage differ only in their peers and groups.
+  [[nodiscard]] RankTrace rank(std::int32_t rank) const;
+  /// All ranks at once.
+  [[nodiscard]] ExecutionTrace all() const;
+
+ private:
+  const StepProgram& program_;
+  std::vector<ProcessGroup> groups_;
+  std::vector<std::vector<std::int32_t>> group_of_;  ///< [axis][rank]
+};
+
+}  // namespace shardscape::trace

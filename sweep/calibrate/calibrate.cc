@@ -1,0 +1,236 @@
+#include "sweep/calibrate/calibrate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sweep/calibrate/constant_fit.h"
+
+namespace shardscape::calibrate {
+
+namespace {
+
+using Problems = std::vector<validate::TableProblem>;
+
+bool contains(const std::vector<const Constant*>& list, const Constant& constant) {
+  return std::ranges::find(list, &constant) != list.end();
+}
+
+/// Everything between reading and reporting.
+class Calibrator {
+ public:
+  Calibrator(validate::Presets& presets, const CalibrateOptions& options)
+      : presets_(presets), options_(options) {}
+
+  tl::expected<Calibration, Problems> run(const std::vector<validate::Table>& tables) {
+    read_presets();
+    for (const validate::Table& table : tables) read_table(table);
+    if (problems_.empty()) set_start_values();
+    std::vector<validate::Evaluation> before;
+    if (problems_.empty()) before = evaluate_all(result_.before);
+    for (std::size_t f = 0; f < before.size(); ++f) sort_problems(before[f], sources_[f].table);
+    if (!problems_.empty()) return tl::unexpected(std::move(problems_));
+    fit_sorts();
+    round();
+    report(before);
+    return std::move(result_);
+  }
+
+ private:
+  void problem(const std::string& file, const std::string& column, const std::string& message) {
+    problems_.push_back({file, 0, column, message});
+  }
+
+  void read_presets() {
+    const auto stack = presets_.stack(options_.stack);
+    if (stack) {
+      result_.before.stack = **stack;
+    } else {
+      problem("--stack " + options_.stack, "", stack.error());
+    }
+    if (!options_.device) return;
+    const auto device = presets_.device(*options_.device);
+    if (device) {
+      result_.before.device = **device;
+    } else {
+      problem("--device " + *options_.device, "", device.error());
+    }
+  }
+
+  void read_table(const validate::Table& table) {
+    const std::optional<validate::TableKind> kind = validate::recognise(table.columns);
+    SourceTable source{kind.value_or(validate::TableKind::plans), table, {}};
+    source.options.reference = options_.reference;
+    source.options.folder = std::filesystem::path(table.file).parent_path();
+    source.options.collective_stack = kFittedStack;
+    if (options_.device) source.options.device = *options_.device;
+    if (kind) source.table = select_rows(table, *kind, options_.rows);
+    // What validate reports once there is something to report on.
+    if (kind && source.table.rows.empty()) {
+      problems_.insert(problems_.end(), source.table.problems.begin(), source.table.problems.end());
+    }
+    sources_.push_back(std::move(source));
+  }
+
+  /// The candidate that priors stand on.
+  void set_start_values() {
+    start_ = result_.before;
+    for (const auto& [constant, value] : options_.start) {
+      if (constant->of_device() && !start_.device) {
+        problem("--start " + std::string(constant->path), "", "has no effect without --device");
+      } else {
+        constant->set(start_, value);
+      }
+    }
+    for (const Constant& constant : constants()) {
+      if (constant.of_device() && !start_.device) continue;
+      const double value = constant.get(start_);
+      if (!moves(constant) || value == 0 || (value >= constant.low && value <= constant.high)) continue;
+      problem("--stack " + options_.stack, std::string(constant.path),
+              format_value(constant, value) + " is outside its physical range, " +
+                  format_value(constant, constant.low) + " to " + format_value(constant, constant.high) +
+                  " (" + std::string(constant.range_reason) + "); --start gives another value to start from");
+    }
+  }
+
+  [[nodiscard]] bool moves(const Constant& constant) const {
+    if (constant.of_device() && !options_.device) return false;
+    return (options_.only.empty() || contains(options_.only, constant)) && !contains(options_.keep, constant);
+  }
+
+  std::vector<validate::Evaluation> evaluate_all(const Candidate& candidate) {
+    install(presets_, candidate);
+    std::vector<validate::Evaluation> list;
+    for (const SourceTable& source : sources_) {
+      list.push_back(validate::evaluate(source.table, presets_, source.options));
+    }
+    return list;
+  }
+
+  /// Impossible plans are left out and mentioned; anything else wrong stops the calibration.
+  void sort_problems(const validate::Evaluation& evaluation, validate::Table& table) {
+    for (const validate::TableProblem& found : evaluation.problems) {
+      if (!found.rejected) {
+        problems_.push_back(found);
+        continue;
+      }
+      result_.left_out.push_back(found);
+      std::erase_if(table.rows, [&](const validate::TableRow& row) { return row.line == found.line; });
+    }
+  }
+
+  [[nodiscard]] bool fitted(const std::string& id) const {
+    return !options_.hold_out || !validate::is_held_out(id, *options_.hold_out);
+  }
+
+  ConstantFit::Progress progress() const {
+    if (!options_.progress) return {};
+    return [this](const std::string& what, const FitProgress& step) { options_.progress({what, step}); };
+  }
+
+  void fit_sorts() {
+    fold_candidates_.assign(options_.folds < 2 ? 0 : static_cast<std::size_t>(options_.folds), start_);
+    result_.after = start_;
+    for (const ActsOn sort : {ActsOn::time, ActsOn::memory}) fit_sort(sort);
+  }
+
+  void fit_sort(ActsOn sort) {
+    std::vector<const Constant*> list;
+    for (const Constant& constant : constants()) {
+      if (constant.acts_on == sort && moves(constant)) list.push_back(&constant);
+    }
+    const Dataset data(sources_, sort, presets_, [&](const std::string& id) { return fitted(id); });
+    if (data.size() == 0) {
+      for (const Constant* constant : list) {
+        const double prior = constant->get(start_);
+        const double before = constant->get(result_.before);
+        result_.constants.push_back({constant, before, prior, prior, {}, false, "no row measures it"});
+      }
+      return;
+    }
+    ConstantFit fit(sort, std::move(list), start_, progress());
+    fit.run(data);
+    result_.fits.push_back(fit.report());
+    for (ConstantResult& found : fit.results()) {
+      found.before = found.constant->get(result_.before);
+      result_.constants.push_back(std::move(found));
+    }
+    for (std::size_t k = 0; k < fold_candidates_.size(); ++k) fit_fold(fit, sort, k);
+  }
+
+  void fit_fold(const ConstantFit& fit, ActsOn sort, std::size_t fold) {
+    const Dataset others(sources_, sort, presets_, [&](const std::string& id) {
+      return fitted(id) && fold_of(id, options_.folds) != static_cast<int>(fold);
+    });
+    const std::string what = "fold " + std::to_string(fold + 1) + " of " + std::to_string(options_.folds);
+    fit.apply(fit.refit(others, what), fold_candidates_[fold]);
+  }
+
+  /// What is written is what is reported: values as their text says.
+  void round() {
+    for (ConstantResult& found : result_.constants) {
+      if (found.after == found.before) continue;
+      found.after = parse_value(*found.constant, format_value(*found.constant, found.after)).value();
+      found.constant->set(result_.after, found.after);
+    }
+  }
+
+  void report(const std::vector<validate::Evaluation>& before) {
+    const std::vector<validate::Evaluation> after = evaluate_all(result_.after);
+    std::vector<validate::Evaluation> crossed = after;
+    for (std::size_t k = 0; k < fold_candidates_.size(); ++k) {
+      const std::vector<validate::Evaluation> fold = evaluate_all(fold_candidates_[k]);
+      for (std::size_t f = 0; f < crossed.size(); ++f) take_fold(fold[f], static_cast<int>(k), crossed[f]);
+    }
+    const auto in_fit = [&](const validate::EvaluatedRow& row) { return fitted(row.id); };
+    const auto held = [&](const validate::EvaluatedRow& row) { return !fitted(row.id); };
+    for (std::size_t f = 0; f < sources_.size(); ++f) {
+      FileReport& file = result_.files.emplace_back();
+      file.file = sources_[f].table.file;
+      file.rows = before[f].rows.size();
+      file.before = validate::subset(before[f], in_fit);
+      file.after = validate::subset(after[f], in_fit);
+      file.fitted_rows = file.before.rows.size();
+      if (!fold_candidates_.empty()) file.cross_validated = validate::subset(crossed[f], in_fit);
+      if (!options_.hold_out) continue;
+      file.held_out_before = validate::subset(before[f], held);
+      file.held_out_after = validate::subset(after[f], held);
+    }
+  }
+
+  /// Rows of one fold as that fold's candidate predicts them. Both evaluations are of the same rows.
+  void take_fold(const validate::Evaluation& from, int fold, validate::Evaluation& to) const {
+    const auto of_fold = [&](std::size_t row) { return fold_of(from.rows[row].id, options_.folds) == fold; };
+    for (std::size_t i = 0; i < from.rows.size(); ++i) {
+      if (!of_fold(i)) continue;
+      to.rows[i] = from.rows[i];
+      to.predictions[i] = from.predictions[i];
+    }
+    for (std::size_t m = 0; m < from.metrics.size(); ++m) {
+      for (std::size_t p = 0; p < from.metrics[m].pairs.size(); ++p) {
+        if (of_fold(from.metrics[m].pairs[p].row)) to.metrics[m].pairs[p] = from.metrics[m].pairs[p];
+      }
+    }
+  }
+
+  validate::Presets& presets_;
+  const CalibrateOptions& options_;
+  Problems problems_;
+  std::vector<SourceTable> sources_;
+  Candidate start_;
+  std::vector<Candidate> fold_candidates_;
+  Calibration result_;
+};
+
+}  // namespace
+
+int fold_of(std::string_view id, int folds) {
+  const std::string key = "fold " + std::string(id);
+  return static_cast<int>(validate::id_hash(key) % static_cast<std::uint64_t>(folds));
+}
+
+tl::expected<Calibration, Problems> calibrate(const std::vector<validate::Table>& tables,
+                                              validate::Presets& presets, const CalibrateOptions& options) {
+  return Calibrator(presets, options).run(tables);
+}
+
+}  // namespace shardscape::calibrate

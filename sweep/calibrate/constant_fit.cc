@@ -1,0 +1,172 @@
+#include "sweep/calibrate/constant_fit.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "sweep/calibrate/identify.h"
+
+namespace shardscape::calibrate {
+
+namespace {
+
+std::string two_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+}  // namespace
+
+ConstantFit::ConstantFit(ActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress)
+    : base_(std::move(base)), progress_(std::move(progress)) {
+  report_.sort = sort;
+  for (const Constant* constant : all) {
+    State state{constant, constant->get(base_)};
+    if (state.prior == 0) {
+      state.free = false;
+      state.why = "0 in the profile: the mechanism is off; --start gives it a value to start from";
+    }
+    states_.push_back(std::move(state));
+  }
+}
+
+std::vector<std::size_t> ConstantFit::free() const {
+  std::vector<std::size_t> list;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].free) list.push_back(i);
+  }
+  return list;
+}
+
+void ConstantFit::apply(const std::vector<double>& values, Candidate& candidate) const {
+  const std::vector<std::size_t> moving = free();
+  for (std::size_t j = 0; j < moving.size(); ++j) states_[moving[j]].constant->set(candidate, values[j]);
+}
+
+std::vector<double> ConstantFit::values() const {
+  std::vector<double> list;
+  for (const std::size_t i : free())
+    list.push_back(states_[i].constant->value_at(states_[i].u, states_[i].prior));
+  return list;
+}
+
+FitProblem ConstantFit::problem(const Dataset& data, const std::string& what) const {
+  FitProblem problem;
+  problem.rows = data.size();
+  problem.typical_error = typical_error_;
+  const std::vector<std::size_t> moving = free();
+  for (const std::size_t i : moving) {
+    const State& state = states_[i];
+    problem.low.push_back(state.constant->u_of(state.constant->low, state.prior));
+    problem.high.push_back(state.constant->u_of(state.constant->high, state.prior));
+    problem.start.push_back(state.u);
+  }
+  problem.residuals = [this, &data, moving](const std::vector<std::vector<double>>& points) {
+    std::vector<Candidate> candidates;
+    for (const std::vector<double>& point : points) {
+      Candidate& candidate = candidates.emplace_back(base_);
+      for (std::size_t j = 0; j < moving.size(); ++j) {
+        const State& state = states_[moving[j]];
+        state.constant->set(candidate, state.constant->value_at(point[j], state.prior));
+      }
+    }
+    return data.residuals(candidates);
+  };
+  if (progress_) problem.progress = [this, what](const FitProgress& progress) { progress_(what, progress); };
+  return problem;
+}
+
+void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t which,
+                          const std::vector<Judgement>& judgements) {
+  State& state = states_[moving[which]];
+  const Judgement& judgement = judgements[which];
+  const Constant& constant = *state.constant;
+  switch (judgement.verdict) {
+    case Verdict::identified:
+      break;
+    case Verdict::silent:
+      state.why = "the rows say less about it than its prior";
+      break;
+    case Verdict::at_bound: {
+      const bool high = state.u > 0;
+      state.why = "the fit ran into the " + std::string(high ? "upper" : "lower") + " end of its range, " +
+                  format_value(constant, high ? constant.high : constant.low);
+      break;
+    }
+    case Verdict::tied:
+      state.why = "seen only together with " + std::string(states_[moving[judgement.with]].constant->path) +
+                  " (correlation " + two_digits(judgement.correlation) + ")";
+      break;
+  }
+  state.free = false;
+  state.u = 0;
+}
+
+/// Fits what is free, with s as large as the errors that are left. s is found by fitting again under the last
+/// one's; it may end a step of kEnough apart from its fixed point.
+Fit ConstantFit::settle(const Dataset& data) {
+  constexpr double kEnough = 1.25;
+  constexpr int kMostSteps = 5;
+  for (int step = 1;; ++step) {
+    const std::string what(name_of(report_.sort));
+    const Fit found = fit(problem(data, what + ", round " + std::to_string(++report_.rounds)));
+    report_.iterations += found.iterations;
+    report_.evaluations += found.evaluations;
+    const std::vector<std::size_t> moving = free();
+    for (std::size_t j = 0; j < moving.size(); ++j) states_[moving[j]].u = found.point[j];
+    const double due = std::clamp(found.error, kSmallestError, kLargestError);
+    const bool settled = due < kEnough * typical_error_ && typical_error_ < kEnough * due;
+    if (settled || step == kMostSteps) return found;
+    typical_error_ = due;
+  }
+}
+
+void ConstantFit::run(const Dataset& data) {
+  report_.measurements = data.size();
+  for (;;) {
+    const Fit found = settle(data);
+    const std::vector<std::size_t> moving = free();
+    const std::vector<double> errors =
+        deviations(found.information, moving.size(), found.error / typical_error_);
+    for (std::size_t j = 0; j < moving.size(); ++j) states_[moving[j]].deviation = errors[j];
+    const FitProblem task = problem(data, "");
+    const std::vector<Judgement> judgements = judge(found.information, found.point, task.low, task.high);
+    const std::vector<std::size_t> given_up = to_give_up(judgements, found.point);
+    for (const std::size_t j : given_up) give_up(moving, j, judgements);
+    if (!given_up.empty()) continue;
+    report_.typical_error = typical_error_;
+    report_.converged = found.converged;
+    report_.objective_before = loss_of(data.residuals({base_})[0], typical_error_);
+    report_.objective_after = found.objective;
+    return;
+  }
+}
+
+std::vector<double> ConstantFit::refit(const Dataset& data, const std::string& what) const {
+  if (data.size() == 0 || free().empty()) return values();
+  const Fit found = fit(problem(data, std::string(name_of(report_.sort)) + ", " + what));
+  std::vector<double> list;
+  const std::vector<std::size_t> moving = free();
+  for (std::size_t j = 0; j < moving.size(); ++j) {
+    const State& state = states_[moving[j]];
+    list.push_back(state.constant->value_at(found.point[j], state.prior));
+  }
+  return list;
+}
+
+std::vector<ConstantResult> ConstantFit::results() const {
+  std::vector<ConstantResult> list;
+  for (const State& state : states_) {
+    ConstantResult& result = list.emplace_back();
+    result.constant = state.constant;
+    result.prior = state.prior;
+    result.identified = state.free;
+    result.why = state.why;
+    result.after = state.free ? state.constant->value_at(state.u, state.prior) : state.prior;
+    if (state.free) result.standard_error = state.deviation * state.constant->slope(result.after);
+  }
+  return list;
+}
+
+}  // namespace shardscape::calibrate

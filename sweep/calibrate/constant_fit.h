@@ -1,0 +1,54 @@
+// The fit of the constants of one sort, in rounds. Private to this folder.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sweep/calibrate/calibrate.h"
+
+namespace shardscape::calibrate {
+
+class ConstantFit {
+ public:
+  using Progress = std::function<void(const std::string& what, const FitProgress&)>;
+
+  /// `all`: what may move. Priors are the values that `base` has.
+  ConstantFit(ActsOn sort, std::vector<const Constant*> all, Candidate base, Progress progress);
+
+  /// Fits in rounds until all that move are identified.
+  void run(const Dataset& data);
+  /// The identified constants fitted to other rows, from where run() ended.
+  [[nodiscard]] std::vector<double> refit(const Dataset& data, const std::string& what) const;
+  /// Sets the constants that moved: as run() or, given its result, refit() found them.
+  void apply(Candidate& candidate) const { apply(values(), candidate); }
+  void apply(const std::vector<double>& values, Candidate& candidate) const;
+
+  /// One per constant of `all`: not rounded.
+  [[nodiscard]] std::vector<ConstantResult> results() const;
+  [[nodiscard]] const FitReport& report() const { return report_; }
+
+ private:
+  struct State {
+    const Constant* constant;
+    double prior;
+    double u = 0;
+    double deviation = 0;
+    bool free = true;
+    std::string why = {};
+  };
+  [[nodiscard]] Fit settle(const Dataset& data);
+  [[nodiscard]] std::vector<std::size_t> free() const;
+  [[nodiscard]] FitProblem problem(const Dataset& data, const std::string& what) const;
+  [[nodiscard]] std::vector<double> values() const;
+  void give_up(const std::vector<std::size_t>& moving, std::size_t which,
+               const std::vector<struct Judgement>& judgements);
+
+  std::vector<State> states_;
+  Candidate base_;
+  Progress progress_;
+  FitReport report_;
+  double typical_error_ = kLargestError;
+};
+
+}  // namespace shardscape::calibrate

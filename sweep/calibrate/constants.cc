@@ -1,0 +1,242 @@
+#include "sweep/calibrate/constants.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "sweep/yaml/number.h"
+
+namespace shardscape::calibrate {
+
+namespace {
+
+using enum ActsOn;
+using enum Scale;
+using yaml::Dimension;
+
+template <class T>
+double number(const T& field) {
+  if constexpr (std::is_same_v<T, double>) {
+    return field;
+  } else {
+    return field.value();
+  }
+}
+
+/// Access to one field through a lambda that gives a reference to it.
+template <class Field>
+struct Access {
+  static double get(const Candidate& c) { return number(Field{}(const_cast<Candidate&>(c))); }
+  static void set(Candidate& c, double value) {
+    auto& field = Field{}(c);
+    field = std::remove_reference_t<decltype(field)>(value);
+  }
+};
+
+template <class Field>
+constexpr Constant entry(Field, std::string_view path, std::optional<Dimension> dimension, ActsOn acts_on,
+                         Scale scale, double low, double high, std::string_view reason, double width,
+                         std::string_view effect) {
+  return {path,
+          dimension,
+          acts_on,
+          scale,
+          low,
+          high,
+          reason,
+          width,
+          effect,
+          &Access<Field>::get,
+          &Access<Field>::set};
+}
+
+constexpr std::string_view kHostRange = "from one kernel launch to an eager framework on a slow host";
+constexpr std::string_view kDecodeRange = "from a replayed graph to eager launches";
+constexpr std::string_view kStepRange = "from an empty step to a loop that saves and logs";
+constexpr std::string_view kShareRange = "a share of the link's bandwidth; below a tenth the link is broken";
+constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
+constexpr std::string_view kLatencyRange = "from one write over the link to a host in every step";
+constexpr std::string_view kPeakRange = "a share of the peak; below 0.3 it is no long kernel";
+
+// Widths: 0.7 is "within a factor of two" (1 sigma), for times that depend on host and framework version;
+// 0.2 is what vendors' and users' figures for achieved bandwidth scatter by.
+constexpr std::array kConstants = {
+    entry(
+        [](Candidate & c) -> auto& { return c.stack.host.forward_layer; }, "host.forward_layer",
+        Dimension::time, time, logarithmic, 5e-6, 2e-2, kHostRange, 0.7, "launching one block's forward"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.backward_layer; }, "host.backward_layer",
+        Dimension::time, time, logarithmic, 5e-6, 2e-2, kHostRange, 0.7, "launching one block's backward"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.per_collective; }, "host.per_collective",
+        Dimension::time, time, logarithmic, 1e-6, 5e-3, kHostRange, 0.7,
+        "host time of each collective call in a block"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.per_collective_rank; }, "host.per_collective_rank",
+        Dimension::time, time, logarithmic, 1e-7, 5e-3,
+        "from one pointer per rank to one tensor copied per rank", 0.7,
+        "host time of each collective call and rank of its group"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.step_fixed; }, "host.step_fixed", Dimension::time,
+        time, logarithmic, 1e-4, 2.0, kStepRange, 0.7, "once per training step"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.decode_layer; }, "host.decode_layer", Dimension::time,
+        time, logarithmic, 1e-6, 5e-3, kDecodeRange, 0.7, "launching one block of a decode step"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.decode_step_fixed; }, "host.decode_step_fixed",
+        Dimension::time, time, logarithmic, 1e-5, 0.1, kDecodeRange, 0.7,
+        "once per decode step: sampling, scheduling"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.decode_gap; }, "host.decode_gap", Dimension::time,
+        time, logarithmic, 1e-7, 1e-3, "from back-to-back kernels of a graph to a launch between all of them",
+        0.7, "device idle between the kernels of a block in inference"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.host.decode_sequence; }, "host.decode_sequence",
+        Dimension::time, time, logarithmic, 1e-7, 5e-3,
+        "from a row of a batched kernel to a Python loop over requests", 0.7,
+        "per sequence and iteration of inference"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.call; }, "communication.call",
+        Dimension::time, time, logarithmic, 1e-6, 2e-4, "from a kernel launch to a rendezvous of the group",
+        0.5, "fixed cost of a collective call"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.rank_step; }, "communication.rank_step",
+        Dimension::time, time, logarithmic, 3e-7, 1e-4, kLatencyRange, 0.5,
+        "latency of one step of a collective's algorithm"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.rank_step_scale_out; },
+        "communication.rank_step_scale_out", Dimension::time, time, logarithmic, 1e-6, 1e-3, kLatencyRange,
+        0.7, "the same for steps over the scale-out network"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.scale_up_fraction; },
+        "communication.scale_up_fraction", std::nullopt, time, logarithmic, 0.1, 1.0, kShareRange, 0.2,
+        "collectives inside the scale-up domain"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.scale_out_fraction; },
+        "communication.scale_out_fraction", std::nullopt, time, logarithmic, 0.1, 1.0, kShareRange, 0.3,
+        "collectives and transfers between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.scale_out_scaling; },
+        "communication.scale_out_scaling", std::nullopt, time, logarithmic, 0.5, 1.0,
+        "half per doubling of the nodes is one shared link, 1 a crossbar", 0.1,
+        "what each doubling of the nodes leaves of the scale-out bandwidth"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.tensor_overlap; },
+        "communication.tensor_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "tensor-parallel communication hidden behind compute"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.context_overlap; },
+        "communication.context_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "context-parallel communication hidden behind attention"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.data_overlap; },
+        "communication.data_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "data-parallel communication hidden behind the last backward"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.zero_slice; }, "zero_slice", Dimension::time, time,
+        logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7,
+        "ZeRO-1 and 2: per tensor and data-parallel rank, once per step"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.memory.reserve; }, "memory.reserve", Dimension::data,
+        memory, logarithmic, 1e8, 2e10, "from a bare context to a quarter of an 80 GB card", 0.5,
+        "context and communication library, on every device"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.memory.workspace; }, "memory.workspace", Dimension::data,
+        memory, logarithmic, 1e6, 5e9, "from cuBLAS's smallest workspace to several per stream", 0.7,
+        "scratch of kernels"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.memory.fragmentation; }, "memory.fragmentation",
+        std::nullopt, memory, linear, 1.0, 1.6,
+        "reserved is never less than allocated; past 1.6 allocators give memory back", 0.1,
+        "reserved over allocated of activations"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->sustained.tensor; }, "device.sustained.tensor",
+        std::nullopt, time, logarithmic, 0.3, 1.0, kPeakRange, 0.1,
+        "matrix products: what power leaves of the peak"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->sustained.hbm; }, "device.sustained.hbm", std::nullopt,
+        time, logarithmic, 0.3, 1.0, kPeakRange, 0.1, "streams from and to HBM"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->sustained.l2; }, "device.sustained.l2", std::nullopt,
+        time, logarithmic, 0.3, 1.0, kPeakRange, 0.2, "reads of matrix products from L2"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->sm.tensor_efficiency; }, "device.sm.tensor_efficiency",
+        std::nullopt, time, logarithmic, 0.5, 1.0,
+        "a share of the issue slots; tuned kernels fill more than half", 0.05,
+        "inner loop of matrix products, at any clock"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->sm.load_latency_clocks; },
+        "device.sm.load_latency_clocks", std::nullopt, time, logarithmic, 200.0, 3000.0,
+        "from a hit in an idle L2 to a queue in front of HBM", 0.3,
+        "small and skinny matrix products: a load to its data in SRAM"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->attention.forward; }, "device.attention.forward",
+        std::nullopt, time, logarithmic, 0.1, 1.0, "a share of the peak", 0.15, "fused attention, forward"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->attention.backward; }, "device.attention.backward",
+        std::nullopt, time, logarithmic, 0.1, 1.0, "a share of the peak", 0.15, "fused attention, backward"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->cold_start; }, "device.cold_start", Dimension::time,
+        time, logarithmic, 1e-6, 2e-5, "from caches half warm to code and page tables read from HBM", 0.4,
+        "kernels measured alone, caches cleared"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->kernel_latency; }, "device.kernel_latency",
+        Dimension::time, time, logarithmic, 5e-7, 2e-5,
+        "from the pipeline of one SM to a full drain and launch", 0.4, "start-up and drain of every kernel"),
+};
+
+struct Unit {
+  double size;
+  const char* name;
+};
+constexpr Unit kTimeUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+constexpr Unit kDataUnits[] = {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}};
+
+/// Three significant digits without an exponent, for 1e-4 <= value.
+std::string three_digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", value);
+  if (std::string_view(text.data()).find('e') != std::string_view::npos) {
+    std::snprintf(text.data(), text.size(), "%.0f", std::strtod(text.data(), nullptr));  // "1e+03"
+  }
+  return text.data();
+}
+
+}  // namespace
+
+double Constant::value_at(double u, double prior) const {
+  const double value = scale == logarithmic ? prior * std::exp(width * u) : prior + width * u;
+  return std::clamp(value, low, high);
+}
+
+double Constant::u_of(double value, double prior) const {
+  return (scale == logarithmic ? std::log(value / prior) : value - prior) / width;
+}
+
+double Constant::slope(double value) const { return scale == logarithmic ? width * value : width; }
+
+std::span<const Constant> constants() { return kConstants; }
+
+const Constant* find_constant(std::string_view path) {
+  const auto found = std::ranges::find(kConstants, path, &Constant::path);
+  return found == kConstants.end() ? nullptr : &*found;
+}
+
+std::string format_value(const Constant& constant, double value) {
+  if (!constant.dimension) return three_digits(value);
+  const std::span<const Unit> units =
+      *constant.dimension == Dimension::time ? std::span<const Unit>(kTimeUnits) : kDataUnits;
+  for (const Unit& unit : units) {
+    if (value >= 0.9995 * unit.size) return three_digits(value / unit.size) + ' ' + unit.name;
+  }
+  return three_digits(value / units.back().size) + ' ' + units.back().name;
+}
+
+tl::expected<double, std::string> parse_value(const Constant& constant, std::string_view text) {
+  return constant.dimension ? yaml::parse_quantity(text, *constant.dimension) : yaml::parse_number(text);
+}
+
+}  // namespace shardscape::calibrate

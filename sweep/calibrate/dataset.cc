@@ -1,0 +1,238 @@
+#include "sweep/calibrate/dataset.h"
+
+#include <tbb/blocked_range.h>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "engine/base/check.h"
+#include "engine/base/suggest.h"
+#include "sweep/validate/predict_plans.h"
+#include "sweep/validate/row_reader.h"
+
+namespace shardscape::calibrate {
+
+namespace {
+
+/// Rows of tables that are no plans are predicted in blocks of this many.
+constexpr std::size_t kBlock = 32;
+
+std::string stacks_there(const validate::Table& table, std::size_t column) {
+  std::map<std::string, std::size_t> counts;
+  for (const validate::TableRow& row : table.rows) ++counts[row.cells[column]];
+  std::vector<std::string> names;
+  for (const auto& [name, count] : counts) {
+    names.push_back((name.empty() ? "(blank)" : name) + " (" + std::to_string(count) + " rows)");
+  }
+  return names.empty() ? "the table has no rows" : "there are " + join_names(names);
+}
+
+/// Column number of `name`, appended with empty cells where it is not there.
+std::size_t column_of(validate::Table& table, const std::string& name) {
+  const auto found = std::ranges::find(table.columns, name);
+  if (found != table.columns.end()) return static_cast<std::size_t>(found - table.columns.begin());
+  table.columns.push_back(name);
+  for (validate::TableRow& row : table.rows) row.cells.emplace_back();
+  return table.columns.size() - 1;
+}
+
+void fill_ids(validate::Table& table) {
+  const std::size_t id = column_of(table, "id");
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    std::string& cell = table.rows[i].cells[id];
+    if (cell.empty()) cell = std::to_string(i + 1);
+  }
+}
+
+double log_ratio(double predicted, double measured) {
+  constexpr double kTiny = 1e-30;  // keeps the logarithm of nothing finite
+  return std::log(std::max(predicted, kTiny) / measured);
+}
+
+}  // namespace
+
+validate::Table select_rows(const validate::Table& table, validate::TableKind kind,
+                            const RowSelection& selection) {
+  validate::Table result = table;
+  if (kind != validate::TableKind::plans) fill_ids(result);
+  const auto found = std::ranges::find(result.columns, "stack");
+  if (found == result.columns.end()) {
+    if (kind == validate::TableKind::collectives) {
+      const std::size_t added = column_of(result, "stack");
+      for (validate::TableRow& row : result.rows) row.cells[added] = kFittedStack;
+    }
+    return result;
+  }
+  const auto column = static_cast<std::size_t>(found - result.columns.begin());
+  std::erase_if(result.rows, [&](const validate::TableRow& row) {
+    const std::string& stack = row.cells[column];
+    const bool open = stack.empty() && kind == validate::TableKind::collectives;
+    return !selection.all && !open && std::ranges::find(selection.stacks, stack) == selection.stacks.end();
+  });
+  if (result.rows.empty()) {
+    result.problems.push_back(
+        {table.file, 0, "stack",
+         "no row has " + join_names(selection.stacks) + "; " + stacks_there(table, column) +
+             ". --rows-of takes the rows of another stack, --all those of every stack"});
+  }
+  for (validate::TableRow& row : result.rows) row.cells[column] = kFittedStack;
+  return result;
+}
+
+void install(validate::Presets& presets, const Candidate& candidate) {
+  presets.replace_stack(kFittedStack, candidate.stack);
+  if (candidate.device) presets.replace_device(*candidate.device);
+}
+
+Dataset::Dataset(const std::vector<SourceTable>& tables, ActsOn sort, const validate::Presets& presets,
+                 const std::function<bool(const std::string& id)>& keep)
+    : presets_(presets) {
+  for (const SourceTable& source : tables) {
+    if (source.kind == validate::TableKind::plans) {
+      add_plans(source, sort, keep);
+    } else if (sort == ActsOn::time) {
+      add_table(source, keep);
+    }
+  }
+}
+
+void Dataset::add_plans(const SourceTable& source, ActsOn sort,
+                        const std::function<bool(const std::string&)>& keep) {
+  const validate::ColumnIndex index(source.table);
+  std::vector<validate::TableProblem> problems;
+  std::vector<validate::PlanRow> rows;
+  for (const validate::TableRow& cells : source.table.rows) {
+    validate::RowReader reader(source.table, index, cells, problems);
+    std::optional<validate::PlanRow> row = validate::read_plan_row(reader);
+    SHARDSCAPE_CHECK(row.has_value(), source.table.file, cells.line);
+    if (keep(row->id)) rows.push_back(*std::move(row));
+  }
+  std::ranges::stable_sort(rows, validate::setting_less);
+  Group group;
+  for (validate::PlanRow& row : rows) {
+    if (!group.rows.empty() && validate::setting_less(group.rows.back(), row)) {
+      group.options = source.options;
+      add_group(std::move(group), sort);
+      group = {};
+    }
+    group.rows.push_back(std::move(row));
+  }
+  group.options = source.options;
+  add_group(std::move(group), sort);
+}
+
+void Dataset::add_group(Group group, ActsOn sort) {
+  std::vector<validate::PlanRow> rows;
+  const auto target = [&](Measure measure, std::optional<double> measured) {
+    if (measured) group.targets.push_back({rows.size(), measure, *measured});
+  };
+  for (validate::PlanRow& row : group.rows) {
+    const std::size_t before = group.targets.size();
+    if (sort == ActsOn::time) {
+      target(Measure::step_time, row.step_time_s);
+      target(Measure::ttft, row.ttft_s);
+      if (row.workload.output_tokens > 1) target(Measure::itl, row.itl_s);
+      target(Measure::e2e, row.e2e_s);
+    } else {
+      target(Measure::memory, row.memory_peak_bytes);
+      const auto cluster = presets_.cluster(row.cluster, group.options.folder);
+      SHARDSCAPE_CHECK(cluster.has_value(), row.cluster);
+      const double capacity = (*cluster)->device.memory_capacity().value();
+      if (row.oom) target(*row.oom ? Measure::does_not_fit : Measure::fits, capacity);
+    }
+    if (group.targets.size() > before) rows.push_back(std::move(row));
+  }
+  group.rows = std::move(rows);
+  if (group.rows.empty()) return;
+  group.first = size_;
+  group.count = group.targets.size();
+  size_ += group.count;
+  groups_.push_back(std::move(group));
+}
+
+void Dataset::add_table(const SourceTable& source, const std::function<bool(const std::string&)>& keep) {
+  const validate::ColumnIndex index(source.table);
+  const std::size_t id = index.find("id").value();
+  validate::Table kept = source.table;
+  std::erase_if(kept.rows, [&](const validate::TableRow& row) { return !keep(row.cells[id]); });
+  for (std::size_t begin = 0; begin < kept.rows.size(); begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, kept.rows.size());
+    Group group;
+    group.table = {kept.file, kept.columns, {}, {}};
+    group.table.rows.assign(kept.rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                            kept.rows.begin() + static_cast<std::ptrdiff_t>(end));
+    group.options = source.options;
+    group.first = size_;
+    group.count = end - begin;
+    size_ += group.count;
+    groups_.push_back(std::move(group));
+  }
+}
+
+void Dataset::predict(const Group& group, validate::Presets& presets, std::vector<double>& out) const {
+  if (group.rows.empty()) {
+    const validate::Evaluation evaluation = validate::evaluate(group.table, presets, group.options);
+    SHARDSCAPE_CHECK(evaluation.rows.size() == group.count, evaluation.rows.size(), group.count);
+    for (const char* key : {"time", "time_row_tile"}) {  // where the kernel's tile is known, with it
+      const auto metric = std::ranges::find(evaluation.metrics, key, &validate::Metric::key);
+      if (metric == evaluation.metrics.end()) continue;
+      for (const validate::Pair& pair : metric->pairs) {
+        out[group.first + pair.row] = log_ratio(pair.predicted, pair.measured);
+      }
+    }
+    return;
+  }
+  const auto predictions =
+      validate::predict_plans(group.rows, presets, group.options.folder, group.options.reference);
+  for (std::size_t i = 0; i < group.targets.size(); ++i) {
+    const Target& target = group.targets[i];
+    SHARDSCAPE_CHECK(predictions[target.row].has_value(), group.rows[target.row].id);
+    const Prediction& predicted = *predictions[target.row];
+    const auto ratio = [&](double value) { return log_ratio(value, target.measured); };
+    double& residual = out[group.first + i];
+    switch (target.measure) {
+      case Measure::step_time:
+        residual = ratio(predicted.step_time.value());
+        break;
+      case Measure::ttft:
+        residual = ratio(predicted.ttft.value());
+        break;
+      case Measure::itl:
+        residual = ratio(predicted.itl.value());
+        break;
+      case Measure::e2e:
+        residual = ratio(predicted.e2e.value());
+        break;
+      case Measure::memory:
+        residual = ratio(validate::reserved_by_allocator(predicted).value());
+        break;
+      case Measure::fits:
+        residual = std::max(0.0, ratio(predicted.memory_peak.value()));
+        break;
+      case Measure::does_not_fit:
+        residual = std::min(0.0, ratio(predicted.memory_peak.value()));
+        break;
+    }
+  }
+}
+
+std::vector<std::vector<double>> Dataset::residuals(const std::vector<Candidate>& candidates) const {
+  std::vector<std::vector<double>> results(candidates.size(), std::vector<double>(size_));
+  tbb::enumerable_thread_specific<validate::Presets> presets([&] { return presets_; });
+  const std::size_t tasks = candidates.size() * groups_.size();
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tasks, 1), [&](const auto& range) {
+    for (std::size_t task = range.begin(); task < range.end(); ++task) {
+      const std::size_t candidate = task / groups_.size();
+      validate::Presets& mine = presets.local();
+      install(mine, candidates[candidate]);
+      predict(groups_[task % groups_.size()], mine, results[candidate]);
+    }
+  });
+  return results;
+}
+
+}  // namespace shardscape::calibrate

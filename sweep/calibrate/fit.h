@@ -1,0 +1,66 @@
+// Bounded, robust least squares with priors, on Ceres.
+//
+//   minimise  sum_i rho(r_i(u)^2 / s^2) + sum_j u_j^2      over low <= u <= high
+//
+// r: residuals (logarithms of predicted over measured); s: what the model errs by typically;
+// rho(x) = 2 (sqrt(1 + x) - 1), the "soft L1" loss: quadratic for errors below s, linear far above it, so
+// that broken measurements pull with a constant force (Triggs et al. 2000; Ceres' SoftLOneLoss). u:
+// parameters in widths of their standard normal priors. Levenberg-Marquardt within bounds; derivatives by
+// forward differences of kStep prior widths, all points of one Jacobian as one batch.
+//
+// Deterministic: the same problem takes the same steps whatever evaluates the batch.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shardscape::calibrate {
+
+/// Range of s, relative: at most what good performance models reach on unseen programs, at least what
+/// rounded figures and repeated runs scatter by.
+inline constexpr double kLargestError = 0.05, kSmallestError = 0.002;
+/// Of forward differences, in prior widths.
+inline constexpr double kStep = 1e-3;
+
+/// Residuals at each of several points; each list has the same length at every point.
+using BatchResiduals =
+    std::function<std::vector<std::vector<double>>(const std::vector<std::vector<double>>& points)>;
+
+struct FitProgress {
+  int iteration = 0;
+  double objective = 0;
+  std::size_t evaluations = 0;  ///< points so far
+};
+
+struct FitProblem {
+  std::size_t rows = 0;                  ///< how many residuals there are
+  std::vector<double> low, high, start;  ///< one per parameter; low <= start <= high
+  BatchResiduals residuals;
+  double typical_error = kLargestError;  ///< s: where the loss turns linear; weighs rows against priors
+  int max_iterations = 40;
+  std::function<void(const FitProgress&)> progress;  ///< may be empty
+};
+
+struct Fit {
+  std::vector<double> point;
+  double objective = 0;  ///< the sum above
+  int iterations = 0;
+  std::size_t evaluations = 0;
+  bool converged = true;
+  /// What the data say about the parameters, row-major: J^T W J / s^2 with the weights of the loss at the
+  /// point, without the priors.
+  std::vector<double> information;
+  /// What the residuals scatter by: 1.4826 times the median of |r| (the standard deviation of normal errors,
+  /// Rousseeuw and Croux 1993) times sqrt(n / (n - parameters)). Residuals of exactly 0 are verdicts that
+  /// hold and do not count.
+  double error = 0;
+};
+
+/// The sum of the losses.
+double loss_of(const std::vector<double>& residuals, double typical_error);
+
+/// No parameters: the objective of the only point there is.
+Fit fit(const FitProblem& problem);
+
+}  // namespace shardscape::calibrate

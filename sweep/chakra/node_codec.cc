@@ -1,0 +1,297 @@
+#include "sweep/chakra/node_codec.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <variant>
+
+namespace shardscape::chakra {
+
+namespace {
+
+using ChakraProtoMsg::AttributeProto;
+using ChakraProtoMsg::Node;
+using trace::CollectiveKind;
+using trace::NodeKind;
+using trace::TraceNode;
+
+constexpr double kNanoseconds = 1e9;
+constexpr double kMicroseconds = 1e6;
+/// Whole numbers up to here are exact as doubles.
+constexpr double kMostBytes = 9007199254740992.0;
+/// Some 30 years; no step takes longer.
+constexpr double kLongest = 1e9;
+
+AttributeProto& add_attribute(Node& node, const char* name) {
+  AttributeProto& attribute = *node.add_attr();
+  attribute.set_name(name);
+  return attribute;
+}
+
+ChakraProtoMsg::NodeType type_of(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::metadata:
+      return ChakraProtoMsg::METADATA_NODE;
+    case NodeKind::memory_load:
+      return ChakraProtoMsg::MEM_LOAD_NODE;
+    case NodeKind::memory_store:
+      return ChakraProtoMsg::MEM_STORE_NODE;
+    case NodeKind::compute:
+      return ChakraProtoMsg::COMP_NODE;
+    case NodeKind::send:
+      return ChakraProtoMsg::COMM_SEND_NODE;
+    case NodeKind::receive:
+      return ChakraProtoMsg::COMM_RECV_NODE;
+    case NodeKind::collective:
+      return ChakraProtoMsg::COMM_COLL_NODE;
+  }
+  return ChakraProtoMsg::INVALID_NODE;
+}
+
+std::uint64_t whole(double value) { return static_cast<std::uint64_t>(std::llround(value)); }
+
+void encode_compute(const TraceNode& node, Node& message) {
+  message.set_duration_micros(static_cast<std::uint64_t>(node.seconds * kMicroseconds));
+  add_attribute(message, "is_cpu_op").set_bool_val(node.host);
+  add_attribute(message, "num_ops").set_uint64_val(whole(node.operations));
+  add_attribute(message, "tensor_size").set_uint64_val(whole(node.tensor_bytes));
+  add_attribute(message, kDurationAttribute).set_double_val(node.seconds * kNanoseconds);
+}
+
+void encode_message(const TraceNode& node, std::int32_t own_rank, Node& message) {
+  const bool sends = node.kind == NodeKind::send;
+  add_attribute(message, "is_cpu_op").set_bool_val(false);
+  add_attribute(message, "comm_src").set_int32_val(sends ? own_rank : node.peer);
+  add_attribute(message, "comm_dst").set_int32_val(sends ? node.peer : own_rank);
+  add_attribute(message, "comm_tag").set_int32_val(node.tag);
+  add_attribute(message, "comm_size").set_uint64_val(whole(node.bytes));
+}
+
+void encode_collective(const TraceNode& node, const trace::ProcessGroup& group, std::size_t dimensions,
+                       Node& message) {
+  add_attribute(message, "is_cpu_op").set_bool_val(false);
+  add_attribute(message, "comm_type").set_uint64_val(static_cast<std::uint64_t>(node.collective));
+  add_attribute(message, "comm_size").set_uint64_val(whole(node.bytes));
+  auto& involved = *add_attribute(message, "involved_dim").mutable_bool_list();
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    involved.add_values(group.dimensions.empty() || group.dimensions[d]);
+  }
+  if (!group.name.empty()) add_attribute(message, "pg_name").set_string_val(group.name);
+}
+
+/// The attributes of a message by name, with the problems of asking for them.
+class Attributes {
+ public:
+  explicit Attributes(const Node& message) : message_(message) {}
+
+  [[nodiscard]] const AttributeProto* find(const char* name) const {
+    for (const AttributeProto& attribute : message_.attr()) {
+      if (attribute.name() == name) return &attribute;
+    }
+    return nullptr;
+  }
+
+  /// A number of any type, within bounds; nothing, and a problem where `required` or where it is none.
+  std::optional<double> number(const char* name, double least, double most, bool required) {
+    const AttributeProto* const attribute = find(name);
+    if (attribute == nullptr) {
+      if (required) problem("has no attribute " + std::string(name));
+      return std::nullopt;
+    }
+    const std::optional<double> value = number_of(*attribute);
+    if (!value) {
+      problem(std::string(name) + " is no number");
+    } else if (!(*value >= least && *value <= most)) {
+      problem(std::string(name) + " is out of range");
+      return std::nullopt;
+    }
+    return value;
+  }
+
+  bool flag(const char* name) {
+    const AttributeProto* const attribute = find(name);
+    if (attribute == nullptr) return false;
+    if (attribute->value_case() == AttributeProto::kBoolVal) return attribute->bool_val();
+    return number(name, 0, 1, false).value_or(0) != 0;
+  }
+
+  void problem(const std::string& text) { problems_ += (problems_.empty() ? "" : "; ") + text; }
+  [[nodiscard]] const std::string& problems() const { return problems_; }
+
+ private:
+  static std::optional<double> number_of(const AttributeProto& a) {
+    switch (a.value_case()) {
+      case AttributeProto::kDoubleVal:
+        return a.double_val();
+      case AttributeProto::kFloatVal:
+        return a.float_val();
+      case AttributeProto::kInt32Val:
+        return a.int32_val();
+      case AttributeProto::kInt64Val:
+        return static_cast<double>(a.int64_val());
+      case AttributeProto::kUint32Val:
+        return a.uint32_val();
+      case AttributeProto::kUint64Val:
+        return static_cast<double>(a.uint64_val());
+      case AttributeProto::kSint32Val:
+        return a.sint32_val();
+      case AttributeProto::kSint64Val:
+        return static_cast<double>(a.sint64_val());
+      case AttributeProto::kFixed32Val:
+        return a.fixed32_val();
+      case AttributeProto::kFixed64Val:
+        return static_cast<double>(a.fixed64_val());
+      case AttributeProto::kSfixed32Val:
+        return a.sfixed32_val();
+      case AttributeProto::kSfixed64Val:
+        return static_cast<double>(a.sfixed64_val());
+      default:
+        return std::nullopt;
+    }
+  }
+
+  const Node& message_;
+  std::string problems_;
+};
+
+void decode_duration(const Node& message, Attributes& attributes, TraceNode& node) {
+  node.seconds = static_cast<double>(message.duration_micros()) / kMicroseconds;
+  if (node.seconds > kLongest) attributes.problem("duration_micros is out of range");
+  const auto exact = attributes.number(kDurationAttribute, 0, kLongest * kNanoseconds, false);
+  if (exact) node.seconds = *exact / kNanoseconds;
+}
+
+void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& node) {
+  constexpr double kRanks = std::numeric_limits<std::int32_t>::max();
+  const bool sends = node.kind == NodeKind::send;
+  const auto source = attributes.number("comm_src", 0, kRanks, !sends);
+  const auto destination = attributes.number("comm_dst", 0, kRanks, sends);
+  const auto own = sends ? source : destination, other = sends ? destination : source;
+  if (own && *own != own_rank) {
+    attributes.problem(std::string(sends ? "comm_src" : "comm_dst") + " is rank " +
+                       std::to_string(static_cast<std::int32_t>(*own)) + ", but this is the trace of rank " +
+                       std::to_string(own_rank));
+  }
+  node.peer = static_cast<std::int32_t>(other.value_or(0));
+  node.tag = static_cast<std::int32_t>(
+      attributes.number("comm_tag", std::numeric_limits<std::int32_t>::min(), kRanks, false).value_or(0));
+  node.bytes = attributes.number("comm_size", 0, kMostBytes, true).value_or(0);
+}
+
+void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceNode& node) {
+  const auto type = attributes.number("comm_type", 0, 9, true);
+  node.collective = static_cast<CollectiveKind>(type.value_or(0));
+  const bool barrier = type && node.collective == CollectiveKind::barrier;
+  node.bytes = attributes.number("comm_size", 0, kMostBytes, !barrier).value_or(0);
+  GroupName name;
+  if (const AttributeProto* const group = attributes.find("pg_name")) {
+    if (group->value_case() != AttributeProto::kStringVal) attributes.problem("pg_name is no string");
+    name.name = group->string_val();
+  }
+  const AttributeProto* const involved = attributes.find("involved_dim");
+  if (name.name.empty() && involved != nullptr) {
+    if (involved->value_case() != AttributeProto::kBoolList)
+      attributes.problem("involved_dim is no list of bool");
+    for (const bool dimension : involved->bool_list().values()) name.dimensions.push_back(dimension);
+    bool any = name.dimensions.empty();
+    for (const bool dimension : name.dimensions) any = any || dimension;
+    if (!any) attributes.problem("involved_dim names no dimension");
+  }
+  std::string problem;
+  node.group = lookup(name, problem);
+  if (node.group < 0) attributes.problem(problem);
+}
+
+std::optional<NodeKind> kind_of(int type) {
+  switch (type) {
+    case ChakraProtoMsg::METADATA_NODE:
+      return NodeKind::metadata;
+    case ChakraProtoMsg::MEM_LOAD_NODE:
+      return NodeKind::memory_load;
+    case ChakraProtoMsg::MEM_STORE_NODE:
+      return NodeKind::memory_store;
+    case ChakraProtoMsg::COMP_NODE:
+      return NodeKind::compute;
+    case ChakraProtoMsg::COMM_SEND_NODE:
+      return NodeKind::send;
+    case ChakraProtoMsg::COMM_RECV_NODE:
+      return NodeKind::receive;
+    case ChakraProtoMsg::COMM_COLL_NODE:
+      return NodeKind::collective;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Node encode(const TraceNode& node, const trace::RankTrace& rank, std::int32_t own_rank,
+            const std::vector<trace::ProcessGroup>& groups, std::size_t dimensions) {
+  Node message;
+  message.set_id(node.id);
+  message.set_name(node.name);
+  message.set_type(type_of(node.kind));
+  for (const std::uint64_t id : rank.dependencies_of(node)) message.add_data_deps(id);
+  switch (node.kind) {
+    case NodeKind::compute:
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      encode_compute(node, message);
+      break;
+    case NodeKind::send:
+    case NodeKind::receive:
+      encode_message(node, own_rank, message);
+      break;
+    case NodeKind::collective:
+      encode_collective(node, groups[static_cast<std::size_t>(node.group)], dimensions, message);
+      break;
+    case NodeKind::metadata:
+      break;
+  }
+  return message;
+}
+
+tl::expected<void, std::string> decode(const Node& message, std::int32_t own_rank, const GroupLookup& group,
+                                       trace::RankTrace& rank) {
+  const std::optional<NodeKind> kind = kind_of(message.type());
+  if (!kind) {
+    return tl::unexpected(
+        "is of unknown type " + std::to_string(static_cast<int>(message.type())) +
+        "; known are 1 metadata, 2 memory load, 3 memory store, 4 compute, 5 send, 6 receive, 7 "
+        "collective");
+  }
+  Attributes attributes(message);
+  TraceNode node;
+  node.name = message.name();
+  node.kind = *kind;
+  switch (*kind) {
+    case NodeKind::compute:
+      node.host = attributes.flag("is_cpu_op");
+      node.operations =
+          attributes.number("num_ops", 0, std::numeric_limits<double>::max(), false).value_or(0);
+      node.tensor_bytes = attributes.number("tensor_size", 0, kMostBytes, false).value_or(0);
+      [[fallthrough]];
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      decode_duration(message, attributes, node);
+      break;
+    case NodeKind::send:
+    case NodeKind::receive:
+      decode_message(attributes, own_rank, node);
+      break;
+    case NodeKind::collective:
+      decode_collective(attributes, group, node);
+      break;
+    case NodeKind::metadata:
+      break;
+  }
+  if (!attributes.problems().empty()) return tl::unexpected(attributes.problems());
+  std::vector<std::uint64_t> dependencies(message.ctrl_deps().begin(), message.ctrl_deps().end());
+  dependencies.insert(dependencies.end(), message.data_deps().begin(), message.data_deps().end());
+  rank.add(std::move(node), dependencies);
+  rank.nodes.back().id = message.id();
+  return {};
+}
+
+}  // namespace shardscape::chakra

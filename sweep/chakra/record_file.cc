@@ -1,0 +1,82 @@
+#include "sweep/chakra/record_file.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
+
+#include <array>
+#include <utility>
+
+namespace shardscape::chakra {
+
+namespace {
+
+/// A node holds names, shapes and a list of dependencies; protobuf itself refuses 2 GiB.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+}  // namespace
+
+RecordReader::RecordReader(const std::filesystem::path& file) : in_(file, std::ios::binary) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) in_.setstate(std::ios::failbit);
+  const auto size = std::filesystem::file_size(file, error);
+  if (!error) left_ = size_ = size;
+}
+
+RecordReader::Outcome RecordReader::broken(std::string problem) {
+  problem_ = std::move(problem);
+  left_ = 0;
+  return Outcome::broken;
+}
+
+RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message) {
+  if (!problem_.empty()) return Outcome::broken;
+  if (!in_) return broken("cannot be read");
+  if (left_ == 0) return Outcome::end;
+  begin_ = size_ - left_;
+  std::uint64_t length = 0;
+  for (int shift = 0;; shift += 7) {
+    const int byte = in_.get();
+    if (byte < 0) return broken("cut off within the length at byte " + std::to_string(begin_));
+    --left_;
+    // The tenth byte has room for one bit.
+    if (shift == 63 && byte > 1) return broken("no length of a message at byte " + std::to_string(begin_));
+    length |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+    if ((byte & 0x80) == 0) break;
+  }
+  if (length > left_) {
+    return broken("cut off: the message at byte " + std::to_string(begin_) + " says it has " +
+                  std::to_string(length) + " bytes, the file has " + std::to_string(left_) + " more");
+  }
+  if (length > kMostBytes) {
+    return broken("the message at byte " + std::to_string(begin_) + " says it has " + std::to_string(length) +
+                  " bytes, more than any node has");
+  }
+  buffer_.resize(static_cast<std::size_t>(length));
+  in_.read(buffer_.data(), static_cast<std::streamsize>(length));
+  if (in_.gcount() != static_cast<std::streamsize>(length)) return broken("cannot be read");
+  left_ -= length;
+  const google::protobuf::LogSilencer silence;  // the problem goes to the user in one piece
+  if (!message.ParseFromString(buffer_)) {
+    return broken("the " + std::to_string(length) + " bytes at byte " + std::to_string(begin_) +
+                  " are no message of an execution trace");
+  }
+  return Outcome::message;
+}
+
+RecordWriter::RecordWriter(const std::filesystem::path& file) : out_(file, std::ios::binary) {}
+
+void RecordWriter::add(const google::protobuf::MessageLite& message) {
+  message.SerializeToString(&buffer_);
+  std::array<std::uint8_t, 10> length{};
+  const std::uint8_t* const end =
+      google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(buffer_.size(), length.data());
+  for (const std::uint8_t* byte = length.data(); byte != end; ++byte) out_.put(static_cast<char>(*byte));
+  out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+}
+
+bool RecordWriter::close() {
+  out_.close();
+  return static_cast<bool>(out_);
+}
+
+}  // namespace shardscape::chakra

@@ -1,0 +1,49 @@
+// A folder of Chakra execution traces: PREFIX.RANK.et for each rank, and the process groups in a JSON file
+// beside them, {"NAME": [RANK, ...], ...}.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "engine/trace/execution_trace.h"
+#include "engine/trace/linked_trace.h"
+
+namespace shardscape::chakra {
+
+constexpr const char* kGroupsFile = "comm_groups.json";
+
+struct LoadedTrace {
+  trace::ExecutionTrace trace;
+  std::filesystem::path folder;
+  std::vector<std::filesystem::path> files;  ///< by rank
+  std::filesystem::path groups_file;         ///< empty: there is none
+};
+
+/// Reads the traces of ranks 0, 1, .. and the groups: comm_groups.json, or else the only .json file of the
+/// folder. The error has a line per problem, "FILE: node N 'NAME' (rank R): what".
+tl::expected<LoadedTrace, std::string> load(const std::filesystem::path& folder);
+
+/// Problems of link() and replay() in the same form.
+std::string located(const trace::TraceProblems& problems, const LoadedTrace& loaded);
+
+/// Writes the groups, then rank after rank, into a folder that it makes. Throws std::runtime_error where the
+/// disk refuses.
+class TraceWriter {
+ public:
+  /// `dimensions` of the fabric, for involved_dim.
+  TraceWriter(std::filesystem::path folder, const std::vector<trace::ProcessGroup>& groups,
+              std::size_t dimensions);
+  void write_rank(std::int32_t rank, const trace::RankTrace& trace);
+
+ private:
+  std::filesystem::path folder_;
+  const std::vector<trace::ProcessGroup>& groups_;
+  std::size_t dimensions_;
+};
+
+/// Whether the folder has traces already, which new ones would mix with.
+bool has_traces(const std::filesystem::path& folder);
+
+}  // namespace shardscape::chakra

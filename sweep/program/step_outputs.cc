@@ -1,0 +1,52 @@
+#include "sweep/program/step_outputs.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "engine/trace/schedule_text.h"
+#include "engine/trace/trace_export.h"
+#include "sweep/chakra/trace_folder.h"
+
+namespace shardscape::program {
+
+namespace {
+
+constexpr std::int32_t kUsualWidth = 120;
+
+std::int32_t terminal_width() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return kUsualWidth;
+  return size.ws_col > 0 ? size.ws_col : kUsualWidth;
+}
+
+}  // namespace
+
+std::string schedule_chart(const trace::StepProgram& program, std::int32_t width) {
+  std::vector<schedule::PipelineSpan> spans;
+  const std::vector<double> ends =
+      schedule::run_in_order(program.shape, program.times, program.transfer, &spans);
+  return trace::schedule_text({program.shape, program.transfer, spans, ends, program.tails},
+                              width > 0 ? width : terminal_width());
+}
+
+std::string chakra_problem(const std::filesystem::path& folder) {
+  if (!chakra::has_traces(folder)) return "";
+  return "--chakra: " + folder.string() + " holds traces already; name a new folder or remove them\n";
+}
+
+std::uint64_t write_chakra(const trace::StepProgram& program, std::size_t dimensions,
+                           const std::filesystem::path& folder) {
+  const trace::TraceExport exported(program);
+  chakra::TraceWriter writer(folder, exported.groups(), dimensions);
+  std::uint64_t nodes = 0;
+  for (std::int32_t rank = 0; rank < exported.ranks(); ++rank) {
+    const trace::RankTrace trace = exported.rank(rank);
+    nodes += trace.nodes.size();
+    writer.write_rank(rank, trace);
+  }
+  return nodes;
+}
+
+}  // namespace shardscape::program

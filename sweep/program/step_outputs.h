@@ -1,0 +1,23 @@
+// What `simulate` makes of a training step beside its report: the chart of the schedule, execution traces.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "engine/prediction.h"
+#include "engine/trace/step_program.h"
+
+namespace shardscape::program {
+
+/// The chart, `width` characters wide; 0: as wide as the terminal, or 120 where there is none.
+std::string schedule_chart(const trace::StepProgram& program, std::int32_t width);
+
+/// Problem of --chakra DIR, empty where there is none: traces of another run would mix with the new ones.
+std::string chakra_problem(const std::filesystem::path& folder);
+
+/// Writes the traces of all ranks, for a fabric of so many dimensions. Returns the number of nodes.
+std::uint64_t write_chakra(const trace::StepProgram& program, std::size_t dimensions,
+                           const std::filesystem::path& folder);
+
+}  // namespace shardscape::program

@@ -1,0 +1,194 @@
+// Does `calibrate` write what it reports, and refuse what it should?
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program_under_test.h"
+#include "tests/support/csv.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+using List = std::vector<std::string>;
+
+constexpr const char* kHeader =
+    "id,phase,model,cluster,stack,gpus,tensor_parallel,sequence_parallel,context_parallel,pipeline_parallel,"
+    "data_parallel,zero_stage,recompute,schedule,virtual_stages,microbatch_size,num_microbatches,global_"
+    "batch,"
+    "sequence_length,prompt_tokens,output_tokens,concurrency,measured_step_time_s,measured_memory_peak_bytes,"
+    "measured_oom,source\n";
+
+class CalibrateTest : public ProgramTest {
+ protected:
+  /// Twelve steps of a small model on one node, times as the program predicts them under a profile with slow
+  /// hosts, scattered by some percent.
+  void write_runs() {
+    std::string stack = read_file(fs::path(SHARDSCAPE_SOURCE_DIR) / "hw_presets/stacks/nanotron-a.yaml");
+    stack.replace(stack.find("forward_layer: 0.55 ms"), 22, "forward_layer: 3 ms");
+    stack.replace(stack.find("backward_layer: 1.05 ms"), 23, "backward_layer: 6 ms");
+    fs::create_directories(work() / "slow/hw_presets/stacks");
+    write("slow/hw_presets/stacks/nanotron-a.yaml", stack);
+    std::string rows;
+    int number = 0;
+    for (const auto& [tp, pp, dp] : std::vector<std::array<int, 3>>{{1, 1, 1},
+                                                                    {1, 1, 2},
+                                                                    {1, 1, 4},
+                                                                    {1, 1, 8},
+                                                                    {2, 1, 1},
+                                                                    {2, 1, 2},
+                                                                    {4, 1, 1},
+                                                                    {4, 1, 2},
+                                                                    {8, 1, 1},
+                                                                    {1, 2, 1},
+                                                                    {1, 4, 1},
+                                                                    {2, 2, 2}}) {
+      rows += "r" + std::to_string(number++) + ",training,nanotron-1.3b,dgx-h100,nanotron-a,," +
+              std::to_string(tp) + ",1,1," + std::to_string(pp) + ',' + std::to_string(dp) +
+              ",0,none,1f1b,1,1,," + std::to_string(8 * dp) + ",4096,,,,@,,,\n";
+    }
+    std::string first = kHeader + rows;
+    for (std::size_t at = 0; (at = first.find('@')) != std::string::npos;) first.replace(at, 1, "1");
+    write("runs.csv", first);
+    const Finished predicted =
+        run({"validate", "runs.csv", "--presets", "slow", "--predictions", "predicted.csv"});
+    ASSERT_EQ(predicted.code, 0) << predicted.err;
+    std::string text = kHeader + rows;
+    double scatter = 0.97;
+    for (const test::CsvRow& row : test::read_csv(work() / "predicted.csv")) {
+      const double time = std::stod(row.at("predicted_step_time_s")) * scatter;
+      text.replace(text.find('@'), 1, std::to_string(time));
+      scatter = 2 - scatter;
+    }
+    write("runs.csv", text);
+    fs::remove(work() / "predicted.csv");
+    fs::remove_all(work() / "slow");
+  }
+};
+
+TEST_F(CalibrateTest, TheFileGivesTheReportedErrors) {
+  write_runs();
+  const Finished finished =
+      run({"calibrate", "runs.csv", "--stack", "nanotron-a", "-o", "out.yaml", "--json", "--folds", "3"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "time, round 1: iteration 0, objective ")) << finished.err;
+  EXPECT_EQ(left_behind(), (List{"out.yaml", "runs.csv"}));
+  const json report = json::parse(finished.out);
+  const json& file = report.at("files").at(0);
+  EXPECT_GT(file.at("before").at("step_time").at("mape"), 0.3);
+  EXPECT_LT(file.at("after").at("step_time").at("mape"), 0.06);
+  EXPECT_LT(file.at("cross_validated").at("step_time").at("mape"), 0.2);
+  fs::create_directories(work() / "p/hw_presets/stacks");
+  fs::copy(work() / "out.yaml", work() / "p/hw_presets/stacks/nanotron-a.yaml");
+  const Finished validated = run({"validate", "runs.csv", "--json", "--presets", "p"});
+  ASSERT_EQ(validated.code, 0) << validated.err;
+  const json expected = json::parse(validated.out).at("files").at(0).at("step_time");
+  for (const char* name : {"n", "mape", "median", "p90", "max"}) {
+    EXPECT_EQ(file.at("after").at("step_time").at(name), expected.at(name)) << name;
+  }
+}
+
+TEST_F(CalibrateTest, TheFileSaysWhereItComesFrom) {
+  write_runs();
+  fs::create_directories(work() / "data");
+  fs::rename(work() / "runs.csv", work() / "data/runs.csv");
+  const List command = {"calibrate", "data/runs.csv", "--stack", "nanotron-a",
+                        "--quiet",   "--folds",       "0",       "-o"};
+  List first = command, second = command;
+  first.emplace_back("data/out.yaml");
+  second.emplace_back("out.yaml");
+  ASSERT_EQ(run(first).code, 0);
+  const Finished finished = run(second);
+  ASSERT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.err, "");
+  const std::string text = read_file(work() / "out.yaml");
+  EXPECT_EQ(text, read_file(work() / "data/out.yaml"));
+  EXPECT_TRUE(
+      text.starts_with("# Fitted: shardscape calibrate runs.csv --stack nanotron-a --folds 0 -o out.yaml\n#  "
+                       " runs.csv: 12 rows"))
+      << text;
+  EXPECT_TRUE(contains(text, "attention: flash                 # [1] FlashAttention-2\n")) << text;
+  EXPECT_TRUE(contains(text, "# fitted from 1.05 ms, +- ")) << text;
+}
+
+TEST_F(CalibrateTest, ExistingFilesStay) {
+  write_runs();
+  write("out.yaml", "mine\n");
+  const List command = {
+      "calibrate", "runs.csv", "--stack", "nanotron-a", "-o",
+      "out.yaml",  "--folds",  "0",       "--only",     "host.forward_layer,host.backward_layer"};
+  const Finished refused = run(command);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "out.yaml: is there already; --force overwrites it")) << refused.err;
+  EXPECT_EQ(read_file(work() / "out.yaml"), "mine\n");
+  List forced = command;
+  forced.emplace_back("--force");
+  EXPECT_EQ(run(forced).code, 0);
+  EXPECT_NE(read_file(work() / "out.yaml"), "mine\n");
+}
+
+TEST_F(CalibrateTest, BadInputIsLocatedAndNothingWritten) {
+  write_runs();
+  write("broken.csv", "id,phase\na,training\n");
+  write("cell.csv", std::string(kHeader) +
+                        "x,training,nanotron-1.3b,dgx-h100,nanotron-a,8,two,1,1,1,4,0,none,1f1b,1,"
+                        "1,,8,4096,,,,1,,,\n");
+  struct Case {
+    List arguments;
+    const char* says;
+  };
+  const List runs = {"calibrate", "runs.csv", "-o", "out.yaml", "--stack"};
+  const auto with = [&](List more) {
+    List all = runs;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const std::vector<Case> cases = {
+      {with({"nanotron-b"}), "runs.csv: stack: no row has nanotron-b; there are nanotron-a (12 rows)"},
+      {with({"nanotron-c"}), "--stack nanotron-c: "},
+      {with({"nanotron-a", "--device", "h100"}), "--device h100: "},
+      {with({"nanotron-a", "--only", "host.forward_leyer"}), "(did you mean 'host.forward_layer'?)"},
+      {with({"nanotron-a", "--start", "communication.call=14"}), "--start: communication.call=14: "},
+      {with({"nanotron-a", "--start", "communication.call=1 s"}),
+       "outside its physical range, 1 us to 200 us"},
+      {with({"nanotron-a", "--start", "device.sustained.hbm=0.8"}), "has no effect without --device"},
+      {with({"nanotron-a", "--hold-out", "3"}), "--hold-out: '3' is no share"},
+      {with({"nanotron-a", "--all", "--rows-of", "x"}), "--rows-of: has no effect beside --all"},
+      {{"calibrate", "broken.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "broken.csv:1: "},
+      {{"calibrate", "cell.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "cell.csv:2: tensor_parallel: "},
+      {{"calibrate", "gone.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "gone.csv: "},
+      {{"calibrate", "runs.csv", "--stack", "nanotron-a"}, "-o: is required"},
+      {{"calibrate", "runs.csv", "-o", "runs.csv", "--force", "--stack", "nanotron-a"},
+       "runs.csv: is one of the measurement files"},
+  };
+  for (const Case& c : cases) {
+    const Finished finished = run(c.arguments);
+    EXPECT_EQ(finished.code, 2) << c.says << '\n' << finished.err;
+    EXPECT_TRUE(contains(finished.err, c.says)) << c.says << '\n' << finished.err;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_EQ(left_behind(), (List{"broken.csv", "cell.csv", "runs.csv"}));
+  }
+}
+
+TEST_F(CalibrateTest, DevicesGoToAFileOfTheirOwn) {
+  write("kernels.csv",
+        "m,n,k,tile_m,tile_n,tile_k,stages,grid_size,sm_clock_hz,measured_time_s\n"
+        "16384,12288,4096,,,,,,1e9,0.0080\n8192,8192,8192,,,,,,1e9,0.0054\n4096,8192,8192,,,,,,1e9,0.0027\n");
+  const Finished finished = run({"calibrate", "kernels.csv", "--stack", "pytorch", "--device",
+                                 "a100-sxm-80gb", "-o", "out.yaml", "--folds", "0", "--quiet"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(left_behind(), (List{"kernels.csv", "out.device.yaml", "out.yaml"}));
+  EXPECT_TRUE(contains(read_file(work() / "out.device.yaml"), "tensor_efficiency: 0.9")) << finished.out;
+  EXPECT_TRUE(contains(finished.out, "device.sm.tensor_efficiency")) << finished.out;
+}
+
+TEST_F(CalibrateTest, TheListNamesEveryConstant) {
+  const Finished finished = run({"calibrate", "--list"});
+  EXPECT_EQ(finished.code, 0);
+  for (const char* path :
+       {"host.forward_layer", "communication.scale_out_scaling", "memory.reserve", "device.kernel_latency"}) {
+    EXPECT_TRUE(contains(finished.out, path)) << path;
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::cli
