@@ -219,6 +219,7 @@ class FaultsParser {
     Node number = node;
     const bool percent = number.is_scalar() && number.text.ends_with('%');
     if (percent) {
+      number.quoted = false;  // '%' is a text to some writers of YAML
       number.text.pop_back();
       while (number.text.ends_with(' ')) number.text.pop_back();
     }

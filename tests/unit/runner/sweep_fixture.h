@@ -80,13 +80,13 @@ inline Prediction expected_prediction(const Setting& setting, const ParallelPlan
   return prediction;
 }
 
-/// A dead link cuts plans with tp = 8; a sick one costs its number of percent times what it lost.
+/// A dead link cuts plans with mbs = 4; a sick one costs its number of percent times what it lost.
 inline Prediction expected_faulty_prediction(const Setting& setting, const ParallelPlan& plan,
                                              const FaultSet& faults) {
   Prediction prediction = expected_prediction(setting, plan);
   double slowdown = 0;
   for (const LinkFault& fault : faults.links) {
-    if (fault.removed && plan.tensor == 8) prediction.status = Status::unreachable;
+    if (fault.removed && plan.microbatch == 4) prediction.status = Status::unreachable;
     slowdown += fault.removed ? 1 : 0.01 * fault.link * (1 - fault.derate) / plan.tensor;
   }
   prediction.step_time = (1 + slowdown) * prediction.step_time;
