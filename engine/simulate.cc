@@ -1,7 +1,10 @@
 #include "engine/simulate.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/memory/memory.h"
@@ -33,6 +36,23 @@ struct LayerKeyHash {
 
 using LayerMemo = std::unordered_map<workload::LayerKey, passes::LayerCosts, LayerKeyHash>;
 
+/// A sick device, and what layers cost on it.
+struct SickDevice {
+  Setting setting;
+  LayerMemo layers;
+};
+/// By (share of the clock, share of the memory bandwidth).
+using SickMemo = std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>;
+constexpr std::size_t kMostSickDevices = 4096;
+
+/// What rerun() starts from.
+struct Healthy {
+  ParallelPlan plan;
+  Prediction prediction;
+  bool links_known = false;
+  network::LinkSet links{0};  ///< that carry anything
+};
+
 }  // namespace
 
 struct Simulator::Impl {
@@ -45,6 +65,7 @@ struct Simulator::Impl {
   }
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
+  Prediction rerun(const FaultSet& draw);
 
   // The passes, in order.
   bool partition(const ParallelPlan& plan);
@@ -52,7 +73,10 @@ struct Simulator::Impl {
   void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
-  void reject_unreachable(Prediction& out, Details* details) const;
+  void time(const ParallelPlan& plan, Prediction& out, Details* details);
+  void reject_unreachable(Prediction& out, Details* details);
+  void find_sick_stages(const ParallelPlan& plan, const FaultSet& draw);
+  [[nodiscard]] bool in_the_way(const FaultSet& draw) const;
   network::PricedNetwork& machine();
 
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
@@ -77,6 +101,10 @@ struct Simulator::Impl {
   schedule::PipelineShape pipeline;  ///< of the current plan
   passes::ServingShape serving;      ///< of the current plan
   passes::TrainingScratch scratch;
+  // Of faults.
+  SickMemo sick_memo;
+  std::vector<passes::SickStage> sick_stages;  ///< of the current plan and faults
+  std::optional<Healthy> healthy;              ///< of the last run(), for rerun()
   // Flattened mode.
   std::unique_ptr<network::PricedNetwork> network;
   execution::Executor executor;
@@ -94,6 +122,7 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   Prediction out;
   collectives.set_faults(draw);
   faults = draw;
+  healthy.reset();
 
   // 1. Divisibility and support: O(1), no numbers.
   const passes::Verdict verdict = passes::check_plan(setting, plan);
@@ -121,14 +150,50 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   }
 
   // 4. Time: operators, collectives, pipeline, tail.
+  find_sick_stages(plan, draw);
+  time(plan, out, details);
+
+  // 5. A group that dead links cut has no time.
+  if (collectives.unreachable()) reject_unreachable(out, details);
+  if (draw.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
+  return out;
+}
+
+void Simulator::Impl::time(const ParallelPlan& plan, Prediction& out, Details* details) {
   if (training()) {
     time_training(plan, out, details);
   } else {
     time_inference(plan, out, details);
   }
+}
 
-  // 5. A group that dead links cut has no time.
-  if (collectives.unreachable()) reject_unreachable(out, details);
+// The plan's divisibility, partition and memory are as they were; what no faulty link carries costs what it
+// did.
+Prediction Simulator::Impl::rerun(const FaultSet& draw) {
+  SHARDSCAPE_CHECK(healthy.has_value(), draw.links.size());
+  if (options.reference) {
+    const Healthy kept = *healthy;
+    Prediction out = run(kept.plan, draw, nullptr);
+    healthy = kept;
+    return out;
+  }
+  Prediction out = healthy->prediction;
+  if (!healthy->links_known) {
+    collectives.set_faults({});
+    faults = {};
+    sick_stages.clear();
+    collectives.record_links(true);
+    time(healthy->plan, out, nullptr);
+    collectives.record_links(false);
+    healthy->links = collectives.recorded_links();
+    healthy->links_known = true;
+  }
+  if (!in_the_way(draw)) return healthy->prediction;
+  collectives.set_faults(draw);
+  faults = draw;
+  find_sick_stages(healthy->plan, draw);
+  time(healthy->plan, out, nullptr);
+  if (collectives.unreachable()) reject_unreachable(out, nullptr);
   return out;
 }
 
@@ -140,7 +205,47 @@ network::PricedNetwork& Simulator::Impl::machine() {
   return *network;
 }
 
-void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) const {
+bool Simulator::Impl::in_the_way(const FaultSet& draw) const {
+  // Which links an execution uses is known after it only.
+  if (options.mode == ExecutionMode::flattened) return !draw.empty();
+  if (training() && !draw.devices.empty()) return true;
+  return std::ranges::any_of(draw.links,
+                             [&](const LinkFault& fault) { return healthy->links.contains(fault.link); });
+}
+
+void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet& draw) {
+  sick_stages.clear();
+  if (!training() || draw.devices.empty()) return;
+  std::map<std::int32_t, std::pair<double, double>> shares;  // by rank of the fabric
+  for (const DeviceFault& fault : draw.devices) {
+    auto& [compute, hbm] = shares.try_emplace(fault.rank, 1.0, 1.0).first->second;
+    compute *= fault.compute_share;
+    hbm *= fault.hbm_share;
+  }
+  if (sick_memo.size() > kMostSickDevices || options.reference) sick_memo.clear();
+  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
+  for (const auto& [rank, share] : shares) {
+    std::unique_ptr<SickDevice>& device = sick_memo[share];
+    if (!device) {
+      device = std::make_unique<SickDevice>(SickDevice{setting, {}});
+      device->setting.system.device.sm.clock = share.first * setting.system.device.sm.clock;
+      device->setting.system.device.hbm.bandwidth_per_stack =
+          share.second * setting.system.device.hbm.bandwidth_per_stack;
+    }
+    const passes::LayerCosts& costs = remember(device->layers, key, [&] {
+      return passes::price_layers(device->setting, key, setting.workload.sequence_length,
+                                  workload::Mode::training);
+    });
+    const auto placed = std::ranges::find(options.placement, rank);
+    const auto logical =
+        options.placement.empty() ? rank : static_cast<std::int32_t>(placed - options.placement.begin());
+    sick_stages.push_back(
+        {static_cast<std::size_t>(logical / stride % plan.pipeline), costs, device->setting.system.device});
+  }
+}
+
+void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
   Prediction rejected;
   rejected.status = Status::unreachable;
   rejected.reason = Reason::no_route;
@@ -233,9 +338,13 @@ void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Predict
 }
 
 void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, Details* details) {
-  const passes::TrainingInputs inputs{
-      setting, plan, training_costs(plan), layers, memory::stage_parameters(setting.model, plan.tensor),
-      pipeline};
+  const passes::TrainingInputs inputs{setting,
+                                      plan,
+                                      training_costs(plan),
+                                      layers,
+                                      memory::stage_parameters(setting.model, plan.tensor),
+                                      pipeline,
+                                      sick_stages};
   std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
   if (options.mode == ExecutionMode::flattened && !collectives.unreachable()) {
     passes::FlattenedRun run{machine(), options.placement, executor};
@@ -316,5 +425,7 @@ Simulator& Simulator::operator=(Simulator&&) noexcept = default;
 Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
   return impl_->run(plan, faults, details);
 }
+
+Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 
 }  // namespace shardscape

@@ -38,6 +38,11 @@ class Simulator {
   /// given, is filled for human readers. plan.gpus() must equal the fabric's size.
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
 
+  /// The plan of the last run(), which found it ok without faults, on a machine with these faults: the same
+  /// as run() with them, without what faults do not change. Where no message of the plan crosses a faulty
+  /// link and no device is sick, the prediction is the healthy one, to the bit.
+  Prediction rerun(const FaultSet& faults);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -8,6 +8,7 @@
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
+#include "results_schema/samples_io.h"
 #include "results_schema/summary_io.h"
 
 namespace shardscape::results {
@@ -139,6 +140,18 @@ class Copier {
   std::vector<std::byte> chunk_;
 };
 
+/// /fault_samples of all segments, one after the other.
+void gather_samples(const SegmentStore& store, const H5File& output) {
+  const std::vector<ColumnInfo>& columns = store.manifest().sample_columns;
+  if (columns.empty()) return;
+  std::uint64_t rows = 0;
+  for (const Segment& segment : store.segments()) rows += sample_rows(H5File::open(segment.path), columns);
+  const std::vector<Dataset> targets = create_samples(output, columns, rows);
+  std::uint64_t first = 0;
+  for (const Segment& segment : store.segments())
+    first += copy_samples(H5File::open(segment.path), targets, first);
+}
+
 void check_complete(const SegmentStore& store) {
   const auto gaps = store.missing();
   if (gaps.empty()) return;
@@ -168,6 +181,7 @@ Summary write_output(const SegmentStore& store, const fs::path& path, const RunI
     for (const Segment& segment : store.segments()) copier.copy(segment);
     summary = copier.summary();
   }
+  gather_samples(store, file);
   write_summary(file, summary, manifest.study.objectives, manifest.columns);
   file.close();
   return summary;

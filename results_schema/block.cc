@@ -71,7 +71,7 @@ BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
 EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
   SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
   SHARDSCAPE_CHECK(rows.front().point_id == index * rows_per_block_, index, rows.front().point_id);
-  EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}};
+  EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}, {}};
   const auto columns = table_->columns();
   block.chunks.reserve(columns.size());
   for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -49,6 +49,7 @@ struct EncodedBlock {
   std::uint64_t index = 0;
   std::uint32_t rows = 0;
   std::vector<std::vector<std::byte>> chunks;
+  std::vector<FaultSampleRecord> samples;  ///< of its points, in their order; filled by the caller
 };
 
 /// Turns evaluated points into chunks: byte shuffle (columns wider than a byte) and zlib level 1, as HDF5's

@@ -72,6 +72,15 @@ double workload_number(Record r) {
   return static_cast<double>(r.workload.*Member);
 }
 
+template <auto Member>
+double fault_number(Record r) {
+  return r.faults == nullptr ? kNaN : r.faults->*Member;
+}
+template <auto Member>
+double expected_time(Record r) {
+  return r.faults == nullptr ? kNaN : (r.prediction.*Member).value() * (1 + r.faults->mean);
+}
+
 using enum ColumnType;
 using enum Better;
 constexpr auto kId = ColumnGroup::id;
@@ -80,6 +89,7 @@ constexpr auto kWorkload = ColumnGroup::workload;
 constexpr auto kOutput = ColumnGroup::output;
 constexpr auto kMemory = ColumnGroup::memory;
 constexpr auto kBreakdown = ColumnGroup::breakdown;
+constexpr auto kFaultGroup = ColumnGroup::faults;
 constexpr auto kBoth = Phases::both;
 constexpr auto kTraining = Phases::training;
 constexpr auto kInference = Phases::inference;
@@ -134,6 +144,41 @@ constexpr FixedColumn kInputs[] = {
      "tokens generated per request", workload_number<&WorkloadSpec::output_tokens>},
     {"concurrency", "1", i32, kWorkload, neither, kInference, nullptr,
      "requests in flight over all replicas", workload_number<&WorkloadSpec::concurrency>},
+};
+
+constexpr FixedColumn kFaults[] = {
+    {"fault_samples", "1", i32, kFaultGroup, neither, kBoth, nullptr,
+     "fault samples of the point; 0 where it is not ok",
+     [](Record r) { return r.faults == nullptr ? 0.0 : static_cast<double>(r.faults->samples); }},
+    {"expected_step_time_s", "s", f8, kFaultGroup, smaller, kTraining, nullptr,
+     "mean time of one training step over the fault samples", expected_time<&Prediction::step_time>},
+    {"expected_e2e_s", "s", f8, kFaultGroup, smaller, kInference, nullptr,
+     "mean time of one whole request over the fault samples", expected_time<&Prediction::e2e>},
+    {"slowdown_mean", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "mean over the fault samples of time with faults over time without, less 1", fault_number<&FaultSummary::mean>},
+    {"slowdown_standard_error", "1", f8, kFaultGroup, neither, kBoth, nullptr,
+     "standard error of slowdown_mean", fault_number<&FaultSummary::standard_error>},
+    {"slowdown_p50", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "median slowdown", fault_number<&FaultSummary::p50>},
+    {"slowdown_p95", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "95th percentile of the slowdown", fault_number<&FaultSummary::p95>},
+    {"slowdown_p99", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "99th percentile of the slowdown", fault_number<&FaultSummary::p99>},
+    {"slowdown_max", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "largest slowdown", fault_number<&FaultSummary::max>},
+    {"slowdown_above_1pct_share", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "share of the fault samples that slow by more than 1 %", fault_number<&FaultSummary::above_1pct>},
+    {"unreachable_share", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
+     "share of the fault samples that cut the fabric; the other columns leave them out",
+     [](Record r) {
+       return r.faults == nullptr ? kNaN : static_cast<double>(r.faults->unreachable) / r.faults->samples;
+     }},
+    {"worst_link", "1", i32, kFaultGroup, neither, kBoth, nullptr,
+     "link_id of the slowest sample's first fault; -1 where it is none of a link, or nothing slows",
+     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_link); }},
+    {"worst_device", "1", i32, kFaultGroup, neither, kBoth, nullptr,
+     "device of the slowest sample's first fault; -1 where it is one of a link, or nothing slows",
+     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_device); }},
 };
 
 constexpr FixedColumn kOutputs[] = {
@@ -266,7 +311,7 @@ void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) 
 
 }  // namespace
 
-ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware) {
+ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, bool faults) {
   const auto take = [&](const FixedColumn& column) {
     if (!applies(column.phases, phase)) return;
     columns_.push_back(info_of(column));
@@ -279,6 +324,9 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware) 
     values_.push_back(nullptr);
   }
   for (const FixedColumn& column : kOutputs) take(column);
+  if (faults) {
+    for (const FixedColumn& column : kFaults) take(column);
+  }
   for (const ColumnInfo& column : columns_) {
     SHARDSCAPE_CHECK(find(column.name) == &column, "column named twice:", column.name);
   }
@@ -298,6 +346,66 @@ void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std
     pack_as(type, rows.size(), out, [&](std::size_t i) { return rows[i].hardware[axis]; });
   } else {
     pack<std::uint64_t>(rows.size(), out, [&](std::size_t i) { return rows[i].point_id; });
+  }
+}
+
+namespace {
+
+using Sample = const FaultSampleRecord&;
+
+struct SampleColumn {
+  const char* name;
+  const char* unit;
+  ColumnType type;
+  Meanings meanings;
+  const char* long_name;
+  double (*value)(Sample);  ///< null: the point id
+};
+
+// clang-format off
+constexpr SampleColumn kSampleColumns[] = {
+    {"point_id", "1", u64, nullptr, "the point that was sampled", nullptr},
+    {"sample", "1", i32, nullptr, "number of the sample: the same number is the same faults for every point",
+     [](Sample s) { return static_cast<double>(s.sample); }},
+    {"fault", "1", u8, nullptr, "number of the fault within the sample; time and slowdown are those of the whole sample",
+     [](Sample s) { return static_cast<double>(s.fault); }},
+    {"status", "1", u8, codes<Status>, "ok, or unreachable where the sample cuts the fabric",
+     [](Sample s) { return static_cast<double>(s.status); }},
+    {"kind", "1", u8, codes<FaultKind>, "what is sick",
+     [](Sample s) { return static_cast<double>(s.kind); }},
+    {"link", "1", i32, nullptr, "link_id of a sick link (the lower one of both directions); else -1",
+     [](Sample s) { return static_cast<double>(s.link); }},
+    {"device", "1", i32, nullptr, "rank of a sick device, lowest rank on a dead adapter, vertex of a dead switch; else -1",
+     [](Sample s) { return static_cast<double>(s.device); }},
+    {"derate", "1", f8, nullptr, "share that remains of the link's bandwidth, the memory bandwidth or the clock; 0 where it is gone",
+     [](Sample s) { return s.derate; }},
+    {"step_time_s", "s", f8, nullptr, "time of one training step (inference: of one whole request) under the sample",
+     [](Sample s) { return s.step_time_s; }},
+    {"slowdown", "1", f8, nullptr, "that time over the one without faults, less 1",
+     [](Sample s) { return s.slowdown; }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const ColumnInfo> fault_sample_columns() {
+  static const std::vector<ColumnInfo> kColumns = [] {
+    std::vector<ColumnInfo> columns;
+    for (const SampleColumn& c : kSampleColumns) {
+      columns.push_back({c.name, c.unit, c.long_name, c.type, ColumnGroup::faults, Better::neither,
+                         c.meanings ? c.meanings() : std::vector<std::string>{}});
+    }
+    return columns;
+  }();
+  return kColumns;
+}
+
+void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> rows, std::byte* out) {
+  const SampleColumn& c = kSampleColumns[column];
+  if (c.value == nullptr) {
+    pack<std::uint64_t>(rows.size(), out, [&](std::size_t i) { return rows[i].point_id; });
+  } else {
+    pack_as(c.type, rows.size(), out, [&](std::size_t i) { return c.value(rows[i]); });
   }
 }
 

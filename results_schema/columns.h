@@ -17,7 +17,7 @@
 namespace shardscape::results {
 
 enum class ColumnType : std::uint8_t { u8, i32, u64, f4, f8 };
-enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, memory, breakdown };
+enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, memory, breakdown, faults };
 /// Which direction of a column is an improvement. Columns with a direction can be objectives.
 enum class Better : std::uint8_t { neither, smaller, larger };
 
@@ -26,7 +26,7 @@ enum class Better : std::uint8_t { neither, smaller, larger };
 namespace shardscape {
 SHARDSCAPE_ENUM_NAMES(results::ColumnType, "u8", "i32", "u64", "f4", "f8");
 SHARDSCAPE_ENUM_NAMES(results::ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory",
-                      "breakdown");
+                      "breakdown", "faults");
 SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
 }  // namespace shardscape
 
@@ -63,9 +63,9 @@ struct HardwareColumn {
 /// object.
 class ColumnTable {
  public:
-  /// Columns that mean nothing in `phase` are left out. Names of hardware columns are distinct and differ
-  /// from the fixed names.
-  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {});
+  /// Columns that mean nothing in `phase` are left out; those of the group `faults` are there where the study
+  /// has `faults`. Names of hardware columns are distinct and differ from the fixed names.
+  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, bool faults = false);
 
   [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
   std::span<const ColumnInfo> columns() && = delete;  // it would dangle
@@ -85,6 +85,11 @@ class ColumnTable {
   std::vector<Value> values_;       ///< null: hardware axis, or the point id
   std::size_t first_hardware_ = 0;  ///< hardware columns are consecutive
 };
+
+/// The columns of /fault_samples, in file order.
+std::span<const ColumnInfo> fault_sample_columns();
+/// As ColumnTable::put(), of a column of fault_sample_columns().
+void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> rows, std::byte* out);
 
 /// Names of the codes of `rank_order`: the permutations of the plan axes, lexicographic in the order of
 /// PlanAxis, innermost axis first ("tp-cp-dp-pp" is 0).

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "results_schema/manifest_io.h"
+#include "results_schema/samples_io.h"
 #include "results_schema/sha256.h"
 
 namespace shardscape::results {
@@ -230,6 +231,7 @@ Manifest read_manifest(const H5File& file) {
   for (const std::string& name : file.children("/points")) {
     manifest.columns.push_back(column_info(file.dataset("/points/" + name), name));
   }
+  if (file.has(kSamplesGroup)) manifest.sample_columns = read_sample_columns(file);
   return manifest;
 }
 

@@ -45,6 +45,8 @@ struct Manifest {
   RunInfo run;
   BlockLayout layout;
   std::vector<ColumnInfo> columns;
+  /// Of /fault_samples (fault_sample_columns()); empty where the study has no faults.
+  std::vector<ColumnInfo> sample_columns;
 };
 
 /// The identity of a study: SHA-256 (hexadecimal) over title, resolved YAML, sources and seed.

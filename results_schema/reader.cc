@@ -7,6 +7,7 @@
 
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
+#include "results_schema/samples_io.h"
 #include "results_schema/segments.h"
 #include "results_schema/summary_io.h"
 
@@ -51,8 +52,8 @@ struct ResultReader::Impl {
   std::optional<H5File> file;  ///< the finished file
   Manifest manifest;
   std::map<std::string, std::string> attributes;
-  std::vector<Piece> pieces;
-  std::uint64_t rows = 0;
+  std::vector<Piece> pieces, sample_pieces;
+  std::uint64_t rows = 0, samples = 0;
 
   ~Impl() {
     const QuietErrors quiet;
@@ -77,6 +78,8 @@ struct ResultReader::Impl {
         file->fail("/points/" + column.name + " does not have " + std::to_string(rows) + " rows");
       }
     }
+    samples = sample_rows(*file, manifest.sample_columns);
+    sample_pieces = {{path, 0, samples}};
   }
 
   void open_parts() {
@@ -87,6 +90,10 @@ struct ResultReader::Impl {
       const std::uint64_t count = manifest.layout.rows_in(segment.blocks);
       pieces.push_back({segment.path, rows, rows + count});
       rows += count;
+      if (manifest.sample_columns.empty()) continue;
+      const std::uint64_t some = sample_rows(H5File::open(segment.path), manifest.sample_columns);
+      sample_pieces.push_back({segment.path, samples, samples + some});
+      samples += some;
     }
   }
 
@@ -96,27 +103,38 @@ struct ResultReader::Impl {
   }
 
   template <class T>
-  [[nodiscard]] std::vector<T> read_piece(const Piece& piece, const std::string& column, std::uint64_t begin,
+  [[nodiscard]] std::vector<T> read_piece(const Piece& piece, const std::string& dataset, std::uint64_t begin,
                                           std::uint64_t end) const {
-    const std::string name = "/points/" + column;
-    if (file) return file->dataset(name).read<T>(begin, end);
-    return H5File::open(piece.path).dataset(name).read<T>(begin, end);
+    if (file) return file->dataset(dataset).read<T>(begin, end);
+    return H5File::open(piece.path).dataset(dataset).read<T>(begin, end);
   }
 
   template <class T>
-  [[nodiscard]] std::vector<T> read(const std::string& column, RowRange range) const {
-    const std::uint64_t end = std::min(range.end, rows);
-    const std::uint64_t begin = std::min(range.begin, end);
+  [[nodiscard]] std::vector<T> read_from(const std::vector<Piece>& from, std::uint64_t count,
+                                         const std::string& dataset, RowRange range) const {
+    const std::uint64_t last = std::min(range.end, count);
+    const std::uint64_t first = std::min(range.begin, last);
     std::vector<T> values;
-    for (const Piece& piece : pieces) {
-      const std::uint64_t from = std::max(begin, piece.begin);
-      const std::uint64_t to = std::min(end, piece.end);
-      if (from >= to) continue;
-      const auto part = read_piece<T>(piece, column, from - piece.begin, to - piece.begin);
-      if (values.empty()) values.reserve(end - begin);
+    for (const Piece& piece : from) {
+      const std::uint64_t begin = std::max(first, piece.begin);
+      const std::uint64_t end = std::min(last, piece.end);
+      if (begin >= end) continue;
+      const auto part = read_piece<T>(piece, dataset, begin - piece.begin, end - piece.begin);
+      if (values.empty()) values.reserve(last - first);
       values.insert(values.end(), part.begin(), part.end());
     }
     return values;
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> read(const std::string& column, RowRange range) const {
+    return read_from<T>(pieces, rows, "/points/" + column, range);
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> read_samples(const std::string& column, RowRange range) const {
+    const auto& columns = manifest.sample_columns;
+    if (std::ranges::find(columns, column, &ColumnInfo::name) == columns.end())
+      throw StoreError(path, "has no column " + column + " of fault samples");
+    return read_from<T>(sample_pieces, samples, std::string(kSamplesGroup) + '/' + column, range);
   }
 
   void require_column(std::string_view name) const {
@@ -168,6 +186,17 @@ std::vector<double> ResultReader::read(std::string_view column, RowRange rows) c
 std::vector<std::uint64_t> ResultReader::point_ids(RowRange rows) const {
   impl_->require_column("point_id");
   return guarded(impl_->path, [&] { return impl_->read<std::uint64_t>("point_id", rows); });
+}
+
+const std::vector<ColumnInfo>& ResultReader::sample_columns() const { return impl_->manifest.sample_columns; }
+std::uint64_t ResultReader::sample_count() const { return impl_->samples; }
+
+std::vector<double> ResultReader::read_samples(std::string_view column, RowRange rows) const {
+  return guarded(impl_->path, [&] { return impl_->read_samples<double>(std::string(column), rows); });
+}
+
+std::vector<std::uint64_t> ResultReader::sample_point_ids(RowRange rows) const {
+  return guarded(impl_->path, [&] { return impl_->read_samples<std::uint64_t>("point_id", rows); });
 }
 
 const std::map<std::string, std::string>& ResultReader::attributes() const { return impl_->attributes; }

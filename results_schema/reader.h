@@ -47,6 +47,14 @@ class ResultReader {
   /// point_id without loss.
   [[nodiscard]] std::vector<std::uint64_t> point_ids(RowRange rows = {}) const;
 
+  /// The columns of /fault_samples; empty where the study has no faults.
+  [[nodiscard]] const std::vector<ColumnInfo>& sample_columns() const;
+  [[nodiscard]] std::uint64_t sample_count() const;
+  /// Values of a column of /fault_samples, all or a range of rows; StoreError where there is no such column.
+  [[nodiscard]] std::vector<double> read_samples(std::string_view column, RowRange rows = {}) const;
+  /// Their point_id without loss; ascending.
+  [[nodiscard]] std::vector<std::uint64_t> sample_point_ids(RowRange rows = {}) const;
+
   /// Root attributes as text.
   [[nodiscard]] const std::map<std::string, std::string>& attributes() const;
   [[nodiscard]] const std::vector<std::string>& objectives() const;

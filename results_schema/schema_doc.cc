@@ -47,6 +47,7 @@ constexpr const char* kLayout = R"( |
 | `/study/resolved_yaml` | the study with every default filled in |
 | `/study/sources/*` | every input verbatim; attributes `name` and `sha256`; a slash in a name is a colon here |
 | `/points/*` | one 1-D dataset per column, one row per point, ascending by `point_id`; listed below |
+| `/fault_samples/*` | studies with faults: one 1-D dataset per column, one row per fault of a sample, ascending by `point_id`, `sample`, `fault`; points that are ok only; listed below |
 | `/links/*` | `link_id`, `source`, `destination`, `dimension`, `bandwidth_bytes_per_s`, `latency_s` of every link of the fabric |
 | `/summary/status_counts/*` | `status`, `count`, `example_point_id` (the first) of each status that occurs |
 | `/summary/reason_counts/*` | the same by `reason` |
@@ -63,8 +64,6 @@ Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN wher
 
 constexpr const char* kEnding = R"(
 Each `hardware:` axis of the study adds one column before the outputs, named after its path and unit: f8 for a number, a code with `flag_meanings` for a choice.
-
-## Codes
 )";
 
 struct Described {
@@ -74,8 +73,8 @@ struct Described {
 
 /// Both phases' columns in file order, each once.
 std::vector<Described> all_columns() {
-  const ColumnTable training(Phase::training);
-  const ColumnTable inference(Phase::inference);
+  const ColumnTable training(Phase::training, {}, true);
+  const ColumnTable inference(Phase::inference, {}, true);
   std::vector<Described> all;
   for (const ColumnInfo& column : training.columns()) {
     all.push_back({column, inference.find(column.name) != nullptr ? "both" : "training"});
@@ -103,6 +102,8 @@ const char* title_of(ColumnGroup group) {
       return "Memory of the fullest device (adds up to memory_peak_bytes)";
     case ColumnGroup::breakdown:
       return "Breakdown (adds up to step_time_s, or e2e_s for inference)";
+    case ColumnGroup::faults:
+      return "Faults (only in studies with faults)";
   }
   return "";
 }
@@ -112,6 +113,18 @@ std::string row_of(const Described& d) {
   const std::string better = c.better == Better::neither ? "" : std::string(name_of(c.better));
   return "| `" + c.name + "` | " + std::string(name_of(c.type)) + " | " + c.unit + " | " + d.phases + " | " +
          better + " | " + c.long_name + (c.meanings.empty() ? "" : " (code)") + " |\n";
+}
+
+std::string sample_columns_text() {
+  std::string text =
+      "\n## Columns of /fault_samples\n\nA sample is drawn from (seed, sample) alone, so the same number is "
+      "the "
+      "same faults for every point.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n";
+  for (const ColumnInfo& c : fault_sample_columns()) {
+    text += "| `" + c.name + "` | " + std::string(name_of(c.type)) + " | " + c.unit + " | " + c.long_name +
+            (c.meanings.empty() ? "" : " (code)") + " |\n";
+  }
+  return text;
 }
 
 std::string codes_of(const ColumnInfo& column) {
@@ -135,9 +148,13 @@ std::string schema_markdown() {
     text += row_of(columns[i]);
   }
   text += kEnding;
-  text += "\n";
+  text += sample_columns_text();
+  text += "\n## Codes\n\n";
   for (const Described& described : columns) {
     if (!described.column.meanings.empty()) text += codes_of(described.column);
+  }
+  for (const ColumnInfo& column : fault_sample_columns()) {
+    if (column.name == "kind") text += codes_of(column);
   }
   return text;
 }

@@ -14,6 +14,7 @@
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
+#include "results_schema/samples_io.h"
 
 namespace shardscape::results {
 
@@ -66,6 +67,7 @@ std::vector<std::byte> manifest_image(const fs::path& path, const Manifest& mani
   for (const ColumnInfo& column : manifest.columns) {
     (void)file.create_column("/points", column, 0, manifest.layout.rows_per_block);
   }
+  if (!manifest.sample_columns.empty()) (void)create_samples(file, manifest.sample_columns, 0);
   return file.image();
 }
 
@@ -94,6 +96,7 @@ void check_segment(const fs::path& path, BlockRange blocks, const Manifest& mani
   if (file.dataset("/points/point_id").rows() != manifest.layout.rows_in(blocks)) {
     file.fail("holds fewer rows than its blocks have");
   }
+  (void)sample_rows(file, manifest.sample_columns);
 }
 
 void require(bool same, const fs::path& parts, const std::string& what) {
@@ -110,7 +113,8 @@ void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manif
           "a sweep of " + std::to_string(stored.layout.total_points) + " points, not " +
               std::to_string(wanted.layout.total_points));
   require(stored.layout == wanted.layout, parts, "another shard or block size");
-  require(stored.columns == wanted.columns, parts, "a table with other columns");
+  require(stored.columns == wanted.columns && stored.sample_columns == wanted.sample_columns, parts,
+          "a table with other columns");
   require(stored.run.software_version == wanted.run.software_version &&
               stored.run.git_commit == wanted.run.git_commit,
           parts,
@@ -270,9 +274,11 @@ void SegmentWriter::append(EncodedBlock&& block, Time now) {
   SHARDSCAPE_CHECK(block.chunks.size() == manifest.columns.size(), block.index, block.chunks.size());
   if (!open_.empty() && block.index != open_.back().index + 1) seal();
   if (open_.empty()) opened_ = now;
+  SHARDSCAPE_CHECK(block.samples.empty() || !manifest.sample_columns.empty(), block.index);
   open_rows_ += block.rows;
+  open_samples_ += block.samples.size();
   open_.push_back(std::move(block));
-  if (open_rows_ >= policy_.rows || now - opened_ >= policy_.age) seal();
+  if (open_rows_ >= policy_.rows || open_samples_ >= policy_.samples || now - opened_ >= policy_.age) seal();
 }
 
 void SegmentWriter::seal() {
@@ -294,9 +300,18 @@ void SegmentWriter::seal() {
     const Dataset column = file.create_column("/points", manifest.columns[c], open_rows_, rows_per_block);
     for (std::size_t b = 0; b < open_.size(); ++b) column.write_chunk(b * rows_per_block, open_[b].chunks[c]);
   }
+  if (!manifest.sample_columns.empty()) {
+    const std::vector<Dataset> columns = create_samples(file, manifest.sample_columns, open_samples_);
+    std::uint64_t first = 0;
+    for (const EncodedBlock& block : open_) {
+      write_samples(columns, first, block.samples);
+      first += block.samples.size();
+    }
+  }
   write_durably(path, file.image());
   sealed_rows_ += open_rows_;
   open_rows_ = 0;
+  open_samples_ = 0;
   open_.clear();
 }
 

@@ -79,6 +79,7 @@ class SegmentStore {
 struct SealPolicy {
   std::uint64_t rows = 65536;
   std::chrono::nanoseconds age = std::chrono::seconds(5);
+  std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
 };
 
 /// Collects encoded blocks and seals them. Holds at most one segment of compressed chunks in memory. Called
@@ -111,6 +112,7 @@ class SegmentWriter {
   SealPolicy policy_;
   std::vector<EncodedBlock> open_;
   std::uint64_t open_rows_ = 0;
+  std::uint64_t open_samples_ = 0;
   std::uint64_t sealed_rows_ = 0;
   Time opened_{};
 };

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -168,15 +169,13 @@ struct CollectiveModel::Candidate {
   double steps = 1;
   double far_steps = 0;  ///< of them, across the scale-out network
   CostCurve healthy;
-  std::optional<CostCurve> actual;  ///< where the faults touch it
-  std::uint64_t epoch = 0;          ///< of the faults that `actual` belongs to
+  std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
 };
 
 struct CollectiveModel::Priced {
   std::size_t chosen = 0;
-  double healthy = 0;  ///< seconds of the network
-  double actual = 0;   ///< likewise, for `epoch`
-  std::uint64_t epoch = 0;
+  double healthy = 0;                              ///< seconds of the network
+  std::unordered_map<std::uint64_t, double> sick;  ///< likewise where faults touch it, by their epoch
 };
 
 struct CollectiveModel::OpCosts {
@@ -211,17 +210,63 @@ std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const
   return hash;
 }
 
+std::size_t CollectiveModel::FaultKeyHash::operator()(const FaultKey& key) const {
+  std::uint64_t hash = key.size();
+  for (const std::uint64_t word : key) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
 void CollectiveModel::set_faults(const FaultSet& faults) {
   cut_group_.reset();
-  if (faults.empty() && faults_.empty()) return;
-  faults_ = faults;
-  ++fault_epoch_;
-  if (faults.empty()) return;
+  if (faults.links.empty() && healthy()) return;
+  faults_.links = faults.links;
+  fault_epoch_ = 0;
+  if (healthy()) return;
+  if (sick_prices_ > kMostSickPrices) forget_sick_prices();
+  FaultKey key;
+  for (const LinkFault& fault : faults_.links) {
+    key.insert(key.end(), {static_cast<std::uint64_t>(fault.link), fault.removed ? 1U : 0U,
+                           std::bit_cast<std::uint64_t>(fault.derate),
+                           std::bit_cast<std::uint64_t>(fault.added_latency.value())});
+  }
+  const auto [entry, fresh] = epochs_.try_emplace(std::move(key), last_epoch_ + 1);
+  if (fresh) {
+    ++last_epoch_;
+    ++sick_prices_;
+  }
+  fault_epoch_ = entry->second;
+}
+
+void CollectiveModel::forget_sick_prices() {
+  for (auto& [group, costs] : memo_) {
+    for (OpCosts& op : costs->ops) {
+      for (Candidate& candidate : op.candidates) candidate.sick.clear();
+      for (auto& [bytes, priced] : op.by_bytes) priced.sick.clear();
+    }
+  }
+  epochs_.clear();
+  sick_prices_ = 0;
+}
+
+/// The network with the current faults.
+PricedNetwork& CollectiveModel::sick_network() {
   if (!actual_) {
     actual_ = std::make_unique<PricedNetwork>(fabric_, communication_);
     actual_maker_ = std::make_unique<CurveMaker>(*actual_);
   }
-  actual_->set_faults(faults);
+  if (actual_epoch_ != fault_epoch_) {
+    actual_->set_faults(faults_);
+    actual_epoch_ = fault_epoch_;
+  }
+  return *actual_;
+}
+
+void CollectiveModel::record_links(bool on) {
+  if (on) recorded_ = LinkSet(fabric_.links().size());
+  recording_ = on;
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
@@ -337,14 +382,15 @@ bool CollectiveModel::touched(const CostCurve& curve) const {
   return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
 }
 
-CostCurve& CollectiveModel::actual_curve(const OpCosts& costs, Candidate& candidate) {
-  if (faults_.empty() || !touched(candidate.healthy)) return candidate.healthy;
-  if (candidate.epoch != fault_epoch_) {
+CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidate) {
+  const auto [entry, fresh] = candidate.sick.try_emplace(fault_epoch_);
+  if (fresh) {
+    ++sick_prices_;
+    (void)sick_network();  // what the maker looks at
     const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
-    candidate.actual = make_curve(*actual_maker_, costs.op, candidate, groups);
-    candidate.epoch = fault_epoch_;
+    entry->second = make_curve(*actual_maker_, costs.op, candidate, groups);
   }
-  return *candidate.actual;
+  return entry->second;
 }
 
 // ---- prices ----
@@ -394,14 +440,40 @@ std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
   return best;
 }
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Of an algorithm that faulty links carry; infinite where they are cut.
+double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double bytes) {
+  CostCurve& curve = sick_curve(costs, candidate);
+  if (curve.cut_off) return kNever;
+  return curve.at(bytes, curve.needs_no_simulation() ? *healthy_ : sick_network(), tolerance_);
+}
+
 /// Of the chosen algorithm on the links as they are; infinite where they are cut.
 double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double bytes) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
   Candidate& candidate = costs.candidates[chosen];
-  PricedNetwork& network = faults_.empty() ? *healthy_ : *actual_;
-  if (reference_) return simulated(network, costs, candidate, bytes).value_or(kNever);
-  CostCurve& curve = actual_curve(costs, candidate);
-  return curve.cut_off ? kNever : curve.at(bytes, network, tolerance_);
+  if (reference_)
+    return simulated(healthy() ? *healthy_ : sick_network(), costs, candidate, bytes).value_or(kNever);
+  if (healthy() || !touched(candidate.healthy)) return candidate.healthy.at(bytes, *healthy_, tolerance_);
+  return sick_time(costs, candidate, bytes);
+}
+
+/// The chosen candidate and its time, kept by bytes and, where faults touch it, by faults.
+std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, double bytes) {
+  const auto [entry, fresh] = costs.by_bytes.try_emplace(std::bit_cast<std::uint64_t>(bytes));
+  Priced& priced = entry->second;
+  if (fresh) {
+    priced.chosen = choose(costs, bytes);
+    priced.healthy = healthy_time(costs, costs.candidates[priced.chosen], bytes);
+  }
+  Candidate& candidate = costs.candidates[priced.chosen];
+  if (healthy() || !touched(candidate.healthy)) return {priced.chosen, priced.healthy};
+  const auto [sick, unknown] = priced.sick.try_emplace(fault_epoch_);
+  if (unknown) {
+    ++sick_prices_;
+    sick->second = sick_time(costs, candidate, bytes);
+  }
+  return {priced.chosen, sick->second};
 }
 
 Seconds CollectiveModel::price(OpCosts& costs, double bytes) {
@@ -411,19 +483,9 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes) {
     chosen = choose(costs, bytes);
     seconds = network_time(costs, chosen, bytes);
   } else {
-    const auto [entry, fresh] = costs.by_bytes.try_emplace(std::bit_cast<std::uint64_t>(bytes));
-    Priced& priced = entry->second;
-    if (fresh) {
-      priced.chosen = choose(costs, bytes);
-      priced.actual = network_time(costs, priced.chosen, bytes);
-      priced.epoch = fault_epoch_;
-    } else if (priced.epoch != fault_epoch_) {
-      priced.actual = network_time(costs, priced.chosen, bytes);
-      priced.epoch = fault_epoch_;
-    }
-    chosen = priced.chosen;
-    seconds = priced.actual;
+    std::tie(chosen, seconds) = remembered(costs, bytes);
   }
+  if (recording_) recorded_.insert_all(costs.candidates[chosen].healthy.links);
   if (!std::isfinite(seconds)) {
     if (!cut_group_) cut_group_ = costs.group;
     return Seconds(0);
@@ -443,8 +505,9 @@ std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes b
   return costs.candidates[choose(costs, bytes.value() / calls)].choice;
 }
 
-std::string CollectiveModel::describe_unreachable() const {
-  SHARDSCAPE_CHECK(cut_group_ && actual_, cut_group_.has_value());
+std::string CollectiveModel::describe_unreachable() {
+  SHARDSCAPE_CHECK(cut_group_.has_value(), cut_group_.has_value());
+  FaultyFabric& routes = sick_network().routes();
   // Whoever reaches the first member both ways reaches all others over it.
   const SiblingGroups groups = sibling_groups(*cut_group_, fabric_, placement_);
   std::vector<std::int32_t> path;
@@ -452,8 +515,8 @@ std::string CollectiveModel::describe_unreachable() const {
     const std::int32_t first = groups.group(g)[0];
     for (const std::int32_t other : groups.group(g)) {
       for (const auto& [from, to] : {std::pair(first, other), std::pair(other, first)}) {
-        if (from == to || actual_->routes().append_route(from, to, path)) continue;
-        return actual_->routes().describe(actual_->routes().explain(from, to));
+        if (from == to || routes.append_route(from, to, path)) continue;
+        return routes.describe(routes.explain(from, to));
       }
     }
   }

@@ -30,10 +30,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/network/curve_maker.h"
 #include "engine/network/fabric.h"
+#include "engine/network/flow_set.h"
 #include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
 #include "engine/spec/fault.h"
@@ -58,6 +60,8 @@ constexpr std::size_t kCollectiveOps = 7;
 constexpr double kTolerance = 0.005;
 constexpr std::int32_t kMostDirectRanks = 64;
 constexpr double kMostMessagesToChoose = 1 << 16;
+/// Curves and prices under faults that a model keeps: some hundred bytes each.
+constexpr std::size_t kMostSickPrices = 1 << 17;
 
 /// How an operation is carried out.
 struct CollectiveChoice {
@@ -88,9 +92,15 @@ class CollectiveModel {
   ~CollectiveModel();
   CollectiveModel(CollectiveModel&&) noexcept;
 
-  /// Costs from now on are those of the fabric with these faults; forgets unreachable(). Throws nothing; ids
-  /// must exist.
+  /// Costs from now on are those of the fabric with these faults (of links; devices have no effect here);
+  /// forgets unreachable(). Throws nothing; ids must exist. Operations that no faulty link carries keep their
+  /// healthy price; prices of the others are remembered for each set of faults, up to kMostSickPrices.
   void set_faults(const FaultSet& faults);
+
+  /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
+  /// uses them on a healthy fabric. Turning it on forgets what was collected. Not on the plain path.
+  void record_links(bool on);
+  [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }
 
   /// Logical rank i of the groups lies on rank placement[i] of the fabric (see placement.h); empty: on rank
   /// i.
@@ -119,7 +129,7 @@ class CollectiveModel {
   /// Since the last set_faults() a time was asked for that dead links make infinite.
   [[nodiscard]] bool unreachable() const { return cut_group_.has_value(); }
   /// The pair of ranks and the dead links; for unreachable() only.
-  [[nodiscard]] std::string describe_unreachable() const;
+  [[nodiscard]] std::string describe_unreachable();
 
  private:
   struct Candidate;
@@ -129,6 +139,11 @@ class CollectiveModel {
   struct GroupHash {
     std::size_t operator()(const RankGroup& group) const;
   };
+  /// A set of link faults, to the bit.
+  using FaultKey = std::vector<std::uint64_t>;
+  struct FaultKeyHash {
+    std::size_t operator()(const FaultKey& key) const;
+  };
 
   OpCosts& costs_of(CollectiveOp op, const RankGroup& group);
   void fill(OpCosts& costs, CollectiveOp op, const RankGroup& group);
@@ -137,7 +152,10 @@ class CollectiveModel {
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                        const SiblingGroups& groups) const;
-  CostCurve& actual_curve(const OpCosts& costs, Candidate& candidate);
+  CostCurve& sick_curve(const OpCosts& costs, Candidate& candidate);
+  [[nodiscard]] bool healthy() const { return faults_.links.empty(); }
+  PricedNetwork& sick_network();
+  void forget_sick_prices();
   [[nodiscard]] bool touched(const CostCurve& curve) const;
 
   [[nodiscard]] double fixed(const Candidate& candidate) const;
@@ -145,6 +163,8 @@ class CollectiveModel {
   std::size_t choose(OpCosts& costs, double bytes);
   Seconds price(OpCosts& costs, double bytes);
   double network_time(OpCosts& costs, std::size_t chosen, double bytes);
+  double sick_time(OpCosts& costs, Candidate& candidate, double bytes);
+  std::pair<std::size_t, double> remembered(OpCosts& costs, double bytes);
   std::optional<double> simulated(PricedNetwork& network, const OpCosts& costs, const Candidate& candidate,
                                   double bytes) const;
 
@@ -153,7 +173,13 @@ class CollectiveModel {
   std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
   std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;
   FaultSet faults_;
-  std::uint64_t fault_epoch_ = 0;
+  std::uint64_t fault_epoch_ = 0;   ///< names the current set of faults; 0: none
+  std::uint64_t actual_epoch_ = 0;  ///< of the faults that actual_ has
+  std::uint64_t last_epoch_ = 0;
+  std::unordered_map<FaultKey, std::uint64_t, FaultKeyHash> epochs_;
+  std::size_t sick_prices_ = 0;
+  bool recording_ = false;
+  LinkSet recorded_;
   std::vector<std::int32_t> placement_;
   double tolerance_ = kTolerance;
   bool memoise_ = true, reference_ = false;

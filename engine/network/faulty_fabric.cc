@@ -43,7 +43,7 @@ void FaultyFabric::set_faults(const FaultSet& faults) {
     detours_.clear();
     detour_links_.clear();
   }
-  faulty_ = !faults.empty();
+  faulty_ = !faults.links.empty();
   for (const LinkFault& fault : faults.links) {
     SHARDSCAPE_CHECK(fault.link >= 0 && at(fault.link) < links.size(), fault.link);
     if (fault.removed) {

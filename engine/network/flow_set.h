@@ -38,6 +38,10 @@ class LinkSet {
   explicit LinkSet(std::size_t links = 0) : words_((links + 63) / 64, 0) {}
   void insert(std::int32_t link) { words_[word(link)] |= bit(link); }
   [[nodiscard]] bool contains(std::int32_t link) const { return (words_[word(link)] & bit(link)) != 0; }
+  /// `other` belongs to the same fabric.
+  void insert_all(const LinkSet& other) {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  }
 
  private:
   static std::size_t word(std::int32_t link) { return static_cast<std::size_t>(link) / 64; }

@@ -148,10 +148,11 @@ double tensors_per_block(const ModelSpec& model) {
   return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
 }
 
-Seconds optimizer_time(const TrainingInputs& in, double parameters, std::int32_t layers) {
+Seconds optimizer_time(const TrainingInputs& in, const DeviceSpec& device, double parameters,
+                       std::int32_t layers) {
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
   const double owned = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
-  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / in.setting.system.device.hbm_sustained();
+  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / device.hbm_sustained();
   const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
   if (sliced && shards > 1) {
     time += tensors_per_block(in.setting.model) * layers * shards * in.setting.system.stack.zero_slice;
@@ -159,25 +160,67 @@ Seconds optimizer_time(const TrainingInputs& in, double parameters, std::int32_t
   return time;
 }
 
+/// One microbatch over all chunks of a stage.
+struct StagePasses {
+  PassTime forward, backward;
+  Seconds weight;  ///< the part of backward that zero_bubble puts off
+};
+
+/// The passes of stages whose layers cost the same.
+class StageTimer {
+ public:
+  StageTimer(const TrainingInputs& in, const LayerCosts& costs, const LayerTimer& timer)
+      : in_(in),
+        costs_(costs),
+        timer_(timer),
+        forward_(timer.forward(costs.block)),
+        backward_(
+            timer.backward(costs.block, in.plan.recompute, in.pipeline.kind == ScheduleKind::zero_bubble)) {}
+
+  [[nodiscard]] StagePasses of(std::size_t stage) const {
+    const double layers = in_.layers[stage];
+    const PassTime weight = layers * backward_.weight;
+    StagePasses passes{layers * forward_, layers * backward_.input, weight.total()};
+    passes.backward += weight;
+    if (stage == 0) add(costs_.embedding, passes);
+    if (stage + 1 == in_.layers.size()) add(costs_.head, passes);
+    return passes;
+  }
+
+ private:
+  void add(const LayerCost& layer, StagePasses& passes) const {
+    passes.forward += timer_.forward(layer);
+    passes.backward += timer_.backward(layer, Recompute::none, false).input;
+  }
+
+  const TrainingInputs& in_;
+  const LayerCosts& costs_;
+  const LayerTimer& timer_;
+  PassTime forward_;
+  LayerTimer::Backward backward_;
+};
+
 void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
-  const PassTime block_forward = timer.forward(in.costs.block);
-  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
-  const LayerTimer::Backward block_backward = timer.backward(in.costs.block, in.plan.recompute, cut);
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
+  const StageTimer healthy(in, in.costs, timer);
   for (std::size_t s = 0; s < stages; ++s) {
-    scratch.forward[s] = in.layers[s] * block_forward;
-    const PassTime weight = in.layers[s] * block_backward.weight;
-    scratch.backward[s] = in.layers[s] * block_backward.input;
-    scratch.backward[s] += weight;
-    scratch.weight[s] = weight.total();
+    const StagePasses passes = healthy.of(s);
+    scratch.forward[s] = passes.forward;
+    scratch.backward[s] = passes.backward;
+    scratch.weight[s] = passes.weight;
   }
-  scratch.forward.front() += timer.forward(in.costs.embedding);
-  scratch.backward.front() += timer.backward(in.costs.embedding, Recompute::none, false).input;
-  scratch.forward.back() += timer.forward(in.costs.head);
-  scratch.backward.back() += timer.backward(in.costs.head, Recompute::none, false).input;
+  for (const SickStage& sick : in.sick) {
+    const StagePasses passes = StageTimer(in, sick.costs, timer).of(sick.stage);
+    PassTime& forward = scratch.forward[sick.stage];
+    PassTime& backward = scratch.backward[sick.stage];
+    if (passes.forward.total() > forward.total()) forward = passes.forward;
+    if (passes.backward.total() <= backward.total()) continue;
+    backward = passes.backward;
+    scratch.weight[sick.stage] = passes.weight;
+  }
 }
 
 /// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
@@ -198,7 +241,14 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
     scratch.weight[s] += comm.per_weight;
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
-    scratch.tails[s].optimizer = optimizer_time(in, parameters, in.layers[s]);
+    const auto optimizer_on = [&](const DeviceSpec& device) {
+      return optimizer_time(in, device, parameters, in.layers[s]);
+    };
+    scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
+    for (const SickStage& sick : in.sick) {
+      if (sick.stage == s)
+        scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.device));
+    }
   }
 }
 
@@ -268,7 +318,7 @@ Seconds pass_launch(const TrainingInputs& in, Seconds layer,
 }
 
 Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
-  return optimizer_time(in, parameters, layers);
+  return optimizer_time(in, in.setting.system.device, parameters, layers);
 }
 
 void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }

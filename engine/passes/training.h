@@ -7,10 +7,18 @@
 //
 // The critical rank is the stage that ends last.
 //
+// A sick device (throttled memory, a low clock) slows the stage that it sits in: the peers of its tensor and
+// context groups wait for it in every layer, so the passes of the whole stage run at its pace. With several
+// sick devices each pass of a stage runs at the pace of its slowest. Other replicas wait where gradients are
+// exchanged; since one pipeline stands for all replicas, devices that are sick on different stages of
+// different replicas count as if they were of the same one: never too short, exact for one sick device.
+//
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/memory/memory.h"
@@ -32,6 +40,13 @@ struct PassTime {
   friend PassTime operator*(double n, const PassTime& t);
 };
 
+/// A stage that holds a sick device: what its layers cost there. Both outlive the inputs.
+struct SickStage {
+  std::size_t stage = 0;
+  const LayerCosts& costs;
+  const DeviceSpec& device;
+};
+
 /// What the time of a step is made from.
 struct TrainingInputs {
   const Setting& setting;
@@ -40,6 +55,7 @@ struct TrainingInputs {
   const std::vector<std::int32_t>& layers;  ///< per stage
   memory::StageParameters parameters;
   schedule::PipelineShape pipeline;
+  std::span<const SickStage> sick = {};  ///< any number per stage
 };
 
 /// What a stage does after its last backward.
@@ -60,7 +76,8 @@ struct TrainingScratch {
   bool reference = false;  ///< walk the schedule operation by operation instead
 };
 
-/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
+/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
+/// stage.
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 

@@ -1,12 +1,24 @@
-// What is sick: a set of link faults on one fabric.
+// What is sick: a set of link and device faults on one fabric.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
 
 namespace shardscape {
+
+/// What fault studies draw.
+///   soft_link    a link keeps a share of its bandwidth (and may gain latency)
+///   hard_link    a link is gone
+///   hbm_derate   a device keeps a share of its memory bandwidth (throttling, a lost stack)
+///   slow_device  a device keeps a share of its clock (thermal or power capping: a straggler)
+///   nic_down     all links of one adapter are gone
+///   switch_down  all links of one switch are gone
+enum class FaultKind : std::uint8_t { soft_link, hard_link, hbm_derate, slow_device, nic_down, switch_down };
+SHARDSCAPE_ENUM_NAMES(FaultKind, "soft_link", "hard_link", "hbm_derate", "slow_device", "nic_down",
+                      "switch_down");
 
 /// Bandwidth of one directed link is multiplied by `derate` (0 < derate <= 1) and its latency grows by
 /// `added_latency`; or the link is gone. Several faults of one link add up: derates multiply, latencies sum.
@@ -17,9 +29,19 @@ struct LinkFault {
   bool removed = false;  ///< nothing passes; the other two mean nothing then
 };
 
+/// The device on one rank of the fabric keeps a share, 0 < share <= 1, of its clock and of its memory
+/// bandwidth. Its capacity and its links are as they were. Several faults of one device multiply. Modelled in
+/// hierarchical training; inference and the flattened mode take no notice.
+struct DeviceFault {
+  std::int32_t rank = 0;
+  double compute_share = 1;  ///< of the SM clock: matrix and vector units, SRAM and L2
+  double hbm_share = 1;      ///< of the HBM bandwidth
+};
+
 struct FaultSet {
   std::vector<LinkFault> links;
-  [[nodiscard]] bool empty() const { return links.empty(); }
+  std::vector<DeviceFault> devices = {};
+  [[nodiscard]] bool empty() const { return links.empty() && devices.empty(); }
 };
 
 }  // namespace shardscape

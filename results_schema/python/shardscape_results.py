@@ -15,6 +15,7 @@ folder exists); the rows of a running sweep are those sealed so far.
     >>> print(sr.study("out.h5")["resolved_yaml"])
     >>> sr.links("out.h5").groupby("dimension", observed=True).size()
     >>> sr.summary("out.h5")["status"]
+    >>> sr.fault_samples("out.h5").groupby("link").slowdown.mean()      # studies with faults
 
 As a program it prints the best rows, with the objectives and the columns in which the rows differ:
 
@@ -30,7 +31,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-__all__ = ["ResultsError", "load", "units", "best", "study", "links", "summary"]
+__all__ = ["ResultsError", "load", "units", "best", "study", "links", "summary", "fault_samples"]
 
 SCHEMA_VERSION = 1
 TOP_COUNT = 10
@@ -87,6 +88,12 @@ def summary(path):
             groups = {"status": "status_counts", "reason": "reason_counts", "pareto": "pareto", "top": "top"}
             return {name: _table(results.head["summary"][group]) for name, group in groups.items()}
         return results.computed_summary()
+
+
+def fault_samples(path, columns=None):
+    """The fault samples of a study with faults as a DataFrame: one row per fault of a sample, ascending by point_id, sample, fault."""
+    with _Results(path) as results:
+        return results.samples(columns)
 
 
 class _Results:
@@ -146,6 +153,21 @@ class _Results:
             for name in names:
                 parts[name].append(file["points"][name][:])
         return pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), self.column(n).attrs) for n in names})
+
+    def samples(self, columns=None):
+        group = "fault_samples"
+        if group not in self.head:
+            raise ResultsError(f"{self.path}: holds no fault samples; the study has no faults")
+        known = dict(self.head[group].items())
+        names = list(known) if columns is None else list(columns)
+        for name in names:
+            if name not in known:
+                raise ResultsError(f"{self.path}: has no column {name} of fault samples; columns: {', '.join(known)}")
+        parts = {name: [known[name][:0]] for name in names}
+        for file in self._files():
+            for name in names:
+                parts[name].append(file[group][name][:])
+        return pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), known[n].attrs) for n in names})
 
     def computed_summary(self):
         objectives = self.objectives()

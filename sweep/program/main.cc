@@ -99,6 +99,8 @@ int run(int argc, char** argv) {
   add_check_command(app, common, action);
   add_simulate_command(app, common, action);
   add_top_command(app, common, action);
+  add_sensitivity_command(app, common, action);
+  add_export_command(app, common, action);
   add_gemm_command(app, common, action);
   add_network_command(app, common, action);
   add_replay_command(app, common, action);

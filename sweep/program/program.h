@@ -41,6 +41,8 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
 void add_check_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_top_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_sensitivity_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_export_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);

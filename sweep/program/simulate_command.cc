@@ -6,6 +6,7 @@
 
 #include "engine/simulate.h"
 #include "engine/trace/schedule_text.h"
+#include "sweep/program/draw_report.h"
 #include "sweep/program/fault_parser.h"
 #include "sweep/program/format.h"
 #include "sweep/program/mode_comparison.h"
@@ -31,6 +32,7 @@ constexpr const char* kFooter =
     "detour\n"
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
+    "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
     "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
     "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
@@ -50,6 +52,7 @@ struct SimulateArguments {
   std::string point;
   std::string mode;  ///< empty: the study's
   std::vector<std::string> faults;
+  std::optional<std::uint64_t> draw;
   std::filesystem::path timeline;  ///< empty: none
   std::filesystem::path chakra;    ///< empty: none
   bool schedule_text = false;
@@ -159,15 +162,21 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const sweep::PointText point = chosen_point(arguments, study);
   Setting setting = study.setting(0);
   if (point.concurrency) setting.workload.concurrency = *point.concurrency;
-  const FaultSet faults = parse_faults(arguments.faults, setting.system.fabric);
+  std::optional<sweep::FaultDraw> draw;
+  if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
+  const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
 
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
   if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
     throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
   }
+  if (!faults.devices.empty() && (mode == ExecutionMode::flattened || arguments.compare)) {
+    throw BadInput("--draw: the sample has a sick device, which --mode hierarchical alone knows\n");
+  }
   if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
+  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   if (details.want_timeline && study.phase() == Phase::inference) {
@@ -198,10 +207,12 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   outputs.write(prediction, details, setting);
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
+    if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
     if (arguments.explain) json["operators"] = operators_json(simulated);
     std::cout << json.dump(2) << '\n';
     return kDone;
   }
+  if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
   print_report(std::cout, simulated);
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
@@ -232,6 +243,11 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
           "nothing; repeatable")
       ->type_name("LINK=DERATE")
       ->allow_extra_args(false);
+  command
+      ->add_option("--draw", arguments->draw,
+                   "The faults of one sample of the study's 'faults:', as a sweep meets them")
+      ->type_name("SAMPLE")
+      ->excludes("--fault");
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
   command->add_flag("--schedule-text", arguments->schedule_text,
                     "Chart the pipeline: stages as rows, time across");

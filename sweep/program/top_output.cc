@@ -84,6 +84,17 @@ std::string exact(const ColumnInfo& column, double value) {
   return {text.data(), result.ptr};
 }
 
+}  // namespace
+
+std::string short_heading(const ColumnInfo& column) { return heading(column); }
+
+std::string plain_value(const ColumnInfo& column, double value) {
+  if (const auto name = code_name(column, value)) return *name;
+  return std::isfinite(value) ? exact(column, value) : "";
+}
+
+namespace {
+
 /// True where the column takes more than one value in the file. Stops at the first difference.
 bool varies(const ResultReader& reader, const ColumnInfo& column) {
   constexpr std::uint64_t kStep = 65536;
@@ -205,13 +216,7 @@ void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& 
     separator = "";
     for (std::size_t i = 0; i < reader.columns().size(); ++i) {
       const ColumnInfo& column = reader.columns()[i];
-      const double value = chosen.values[i][row];
-      out << std::exchange(separator, ",");
-      if (const auto name = code_name(column, value)) {
-        out << csv_field(*name);
-      } else if (std::isfinite(value)) {
-        out << exact(column, value);
-      }
+      out << std::exchange(separator, ",") << csv_field(plain_value(column, chosen.values[i][row]));
     }
     out << "\n";
   }

@@ -34,6 +34,11 @@ void print_table(std::ostream& out, const results::ResultReader& reader, const C
 void print_machine(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,
                    RowFormat format);
 
+/// "tp" for tensor_parallel, "step_time" for step_time_s.
+std::string short_heading(const results::ColumnInfo& column);
+/// The name of a code or the shortest text that reads back as the stored value; empty where there is none.
+std::string plain_value(const results::ColumnInfo& column, double value);
+
 }  // namespace shardscape::program
 
 namespace shardscape {

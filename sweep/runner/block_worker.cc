@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace shardscape::sweep {
 
@@ -84,6 +85,7 @@ FinishedBlock BlockWorker::run(std::uint64_t block) {
   finished.tally.best = best_of_rows();
   const Clock::time_point evaluated = Clock::now();
   finished.block = encoder_.encode(block, records_);
+  finished.block.samples = std::move(samples_);
   encode_seconds_ += seconds_since(evaluated);
   return finished;
 }
@@ -92,15 +94,27 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   points_.clear();
   predictions_.clear();
   records_.clear();
+  summaries_.clear();
+  samples_.clear();
   for (std::uint64_t id = first; id < first + rows; ++id) {
     points_.push_back(job_->space().point(id));
     predictions_.push_back(predict(points_.back()));
+    sample(id);
   }
   for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
     const std::uint64_t setting = points_[i].setting;
-    records_.push_back(
-        {first + i, points_[i].plan, job_->workload(setting), job_->hardware(setting), predictions_[i]});
+    records_.push_back({first + i, points_[i].plan, job_->workload(setting), job_->hardware(setting),
+                        predictions_[i], summaries_[i] ? &*summaries_[i] : nullptr});
   }
+}
+
+/// The fault samples of the point predicted last.
+void BlockWorker::sample(std::uint64_t point_id) {
+  summaries_.emplace_back();
+  const FaultDraws* const draws = job_->fault_draws();
+  const Prediction& healthy = predictions_.back();
+  if (draws == nullptr || healthy.status != Status::ok) return;
+  summaries_.back() = sample_faults(*draws, point_id, healthy, job_->study().phase(), *evaluator_, samples_);
 }
 
 Prediction BlockWorker::predict(const PointIndex& point) {

@@ -44,6 +44,7 @@ class BlockWorker {
  private:
   void evaluate(std::uint64_t first, std::uint32_t rows);
   Prediction predict(const PointIndex& point);
+  void sample(std::uint64_t point_id);
   std::optional<BestPoint> best_of_rows();
 
   const SweepJob* job_;
@@ -59,6 +60,8 @@ class BlockWorker {
   std::vector<PointIndex> points_;
   std::vector<Prediction> predictions_;
   std::vector<results::PointRecord> records_;
+  std::vector<std::optional<results::FaultSummary>> summaries_;
+  std::vector<results::FaultSampleRecord> samples_;
   std::vector<std::byte> objective_values_;
   double evaluate_seconds_ = 0, encode_seconds_ = 0;
 };

@@ -8,6 +8,7 @@ class SimulatorEvaluator final : public Evaluator {
  public:
   SimulatorEvaluator(const Setting& setting, SimulateOptions options) : simulator_(setting, options) {}
   Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
+  Prediction evaluate_again(const FaultSet& faults) override { return simulator_.rerun(faults); }
 
  private:
   Simulator simulator_;

@@ -14,6 +14,8 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual Prediction evaluate(const ParallelPlan& plan) = 0;
+  /// The plan evaluated last, which was ok, on a machine with faults.
+  virtual Prediction evaluate_again(const FaultSet& faults) = 0;
 };
 
 /// Makes the evaluator of a setting; the setting outlives it. Called from any worker thread.

@@ -62,9 +62,15 @@ SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard
     : study_(&study),
       space_(study.space, study.gpus, study.phase(), study.setting_count()),
       constraints_(compile(study.space.constraints)),
-      columns_(study.phase(), hardware_columns(study)),
+      columns_(study.phase(), hardware_columns(study), study.faults.has_value()),
       layout_(block_layout(space_.size(), limit, shard)),
-      hardware_(hardware_values(study)) {}
+      hardware_(hardware_values(study)) {
+  // Hardware axes change rates, never the wiring: link ids and ranks are those of every setting.
+  if (study.faults) {
+    fault_draws_ =
+        std::make_shared<const FaultDraws>(*study.faults, network::Fabric(study.systems.front().fabric));
+  }
+}
 
 std::span<const double> SweepJob::hardware(std::uint64_t setting) const {
   const std::size_t axes = study_->hardware.size();
@@ -80,7 +86,12 @@ results::Manifest SweepJob::manifest(const results::RunInfo& run) const {
   manifest.run = run;
   manifest.layout = layout_;
   manifest.columns.assign(columns_.columns().begin(), columns_.columns().end());
+  if (study_->faults) {
+    const auto samples = results::fault_sample_columns();
+    manifest.sample_columns.assign(samples.begin(), samples.end());
+  }
   results::StudyInfo& info = manifest.study;
+  if (study_->faults) info.seed = study_->faults->seed;
   info.title = study_->title;
   info.resolved_yaml = study_->resolved_yaml;
   info.objectives = study_->objectives;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "results_schema/block.h"
 #include "results_schema/columns.h"
 #include "results_schema/manifest.h"
+#include "sweep/runner/fault_sampling.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/design_space.h"
 #include "sweep/study/study.h"
@@ -42,6 +44,8 @@ class SweepJob {
   [[nodiscard]] const WorkloadSpec& workload(std::uint64_t setting) const {
     return study_->workloads[setting % study_->workloads.size()];
   }
+  /// The fault draws that every point meets; null where the study has no faults.
+  [[nodiscard]] const FaultDraws* fault_draws() const { return fault_draws_.get(); }
   /// The values (or codes) of the hardware axes in a setting.
   [[nodiscard]] std::span<const double> hardware(std::uint64_t setting) const;
   /// True where every constraint of the study holds.
@@ -57,6 +61,7 @@ class SweepJob {
   results::ColumnTable columns_;
   results::BlockLayout layout_;
   std::vector<double> hardware_;  ///< systems x axes
+  std::shared_ptr<const FaultDraws> fault_draws_;
 };
 
 }  // namespace shardscape::sweep

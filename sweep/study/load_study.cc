@@ -6,6 +6,7 @@
 
 #include "sweep/space/constraint.h"
 #include "sweep/study/axis_values.h"
+#include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/space_parser.h"
@@ -46,9 +47,11 @@ class StudyParser {
     read_space();
     read_hardware();
     read_constraints();
+    read_faults();
     read_objectives();
     read_mode();
     reader_.finish();
+    check_device_faults();
     if (!diagnostics_.empty()) return std::nullopt;
     check_positions();
     if (!diagnostics_.empty()) return std::nullopt;
@@ -172,6 +175,22 @@ class StudyParser {
     }
   }
 
+  void read_faults() {
+    const yaml::Node* node = reader_.take("faults");
+    if (node == nullptr) return;
+    study_.faults = parse_faults_key(*node, fabric_ ? &*fabric_ : nullptr, phase_, diagnostics_);
+    if (!node->is_map()) state_.bad("faults", node->where, "must be a map");
+  }
+
+  void check_device_faults() {
+    if (!study_.faults || study_.mode != ExecutionMode::flattened) return;
+    for (const WeightedKind& weighted : study_.faults->kinds) {
+      if (!is_device_kind(weighted.kind)) continue;
+      state_.bad("faults.kind", root_.find("faults")->find("kind")->where,
+                 std::string(name_of(weighted.kind)) + " is modelled in mode hierarchical only");
+    }
+  }
+
   void read_objectives() {
     for (const yaml::Node* item : texts("objectives")) {
       const std::vector<std::string>& known = options_.objective_columns;
@@ -232,6 +251,7 @@ class StudyParser {
     node.set("space", write_space(study_.space, study_.phase()));
     if (!study_.hardware.empty()) node.set("hardware", resolved_hardware());
     if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
+    if (study_.faults) node.set("faults", write_faults(*study_.faults));
     node.set("objectives", text_list(study_.objectives));
     node.set("mode", yaml::make_scalar(study_.mode));
     return yaml::emit(node);

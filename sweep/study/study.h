@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
+#include "sweep/faults/fault_study.h"
 #include "sweep/space/space_spec.h"
 
 namespace shardscape::sweep {
@@ -40,6 +42,7 @@ struct Study {
       workloads;  ///< product of the listed workload keys; at least one, all of one phase
   SpaceSpec space;
   ExecutionMode mode = ExecutionMode::hierarchical;
+  std::optional<FaultStudy> faults;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;

@@ -1,6 +1,7 @@
 // Does `calibrate` write what it reports, and refuse what it should?
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/csv.h"

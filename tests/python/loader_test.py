@@ -106,6 +106,20 @@ class LoaderTest(unittest.TestCase):
         self.assertEqual(counts.sum(), 1001)
         self.assertEqual(counts["ok"], (sr.load(self.done)["status"] == "ok").sum())
 
+    def test_fault_samples(self):
+        finished = sr.fault_samples(os.path.join(self.folder, "faults.h5"))
+        running = sr.fault_samples(os.path.join(self.folder, "sampling.h5"))
+        pd.testing.assert_frame_equal(finished, running)
+        self.assertEqual(len(finished), 300)
+        self.assertTrue((finished["point_id"] == np.repeat(np.arange(0, 200, 2), 3)).all())
+        self.assertTrue((finished["sample"] == np.tile(np.arange(3), 100)).all())
+        self.assertEqual(set(finished["kind"]), {"hard_link"})
+        self.assertEqual(set(finished["status"]), {"ok"})
+        np.testing.assert_array_equal(finished["slowdown"], 0.01 * finished["sample"])
+        self.assertEqual(list(sr.fault_samples(os.path.join(self.folder, "faults.h5"), ["link"])), ["link"])
+        with self.assertRaisesRegex(sr.ResultsError, "no fault samples"):
+            sr.fault_samples(self.done)
+
     def test_errors(self):
         with self.assertRaisesRegex(sr.ResultsError, "none.h5"):
             sr.load(os.path.join(self.folder, "none.h5"))

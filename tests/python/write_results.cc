@@ -1,6 +1,8 @@
 // Writes made-up results for the tests of the Python loader: FOLDER/done.h5 (finished) and
-// FOLDER/running.h5.parts (the same study, interrupted after its last block but before the assembly).
+// FOLDER/running.h5.parts (the same study, interrupted after its last block but before the assembly); a study
+// with fault samples likewise.
 #include <iostream>
+#include <string_view>
 
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -27,6 +29,32 @@ void write(const std::filesystem::path& folder) {
   assemble(std::move(done), folder / "done.h5", manifest.run);
 }
 
+/// Three samples of each even point: FOLDER/faults.h5 and, before the assembly, FOLDER/sampling.h5.parts.
+void write_faulty(const std::filesystem::path& folder) {
+  Manifest manifest = fake_manifest(200, 64);
+  manifest.sample_columns.assign(fault_sample_columns().begin(), fault_sample_columns().end());
+  const ColumnTable table(Phase::training, fake_hardware());
+  for (const char* name : {"sampling.h5", "faults.h5"}) {
+    auto store = SegmentStore::create(parts_folder(folder / name), manifest);
+    BlockEncoder encoder(table, manifest.layout.rows_per_block);
+    SegmentWriter writer(store, {.rows = 100});
+    for (std::uint64_t index = 0; index < manifest.layout.blocks.count; ++index) {
+      EncodedBlock block = encoder.encode(index, FakeBlock(manifest.layout, index).records);
+      for (std::uint64_t i = 0; i < block.rows; i += 2) {
+        const std::uint64_t id = manifest.layout.first_point(index) + i;
+        for (std::int32_t sample = 0; sample < 3; ++sample) {
+          const double slowdown = 0.01 * sample;
+          block.samples.push_back({id, sample, 0, Status::ok, FaultKind::hard_link, sample, -1, 0.5,
+                                   static_cast<double>(id) * (1 + slowdown), slowdown});
+        }
+      }
+      writer.append(std::move(block), {});
+    }
+    writer.seal();
+    if (std::string_view(name) == "faults.h5") assemble(std::move(store), folder / name, manifest.run);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::results
 
@@ -34,6 +62,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
     shardscape::results::write(argv[1]);
+    shardscape::results::write_faulty(argv[1]);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

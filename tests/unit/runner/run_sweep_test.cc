@@ -168,6 +168,7 @@ TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
       if (plan.tensor == 8) throw std::runtime_error("no more");
       return {};
     }
+    Prediction evaluate_again(const FaultSet&) override { return {}; }
   };
   const auto parts = results::parts_folder(folder / "a.h5");
   {
@@ -218,6 +219,123 @@ TEST(SweepJob, ShardsPartitionTheBlocks) {
     EXPECT_EQ(rows, all.space().size());
     EXPECT_LE(largest - smallest, 1U);
   }
+}
+
+/// Fifty samples of a soft or a hard link on a ring, so that the fake's closed form has something to say.
+Study faulty_study() {
+  Study study = example_study();
+  for (System& system : study.systems) system.fabric.dimensions.front().kind = DimensionKind::ring;
+  FaultStudy faults;
+  faults.kinds = {{FaultKind::soft_link, 3}, {FaultKind::hard_link, 1}};
+  faults.samples = 50;
+  faults.derate.kind = DistributionKind::uniform;
+  faults.derate.min = 0.2;
+  faults.derate.max = 0.9;
+  faults.seed = 11;
+  study.faults = faults;
+  study.objectives = {"expected_step_time_s"};
+  return study;
+}
+
+TEST(RunSweep, FaultSamplesAreThoseOfTheDraws) {
+  const Study study = faulty_study();
+  const SweepJob job(study, 200);
+  const ScratchFolder folder;
+  sweep_into(job, folder / "a.h5", 2);
+  const results::ResultReader reader(folder / "a.h5");
+  const auto status = reader.read("status"), mean = reader.read("slowdown_mean");
+  const auto samples = reader.read("fault_samples"), expected = reader.read("expected_step_time_s");
+  const auto points = reader.sample_point_ids();
+  const auto sample = reader.read_samples("sample"), link = reader.read_samples("link");
+  const auto sample_status = reader.read_samples("status"), derate = reader.read_samples("derate");
+  const auto time = reader.read_samples("step_time_s"), slowdown = reader.read_samples("slowdown");
+  const FaultSampler sampler(*study.faults, network::Fabric(study.systems.front().fabric));
+  std::size_t row = 0;
+  std::uint64_t cut = 0;
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    const PointIndex point = job.space().point(id);
+    const Setting setting = study.setting(point.setting);
+    if (static_cast<Status>(status[id]) != Status::ok) {
+      EXPECT_EQ(samples[id], 0);
+      EXPECT_TRUE(std::isnan(mean[id]));
+      continue;
+    }
+    double sum = 0;
+    int reached = 0;
+    for (std::uint64_t s = 0; s < 50; ++s, ++row) {
+      const FaultDraw draw = sampler.draw(s);
+      const Prediction sick = expected_faulty_prediction(setting, point.plan, draw.set);
+      ASSERT_EQ(points[row], id);
+      ASSERT_EQ(sample[row], static_cast<double>(s));
+      ASSERT_EQ(link[row], draw.faults.front().link);
+      ASSERT_EQ(derate[row], draw.faults.front().derate);
+      ASSERT_EQ(static_cast<Status>(sample_status[row]), sick.status);
+      if (sick.status == Status::unreachable) {
+        ++cut;
+        ASSERT_TRUE(std::isnan(time[row]) && std::isnan(slowdown[row]));
+        continue;
+      }
+      ASSERT_EQ(time[row], sick.step_time.value());
+      ASSERT_EQ(slowdown[row], time[row] / expected_step_time(setting, point.plan) - 1);
+      sum += slowdown[row];
+      ++reached;
+    }
+    EXPECT_NEAR(mean[id], sum / reached, 1e-12);
+    EXPECT_NEAR(expected[id], expected_step_time(setting, point.plan) * (1 + sum / reached), 1e-9);
+  }
+  EXPECT_EQ(row, reader.sample_count());
+  EXPECT_GT(cut, 0U);
+}
+
+TEST(RunSweep, FaultDataDoNotDependOnThreadsNorOnInterruptions) {
+  const Study study = faulty_study();
+  const SweepJob job(study, 600);
+  const ScratchFolder folder;
+  sweep_into(job, folder / "one.h5", 1);
+  sweep_into(job, folder / "two.h5", 2);
+  std::string difference;
+  EXPECT_TRUE(results::datasets_equal(folder / "one.h5", folder / "two.h5", &difference)) << difference;
+
+  const auto output = folder / "stopped.h5";
+  for (bool complete = false; !complete;) {  // every run is stopped after three blocks
+    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<bool> stop = false;
+    int blocks = 0;
+    SegmentStore store = SegmentStore::resume(results::parts_folder(output), job.manifest(example_run()));
+    SweepOptions options;
+    options.threads = 2;
+    options.evaluator = fake_factory(calls);
+    options.stop = &stop;
+    options.observer = [&](const SweepProgress&) { stop = ++blocks >= 3; };
+    complete = run_sweep(job, store, options).complete;
+    store.scan();
+    const results::ResultReader running(output);
+    const auto ids = running.sample_point_ids();
+    EXPECT_EQ(ids.size(), running.sample_count());
+    EXPECT_TRUE(std::ranges::is_sorted(ids));
+    if (complete) results::assemble(std::move(store), output, example_run());
+  }
+  EXPECT_TRUE(results::datasets_equal(folder / "one.h5", output, &difference)) << difference;
+}
+
+TEST(RunSweep, ATargetStopsSamplingPointByPoint) {
+  Study study = faulty_study();
+  study.faults->kinds = {{FaultKind::soft_link}};
+  study.faults->samples = 2000;
+  study.faults->target_ci = 0.05;
+  const SweepJob job(study, 100);
+  const ScratchFolder folder;
+  sweep_into(job, folder / "a.h5", 2);
+  const results::ResultReader reader(folder / "a.h5");
+  const auto samples = reader.read("fault_samples"), error = reader.read("slowdown_standard_error");
+  bool early = false;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i] == 0 || samples[i] == 2000) continue;
+    early = true;
+    EXPECT_GE(samples[i], kLeastSamplesOfTarget);
+    EXPECT_LE(2 * 1.959963984540054 * error[i], 0.05 * (1 + 1e-9));
+  }
+  EXPECT_TRUE(early);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(Study, ReferencesAreDue) {
   EXPECT_TRUE(reports(bad("model: [a]\n"), "s.yaml:1:8: model", "name or the path"));
   EXPECT_TRUE(reports(bad("model: nowhere\n"), "s.yaml:1:8: model", "unknown model \"nowhere\""));
   EXPECT_TRUE(reports(bad("model: ./nowhere.yaml\n"), "s.yaml:1:8: model", "no such file"));
-  EXPECT_TRUE(reports(bad(training("faults: {kind: soft_link}\n")), "s.yaml:31:1: faults", "unknown key"));
+  EXPECT_TRUE(reports(bad(training("trials: {kind: soft_link}\n")), "s.yaml:31:1: trials", "unknown key"));
   EXPECT_TRUE(reports(bad(replaced(training(""), "layers: 8", "layers: zero")), "s.yaml:3:11: model.layers",
                       "integer"));
   EXPECT_TRUE(reports(bad(replaced(training(""), "2 us\n    power", "2\n    power")),

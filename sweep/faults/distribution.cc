@@ -1,0 +1,114 @@
+#include "sweep/faults/distribution.h"
+
+#include <algorithm>
+#include <boost/math/distributions/beta.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+
+#include "engine/base/check.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+/// Less than this is no mass: quantiles would be noise.
+constexpr double kLeastMass = 1e-12;
+
+/// Calls `use` with the boost distribution of a normal or a beta.
+template <class Use>
+auto with_continuous(const Distribution& d, const Use& use) {
+  if (d.kind == DistributionKind::normal) return use(boost::math::normal(d.mean, d.deviation));
+  return use(boost::math::beta_distribution<>(d.alpha, d.beta));
+}
+
+double clamped_to_support(const Distribution& d, double x) {
+  return d.kind == DistributionKind::beta ? std::clamp(x, 0.0, 1.0) : x;
+}
+
+struct Range {
+  double low = 0, high = 1;
+  bool upper = false;
+};
+
+/// F at the ends of the range, of the tail in which the range lies.
+Range range_of(const Distribution& d) {
+  const double min = clamped_to_support(d, d.min), max = clamped_to_support(d, d.max);
+  return with_continuous(d, [&](const auto& continuous) {
+    Range range;
+    range.low = boost::math::cdf(continuous, min);
+    range.upper = range.low > 0.5;
+    if (range.upper) {
+      range.low = boost::math::cdf(boost::math::complement(continuous, min));
+      range.high = boost::math::cdf(boost::math::complement(continuous, max));
+    } else {
+      range.high = boost::math::cdf(continuous, max);
+    }
+    return range;
+  });
+}
+
+bool is_continuous(DistributionKind kind) {
+  return kind == DistributionKind::normal || kind == DistributionKind::beta;
+}
+
+bool inside(const Distribution& d, double value) { return value >= d.min && value <= d.max; }
+
+}  // namespace
+
+std::optional<std::string> Distribution::problem() const {
+  if (kind == DistributionKind::constant) return std::nullopt;
+  if (!(min <= max)) return "min must not exceed max";
+  if (kind == DistributionKind::normal && !(deviation > 0)) return "std must be above 0";
+  if (kind == DistributionKind::beta && !(alpha > 0 && beta > 0)) return "alpha and beta must be above 0";
+  if (kind == DistributionKind::empirical) {
+    if (values.empty()) return "values must hold a number at least";
+    if (std::ranges::none_of(values, [&](double v) { return inside(*this, v); }))
+      return "none of the values lies between min and max";
+  }
+  if (!is_continuous(kind)) return std::nullopt;
+  const Range range = range_of(*this);
+  if (std::abs(range.high - range.low) < kLeastMass) return "has no mass between min and max";
+  return std::nullopt;
+}
+
+DistributionSampler::DistributionSampler(const Distribution& distribution) : distribution_(distribution) {
+  SHARDSCAPE_CHECK(!distribution.problem(), name_of(distribution.kind));
+  if (distribution.kind == DistributionKind::empirical) {
+    std::ranges::copy_if(distribution.values, std::back_inserter(kept_),
+                         [&](double v) { return inside(distribution, v); });
+    std::ranges::sort(kept_);
+  }
+  if (is_continuous(distribution.kind)) {
+    const Range range = range_of(distribution);
+    low_ = range.low;
+    high_ = range.high;
+    upper_ = range.upper;
+  }
+}
+
+double DistributionSampler::at(double uniform) const {
+  const Distribution& d = distribution_;
+  switch (d.kind) {
+    case DistributionKind::constant:
+      return d.value;
+    case DistributionKind::uniform:
+      return std::min(d.max, d.min + uniform * (d.max - d.min));
+    case DistributionKind::empirical: {
+      const auto index = static_cast<std::size_t>(uniform * static_cast<double>(kept_.size()));
+      return kept_[std::min(index, kept_.size() - 1)];
+    }
+    case DistributionKind::normal:
+    case DistributionKind::beta:
+      break;
+  }
+  const double p = low_ + uniform * (high_ - low_);
+  if (p <= 0) return upper_ ? d.max : d.min;
+  if (p >= 1) return upper_ ? d.min : d.max;
+  const double x = with_continuous(d, [&](const auto& continuous) {
+    return upper_ ? boost::math::quantile(boost::math::complement(continuous, p))
+                  : boost::math::quantile(continuous, p);
+  });
+  return std::clamp(x, d.min, d.max);
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,78 @@
+#include "sweep/faults/fault_sampler.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/counter_rng.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+void apply(const FaultPlace& place, const DrawnFault& fault, Seconds added_latency, FaultSet& set) {
+  switch (fault.kind) {
+    case FaultKind::soft_link:
+      for (const std::int32_t link : place.links) set.links.push_back({link, fault.derate, added_latency});
+      return;
+    case FaultKind::hard_link:
+    case FaultKind::nic_down:
+    case FaultKind::switch_down:
+      for (const std::int32_t link : place.links) set.links.push_back({link, 1, Seconds(0), true});
+      return;
+    case FaultKind::hbm_derate:
+      set.devices.push_back({place.device, 1, fault.derate});
+      return;
+    case FaultKind::slow_device:
+      set.devices.push_back({place.device, fault.derate, 1});
+      return;
+  }
+}
+
+}  // namespace
+
+FaultSampler::FaultSampler(const FaultStudy& study, const network::Fabric& fabric)
+    : study_(study), derate_(study.derate), samples_(static_cast<std::uint64_t>(study.samples)) {
+  double total = 0, sum = 0;
+  for (const WeightedKind& weighted : study.kinds) total += weighted.weight;
+  for (const WeightedKind& weighted : study.kinds) {
+    sum += weighted.weight;
+    kinds_.push_back({weighted.kind, sum / total, fault_places(weighted.kind, study, fabric)});
+    SHARDSCAPE_CHECK(kinds_.back().places.size() >= static_cast<std::size_t>(study.simultaneous),
+                     name_of(weighted.kind), kinds_.back().places.size());
+  }
+  kinds_.back().up_to = std::numeric_limits<double>::infinity();
+  if (study.exhaustive()) samples_ = kinds_.front().places.size();
+}
+
+const FaultSampler::Kind& FaultSampler::kind_at(double uniform) const {
+  return *std::ranges::find_if(kinds_, [&](const Kind& kind) { return uniform < kind.up_to; });
+}
+
+FaultDraw FaultSampler::draw(std::uint64_t sample) const {
+  SHARDSCAPE_CHECK(!study_.exhaustive() || sample < samples_, sample, samples_);
+  CounterRng rng(study_.seed, sample);
+  FaultDraw draw;
+  draw.sample = sample;
+  std::set<std::pair<bool, std::int32_t>> taken;  // links and devices
+  for (std::int64_t i = 0; i < study_.simultaneous; ++i) {
+    const Kind& kind = kinds_.size() > 1 ? kind_at(rng.uniform()) : kinds_.front();
+    const FaultPlace* place = nullptr;
+    if (study_.exhaustive()) {
+      place = &kind.places[sample];
+    } else {
+      do {
+        place = &kind.places[rng.below(kind.places.size())];
+      } while (!taken.emplace(place->link >= 0, std::max(place->link, place->device)).second);
+    }
+    DrawnFault fault{kind.kind, place->link, place->device, 0};
+    if (has_derate(kind.kind)) fault.derate = derate_.at(rng.uniform());
+    apply(*place, fault, study_.added_latency, draw.set);
+    draw.faults.push_back(fault);
+  }
+  return draw;
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,54 @@
+// From (seed, sample) to faults: every plan meets the same ones, and any sample can be drawn alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/spec/fault.h"
+#include "sweep/faults/fault_places.h"
+#include "sweep/faults/fault_study.h"
+
+namespace shardscape::sweep {
+
+/// One fault of a sample.
+struct DrawnFault {
+  FaultKind kind = FaultKind::soft_link;
+  std::int32_t link = -1;    ///< of link kinds, else -1
+  std::int32_t device = -1;  ///< of the other kinds (see FaultPlace::device), else -1
+  double derate = 1;         ///< share that remains; 0 where it is gone
+};
+
+struct FaultDraw {
+  std::uint64_t sample = 0;
+  std::vector<DrawnFault> faults;  ///< as many as are simultaneous
+  FaultSet set;                    ///< what they do to the machine
+};
+
+/// Immutable; any number of threads may use one object.
+class FaultSampler {
+ public:
+  /// `study` is valid for `fabric`.
+  FaultSampler(const FaultStudy& study, const network::Fabric& fabric);
+
+  /// Samples of a point: as the study says, or the number of places under `exhaustive`.
+  [[nodiscard]] std::uint64_t samples() const { return samples_; }
+  /// A pure function of the study and `sample`, which may also lie beyond samples() unless exhaustive. The
+  /// numbers come from CounterRng(seed, sample): per fault one for the kind (where there are several), the
+  /// place (none under `exhaustive`; drawn again where the place is taken), one for the derate.
+  [[nodiscard]] FaultDraw draw(std::uint64_t sample) const;
+
+ private:
+  struct Kind {
+    FaultKind kind;
+    double up_to;  ///< cumulative share of the weights
+    std::vector<FaultPlace> places;
+  };
+  [[nodiscard]] const Kind& kind_at(double uniform) const;
+
+  FaultStudy study_;
+  std::vector<Kind> kinds_;
+  DistributionSampler derate_;
+  std::uint64_t samples_ = 0;
+};
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,68 @@
+// The `faults:` part of a study: which faults are drawn, how many and where.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/quantity.h"
+#include "engine/spec/fault.h"
+#include "sweep/faults/distribution.h"
+
+namespace shardscape::sweep {
+
+struct WeightedKind {
+  FaultKind kind = FaultKind::soft_link;
+  double weight = 1;  ///< > 0, relative to the others
+};
+
+/// Where link faults fall. Devices, adapters and switches are drawn uniformly, all of them under
+/// `exhaustive`; `dimension` also says whose adapters and switches.
+enum class PlacementKind : std::uint8_t {
+  uniform_links,  ///< any link
+  dimension,      ///< any link of one dimension
+  links,          ///< any of a list
+  exhaustive      ///< sample i is place i: every link (or device, adapter, switch) in turn
+};
+
+struct FaultPlacement {
+  PlacementKind kind = PlacementKind::uniform_links;
+  std::string dimension;
+  std::vector<std::pair<std::int32_t, std::int32_t>> links;  ///< pairs of vertices (ranks, then switches)
+};
+
+/// Valid (see study/faults_parser.h): every kind has enough places on the study's fabric.
+struct FaultStudy {
+  std::vector<WeightedKind> kinds;  ///< at least one, distinct
+  std::int64_t samples = 200;       ///< per point; the most of them with a target
+  std::int64_t simultaneous = 1;    ///< faults per sample, at different places
+  Distribution derate;              ///< share that remains, 0 < share <= 1: soft_link and sick devices
+  Seconds added_latency;            ///< of soft links
+  bool both_directions = true;      ///< a link fault acts both ways
+  FaultPlacement placement;
+  std::uint64_t seed = 0;
+  /// Sampling of a point stops where the 95 % confidence interval of its mean slowdown is at most this wide.
+  std::optional<double> target_ci;
+
+  [[nodiscard]] bool exhaustive() const { return placement.kind == PlacementKind::exhaustive; }
+};
+
+/// Whether a fault of this kind leaves a share that is drawn from `derate`.
+constexpr bool has_derate(FaultKind kind) {
+  return kind == FaultKind::soft_link || kind == FaultKind::hbm_derate || kind == FaultKind::slow_device;
+}
+constexpr bool is_link_kind(FaultKind kind) {
+  return kind == FaultKind::soft_link || kind == FaultKind::hard_link;
+}
+constexpr bool is_device_kind(FaultKind kind) {
+  return kind == FaultKind::hbm_derate || kind == FaultKind::slow_device;
+}
+
+}  // namespace shardscape::sweep
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(sweep::PlacementKind, "uniform_links", "dimension", "links", "exhaustive");
+}  // namespace shardscape

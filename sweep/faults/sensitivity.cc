@@ -1,0 +1,200 @@
+#include "sweep/faults/sensitivity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "engine/spec/fault.h"
+#include "results_schema/summary.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+using results::ResultReader;
+
+constexpr std::uint64_t kRowsAtOnce = 1U << 20U;
+constexpr double kNoticeable = 0.01;
+
+void require_samples(const ResultReader& reader) {
+  if (!reader.sample_columns().empty()) return;
+  throw results::StoreError("results", "hold no fault samples: the study has no faults");
+}
+
+/// One row of /fault_samples, without the point.
+struct Row {
+  std::int32_t fault = 0;
+  FaultKind kind = FaultKind::soft_link;
+  std::int32_t link = -1, device = -1;
+  double slowdown = 0;  ///< NaN where unreachable
+};
+
+template <class Use>
+void for_each_row(const ResultReader& reader, const Use& use) {
+  for (std::uint64_t begin = 0; begin < reader.sample_count(); begin += kRowsAtOnce) {
+    const results::RowRange range{begin, begin + kRowsAtOnce};
+    const auto fault = reader.read_samples("fault", range), kind = reader.read_samples("kind", range);
+    const auto link = reader.read_samples("link", range), device = reader.read_samples("device", range);
+    const auto slowdown = reader.read_samples("slowdown", range);
+    for (std::size_t i = 0; i < fault.size(); ++i) {
+      use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]),
+              static_cast<std::int32_t>(link[i]), static_cast<std::int32_t>(device[i]), slowdown[i]});
+    }
+  }
+}
+
+class Gatherer {
+ public:
+  void add(double slowdown) {
+    ++samples_;
+    if (std::isnan(slowdown)) return;
+    ++reached_;
+    sum_ += slowdown;
+    max_ = std::max(max_, slowdown);
+    if (slowdown > kNoticeable) ++noticeable_;
+  }
+  [[nodiscard]] PlaceSensitivity finish(std::string place) const {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    const auto count = static_cast<double>(reached_);
+    PlaceSensitivity result{std::move(place), samples_, samples_ - reached_, kNaN, kNaN, kNaN};
+    if (reached_ == 0) return result;
+    result.mean = sum_ / count;
+    result.max = max_;
+    result.above_1pct = static_cast<double>(noticeable_) / count;
+    return result;
+  }
+
+ private:
+  std::uint64_t samples_ = 0, reached_ = 0, noticeable_ = 0;
+  double sum_ = 0, max_ = -std::numeric_limits<double>::infinity();
+};
+
+void worst_first(std::vector<PlaceSensitivity>& places) {
+  std::ranges::stable_sort(places, [](const PlaceSensitivity& a, const PlaceSensitivity& b) {
+    if (std::isnan(a.mean) || std::isnan(b.mean)) return !std::isnan(a.mean) && std::isnan(b.mean);
+    return a.mean > b.mean;
+  });
+}
+
+std::string device_name(FaultKind kind, std::int32_t device) {
+  const std::string number = std::to_string(device);
+  if (kind == FaultKind::nic_down) return "adapter of device " + number;
+  if (kind == FaultKind::switch_down) return "switch " + number;
+  return "device " + number;
+}
+
+/// What is shared by all plans' rankings.
+std::vector<std::uint64_t> ranks_by(const std::vector<PlanSensitivity>& plans,
+                                    double PlanSensitivity::*value) {
+  std::vector<std::size_t> order(plans.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    const double x = plans[a].*value, y = plans[b].*value;
+    if (std::isnan(x) != std::isnan(y)) return std::isnan(y);
+    if (!std::isnan(x) && x != y) return x < y;
+    return plans[a].point_id < plans[b].point_id;
+  });
+  std::vector<std::uint64_t> ranks(plans.size());
+  for (std::size_t i = 0; i < order.size(); ++i) ranks[order[i]] = i + 1;
+  return ranks;
+}
+
+void mark_pareto(std::vector<PlanSensitivity>& plans) {
+  results::SummaryBuilder builder(
+      {results::Better::smaller, results::Better::smaller, results::Better::smaller});
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const double values[] = {plans[i].healthy_s, plans[i].p95, plans[i].memory_bytes};
+    builder.add(i, Status::ok, Reason::none, values);
+  }
+  for (const results::RankedPoint& point : builder.finish().pareto) plans[point.point_id].pareto = true;
+}
+
+}  // namespace
+
+std::vector<PlanSensitivity> rank_plans(const ResultReader& reader) {
+  require_samples(reader);
+  const bool training = reader.find("step_time_s") != nullptr;
+  const auto ids = reader.point_ids();
+  const auto status = reader.read("status");
+  const auto healthy = reader.read(training ? "step_time_s" : "e2e_s");
+  const auto expected = reader.read(training ? "expected_step_time_s" : "expected_e2e_s");
+  const auto mean = reader.read("slowdown_mean"), p95 = reader.read("slowdown_p95");
+  const auto max = reader.read("slowdown_max"), memory = reader.read("memory_peak_bytes");
+  std::vector<PlanSensitivity> plans;
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    if (static_cast<Status>(status[row]) != Status::ok) continue;
+    plans.push_back({row, ids[row], 0, 0, healthy[row], expected[row], mean[row], p95[row], max[row],
+                     memory[row], false});
+  }
+  const auto ranks = ranks_by(plans, &PlanSensitivity::expected_s);
+  const auto healthy_ranks = ranks_by(plans, &PlanSensitivity::healthy_s);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    plans[i].rank = ranks[i];
+    plans[i].healthy_rank = healthy_ranks[i];
+  }
+  mark_pareto(plans);
+  std::ranges::sort(plans, {}, &PlanSensitivity::rank);
+  return plans;
+}
+
+std::vector<PlaceSensitivity> rank_places(const ResultReader& reader) {
+  require_samples(reader);
+  std::map<std::tuple<bool, std::int32_t, std::string>, Gatherer> places;
+  std::map<std::int32_t, std::string> names;
+  const auto dimensions = reader.link_dimensions();
+  for (const results::LinkRecord& link : reader.links()) {
+    names[link.link_id] = dimensions[static_cast<std::size_t>(link.dimension)] + ": " +
+                          std::to_string(link.source) + " - " + std::to_string(link.destination);
+  }
+  for_each_row(reader, [&](const Row& row) {
+    const bool device = row.link < 0;
+    const std::string name = device ? device_name(row.kind, row.device) : names[row.link];
+    places[{device, device ? row.device : row.link, name}].add(row.slowdown);
+  });
+  std::vector<PlaceSensitivity> ranked;
+  for (const auto& [key, gathered] : places) ranked.push_back(gathered.finish(std::get<2>(key)));
+  worst_first(ranked);
+  return ranked;
+}
+
+std::vector<PlaceSensitivity> rank_dimensions(const ResultReader& reader) {
+  require_samples(reader);
+  std::map<std::int32_t, std::int32_t> dimension_of;
+  for (const results::LinkRecord& link : reader.links()) dimension_of[link.link_id] = link.dimension;
+  std::map<std::pair<bool, std::int32_t>, Gatherer> groups;
+  for_each_row(reader, [&](const Row& row) {
+    const bool device = row.link < 0;
+    groups[{device, device ? static_cast<std::int32_t>(row.kind) : dimension_of[row.link]}].add(row.slowdown);
+  });
+  const auto dimensions = reader.link_dimensions();
+  std::vector<PlaceSensitivity> ranked;
+  for (const auto& [key, gathered] : groups) {
+    const auto [device, index] = key;
+    ranked.push_back(gathered.finish(device ? std::string(name_of(static_cast<FaultKind>(index)))
+                                            : dimensions[static_cast<std::size_t>(index)]));
+  }
+  worst_first(ranked);
+  return ranked;
+}
+
+std::vector<DistributionPoint> slowdown_distribution(const ResultReader& reader) {
+  require_samples(reader);
+  std::vector<double> slowdowns;
+  for_each_row(reader, [&](const Row& row) {
+    if (row.fault == 0 && !std::isnan(row.slowdown)) slowdowns.push_back(row.slowdown);
+  });
+  if (slowdowns.empty()) return {};
+  std::ranges::sort(slowdowns);
+  std::vector<DistributionPoint> points;
+  for (const double share : {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0}) {
+    const auto rank =
+        static_cast<std::size_t>(std::ceil(share * static_cast<double>(slowdowns.size()) - 1e-9));
+    points.push_back({share, slowdowns[std::clamp<std::size_t>(rank, 1, slowdowns.size()) - 1]});
+  }
+  return points;
+}
+
+}  // namespace shardscape::sweep

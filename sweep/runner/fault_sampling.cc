@@ -1,0 +1,45 @@
+#include "sweep/runner/fault_sampling.h"
+
+#include <limits>
+
+namespace shardscape::sweep {
+
+FaultDraws::FaultDraws(const FaultStudy& study, const network::Fabric& fabric) : study_(study) {
+  const FaultSampler sampler(study, fabric);
+  for (std::uint64_t sample = 0; sample < sampler.samples(); ++sample) draws_.push_back(sampler.draw(sample));
+}
+
+namespace {
+
+void append_rows(std::uint64_t point_id, const FaultDraw& draw, Status status, double seconds,
+                 double slowdown, std::vector<results::FaultSampleRecord>& rows) {
+  for (std::size_t i = 0; i < draw.faults.size(); ++i) {
+    const DrawnFault& fault = draw.faults[i];
+    rows.push_back({point_id, static_cast<std::int32_t>(draw.sample), static_cast<std::uint8_t>(i), status,
+                    fault.kind, fault.link, fault.device, fault.derate, seconds, slowdown});
+  }
+}
+
+}  // namespace
+
+results::FaultSummary sample_faults(const FaultDraws& draws, std::uint64_t point_id,
+                                    const Prediction& healthy, Phase phase, Evaluator& evaluator,
+                                    std::vector<results::FaultSampleRecord>& rows) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  StoppingRule rule(draws.study().target_ci);
+  std::vector<SampleOutcome> outcomes;
+  outcomes.reserve(draws.draws().size());
+  const double base = slowed_time(healthy, phase).value();
+  for (const FaultDraw& draw : draws.draws()) {
+    const Prediction sick = evaluator.evaluate_again(draw.set);
+    const bool reached = sick.status != Status::unreachable;
+    const double seconds = reached ? slowed_time(sick, phase).value() : kNaN;
+    const double slowdown = seconds / base - 1;
+    append_rows(point_id, draw, reached ? Status::ok : Status::unreachable, seconds, slowdown, rows);
+    outcomes.push_back({slowdown, draw.faults.front().link, draw.faults.front().device});
+    if (rule.add(slowdown)) break;
+  }
+  return summarise(outcomes);
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,474 @@
+#include "sweep/study/faults_parser.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/network/fabric.h"
+#include "sweep/faults/fault_places.h"
+#include "sweep/study/axis_values.h"
+#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+using network::Fabric;
+using yaml::Node;
+
+constexpr double kLeastShare = 0.01;
+constexpr std::int64_t kMostSimultaneous = 255;
+
+enum class Directions : std::uint8_t { both, one };
+
+}  // namespace
+}  // namespace shardscape::sweep
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(sweep::Directions, "both", "one");
+}  // namespace shardscape
+
+namespace shardscape::sweep {
+namespace {
+
+bool is_share(double value) { return value > 0 && value <= 1; }
+
+class FaultsParser {
+ public:
+  FaultsParser(const Node& node, const FabricSpec* fabric, std::optional<Phase> phase,
+               yaml::Diagnostics& diagnostics)
+      : node_(node),
+        phase_(phase),
+        diagnostics_(diagnostics),
+        state_(node.where, "", diagnostics),
+        reader_(node, "faults", state_) {
+    if (fabric != nullptr) fabric_.emplace(*fabric);
+  }
+
+  std::optional<FaultStudy> run() {
+    const std::size_t before = diagnostics_.size();
+    if (!node_.is_map()) return std::nullopt;
+    read_kinds();
+    read_placement();
+    read_counts();
+    read_derate();
+    read_link_keys();
+    reader_.finish();
+    if (diagnostics_.size() == before && fabric_) check_places();
+    if (diagnostics_.size() != before) return std::nullopt;
+    return std::move(study_);
+  }
+
+ private:
+  static std::string path(const std::string& key) { return "faults." + key; }
+
+  void bad(const std::string& key, const Node& where, const std::string& message) {
+    state_.bad(path(key), where.where, message);
+  }
+
+  template <class Predicate>
+  [[nodiscard]] bool any(Predicate&& predicate) const {
+    return std::ranges::any_of(study_.kinds, predicate, &WeightedKind::kind);
+  }
+
+  // ---- kinds ----
+
+  void read_kinds() {
+    const Node* node = reader_.take_required("kind");
+    if (node == nullptr) return;
+    if (node->is_list() && node->items.empty()) return bad("kind", *node, "must name a kind at least");
+    if (!node->is_list()) return read_kind(*node);
+    for (const Node& item : node->items) read_kind(item);
+  }
+
+  void read_kind(const Node& node) {
+    WeightedKind weighted;
+    const Node* name = &node;
+    if (node.is_map()) {
+      yaml::Reader reader(node, path("kind"), state_);
+      name = reader.take_required("kind");
+      reader.optional("weight", weighted.weight);
+      reader.finish();
+      if (name == nullptr) return;
+      if (!(weighted.weight > 0 && weighted.weight < std::numeric_limits<double>::infinity()))
+        return bad("kind", node, "weight must be above 0");
+    }
+    const auto kind = yaml::parse_value<FaultKind>(*name);
+    if (!kind) return bad("kind", *name, kind.error());
+    weighted.kind = *kind;
+    if (any([&](FaultKind other) { return other == *kind; }))
+      return bad("kind", *name, name->text + " is in the list twice");
+    if (phase_ == Phase::inference && is_device_kind(*kind))
+      return bad("kind", *name, name->text + " is modelled in training only");
+    study_.kinds.push_back(weighted);
+  }
+
+  // ---- placement ----
+
+  void read_placement() {
+    const Node* node = reader_.take("placement");
+    if (node == nullptr) return;
+    state_.seen(path("placement"), node->where);
+    if (node->is_map()) return read_placement_map(*node);
+    const auto word =
+        yaml::scalar_text(*node, "uniform_links, exhaustive, {dimension: NAME} or {links: [...]}");
+    if (!word) return bad("placement", *node, word.error());
+    FaultPlacement& placement = study_.placement;
+    if (*word == "uniform_links") {
+      placement.kind = PlacementKind::uniform_links;
+    } else if (*word == "exhaustive") {
+      placement.kind = PlacementKind::exhaustive;
+    } else {
+      bad("placement", *node,
+          "unknown placement \"" + *word + "\"; it is uniform_links, exhaustive, {dimension: NAME} or " +
+              "{links: [[A, B], ...]}");
+    }
+  }
+
+  void read_placement_map(const Node& node) {
+    yaml::Reader reader(node, path("placement"), state_);
+    const Node* dimension = reader.take("dimension");
+    const Node* links = reader.take("links");
+    reader.finish();
+    if ((dimension == nullptr) == (links == nullptr))
+      return bad("placement", node, "must have one key: dimension or links");
+    if (dimension != nullptr) {
+      study_.placement.kind = PlacementKind::dimension;
+      read_dimension(*dimension);
+    } else {
+      study_.placement.kind = PlacementKind::links;
+      read_links(*links);
+    }
+  }
+
+  void read_dimension(const Node& node) {
+    const auto name = yaml::scalar_text(node, "the name of a dimension of the fabric");
+    if (!name) return bad("placement.dimension", node, name.error());
+    study_.placement.dimension = *name;
+    if (!fabric_) return;
+    std::vector<std::string> names;
+    for (const DimensionSpec& dimension : fabric_->spec().dimensions) names.push_back(dimension.name);
+    if (std::ranges::find(names, *name) != names.end()) return;
+    bad("placement.dimension", node,
+        "the fabric has no dimension \"" + *name + '"' + yaml::suggestion(*name, names, "dimensions"));
+  }
+
+  void read_links(const Node& node) {
+    const std::string due = "must be a list of pairs of vertices, such as [[0, 1], [0, 4]]";
+    if (!node.is_list() || node.items.empty()) return bad("placement.links", node, due);
+    for (const Node& item : node.items) {
+      if (!item.is_list() || item.items.size() != 2) {
+        bad("placement.links", item, due);
+        continue;
+      }
+      read_link(item);
+    }
+  }
+
+  void read_link(const Node& pair) {
+    const std::int64_t last = fabric_ ? fabric_->vertices() - 1 : std::numeric_limits<std::int32_t>::max();
+    std::array<std::int32_t, 2> ends{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto vertex = yaml::parse_integer_node(pair.items[i], 0, last);
+      if (!vertex) return bad("placement.links", pair.items[i], vertex.error());
+      ends[i] = static_cast<std::int32_t>(*vertex);
+    }
+    auto& links = study_.placement.links;
+    const auto same = [&](const std::pair<std::int32_t, std::int32_t>& other) {
+      return std::minmax(other.first, other.second) == std::minmax(ends[0], ends[1]);
+    };
+    if (std::ranges::any_of(links, same)) return bad("placement.links", pair, "is in the list twice");
+    links.emplace_back(ends[0], ends[1]);
+    if (!fabric_ || !links_between(*fabric_, ends[0], ends[1]).empty()) return;
+    bad("placement.links", pair,
+        "there is no link between " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]) +
+            " on this fabric");
+  }
+
+  // ---- numbers ----
+
+  void integer(const char* key, std::int64_t low, std::int64_t high, std::int64_t& value) {
+    const Node* node = reader_.take(key);
+    if (node == nullptr) return;
+    const auto parsed = yaml::parse_integer_node(*node, low, high);
+    if (!parsed) return bad(key, *node, parsed.error());
+    value = *parsed;
+  }
+
+  void read_counts() {
+    const bool exhaustive = study_.exhaustive();
+    if (exhaustive) {
+      const std::string why = "has no effect with placement exhaustive, which takes every place once";
+      reader_.unused("samples", why);
+      reader_.unused("target_ci", why);
+    }
+    integer("samples", 1, kMostSamples, study_.samples);
+    integer("simultaneous", 1, kMostSimultaneous, study_.simultaneous);
+    if (exhaustive && study_.simultaneous > 1)
+      bad("simultaneous", *node_.find("simultaneous"), "must be 1 with placement exhaustive");
+    if (exhaustive && study_.kinds.size() > 1)
+      bad("kind", *node_.find("kind"), "must be one kind with placement exhaustive");
+    std::int64_t seed = 0;
+    integer("seed", 0, std::numeric_limits<std::int64_t>::max(), seed);
+    study_.seed = static_cast<std::uint64_t>(seed);
+    if (const Node* target = reader_.take("target_ci"); target != nullptr && !exhaustive)
+      read_target(*target);
+  }
+
+  void read_target(const Node& node) {
+    Node number = node;
+    const bool percent = number.is_scalar() && number.text.ends_with('%');
+    if (percent) {
+      number.quoted = false;  // '%' is a text to some writers of YAML
+      number.text.pop_back();
+      while (number.text.ends_with(' ')) number.text.pop_back();
+    }
+    const auto value = yaml::parse_number_node(number);
+    if (!value || !percent || !(*value > 0 && *value <= 100))
+      return bad("target_ci", node, "must be a width in percent above 0, such as 1%");
+    study_.target_ci = *value / 100;
+  }
+
+  // ---- derate ----
+
+  void read_derate() {
+    const bool wanted = any(has_derate);
+    if (!wanted) {
+      if (!study_.kinds.empty())
+        reader_.unused("derate", "has no effect: no soft_link, hbm_derate or slow_device is drawn");
+      else
+        reader_.take("derate");
+      return;
+    }
+    const Node* node = reader_.take_required("derate");
+    if (node == nullptr) return;
+    state_.seen(path("derate"), node->where);
+    if (node->is_map()) return read_distribution(*node);
+    const auto value = yaml::parse_number_node(*node);
+    if (!value) return bad("derate", *node, "must be a number, such as 0.5, or a distribution");
+    study_.derate.kind = DistributionKind::constant;
+    study_.derate.value = *value;
+    if (!is_share(*value)) bad("derate", *node, "must be above 0 and at most 1: the share that remains");
+  }
+
+  void read_distribution(const Node& node) {
+    Distribution& d = study_.derate;
+    d.min = kLeastShare;
+    d.max = 1;
+    yaml::Reader reader(node, path("derate"), state_);
+    const std::size_t before = diagnostics_.size();
+    if (!reader.required("distribution", d.kind)) {
+      reader.anything_else();
+      return;
+    }
+    switch (d.kind) {
+      case DistributionKind::normal:
+        reader.required("mean", d.mean);
+        reader.required("std", d.deviation);
+        break;
+      case DistributionKind::uniform:
+        reader.required("min", d.min);
+        reader.required("max", d.max);
+        break;
+      case DistributionKind::beta:
+        reader.required("alpha", d.alpha);
+        reader.required("beta", d.beta);
+        break;
+      case DistributionKind::constant:
+        reader.required("value", d.value);
+        break;
+      case DistributionKind::empirical:
+        read_values(reader, d.values);
+        break;
+    }
+    if (d.kind != DistributionKind::constant && d.kind != DistributionKind::uniform) {
+      reader.optional("min", d.min);
+      reader.optional("max", d.max);
+    }
+    reader.finish();
+    if (diagnostics_.size() == before) check_distribution(node);
+  }
+
+  void read_values(yaml::Reader& reader, std::vector<double>& values) {
+    const Node* list = reader.take_required("values");
+    if (list == nullptr) return;
+    if (!list->is_list() || list->items.empty())
+      return bad("derate.values", *list, "must be a list of numbers, such as [0.25, 0.5, 0.5]");
+    for (const Node& item : list->items) {
+      const auto value = yaml::parse_number_node(item);
+      if (!value) {
+        bad("derate.values", item, value.error());
+      } else if (!is_share(*value)) {
+        bad("derate.values", item, "must be above 0 and at most 1: the share that remains");
+      } else {
+        values.push_back(*value);
+      }
+    }
+  }
+
+  void check_distribution(const Node& node) {
+    const Distribution& d = study_.derate;
+    const auto where = [&](const char* key) -> const Node& {
+      const Node* found = node.find(key);
+      return found != nullptr ? *found : node;
+    };
+    if (d.kind == DistributionKind::constant) {
+      if (!is_share(d.value))
+        bad("derate.value", where("value"), "must be above 0 and at most 1: the share that remains");
+      return;
+    }
+    if (!(d.min > 0)) return bad("derate.min", where("min"), "must be above 0: a share of 0 is a hard fault");
+    if (!(d.max <= 1)) return bad("derate.max", where("max"), "must be at most 1: a fault adds nothing");
+    if (const auto problem = d.problem())
+      bad("derate", node,
+          std::string(name_of(d.kind)) + ": " + *problem + " (" + yaml::format_number(d.min) + " .. " +
+              yaml::format_number(d.max) + ")");
+  }
+
+  // ---- what only link faults have ----
+
+  void read_link_keys() {
+    const Node* latency = reader_.take("added_latency");
+    if (latency != nullptr) {
+      const auto value = yaml::parse_value<Seconds>(*latency);
+      if (!value) {
+        bad("added_latency", *latency, value.error());
+      } else if (*value < Seconds(0)) {
+        bad("added_latency", *latency, "must not be negative");
+      } else {
+        study_.added_latency = *value;
+      }
+    }
+    const Node* directions = reader_.take("directions");
+    if (directions != nullptr) {
+      const auto value = yaml::parse_value<Directions>(*directions);
+      if (!value) {
+        bad("directions", *directions, value.error());
+      } else {
+        study_.both_directions = *value == Directions::both;
+      }
+    }
+    if (study_.kinds.empty()) return;
+    const bool soft = any([](FaultKind kind) { return kind == FaultKind::soft_link; });
+    const bool parts =
+        any([](FaultKind k) { return k == FaultKind::nic_down || k == FaultKind::switch_down; });
+    if (latency != nullptr && !soft) bad("added_latency", *latency, "has no effect: no soft_link is drawn");
+    if (directions != nullptr && !any(is_link_kind))
+      bad("directions", *directions, "has no effect: no link fault is drawn");
+    const PlacementKind placement = study_.placement.kind;
+    const bool idle = (placement == PlacementKind::links && !any(is_link_kind)) ||
+                      (placement == PlacementKind::dimension && !any(is_link_kind) && !parts);
+    if (idle) bad("placement", *node_.find("placement"), "has no effect: no fault of a link is drawn");
+  }
+
+  void check_places() {
+    for (const WeightedKind& weighted : study_.kinds) {
+      const std::size_t places = fault_places(weighted.kind, study_, *fabric_).size();
+      if (places >= static_cast<std::size_t>(study_.simultaneous)) continue;
+      const std::string kind(name_of(weighted.kind));
+      if (places == 0) {
+        bad("kind", *node_.find("kind"), kind + ": the fabric has no place for such a fault");
+      } else {
+        bad("simultaneous", *node_.find("simultaneous"),
+            kind + " has " + std::to_string(places) + " places only");
+      }
+    }
+  }
+
+  const Node& node_;
+  std::optional<Fabric> fabric_;
+  std::optional<Phase> phase_;
+  yaml::Diagnostics& diagnostics_;
+  yaml::ReadState state_;
+  yaml::Reader reader_;
+  FaultStudy study_;
+};
+
+Node write_derate(const Distribution& d) {
+  Node node = Node::map();
+  node.flow = true;
+  const auto number = [&](const char* key, double value) { node.set(key, yaml::make_scalar(value)); };
+  node.set("distribution", yaml::make_scalar(d.kind));
+  switch (d.kind) {
+    case DistributionKind::normal:
+      number("mean", d.mean);
+      number("std", d.deviation);
+      break;
+    case DistributionKind::beta:
+      number("alpha", d.alpha);
+      number("beta", d.beta);
+      break;
+    case DistributionKind::constant:
+      number("value", d.value);
+      return node;
+    case DistributionKind::empirical: {
+      Node values = Node::list();
+      values.flow = true;
+      for (const double value : d.values) values.items.push_back(yaml::make_scalar(value));
+      node.set("values", std::move(values));
+      break;
+    }
+    case DistributionKind::uniform:
+      break;
+  }
+  number("min", d.min);
+  number("max", d.max);
+  return node;
+}
+
+Node write_placement(const FaultPlacement& placement) {
+  if (placement.kind == PlacementKind::uniform_links || placement.kind == PlacementKind::exhaustive)
+    return yaml::make_scalar(placement.kind);
+  Node node = Node::map();
+  node.flow = true;
+  if (placement.kind == PlacementKind::dimension) {
+    node.set("dimension", yaml::make_scalar(placement.dimension));
+    return node;
+  }
+  Node links = Node::list();
+  links.flow = true;
+  for (const auto& [a, b] : placement.links) {
+    Node pair = Node::list({yaml::make_scalar(a), yaml::make_scalar(b)});
+    pair.flow = true;
+    links.items.push_back(std::move(pair));
+  }
+  node.set("links", std::move(links));
+  return node;
+}
+
+}  // namespace
+
+std::optional<FaultStudy> parse_faults_key(const yaml::Node& node, const FabricSpec* fabric,
+                                           std::optional<Phase> phase, yaml::Diagnostics& diagnostics) {
+  return FaultsParser(node, fabric, phase, diagnostics).run();
+}
+
+yaml::Node write_faults(const FaultStudy& faults) {
+  Node node = Node::map();
+  Node kinds = Node::list();
+  bool soft = false, links = false, derate = false;
+  for (const WeightedKind& weighted : faults.kinds) {
+    Node kind = Node::map();
+    kind.flow = true;
+    kind.set("kind", yaml::make_scalar(weighted.kind));
+    kind.set("weight", yaml::make_scalar(weighted.weight));
+    kinds.items.push_back(std::move(kind));
+    soft = soft || weighted.kind == FaultKind::soft_link;
+    links = links || is_link_kind(weighted.kind);
+    derate = derate || has_derate(weighted.kind);
+  }
+  node.set("kind", std::move(kinds));
+  if (!faults.exhaustive()) node.set("samples", yaml::make_scalar(faults.samples));
+  node.set("simultaneous", yaml::make_scalar(faults.simultaneous));
+  if (derate) node.set("derate", write_derate(faults.derate));
+  if (soft) node.set("added_latency", yaml::make_scalar(faults.added_latency));
+  if (links)
+    node.set("directions", yaml::make_scalar(faults.both_directions ? Directions::both : Directions::one));
+  node.set("placement", write_placement(faults.placement));
+  node.set("seed", yaml::make_scalar(static_cast<std::int64_t>(faults.seed)));
+  if (faults.target_ci)
+    node.set("target_ci", Node::scalar(yaml::format_number(100 * *faults.target_ci) + '%'));
+  return node;
+}
+
+}  // namespace shardscape::sweep
