@@ -59,7 +59,7 @@ TEST_F(FeasibilityTest, LayersByPipeline) {
   setting.system.stack.partition = PartitionRule::balanced;
   expect(test::plan_of(1, 1, 3, 1), Status::ok, Reason::none);
   expect(test::plan_of(1, 1, 9, 1), Status::ok, Reason::none);  // late stages hold the head or nothing
-  ParallelPlan plan = test::plan_of(1, 1, 3, 1);  // chunks are cut evenly under either rule
+  ParallelPlan plan = test::plan_of(1, 1, 3, 1);                // chunks are cut evenly under either rule
   plan.schedule = ScheduleKind::interleaved;
   plan.virtual_stages = 2;
   expect(plan, Status::indivisible, Reason::layers_by_pipeline);
