@@ -18,7 +18,7 @@
 #include "engine/passes/layer_costs.h"
 #include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
-#include "engine/trace/pipeline_trace.h"
+#include "engine/trace/step_timeline.h"
 #include "engine/workload/partition.h"
 
 namespace shardscape {
@@ -79,7 +79,6 @@ struct Simulator::Impl {
   [[nodiscard]] bool in_the_way(const FaultSet& draw) const;
   network::PricedNetwork& machine();
 
-  [[nodiscard]] std::string draw_timeline() const;  // of the step timed last
   void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
@@ -129,12 +128,6 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   const passes::Verdict verdict = passes::check_plan(setting, plan);
   out.status = verdict.status;
   out.reason = verdict.reason;
-  // The flattened mode knows no backward that is cut in two.
-  if (out.status == Status::ok && options.mode == ExecutionMode::flattened && plan.pipeline > 1 &&
-      plan.schedule == ScheduleKind::zero_bubble) {
-    out.status = Status::unsupported;
-    out.reason = Reason::schedule;
-  }
   if (out.status != Status::ok) return out;
 
   // 2. Layers to stages, by the stack's rule.
@@ -366,21 +359,11 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_backward.push_back(scratch.backward[s].total());
   }
   explain_training(plan, critical, out.breakdown.optimizer, *details);
-  if (details->want_timeline) details->timeline = draw_timeline();
-  if (details->want_program) {
+  if (details->want_program || details->want_timeline) {
     details->program =
         std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
   }
-}
-
-std::string Simulator::Impl::draw_timeline() const {
-  std::vector<schedule::PipelineSpan> spans;
-  schedule::run_in_order(pipeline, scratch.times, scratch.transfer, &spans);
-  std::vector<trace::StageTailSpan> tails;
-  for (const passes::StageTail& tail : scratch.tails) {
-    tails.push_back({tail.data_comm.value(), tail.optimizer.value()});
-  }
-  return trace::pipeline_trace_json(setting.model.name, spans, scratch.end, tails);
+  if (details->want_timeline) details->timeline = trace::step_timeline_json(*details->program);
 }
 
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, Details* details) {

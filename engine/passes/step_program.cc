@@ -211,7 +211,7 @@ class ProgramMaker {
     const auto index = static_cast<std::size_t>(s);
     const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
                                                       in_.setting.model.tied_embeddings);
-    const DataTraffic traffic = data_traffic(in_, parameters);
+    const DataTraffic calls = data_traffic(in_, parameters);
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
     const auto step = [&](const DataTraffic::Part& call, const char* name,
@@ -229,11 +229,11 @@ class ProgramMaker {
       made.seconds = collectives_.time(call.op, call.bytes, group, call.calls).value() / parts;
       return made;
     };
-    stage.forward_gather = step(traffic.forward_gather, "weights for forward", chunks);
-    stage.backward_gather = step(traffic.backward_gather, "weights for backward", chunks);
-    stage.microbatch_gradients = step(traffic.backward_scatter, "gradients of a microbatch", chunks);
-    stage.gradients = step(traffic.gradients, "gradients", 1);
-    stage.weights = step(traffic.weights, "updated weights", 1);
+    stage.forward_gather = step(calls.forward_gather, "weights for forward", chunks);
+    stage.backward_gather = step(calls.backward_gather, "weights for backward", chunks);
+    stage.microbatch_gradients = step(calls.backward_scatter, "gradients of a microbatch", chunks);
+    stage.gradients = step(calls.gradients, "gradients", 1);
+    stage.weights = step(calls.weights, "updated weights", 1);
   }
 
   const TrainingInputs& in_;

@@ -122,9 +122,9 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
   const auto exposed = [&](Seconds time, Seconds hider) {
     return std::max(Seconds(0), time - overlap * hider);
   };
-  DataComm comm;
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
   const Seconds gather = cost(traffic.backward_gather), scatter = cost(traffic.backward_scatter);
+  DataComm comm;
   comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
   comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
   if (cut) comm.per_weight = exposed(scatter, weight);

@@ -76,7 +76,8 @@ struct TrainingScratch {
   bool reference = false;  ///< walk the schedule operation by operation instead
 };
 
-/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical stage.
+/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
+/// stage.
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 

@@ -57,7 +57,7 @@ TrainingProgram::PricedLayer TrainingProgram::price_layer(const std::vector<work
   for (const workload::Operator& op : operators) {
     const OperatorTimes times = price(op, in_.setting);
     layer.push_back({builder_.name(op.name), times.forward.time.value(), times.backward.time.value(),
-                     op.attention_core, op.forward_comm, op.backward_comm});
+                     times.weight.value(), op.attention_core, op.forward_comm, op.backward_comm});
   }
   return layer;
 }
@@ -81,7 +81,7 @@ void TrainingProgram::append_forward(std::vector<Step>& steps, const PricedLayer
   }
 }
 
-void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer) const {
+void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const {
   workload::CollectiveCall context;
   for (const PricedOperator& op : layer) {
     if (op.backward_comm.repeats > 0 && op.backward_comm.axis == PlanAxis::context)
@@ -89,8 +89,9 @@ void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLaye
   }
   for (std::size_t i = layer.size(); i-- > 0;) {
     const PricedOperator& op = layer[i];
-    if (op.backward > 0) {
-      steps.push_back({op.backward, Account::compute, op.name, {}, false});
+    const double seconds = cut ? op.backward - op.weight : op.backward;
+    if (seconds > 0) {
+      steps.push_back({seconds, Account::compute, op.name, {}, false});
       if (op.attention_core && context.repeats > 0) {
         steps.back().comm = context;
         steps.back().hidden_context = true;
@@ -100,6 +101,12 @@ void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLaye
     if (op.backward_comm.repeats > 0 && !ring) {
       steps.push_back({0, Account::compute, op.name, op.backward_comm, false});
     }
+  }
+}
+
+void TrainingProgram::append_weight(std::vector<Step>& steps, const PricedLayer& layer) {
+  for (std::size_t i = layer.size(); i-- > 0;) {
+    if (layer[i].weight > 0) steps.push_back({layer[i].weight, Account::compute, layer[i].name, {}, false});
   }
 }
 
@@ -124,6 +131,10 @@ Seconds TrainingProgram::launch(const PricedLayer& layer, bool backward, Recompu
   if (!backward) return forward;
   const Seconds own = pass_launch(in_, stack_.host.backward_layer, backward_calls);
   return recompute == Recompute::full ? own + forward : own;
+}
+
+Seconds TrainingProgram::weight_launch() const {
+  return cuts() ? in_.costs.block.weight_kernels * stack_.host.backward_layer : Seconds(0);
 }
 
 /// Starts a share of the bytes of a call, and adds nothing where there are none.
@@ -204,16 +215,26 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
   const bool embeds = pass.stage == 0 && pass.chunk == 0;
   const bool heads = pass.stage + 1 == in_.plan.pipeline && pass.chunk + 1 == chunks;
   std::vector<Item> items;
+  if (pass.weight) {
+    for (std::int32_t b = 0; b < blocks; ++b) {
+      std::vector<Step> steps;
+      append_weight(steps, block_);
+      append_layer(items, steps, weight_launch());
+    }
+    return items;
+  }
   const auto layer = [&](const PricedLayer& priced, Recompute recompute) {
+    const bool cut = cuts() && &priced == &block_;
     std::vector<Step> steps;
     if (!pass.backward) {
       append_forward(steps, priced, Account::compute);
     } else {
       if (recompute == Recompute::full) append_forward(steps, priced, Account::recompute);
       if (recompute == Recompute::selective) append_selective(steps, priced);
-      append_backward(steps, priced);
+      append_backward(steps, priced, cut);
     }
-    append_layer(items, steps, launch(priced, pass.backward, recompute));
+    const Seconds put_off = pass.backward && cut ? weight_launch() : Seconds(0);
+    append_layer(items, steps, launch(priced, pass.backward, recompute) - put_off);
   };
   if (pass.backward ? heads : embeds) layer(pass.backward ? head_ : embedding_, Recompute::none);
   for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.plan.recompute);
@@ -222,11 +243,13 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
 }
 
 bool TrainingProgram::receives(const Pass& pass) const {
+  if (pass.weight) return false;
   if (!pass.backward) return pass.stage > 0 || pass.chunk > 0;
   return pass.stage + 1 < in_.plan.pipeline || pass.chunk + 1 < in_.pipeline.virtual_stages;
 }
 
 bool TrainingProgram::sends(const Pass& pass) const {
+  if (pass.weight) return false;
   if (pass.backward) return pass.stage > 0 || pass.chunk > 0;
   return pass.stage + 1 < in_.plan.pipeline || pass.chunk + 1 < in_.pipeline.virtual_stages;
 }
@@ -325,11 +348,11 @@ std::int32_t TrainingProgram::build_pass(const Pass& pass) {
     calls.push_back(start(part, mine, part.bytes / chunks / mine));
   };
   if (!pass.backward) add(traffic_.forward_gather);
-  if (pass.backward) add(traffic_.backward_gather);
-  if (pass.backward) add(traffic_.backward_scatter);
+  if (pass.backward && !pass.weight) add(traffic_.backward_gather);
+  if (pass.backward && pass.weight == cuts()) add(traffic_.backward_scatter);
   if (!calls.empty()) {
     emit_beside(items, calls);
-  } else if (pass.last) {
+  } else if (pass.last && pass.weight == cuts()) {
     emit_gradients(pass, items);
   } else {
     emit(items);
@@ -357,17 +380,19 @@ void TrainingProgram::build_stage(std::int32_t stage) {
   last_backward_ = backward_done_ = buckets_gone_ = 0;
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    for (const Item& item : layers_of({stage, c, true, true})) last_backward_ += item.expected;
+    for (const Item& item : layers_of({stage, c, true, true, cuts()})) last_backward_ += item.expected;
   }
-  std::vector<std::int32_t> forward, backward, last;
+  std::vector<std::int32_t> forward, backward, last, weight;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    forward.push_back(build_pass({stage, c, false, false}));
-    backward.push_back(build_pass({stage, c, true, false}));
+    forward.push_back(build_pass({stage, c, false, false, false}));
+    backward.push_back(build_pass({stage, c, true, false, false}));
+    if (cuts()) weight.push_back(build_pass({stage, c, true, false, true}));
   }
   last.resize(static_cast<std::size_t>(chunks));
   for (std::int32_t c = chunks; c-- > 0;) {
-    last[static_cast<std::size_t>(c)] = build_pass({stage, c, true, true});
+    last[static_cast<std::size_t>(c)] = build_pass({stage, c, true, true, false});
   }
+  const std::int32_t last_weight = cuts() ? build_pass({stage, 0, true, true, true}) : 0;
   const std::int32_t tail = build_tail(stage);
 
   std::vector<schedule::PipelineOperation> order;
@@ -376,6 +401,10 @@ void TrainingProgram::build_stage(std::int32_t stage) {
   blocks.reserve(order.size() + 1);
   for (const schedule::PipelineOperation& op : order) {
     const bool final = op.microbatch + 1 == in_.pipeline.microbatches;
+    if (op.weight) {
+      blocks.push_back(final ? last_weight : weight.front());
+      continue;
+    }
     const std::vector<std::int32_t>& of = !op.backward ? forward : final ? last : backward;
     blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
   }

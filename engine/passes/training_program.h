@@ -9,6 +9,8 @@
 //   gradients once per step     buckets leave as the last microbatch's backward completes them, the first
 //                               when 1 - data_overlap of it is done
 //   host                        launches ahead within a pass, and meets the device where the next one begins
+//   zero_bubble                 the backward of a block in two passes; weights are gathered for the first,
+//                               gradients leave with the second
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
 //
@@ -39,6 +41,7 @@ class TrainingProgram {
   struct PricedOperator {
     std::int32_t name = 0;
     double forward = 0, backward = 0;  ///< seconds
+    double weight = 0;                 ///< the part of backward that zero_bubble puts off
     bool attention_core = false;
     workload::CollectiveCall forward_comm, backward_comm;
   };
@@ -61,18 +64,23 @@ class TrainingProgram {
   struct Pass {
     std::int32_t stage = 0, chunk = 0;
     bool backward = false;
-    bool last = false;  ///< backward of the last microbatch
+    bool last = false;    ///< backward of the last microbatch
+    bool weight = false;  ///< zero_bubble: the weight gradient; `backward` alone is the input gradient
   };
 
   PricedLayer price_layer(const std::vector<workload::Operator>& operators);
   void append_forward(std::vector<Step>& steps, const PricedLayer& layer, execution::Account account) const;
-  void append_backward(std::vector<Step>& steps, const PricedLayer& layer) const;
+  /// `cut`: without weight gradients.
+  void append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const;
+  static void append_weight(std::vector<Step>& steps, const PricedLayer& layer);
   void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
   void append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
   void append_context(std::vector<Item>& items, const Step& step);
   void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
   void append_join(std::vector<Item>& items, PlanAxis axis, double expected);
   [[nodiscard]] Seconds launch(const PricedLayer& layer, bool backward, Recompute recompute) const;
+  [[nodiscard]] Seconds weight_launch() const;  ///< of a block, where its backward is cut
+  [[nodiscard]] bool cuts() const { return in_.pipeline.kind == ScheduleKind::zero_bubble; }
   [[nodiscard]] double parameters(std::int32_t stage) const;
 
   std::vector<Item> layers_of(const Pass& pass);

@@ -52,7 +52,7 @@ std::string pipeline_trace_json(std::string_view title, std::span<const schedule
   for (std::size_t s = 0; s < stage_end.size(); ++s) trace.name_track(static_cast<std::int64_t>(s));
   for (const schedule::PipelineSpan& span : spans) {
     const schedule::PipelineOperation& op = span.operation;
-    const char* direction = op.backward ? "backward" : "forward";
+    const char* direction = op.weight ? "weight" : op.backward ? "backward" : "forward";
     trace.slice(
         span.stage, std::string(direction) + " " + std::to_string(op.microbatch), direction, span.start,
         span.end - span.start,

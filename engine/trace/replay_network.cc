@@ -80,59 +80,6 @@ void add_star(GroupTraffic& group, double part, bool to_root) {
   }
 }
 
-void add_reduction(GroupTraffic& group, const Pattern& pattern) {
-  const int passes = pattern.operation == Operation::all_reduce ? 2 : 1;
-  switch (pattern.algorithm) {
-    case Algorithm::ring:
-      return network::add_ring(group, pattern.bytes, passes);
-    case Algorithm::bidirectional_ring:
-      return network::add_bidirectional_ring(group, pattern.bytes, passes);
-    case Algorithm::direct:
-      return network::add_direct(group, pattern.bytes, passes);
-    case Algorithm::halving_doubling:
-      return network::add_halving_doubling(group, pattern.operation, pattern.halving_order, pattern.bytes);
-    case Algorithm::double_binary_tree:
-      return network::add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
-    case Algorithm::dimension_wise:
-      return network::add_dimension_wise(group, pattern.operation, pattern.bytes);
-    case Algorithm::in_network:
-      return network::add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
-    case Algorithm::binary_tree:
-    case Algorithm::pairwise:
-      break;
-  }
-  SHARDSCAPE_CHECK(false, name_of(pattern.algorithm));
-}
-
-void add_broadcast(GroupTraffic& group, const Pattern& pattern) {
-  switch (pattern.algorithm) {
-    case Algorithm::direct:
-      return network::add_direct_broadcast(group, pattern.bytes);
-    case Algorithm::binary_tree:
-      return network::add_binary_tree_broadcast(group, pattern.bytes, pattern.chunks);
-    case Algorithm::double_binary_tree:
-      return network::add_double_binary_tree(group, pattern.operation, pattern.bytes, pattern.chunks);
-    case Algorithm::in_network:
-      return network::add_in_network(group, pattern.operation, pattern.bytes, pattern.chunks);
-    default:
-      return network::add_chain_broadcast(group, pattern.bytes, pattern.chunks);
-  }
-}
-
-void add_pattern(GroupTraffic& group, const Pattern& pattern) {
-  switch (pattern.operation) {
-    case Operation::all_to_all:
-      if (pattern.algorithm == Algorithm::pairwise) {
-        return network::add_pairwise(group, pattern.partners, pattern.bytes);
-      }
-      return network::add_direct(group, pattern.bytes, 1);
-    case Operation::broadcast:
-      return add_broadcast(group, pattern);
-    default:
-      return add_reduction(group, pattern);
-  }
-}
-
 }  // namespace
 
 std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine) {
@@ -237,13 +184,13 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
   const Pattern pattern = choose(collective, ranks);
   if (collective.kind == CollectiveKind::reduce) {
     GroupTraffic towards_root = reordered(group, {ranks.rbegin(), ranks.rend()});
-    return add_pattern(towards_root, pattern);
+    return network::add_collective(towards_root, pattern);
   }
   if (pattern.ring_order == RingOrder::hamiltonian) {
     GroupTraffic turned = reordered(group, network::ring_order(network_.fabric(), ranks));
-    return add_pattern(turned, pattern);
+    return network::add_collective(turned, pattern);
   }
-  add_pattern(group, pattern);
+  network::add_collective(group, pattern);
 }
 
 double ReplayNetwork::message_count(const CollectiveInstance& collective, std::size_t ranks) {

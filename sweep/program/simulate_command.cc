@@ -90,30 +90,6 @@ void print_notes(const sweep::Study& study, const sweep::PointText& point, const
   }
 }
 
-/// Both modes of one plan.
-int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
-                const FaultSet& faults, bool reference) {
-  const auto predict = [&](ExecutionMode mode, Details& details) {
-    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode});
-    return simulator.run(plan, faults, &details);
-  };
-  Details details;
-  const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
-  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
-    throw BadInput("--compare: there is nothing to compare, the plan is rejected: " +
-                   std::string(name_of(hierarchical.reason)) + "\n");
-  }
-  Details flattened_details;
-  const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
-  const ModeComparison comparison{hierarchical, flattened, flattened_details.events};
-  if (arguments.json) {
-    std::cout << to_json(comparison).dump(2) << '\n';
-  } else {
-    print_comparison(std::cout, comparison);
-  }
-  return kDone;
-}
-
 /// --schedule-text and --chakra.
 class StepOutputs {
  public:
@@ -156,6 +132,30 @@ class StepOutputs {
  private:
   const SimulateArguments& arguments_;
 };
+
+/// Both modes of one plan.
+int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
+                const FaultSet& faults, bool reference) {
+  const auto predict = [&](ExecutionMode mode, Details& details) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode});
+    return simulator.run(plan, faults, &details);
+  };
+  Details details;
+  const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
+  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
+    throw BadInput("--compare: there is nothing to compare, the plan is rejected: " +
+                   std::string(name_of(hierarchical.reason)) + "\n");
+  }
+  Details flattened_details;
+  const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events};
+  if (arguments.json) {
+    std::cout << to_json(comparison).dump(2) << '\n';
+  } else {
+    print_comparison(std::cout, comparison);
+  }
+  return kDone;
+}
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);

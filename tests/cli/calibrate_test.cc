@@ -1,6 +1,7 @@
 // Does `calibrate` write what it reports, and refuse what it should?
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/csv.h"
@@ -24,8 +25,8 @@ class CalibrateTest : public ProgramTest {
   /// hosts, scattered by some percent.
   void write_runs() {
     std::string stack = read_file(fs::path(SHARDSCAPE_SOURCE_DIR) / "hw_presets/stacks/nanotron-a.yaml");
-    stack.replace(stack.find("forward_layer: 0.55 ms"), 22, "forward_layer: 3 ms");
-    stack.replace(stack.find("backward_layer: 1.05 ms"), 23, "backward_layer: 6 ms");
+    stack = std::regex_replace(stack, std::regex("forward_layer: [0-9.]+ ms"), "forward_layer: 3 ms");
+    stack = std::regex_replace(stack, std::regex("backward_layer: [0-9.]+ ms"), "backward_layer: 6 ms");
     fs::create_directories(work() / "slow/hw_presets/stacks");
     write("slow/hw_presets/stacks/nanotron-a.yaml", stack);
     std::string rows;

@@ -80,6 +80,23 @@ TEST(TraceExport, OneAxisAtATimeIsExact) {
   }
 }
 
+TEST(TraceExport, FlattenedModeRunsTheCutBackwardAlike) {
+  // Three courses of the same zero_bubble step: by schedule, by execution of every rank, by replay.
+  for (const std::int32_t zero : {0, 1, 2, 3}) {
+    Setting setting = pairwise_setting(8);
+    ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+    plan.schedule = ScheduleKind::zero_bubble;
+    plan.zero_stage = zero;
+    SCOPED_TRACE(test::describe(0, plan));
+    const RoundTrip times = round_trip(setting, plan);
+    Simulator flattened(setting,
+                        {.reference = false, .time_infeasible = true, .mode = ExecutionMode::flattened});
+    const double executed = flattened.run(plan).step_time.value();
+    EXPECT_NEAR(executed / times.predicted, 1, 0.01);
+    EXPECT_NEAR(executed / times.replayed, 1, 0.01);
+  }
+}
+
 TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
   // Random fabrics, stacks and plans of all axes: contention between axes and drift of replicas are what the
   // prediction leaves out. It hides the stack's share of tensor communication whatever compute there is to

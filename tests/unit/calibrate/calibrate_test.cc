@@ -103,7 +103,8 @@ TEST(Calibrate, NothingLeavesItsPhysicalRange) {
   broken.communication.scale_up_fraction = 0.05;
   CalibrateOptions options = options_of(some({"communication.scale_up_fraction"}));
   Candidate fast{broken, std::nullopt};  // hosts, so that links show
-  for (const char* path : {"host.forward_layer", "host.backward_layer", "host.per_collective"}) {
+  for (const char* path :
+       {"host.forward_layer", "host.backward_layer", "host.per_collective", "host.per_collective_rank"}) {
     options.start.emplace_back(find_constant(path), find_constant(path)->low);
     find_constant(path)->set(fast, find_constant(path)->low);
   }
@@ -229,8 +230,8 @@ TEST(Calibrate, TheReportIsOfTheRoundedValues) {
   EXPECT_EQ(expected.predictions, found.files[0].after.predictions);
   for (const ConstantResult& result : found.constants) {
     EXPECT_EQ(result.after, result.constant->get(found.after)) << result.constant->path;
-    EXPECT_EQ(result.after,
-              parse_value(*result.constant, format_value(*result.constant, result.after)).value());
+    EXPECT_DOUBLE_EQ(result.after,
+                     parse_value(*result.constant, format_value(*result.constant, result.after)).value());
   }
 }
 
