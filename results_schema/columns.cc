@@ -181,6 +181,15 @@ constexpr FixedColumn kFaults[] = {
      [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_device); }},
 };
 
+constexpr FixedColumn kReliability[] = {
+    {"goodput_share", "1", f8, kFaultGroup, larger, kTraining, nullptr,
+     "share of the time of a long run that becomes healthy work: less failures, checkpoints, restarts and faults",
+     [](Record r) { return r.goodput; }},
+    {"goodput_tokens_per_s_per_gpu", "s-1", f8, kFaultGroup, larger, kTraining, nullptr,
+     "tokens per second and GPU over a long run: tokens_per_s_per_gpu times goodput_share",
+     [](Record r) { return timed(r) ? r.prediction.tokens_per_s_per_gpu * r.goodput : kNaN; }},
+};
+
 constexpr FixedColumn kOutputs[] = {
     {"step_time_s", "s", f8, kOutput, smaller, kTraining, nullptr,
      "time of one training step", output_time<&Prediction::step_time>},
@@ -311,7 +320,8 @@ void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) 
 
 }  // namespace
 
-ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, bool faults) {
+ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, bool faults,
+                         bool reliability) {
   const auto take = [&](const FixedColumn& column) {
     if (!applies(column.phases, phase)) return;
     columns_.push_back(info_of(column));
@@ -326,6 +336,9 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
   for (const FixedColumn& column : kOutputs) take(column);
   if (faults) {
     for (const FixedColumn& column : kFaults) take(column);
+  }
+  if (reliability) {
+    for (const FixedColumn& column : kReliability) take(column);
   }
   for (const ColumnInfo& column : columns_) {
     SHARDSCAPE_CHECK(find(column.name) == &column, "column named twice:", column.name);

@@ -64,8 +64,10 @@ struct HardwareColumn {
 class ColumnTable {
  public:
   /// Columns that mean nothing in `phase` are left out; those of the group `faults` are there where the study
-  /// has `faults`. Names of hardware columns are distinct and differ from the fixed names.
-  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, bool faults = false);
+  /// has `faults`, those on goodput where it has `reliability`. Names of hardware columns are distinct and
+  /// differ from the fixed names.
+  explicit ColumnTable(Phase phase, std::span<const HardwareColumn> hardware = {}, bool faults = false,
+                       bool reliability = false);
 
   [[nodiscard]] std::span<const ColumnInfo> columns() const& { return columns_; }
   std::span<const ColumnInfo> columns() && = delete;  // it would dangle

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "engine/prediction.h"
@@ -44,6 +45,7 @@ struct PointRecord {
   const WorkloadSpec& workload;
   std::span<const double> hardware;  ///< value (or code) of each hardware axis, in the order of the axes
   const Prediction& prediction;
+  double goodput = std::numeric_limits<double>::quiet_NaN();  ///< share; of an ok point, with reliability
   const FaultSummary* faults = nullptr;  ///< of a point that is ok, in a study with faults
 };
 

@@ -73,8 +73,8 @@ struct Described {
 
 /// Both phases' columns in file order, each once.
 std::vector<Described> all_columns() {
-  const ColumnTable training(Phase::training, {}, true);
-  const ColumnTable inference(Phase::inference, {}, true);
+  const ColumnTable training(Phase::training, {}, true, true);
+  const ColumnTable inference(Phase::inference, {}, true, true);
   std::vector<Described> all;
   for (const ColumnInfo& column : training.columns()) {
     all.push_back({column, inference.find(column.name) != nullptr ? "both" : "training"});
@@ -103,7 +103,7 @@ const char* title_of(ColumnGroup group) {
     case ColumnGroup::breakdown:
       return "Breakdown (adds up to step_time_s, or e2e_s for inference)";
     case ColumnGroup::faults:
-      return "Faults (only in studies with faults)";
+      return "Faults and goodput (only in studies with `faults`, `reliability`)";
   }
   return "";
 }

@@ -34,13 +34,14 @@ std::optional<fs::path> built_in_presets() {
 
 /// Objectives that the phase of the study does not have.
 std::string objective_problems(const sweep::Study& study, const fs::path& file) {
-  const results::ColumnTable table(study.phase(), {}, study.faults.has_value());
+  const results::ColumnTable table(study.phase(), {}, study.faults.has_value(),
+                                   study.reliability.has_value());
   std::string problems;
   for (const std::string& objective : study.objectives) {
     if (table.find(objective) != nullptr) continue;
-    const results::ColumnTable with_faults(study.phase(), {}, true);
-    const std::string lacking = with_faults.find(objective) != nullptr ? "a study without faults"
-                                                                       : std::string(name_of(study.phase()));
+    const results::ColumnTable complete(study.phase(), {}, true, true);
+    const std::string lacking = complete.find(objective) != nullptr ? "a study without faults or reliability"
+                                                                    : std::string(name_of(study.phase()));
     problems += file.string() + ": objectives: '" + objective + "' has no meaning for " + lacking + "\n";
   }
   return problems;
@@ -100,7 +101,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) 
 std::vector<std::string> objective_columns() {
   std::vector<std::string> names;
   for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {}, true);
+    const results::ColumnTable table(phase, {}, true, true);
     for (const results::ColumnInfo& column : table.columns()) {
       const bool known = std::ranges::find(names, column.name) != names.end();
       if (column.better != results::Better::neither && !known) names.push_back(column.name);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace shardscape::sweep {
@@ -104,8 +105,15 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
     const std::uint64_t setting = points_[i].setting;
     records_.push_back({first + i, points_[i].plan, job_->workload(setting), job_->hardware(setting),
-                        predictions_[i], summaries_[i] ? &*summaries_[i] : nullptr});
+                        predictions_[i], goodput(i), summaries_[i] ? &*summaries_[i] : nullptr});
   }
+}
+
+/// Of row i of the block: NaN where there is none.
+double BlockWorker::goodput(std::size_t i) const {
+  const std::optional<Reliability>& reliability = job_->study().reliability;
+  if (!reliability || predictions_[i].status != Status::ok) return std::numeric_limits<double>::quiet_NaN();
+  return goodput_share(*reliability, job_->study().gpus, summaries_[i] ? summaries_[i]->mean : 0);
 }
 
 /// The fault samples of the point predicted last.

@@ -45,6 +45,7 @@ class BlockWorker {
   void evaluate(std::uint64_t first, std::uint32_t rows);
   Prediction predict(const PointIndex& point);
   void sample(std::uint64_t point_id);
+  [[nodiscard]] double goodput(std::size_t i) const;
   std::optional<BestPoint> best_of_rows();
 
   const SweepJob* job_;

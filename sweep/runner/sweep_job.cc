@@ -62,7 +62,8 @@ SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard
     : study_(&study),
       space_(study.space, study.gpus, study.phase(), study.setting_count()),
       constraints_(compile(study.space.constraints)),
-      columns_(study.phase(), hardware_columns(study), study.faults.has_value()),
+      columns_(study.phase(), hardware_columns(study), study.faults.has_value(),
+               study.reliability.has_value()),
       layout_(block_layout(space_.size(), limit, shard)),
       hardware_(hardware_values(study)) {
   // Hardware axes change rates, never the wiring: link ids and ranks are those of every setting.

@@ -9,6 +9,7 @@
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/overrides.h"
+#include "sweep/study/reliability_parser.h"
 #include "sweep/study/space_parser.h"
 #include "sweep/study/workload_parser.h"
 #include "sweep/yaml/loader.h"
@@ -48,6 +49,7 @@ class StudyParser {
     read_hardware();
     read_constraints();
     read_faults();
+    read_reliability();
     read_objectives();
     read_mode();
     reader_.finish();
@@ -182,6 +184,12 @@ class StudyParser {
     if (!node->is_map()) state_.bad("faults", node->where, "must be a map");
   }
 
+  void read_reliability() {
+    const yaml::Node* node = reader_.take("reliability");
+    if (node == nullptr) return;
+    study_.reliability = parse_reliability(*node, root_.find("faults") != nullptr, phase_, diagnostics_);
+  }
+
   void check_device_faults() {
     if (!study_.faults || study_.mode != ExecutionMode::flattened) return;
     for (const WeightedKind& weighted : study_.faults->kinds) {
@@ -252,6 +260,8 @@ class StudyParser {
     if (!study_.hardware.empty()) node.set("hardware", resolved_hardware());
     if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
     if (study_.faults) node.set("faults", write_faults(*study_.faults));
+    if (study_.reliability)
+      node.set("reliability", write_reliability(*study_.reliability, study_.faults.has_value()));
     node.set("objectives", text_list(study_.objectives));
     node.set("mode", yaml::make_scalar(study_.mode));
     return yaml::emit(node);

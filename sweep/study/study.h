@@ -9,6 +9,7 @@
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 #include "sweep/faults/fault_study.h"
+#include "sweep/faults/reliability.h"
 #include "sweep/space/space_spec.h"
 
 namespace shardscape::sweep {
@@ -43,6 +44,7 @@ struct Study {
   SpaceSpec space;
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::optional<FaultStudy> faults;
+  std::optional<Reliability> reliability;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
