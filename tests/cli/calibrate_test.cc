@@ -25,8 +25,8 @@ class CalibrateTest : public ProgramTest {
   /// hosts, scattered by some percent.
   void write_runs() {
     std::string stack = read_file(fs::path(SHARDSCAPE_SOURCE_DIR) / "hw_presets/stacks/nanotron-a.yaml");
-    stack = std::regex_replace(stack, std::regex("forward_layer: [0-9.]+ ms"), "forward_layer: 3 ms");
-    stack = std::regex_replace(stack, std::regex("backward_layer: [0-9.]+ ms"), "backward_layer: 6 ms");
+    stack = std::regex_replace(stack, std::regex("forward_layer: [0-9.]+ ms"), "forward_layer: 1 ms");
+    stack = std::regex_replace(stack, std::regex("backward_layer: [0-9.]+ ms"), "backward_layer: 4 ms");
     fs::create_directories(work() / "slow/hw_presets/stacks");
     write("slow/hw_presets/stacks/nanotron-a.yaml", stack);
     std::string rows;
@@ -108,7 +108,7 @@ TEST_F(CalibrateTest, TheFileSaysWhereItComesFrom) {
                        " runs.csv: 12 rows"))
       << text;
   EXPECT_TRUE(contains(text, "attention: flash                 # [1] FlashAttention-2\n")) << text;
-  EXPECT_TRUE(contains(text, "# fitted from 1.05 ms, +- ")) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("# fitted from [0-9.]+ [mu]s, \\+- "))) << text;
 }
 
 TEST_F(CalibrateTest, ExistingFilesStay) {
