@@ -4,6 +4,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
+#include "engine/network/collective_model.h"
 #include "engine/network/collectives.h"
 #include "engine/network/cost_curve.h"
 #include "engine/network/ring_order.h"
@@ -37,25 +38,6 @@ std::string_view name_of_op(CollectiveOp op) {
       break;
   }
   return "ring_pass";
-}
-
-Operation operation_of(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return Operation::all_reduce;
-    case CollectiveOp::reduce_scatter:
-      return Operation::reduce_scatter;
-    case CollectiveOp::all_gather:
-      return Operation::all_gather;
-    case CollectiveOp::all_to_all:
-      return Operation::all_to_all;
-    case CollectiveOp::broadcast:
-      return Operation::broadcast;
-    case CollectiveOp::ring_pass:
-    case CollectiveOp::chain_pass:
-      break;
-  }
-  return Operation::point_to_point;
 }
 
 /// Every member to its successor.
@@ -212,7 +194,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   if (known != calls_.end()) return known->call;
 
   network::Pattern pattern;
-  pattern.operation = operation_of(op);
+  pattern.operation = network::operation_of(op);
   pattern.bytes = bytes.value();
   bool turned = false;
   const bool pass = pattern.operation == Operation::point_to_point;

@@ -22,25 +22,6 @@ constexpr double kMostChunksToChoose = 32;
 
 bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
 
-Operation operation_of(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return Operation::all_reduce;
-    case CollectiveOp::reduce_scatter:
-      return Operation::reduce_scatter;
-    case CollectiveOp::all_gather:
-      return Operation::all_gather;
-    case CollectiveOp::all_to_all:
-      return Operation::all_to_all;
-    case CollectiveOp::broadcast:
-      return Operation::broadcast;
-    case CollectiveOp::ring_pass:
-    case CollectiveOp::chain_pass:
-      break;
-  }
-  return Operation::point_to_point;
-}
-
 bool is_grid(DimensionKind kind) {
   return kind == DimensionKind::ring || kind == DimensionKind::mesh || kind == DimensionKind::torus ||
          kind == DimensionKind::king_mesh || kind == DimensionKind::hypercube;
@@ -127,6 +108,25 @@ std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups)
 }
 
 }  // namespace
+
+Operation operation_of(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return Operation::all_reduce;
+    case CollectiveOp::reduce_scatter:
+      return Operation::reduce_scatter;
+    case CollectiveOp::all_gather:
+      return Operation::all_gather;
+    case CollectiveOp::all_to_all:
+      return Operation::all_to_all;
+    case CollectiveOp::broadcast:
+      return Operation::broadcast;
+    case CollectiveOp::ring_pass:
+    case CollectiveOp::chain_pass:
+      break;
+  }
+  return Operation::point_to_point;
+}
 
 std::string to_string(const CollectiveChoice& choice) {
   std::string text(name_of(choice.algorithm));

@@ -72,14 +72,18 @@ struct CollectiveChoice {
 /// "ring", "ring along a Hamiltonian cycle", "dimension_wise", ...
 std::string to_string(const CollectiveChoice& choice);
 
+/// What a pattern calls the operation; passes are sends from point to point.
+Operation operation_of(CollectiveOp op);
+
 /// Rounds of messages that wait for each other, in a group of n ranks:
 ///   ring, bidirectional_ring   n-1 per pass; broadcast n-1
 ///   direct                     1 per pass; broadcast 1
 ///   pairwise                   n-1
 ///   halving_doubling           log2 n per pass
-///   double_binary_tree         ceil(log2 n) up and as many down; broadcast one more than down the trees of
-///   n-1 binary_tree                floor(log2 n) dimension_wise             sum of extent - 1 per pass;
-///   `extents` are those of the group's box in_network                 2: up to the switches and down again
+///   double_binary_tree         ceil(log2 n) up and as many down; broadcast 1 + ceil(log2 (n-1)), down only
+///   binary_tree                floor(log2 n)
+///   dimension_wise             sum of extent - 1 of the group's box (`extents`), per pass
+///   in_network                 2: up to the switches and down again
 /// A pass is a reduce-scatter or an all-gather. Chunks follow each other without a pause.
 double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
                 std::span<const std::int32_t> extents = {});

@@ -9,6 +9,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/network/collective_model.h"
+#include "tests/support/random_plan.h"
 
 namespace shardscape::network {
 namespace {
@@ -30,17 +31,6 @@ FabricSpec random_fabric(CounterRng& random) {
                                Seconds(1e-6 * (1 + random.uniform())), LinkScope::scale_up});
   }
   return spec;
-}
-
-/// A plan whose axes tile the ranks, in a random order: the degrees are the ranks' prime factors, dealt out.
-ParallelPlan random_plan(CounterRng& random, std::int32_t ranks) {
-  ParallelPlan plan;
-  std::int32_t* degrees[] = {&plan.tensor, &plan.context, &plan.data, &plan.pipeline};
-  for (std::int32_t factor = 2; ranks > 1; ++factor) {
-    for (; ranks % factor == 0; ranks /= factor) *degrees[random.below(4)] *= factor;
-  }
-  for (std::size_t i = kPlanAxes; i > 1; --i) std::swap(plan.order[i - 1], plan.order[random.below(i)]);
-  return plan;
 }
 
 /// A vertex of the oracle: the coordinates, the last one -1 for ranks and else the axis whose crossbar it is.
@@ -183,7 +173,7 @@ struct Bench {
       : random(seed, 1),
         spec(random_fabric(random)),
         fabric(spec),
-        plan(random_plan(random, fabric.ranks())) {
+        plan(test::random_plan(random, fabric.ranks())) {
     axis = static_cast<PlanAxis>(random.below(kPlanAxes));
     text = "seed " + std::to_string(seed) + ": " + to_string(plan.order) + " axis " +
            std::string(name_of(axis)) + " of " + std::to_string(plan.degree(axis)) + " on";
@@ -314,7 +304,7 @@ TEST(CollectiveProperty, MemoChangesNothing) {
         bench.model.set_faults(faults);
         plain.set_faults(faults);
       }
-      const ParallelPlan plan = random_plan(bench.random, bench.fabric.ranks());
+      const ParallelPlan plan = test::random_plan(bench.random, bench.fabric.ranks());
       const PlanLayout layout(plan);
       const RankGroup group = bench.random.below(2) == 0
                                   ? layout.group(static_cast<PlanAxis>(bench.random.below(4)))

@@ -12,6 +12,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/network/naive_flow_simulator.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/random_plan.h"
 
 namespace shardscape::network {
 namespace {
@@ -78,16 +79,6 @@ FabricSpec random_fabric(CounterRng& random) {
   }
 }
 
-ParallelPlan random_plan(CounterRng& random, std::int32_t ranks) {
-  ParallelPlan plan;
-  std::int32_t* degrees[] = {&plan.tensor, &plan.context, &plan.data, &plan.pipeline};
-  for (std::int32_t factor = 2; ranks > 1; ++factor) {
-    for (; ranks % factor == 0; ranks /= factor) *degrees[random.below(4)] *= factor;
-  }
-  for (std::size_t i = kPlanAxes; i > 1; --i) std::swap(plan.order[i - 1], plan.order[random.below(i)]);
-  return plan;
-}
-
 StackProfile::Communication random_stack(CounterRng& random) {
   StackProfile::Communication c;
   c.call = Seconds(5e-6);
@@ -124,7 +115,7 @@ struct Case {
         fast(fabric, communication),
         exact(fabric, communication),
         reference(fabric, communication),
-        plan(random_plan(random, fabric.ranks())) {
+        plan(test::random_plan(random, fabric.ranks())) {
     reference.use_reference(true);
     exact.set_tolerance(1e-9);
     text = "seed " + std::to_string(seed) + ":";
