@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "engine/network/fabric.h"
+#include "engine/network/faulty_fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
@@ -103,6 +105,43 @@ TEST(SimulatorFaults, IdleLinkCostsNothing) {
     }
   }
   EXPECT_EQ(simulator.run(plan).step_time.value(), healthy);  // healed
+}
+
+// Two stages of tensor pairs on a ring of 4: the links between ranks 2 and 3 carry stage 1 only.
+TEST(SimulatorFaults, ASickLinkSlowsTheStageThatSendsOverIt) {
+  Setting setting = small(4);
+  setting.system.fabric.dimensions = {test::dimension("ring", DimensionKind::ring, {4}, 10e9)};
+  const network::Fabric fabric(setting.system.fabric);
+  FaultSet sick;
+  network::add_fault(sick, fabric, {fabric.find_link(2, 3), 0.5, {}}, network::FaultDirections::both);
+  for (const bool reference : {false, true}) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true});
+    Details well, ill;
+    const Prediction before = simulator.run(test::plan_of(2, 1, 2, 1), {}, &well);
+    const Prediction after = simulator.run(test::plan_of(2, 1, 2, 1), sick, &ill);
+    EXPECT_EQ(ill.stage_forward[0].value(), well.stage_forward[0].value());
+    EXPECT_EQ(ill.stage_backward[0].value(), well.stage_backward[0].value());
+    EXPECT_GT(ill.stage_forward[1], well.stage_forward[1]);
+    // Half the bandwidth: the all-reduces of stage 1 take twice as long, every microbatch.
+    EXPECT_NEAR(after.breakdown.tensor_comm.value(), 2 * before.breakdown.tensor_comm.value(),
+                1e-9 * after.breakdown.tensor_comm.value());
+  }
+}
+
+// The same link carries both stages where their tensor groups lie across each other: 0 and 2, 1 and 3.
+TEST(SimulatorFaults, ASickLinkSlowsStagesThatShareIt) {
+  Setting setting = small(4);
+  setting.system.fabric.dimensions = {test::dimension("ring", DimensionKind::ring, {4}, 10e9)};
+  const network::Fabric fabric(setting.system.fabric);
+  ParallelPlan plan = test::plan_of(2, 1, 2, 1);
+  plan.order = {PlanAxis::pipeline, PlanAxis::tensor, PlanAxis::context, PlanAxis::data};
+  FaultSet sick;
+  network::add_fault(sick, fabric, {fabric.find_link(1, 2), 0.5, {}}, network::FaultDirections::both);
+  Simulator simulator(setting, {.time_infeasible = true});
+  Details well, ill;
+  simulator.run(plan, {}, &well);
+  simulator.run(plan, sick, &ill);
+  for (const std::size_t stage : {0, 1}) EXPECT_GT(ill.stage_forward[stage], well.stage_forward[stage]);
 }
 
 /// Sums of the rows of the operator table.
