@@ -200,7 +200,18 @@ class StageTimer {
   LayerTimer::Backward backward_;
 };
 
-void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
+/// What sick devices leave of the memory's rate; of those on one stage, or of all.
+double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage = {}) {
+  double share = 1;
+  for (const SickStage& sick : in.sick) {
+    if (stage && sick.stage != *stage) continue;
+    share = std::min(share, sick.device.hbm_peak() / in.setting.system.device.hbm_peak());
+  }
+  return share;
+}
+
+void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer,
+                      network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
@@ -213,6 +224,7 @@ void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, Trainin
     scratch.weight[s] = passes.weight;
   }
   for (const SickStage& sick : in.sick) {
+    collectives.set_memory_share(sick.device.hbm_peak() / in.setting.system.device.hbm_peak());
     const StagePasses passes = StageTimer(in, sick.costs, timer).of(sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
@@ -221,6 +233,7 @@ void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, Trainin
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
   }
+  collectives.set_memory_share(1);
 }
 
 /// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
@@ -234,6 +247,7 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
     const double parameters =
         in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
     const Seconds last_backward = scratch.backward[s].total();
+    collectives.set_memory_share(memory_share(in, s));
     const DataComm comm = data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s],
                                     scratch.weight[s], collectives);
     scratch.forward[s].data_comm += comm.per_forward;
@@ -250,6 +264,7 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
         scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.device));
     }
   }
+  collectives.set_memory_share(1);
 }
 
 /// One message between neighbouring stages.
@@ -290,7 +305,9 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
   if (stages == 1) {
     scratch.end = scratch.end_without_transfers;
   } else {
+    collectives.set_memory_share(memory_share(in));
     run(boundary_time(in, groups, collectives).value(), scratch.end);
+    collectives.set_memory_share(1);
   }
 }
 
@@ -342,7 +359,7 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   const PlanLayout layout(in.plan);
   const Groups groups{layout.group(PlanAxis::tensor), layout.group(PlanAxis::context),
                       layout.group(PlanAxis::data, PlanAxis::context), layout.group(PlanAxis::pipeline)};
-  fill_stage_times(in, LayerTimer(in, groups, collectives), scratch);
+  fill_stage_times(in, LayerTimer(in, groups, collectives), collectives, scratch);
   add_data_parallel(in, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
 
