@@ -166,7 +166,7 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
 
 void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
                         const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
-                        const std::vector<std::int32_t>& exit) {
+                        const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before) {
   for (std::size_t i = 0; i < ranks.size(); ++i) builder.opens(entry[i], exit[i]);
   if (ranks.size() == 1) return;
   GroupTraffic group{builder, ranks, entry, exit, 0};
@@ -185,10 +185,11 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
   const Seconds copies = model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes),
                                           static_cast<std::int32_t>(ranks.size()));
   if (copies > Seconds(0)) {
-    for (std::int32_t& gate : group.entry) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
       const std::int32_t copied = builder.add_gate(0, copies.value());
-      builder.opens(gate, copied);
-      gate = copied;
+      builder.opens(entry[i], copied);
+      if (!before.empty()) builder.opens(before[i], copied);
+      group.entry[i] = copied;
     }
   }
   if (collective.kind == CollectiveKind::reduce) {

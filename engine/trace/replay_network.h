@@ -37,10 +37,11 @@ class ReplayNetwork {
   [[nodiscard]] double call_seconds() const { return stack_.call.value(); }
 
   /// Adds the messages of one collective, each member's own copies before its first. `entry` and `exit`: a
-  /// gate per member of the group.
+  /// gate per member of the group; `before`: the exits of the group's collective before it, or nothing.
+  /// Copies begin behind those, as a communicator works off its calls one after the other.
   void add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
            const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
-           const std::vector<std::int32_t>& exit);
+           const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before);
   /// About how many messages add() makes; for the ring, which makes most, exactly.
   [[nodiscard]] static double message_count(const CollectiveInstance& collective, std::size_t ranks);
   /// Adds what the stack takes for each message to the latencies of finished traffic.
