@@ -170,6 +170,7 @@ class HardwareParser {
   std::optional<Axis> read_parts(const yaml::Entry& entry) {
     Axis axis;
     axis.shown.column = entry.key;
+    axis.shown.unit = "1";
     for (const yaml::Node* item : axis_items({entry.value, "hardware." + entry.key, diagnostics_})) {
       std::optional<Change> change = read_whole(entry.key, entry.key, *item);
       if (!change) continue;
@@ -199,6 +200,7 @@ class HardwareParser {
     Axis axis;
     axis.variants = true;
     axis.shown.column = entry.key;
+    axis.shown.unit = "1";
     for (const yaml::Entry& variant : entry.value.entries) {
       if (!add_choice(axis.shown, variant.key)) {
         problem(variant.key_where, entry.key + '.' + variant.key, "duplicate key");

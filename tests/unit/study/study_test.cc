@@ -426,7 +426,7 @@ TEST(HardwareVariants, ProblemsAreLocated) {
     return bad(training("hardware:\n  " + hardware + "\n"));
   };
   EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacty: 1 MiB}}"),
-                      "s.yaml:32:16: hardware.variant.A.device.l2.capacty",
+                      "s.yaml:32:17: hardware.variant.A.device.l2.capacty",
                       "did you mean \"device.l2.capacity\"?"));
   EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacity: 3}}"),
                       "s.yaml:32:37: hardware.variant.A.device.l2.capacity", "bare number"));
@@ -439,11 +439,11 @@ TEST(HardwareVariants, ProblemsAreLocated) {
   EXPECT_TRUE(reports(with("variant: {}"), "s.yaml:32:12: hardware.variant", "empty"));
   EXPECT_TRUE(reports(with("My-Variant: {A: {}}"), "s.yaml:32:3: hardware.My-Variant", "names a column"));
   EXPECT_TRUE(reports(with("variant: {A: {stack.serving.token_budget: 8}}"),
-                      "s.yaml:32:16: hardware.variant.A.stack.serving.token_budget", "training"));
+                      "s.yaml:32:17: hardware.variant.A.stack.serving.token_budget", "training"));
   EXPECT_TRUE(reports(with("variant: {A: {fabric.nvswitch.size: 3}}"),
                       "s.yaml:32:39: hardware.variant.A.fabric.nvswitch.size", "grows in units of 3"));
   EXPECT_TRUE(
-      reports(with("variant: {A: {device: nowhere}}"), "s.yaml:32:24: hardware.variant.A.device", "nowhere"));
+      reports(with("variant: {A: {device: nowhere}}"), "s.yaml:32:25: hardware.variant.A.device", "nowhere"));
   EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacity: 9 MiB}}\n  device.l2.capacity: 8 MiB"),
                       "s.yaml:33:3: hardware.device.l2.capacity", "is set by variant, too"));
   StudyOptions options;
