@@ -203,7 +203,7 @@ TEST(Flattened, ASickTensorLinkSlowsOneStage) {
     const Prediction hierarchical = predict(setting, plan, ExecutionMode::hierarchical, sick);
     const Prediction flattened = predict(setting, plan, ExecutionMode::flattened, sick);
     EXPECT_GT(hierarchical.step_time / well.step_time, 1.1);
-    EXPECT_NEAR(flattened.step_time / hierarchical.step_time, 1, 0.02) << stage;
+    EXPECT_NEAR(flattened.step_time / hierarchical.step_time, 1, 0.05) << stage;
   }
 }
 
