@@ -57,7 +57,10 @@ struct Healthy {
 
 struct Simulator::Impl {
   Impl(const Setting& s, SimulateOptions o)
-      : setting(s), options(o), fabric(s.system.fabric), collectives(fabric, s.system.stack.communication) {
+      : setting(s),
+        options(o),
+        fabric(s.system.fabric),
+        collectives(fabric, s.system.stack.communication, s.system.device.hbm_peak()) {
     scratch.reference = o.reference;
     collectives.use_reference(o.reference);
     collectives.set_tolerance(o.collective_tolerance);

@@ -19,7 +19,8 @@ void run(benchmark::State& state, const std::vector<Algorithm>& algorithms, netw
   Setting setting = bench::training_setting("gpt-175b", "dgx-a100", "megatron-lm", 1024, 2048, 1536);
   setting.system.stack.communication.algorithms = algorithms;
   const network::Fabric fabric(setting.system.fabric);
-  network::CollectiveModel model(fabric, setting.system.stack.communication);
+  network::CollectiveModel model(fabric, setting.system.stack.communication,
+                                 setting.system.device.hbm_peak());
   model.set_faults(faults);
   model.use_memo(state.range(2) == 1);
   const network::RankGroup group =

@@ -30,7 +30,8 @@ BENCHMARK(BM_Gemm)->Arg(2048)->Arg(8);
 void BM_CollectiveCost(benchmark::State& state) {
   const Setting setting = bench::training_setting("gpt-175b", "dgx-a100", "megatron-lm", 1024, 2048, 1536);
   const network::Fabric fabric(setting.system.fabric);
-  network::CollectiveModel model(fabric, setting.system.stack.communication);
+  network::CollectiveModel model(fabric, setting.system.stack.communication,
+                                 setting.system.device.hbm_peak());
   model.use_memo(state.range(0) == 1);
   network::RankGroup group;
   group.push(64, 16);

@@ -229,7 +229,10 @@ void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, dou
   lane.call = lane.pending.front().call;
   const double from = std::max(time, lane.pending.front().time);
   if (--lane.pending.front().repeats == 0) lane.pending.pop();
-  add_timer(from + programs_->call_seconds, {kNone, rank, lane_number, 0, 0, kNone});
+  const std::int32_t communicator = programs_->communicator_of[programs_->at(lane_number, rank)];
+  const CallTraffic& call = programs_->communicators[static_cast<std::size_t>(communicator)]
+                                .calls[static_cast<std::size_t>(lane.call)];
+  add_timer(from + programs_->call_seconds + call.copy_seconds, {kNone, rank, lane_number, 0, 0, kNone});
 }
 
 void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {

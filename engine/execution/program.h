@@ -70,6 +70,7 @@ struct CallTraffic {
   std::vector<Gate> gates;
   std::vector<network::Message> messages;  ///< on Programs::wires, bytes of one call
   std::vector<std::int32_t> entry, exit;   ///< gates of each member
+  double copy_seconds = 0;                 ///< of each member's own copies: it enters so much later
 };
 
 /// Ranks that make calls together: the k-th call that each makes is the same one.

@@ -212,6 +212,11 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   names.push_back(name + ", " + std::to_string(static_cast<std::int64_t>(bytes.value())) + " bytes");
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);
+    const std::size_t members = programs_.communicators[static_cast<std::size_t>(c)].ranks.size();
+    traffic.copy_seconds =
+        collectives_
+            .copy_time(pattern.operation, pattern.algorithm, bytes, static_cast<std::int32_t>(members))
+            .value();
     programs_.communicators[static_cast<std::size_t>(c)].calls.push_back(std::move(traffic));
   }
   calls_.push_back({key, number});

@@ -166,8 +166,28 @@ double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
   return 0;
 }
 
+double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n) {
+  const double part = 1 / static_cast<double>(n);
+  const bool tree = algorithm == Algorithm::double_binary_tree, switches = algorithm == Algorithm::in_network;
+  switch (operation) {
+    case Operation::all_reduce:
+      return switches || (tree && n > 2) ? 6 : 6 - 4 * part;
+    case Operation::reduce_scatter:
+    case Operation::all_gather:
+      return switches ? 3 + part : 3 - part;
+    case Operation::broadcast:
+      return 3;
+    case Operation::all_to_all:
+    case Operation::pipeline:
+    case Operation::point_to_point:
+      return 0;
+  }
+  return 0;
+}
+
 struct CollectiveModel::Candidate {
   CollectiveChoice choice;
+  double copied = 0;  ///< bytes per byte of the operation
   double steps = 1;
   double far_steps = 0;  ///< of them, across the scale-out network
   CostCurve healthy;
@@ -194,9 +214,11 @@ struct CollectiveModel::GroupCosts {
   std::array<OpCosts, kCollectiveOps> ops;
 };
 
-CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication)
+CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
+                                 BytesPerSecond memory_rate)
     : fabric_(fabric),
       communication_(communication),
+      memory_rate_(memory_rate),
       healthy_(std::make_unique<PricedNetwork>(fabric, communication)),
       healthy_maker_(std::make_unique<CurveMaker>(*healthy_)) {}
 
@@ -242,6 +264,11 @@ void CollectiveModel::set_faults(const FaultSet& faults) {
     ++sick_prices_;
   }
   fault_epoch_ = entry->second;
+}
+
+void CollectiveModel::set_memory_share(double share) {
+  SHARDSCAPE_CHECK(share > 0 && share <= 1, share);
+  memory_share_ = share;
 }
 
 void CollectiveModel::forget_sick_prices() {
@@ -294,9 +321,12 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
                                                                     const SiblingGroups& groups) {
   std::vector<Candidate> result;
   const bool far = crosses_scale_out(fabric_, groups);
+  const Operation operation = operation_of(op);
+  const auto n = static_cast<std::int32_t>(groups.size);
   const auto add = [&](Algorithm algorithm, RingOrder order, double steps) {
     Candidate candidate;
     candidate.choice = {algorithm, order};
+    candidate.copied = copied_bytes(operation, algorithm, n);
     candidate.steps = steps;
     candidate.far_steps = far ? steps : 0;
     result.push_back(std::move(candidate));
@@ -305,8 +335,6 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
     add(Algorithm::direct, RingOrder::listed, 1);
     return result;
   }
-  const Operation operation = operation_of(op);
-  const auto n = static_cast<std::int32_t>(groups.size);
   const Boxes boxes = boxes_of(fabric_, groups);
   const bool several = communication_.algorithms.size() > 1;
   for (const Algorithm algorithm : communication_.algorithms) {
@@ -471,11 +499,23 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
 
 // ---- prices ----
 
-double CollectiveModel::fixed(const Candidate& candidate) const {
+/// Everything but the network.
+double CollectiveModel::at_ranks(const Candidate& candidate, double bytes, double memory_share) const {
   const double far = communication_.rank_step_scale_out > Seconds(0) ? candidate.far_steps : 0;
   return (communication_.call + (candidate.steps - far) * communication_.rank_step +
-          far * communication_.rank_step_scale_out)
+          far * communication_.rank_step_scale_out + copying(Bytes(candidate.copied * bytes), memory_share))
       .value();
+}
+
+/// The time for so much of a rank's own reading and writing.
+Seconds CollectiveModel::copying(Bytes bytes, double memory_share) const {
+  if (communication_.local_copy == 0) return Seconds(0);
+  return communication_.local_copy * bytes / (memory_share * memory_rate_);
+}
+
+Seconds CollectiveModel::copy_time(Operation operation, Algorithm algorithm, Bytes bytes,
+                                   std::int32_t n) const {
+  return copying(copied_bytes(operation, algorithm, n) * bytes, memory_share_);
 }
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
@@ -495,7 +535,7 @@ std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
   double least = 0;
   for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
     Candidate& candidate = costs.candidates[c];
-    const double before = fixed(candidate);
+    const double before = at_ranks(candidate, bytes, 1);
     const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= least;
     if (hopeless) continue;
     const double seconds = before + healthy_time(costs, candidate, bytes);
@@ -556,7 +596,7 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
     if (!cut_group_) cut_group_ = costs.group;
     return Seconds(0);
   }
-  return Seconds(fixed(costs.candidates[chosen]) + seconds);
+  return Seconds(at_ranks(costs.candidates[chosen], bytes, memory_share_) + seconds);
 }
 
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,

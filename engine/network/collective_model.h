@@ -1,7 +1,16 @@
 // The cost of collectives on a fabric, with every sibling group running at the same time.
 //
-//     time = calls * (call + steps * rank_step + T(bytes / calls))        (rank_step_scale_out for the steps
-//     that cross the scale-out network: all of them where a group does, by axis for dimension_wise)
+//     time = calls * (call + steps * rank_step + C(bytes / calls) + T(bytes / calls))
+//
+// with rank_step_scale_out for the steps that cross the scale-out network: all of them where a group does, by
+// axis for dimension_wise.
+//
+// C is what a rank needs for its own copies and reductions: local_copy * copied_bytes() * bytes over the peak
+// rate of its memory, that of the slowest rank. It adds to T: up to some hundred megabytes a step of NCCL's
+// ring is one chunk, so what a rank reads and writes falls between its receipts and its sends. Measured
+// all-reduces say so (inside one node of DGX A100 and H100, 1 to 66 MB: median error 11 % if C adds, 21 % if
+// only the longer of C and T counts, which is T). Sends and all-to-all wait for no receipt: their copies
+// hide behind the wire, as measured sends between two GPUs do.
 //
 // T is the time that the fluid simulation (flow_simulator.h) of the operation's messages takes on links at
 // the stack's achieved share of their bandwidth, all sibling groups at once; `steps` counts the rounds of the
@@ -20,8 +29,8 @@
 // Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or
 // hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper.
 //
-// Left out: contention between operations of different axes of a plan, time of reductions, protocol choice
-// (NCCL's LL, LL128).
+// Left out: contention between operations of different axes of a plan, contention of copies with kernels that
+// compute, protocol choice (NCCL's LL, LL128).
 #pragma once
 
 #include <array>
@@ -89,19 +98,41 @@ Operation operation_of(CollectiveOp op);
 double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
                 std::span<const std::int32_t> extents = {});
 
+/// What one of n ranks reads and writes in device memory, per byte of the operation (see
+/// CollectiveModel::time). A rank reads its input once and writes its output once; what it receives is first
+/// written to a buffer and then read (NCCL's Simple protocol). In units of the bytes:
+///                       input   received    output   sum
+///   all_reduce          1       2(n-1)/n    1        6 - 4/n
+///   reduce_scatter      1       (n-1)/n     1/n      3 - 1/n
+///   all_gather          1/n     (n-1)/n     1        3 - 1/n
+///   broadcast                   1           1        3
+/// double_binary_tree: a rank with two children receives 2 in an all-reduce (1 of two ranks), in all 6 (4).
+/// in_network: a rank receives its result once, and the input is staged where the switches can read it:
+/// written and read once more; all_reduce 6, reduce_scatter 3 + 1/n (the result is kept at once), all_gather
+/// 3 + 1/n. Sends and all-to-all: 0, their copies hide behind the wire.
+double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
+
 /// Pure but for its memos; one object per thread.
 class CollectiveModel {
  public:
-  /// Both references must outlive the model.
-  CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication);
+  /// Both references must outlive the model. `memory_rate`: peak rate of the ranks' memory;
+  /// matters where the stack's local_copy is not 0, then > 0.
+  CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
+                  BytesPerSecond memory_rate);
   ~CollectiveModel();
   CollectiveModel(CollectiveModel&&) noexcept;
 
-  /// Costs from now on are those of the fabric with these faults (of links; devices have no effect here);
+  /// Costs from now on are those of the fabric with these faults (of links; for devices see
+  /// set_memory_share());
   /// forgets unreachable(). Throws nothing; ids must exist. Operations that no faulty link carries keep their
   /// healthy price; prices of the others are remembered for each set of faults, up to kMostSickPrices.
   void set_faults(const FaultSet& faults);
   [[nodiscard]] bool has_faults() const { return !healthy(); }
+
+  /// From now on the slowest rank of every group has this share of its memory's rate left, 0 < share <= 1.
+  /// Algorithms stay those of healthy ranks.
+  void set_memory_share(double share);
+  [[nodiscard]] double memory_share() const { return memory_share_; }
 
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
   /// uses them on a healthy fabric. Turning it on forgets what was collected. Not on the plain path.
@@ -134,6 +165,10 @@ class CollectiveModel {
   /// What time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                          double calls = 1);
+
+  /// The part of time() that a rank needs for its own copies, for one call among n ranks.
+  [[nodiscard]] Seconds copy_time(Operation operation, Algorithm algorithm, Bytes bytes,
+                                  std::int32_t n) const;
 
   /// Since the last set_faults() a time was asked for that dead links make infinite.
   [[nodiscard]] bool unreachable() const { return cut_group_.has_value(); }
@@ -173,7 +208,8 @@ class CollectiveModel {
   SliceLinks slice_links(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
   SliceLinks slice_links_plainly(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
 
-  [[nodiscard]] double fixed(const Candidate& candidate) const;
+  [[nodiscard]] double at_ranks(const Candidate& candidate, double bytes, double memory_share) const;
+  [[nodiscard]] Seconds copying(Bytes bytes, double memory_share) const;
   [[nodiscard]] double healthy_time(const OpCosts& costs, Candidate& candidate, double bytes);
   std::size_t choose(OpCosts& costs, double bytes);
   Seconds price(OpCosts& costs, double bytes, const Slice& slice);
@@ -185,6 +221,8 @@ class CollectiveModel {
 
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
+  BytesPerSecond memory_rate_;
+  double memory_share_ = 1;
   std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
   std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;
   FaultSet faults_;

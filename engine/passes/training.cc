@@ -204,6 +204,16 @@ class StageTimer {
   LayerTimer::Backward backward_;
 };
 
+/// What sick devices leave of the memory's rate; of those on one stage, or of all.
+double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage = {}) {
+  double share = 1;
+  for (const SickStage& sick : in.sick) {
+    if (stage && sick.stage != *stage) continue;
+    share = std::min(share, sick.device.hbm_peak() / in.setting.system.device.hbm_peak());
+  }
+  return share;
+}
+
 /// What a stage waits for: its own groups. While all links are healthy, stages are alike.
 Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs& in,
                const network::CollectiveModel& collectives) {
@@ -230,6 +240,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
     scratch.weight[s] = passes.weight;
   }
   for (const SickStage& sick : in.sick) {
+    collectives.set_memory_share(sick.device.hbm_peak() / in.setting.system.device.hbm_peak());
     const StagePasses passes = StageTimer(in, sick.costs, timer_of(sick.stage)).of(sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
@@ -238,6 +249,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
   }
+  collectives.set_memory_share(1);
 }
 
 /// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
@@ -251,6 +263,7 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
     const double parameters =
         in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
     const Seconds last_backward = scratch.backward[s].total();
+    collectives.set_memory_share(memory_share(in, s));
     const DataComm comm = data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s],
                                     scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
     scratch.forward[s].data_comm += comm.per_forward;
@@ -267,6 +280,7 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
         scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.device));
     }
   }
+  collectives.set_memory_share(1);
 }
 
 /// One message between neighbouring stages.
@@ -307,7 +321,9 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
   if (stages == 1) {
     scratch.end = scratch.end_without_transfers;
   } else {
+    collectives.set_memory_share(memory_share(in));
     run(boundary_time(in, groups, collectives).value(), scratch.end);
+    collectives.set_memory_share(1);
   }
 }
 

@@ -64,6 +64,8 @@ Problems StackProfile::validate() const {
   not_negative(host.decode_step_fixed.value(), "host.decode_step_fixed");
   not_negative(communication.call.value(), "communication.call");
   not_negative(communication.rank_step.value(), "communication.rank_step");
+  problems.require(communication.local_copy >= 0 && communication.local_copy <= 10,
+                   "communication.local_copy", "is a time over that at the memory's peak rate, 0..10");
   fraction(communication.scale_up_fraction, "communication.scale_up_fraction");
   fraction(communication.scale_out_fraction, "communication.scale_out_fraction");
   fraction(communication.scale_out_scaling, "communication.scale_out_scaling");

@@ -51,10 +51,14 @@ struct StackProfile {
     Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
   };
   struct Communication {
-    Seconds call;                  ///< fixed cost of one collective call
-    Seconds rank_step;             ///< latency of one step of a collective's algorithm, beside the links' own
-    Seconds rank_step_scale_out;   ///< same for a step that crosses the scale-out network; 0: as rank_step
-    double scale_up_fraction = 1;  ///< achieved share of link bandwidth inside the scale-up domain
+    Seconds call;                 ///< fixed cost of one collective call
+    Seconds rank_step;            ///< latency of one step of a collective's algorithm, beside the links' own
+    Seconds rank_step_scale_out;  ///< same for a step that crosses the scale-out network; 0: as rank_step
+    /// Time of a collective's own copies and reductions over what the memory would need for their reads and
+    /// writes at its peak rate (network::copied_bytes), 0..10. 0: they cost nothing beside the wire; 1.5: its
+    /// kernels, on a few SMs, reach two thirds of the peak.
+    double local_copy = 0;
+    double scale_up_fraction = 1;   ///< achieved share of link bandwidth inside the scale-up domain
     double scale_out_fraction = 1;  ///< same on the scale-out network, between two nodes
     /// What is left of scale_out_fraction with each doubling of the nodes of the job, 0..1: collisions of
     /// routes and stragglers on a network that is not a crossbar.

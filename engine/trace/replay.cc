@@ -103,9 +103,14 @@ class ReplayTraffic {
 
   void add_collectives() {
     std::int32_t group = kNone;
-    std::vector<std::int32_t> entry, exit;
+    std::vector<std::int32_t> entry, exit, before;
     for (const CollectiveInstance& collective : linked_.collectives) {
-      if (collective.group != group) builder_.begin_group();
+      before.clear();
+      if (collective.group != group) {
+        builder_.begin_group();
+      } else {
+        before = exit;
+      }
       group = collective.group;
       entry.clear();
       exit.clear();
@@ -113,7 +118,8 @@ class ReplayTraffic {
         entry.push_back(start_[static_cast<std::size_t>(member)]);
         exit.push_back(end_[static_cast<std::size_t>(member)]);
       }
-      network_.add(builder_, collective, linked_.groups[static_cast<std::size_t>(group)], entry, exit);
+      network_.add(builder_, collective, linked_.groups[static_cast<std::size_t>(group)], entry, exit,
+                   before);
     }
   }
 
@@ -273,7 +279,7 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
   for (const DimensionSpec& dimension : fabric.spec().dimensions) shape.push_back(dimension.size());
   const auto linked = link(trace, shape);
   if (!linked) return tl::unexpected(linked.error());
-  ReplayNetwork network(fabric, options.stack, options.faults);
+  ReplayNetwork network(fabric, options.stack, options.memory_rate, options.faults);
   if (TraceProblems problems = size_problems(*linked, network); !problems.empty()) {
     return tl::unexpected(std::move(problems));
   }

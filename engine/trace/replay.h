@@ -10,7 +10,7 @@
 //                connections, so that they follow each other where they would overlap
 //   memory       takes its time beside everything else
 //
-// Left out: the time of reductions, limits on messages in flight, power.
+// Left out: limits on messages in flight, power.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,7 @@ struct Replay {
 
 struct ReplayOptions {
   StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
+  BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
   FaultSet faults = {};
   bool reference = false;  ///< the naive simulator
 };

@@ -113,8 +113,8 @@ std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks
 }
 
 ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
-                             const FaultSet& faults)
-    : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack) {
+                             BytesPerSecond memory_rate, const FaultSet& faults)
+    : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack, memory_rate) {
   network_.set_faults(faults);
 }
 
@@ -153,10 +153,10 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
     pattern.chunks = network::chunks_of(pattern.operation, algorithm, pattern.bytes);
     if (!network::check_patterns({pattern}, healthy_.routes()).empty()) continue;
     const auto time = healthy_.simulate(pattern);
-    const double steps =
-        network::steps_of(pattern.operation, algorithm, static_cast<std::int32_t>(pattern.groups[0].size()));
-    const double total =
-        time.value_or(std::numeric_limits<double>::infinity()) + steps * stack_.rank_step.value();
+    const auto n = static_cast<std::int32_t>(pattern.groups[0].size());
+    const Seconds at_ranks = network::steps_of(pattern.operation, algorithm, n) * stack_.rank_step +
+                             model_.copy_time(pattern.operation, algorithm, Bytes(pattern.bytes), n);
+    const double total = time.value_or(std::numeric_limits<double>::infinity()) + at_ranks.value();
     if (total >= least) continue;
     least = total;
     best = pattern;
@@ -166,7 +166,7 @@ Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
 
 void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
                         const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
-                        const std::vector<std::int32_t>& exit) {
+                        const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before) {
   for (std::size_t i = 0; i < ranks.size(); ++i) builder.opens(entry[i], exit[i]);
   if (ranks.size() == 1) return;
   GroupTraffic group{builder, ranks, entry, exit, 0};
@@ -182,6 +182,16 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
       break;
   }
   const Pattern pattern = choose(collective, ranks);
+  const Seconds copies = model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes),
+                                          static_cast<std::int32_t>(ranks.size()));
+  if (copies > Seconds(0)) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::int32_t copied = builder.add_gate(0, copies.value());
+      builder.opens(entry[i], copied);
+      if (!before.empty()) builder.opens(before[i], copied);
+      group.entry[i] = copied;
+    }
+  }
   if (collective.kind == CollectiveKind::reduce) {
     GroupTraffic towards_root = reordered(group, {ranks.rbegin(), ranks.rend()});
     return network::add_collective(towards_root, pattern);

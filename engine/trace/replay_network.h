@@ -26,8 +26,9 @@ namespace shardscape::trace {
 class ReplayNetwork {
  public:
   /// `fabric` and `stack` outlive the object.
+  /// `memory_rate`: as in CollectiveModel.
   ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
-                const FaultSet& faults);
+                BytesPerSecond memory_rate, const FaultSet& faults);
 
   [[nodiscard]] network::FaultyFabric& routes() { return network_.routes(); }
   /// By link id, after faults, at the stack's achieved share.
@@ -35,10 +36,12 @@ class ReplayNetwork {
   /// Fixed cost of a collective, send or receive before its first message.
   [[nodiscard]] double call_seconds() const { return stack_.call.value(); }
 
-  /// Adds the messages of one collective. `entry` and `exit`: a gate per member of the group.
+  /// Adds the messages of one collective, each member's own copies before its first. `entry` and `exit`: a
+  /// gate per member of the group; `before`: the exits of the group's collective before it, or nothing.
+  /// Copies begin behind those, as a communicator works off its calls one after the other.
   void add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
            const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
-           const std::vector<std::int32_t>& exit);
+           const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before);
   /// About how many messages add() makes; for the ring, which makes most, exactly.
   [[nodiscard]] static double message_count(const CollectiveInstance& collective, std::size_t ranks);
   /// Adds what the stack takes for each message to the latencies of finished traffic.

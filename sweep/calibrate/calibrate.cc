@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sweep/calibrate/constant_fit.h"
+#include "sweep/calibrate/row_filter.h"
 
 namespace shardscape::calibrate {
 
@@ -67,6 +68,13 @@ class Calibrator {
     // What validate reports once there is something to report on.
     if (kind && source.table.rows.empty()) {
       problems_.insert(problems_.end(), source.table.problems.begin(), source.table.problems.end());
+    } else if (kind && !options_.rows.where.empty()) {
+      auto filtered = rows_where(source.table, options_.rows.where);
+      if (filtered) {
+        source.table = *std::move(filtered);
+      } else {
+        problem(table.file, "--where", filtered.error());
+      }
     }
     sources_.push_back(std::move(source));
   }

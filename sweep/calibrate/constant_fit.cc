@@ -89,7 +89,8 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
       state.why = "the rows say less about it than its prior";
       break;
     case Verdict::at_bound: {
-      const bool high = state.u > 0;
+      const double value = state.constant->value_at(state.u, state.prior);
+      const bool high = value > 0.5 * (state.constant->low + state.constant->high);
       state.why = "the fit ran into the " + std::string(high ? "upper" : "lower") + " end of its range, " +
                   format_value(constant, high ? constant.high : constant.low);
       break;

@@ -111,6 +111,11 @@ constexpr std::array kConstants = {
         "communication.rank_step_scale_out", Dimension::time, time, logarithmic, 1e-6, 1e-3, kLatencyRange,
         0.7, "the same for steps over the scale-out network"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.local_copy; }, "communication.local_copy",
+        std::nullopt, time, logarithmic, 0.1, 4.0,
+        "from copies that stay in the caches to kernels that reach a quarter of the memory's peak", 0.5,
+        "a collective's own copies and reductions"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.communication.scale_up_fraction; },
         "communication.scale_up_fraction", std::nullopt, time, logarithmic, 0.1, 1.0, kShareRange, 0.2,
         "collectives inside the scale-up domain"),

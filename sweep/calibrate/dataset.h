@@ -24,6 +24,7 @@ inline constexpr const char* kFittedStack = "(fitted)";
 struct RowSelection {
   std::vector<std::string> stacks;  ///< those whose `stack` is one of these
   bool all = false;                 ///< whatever their stack
+  std::string where = {};  ///< of them, those for which this holds (row_filter.h); empty: no condition
 };
 
 /// The rows of the selection, `stack` replaced by kFittedStack; the kind of table must have been recognised.

@@ -24,6 +24,7 @@ constexpr const char* kExamples =
     "  shardscape calibrate runs.csv --stack pytorch --rows-of my-stack --hold-out 1/3 -o my-stack.yaml\n"
     "  shardscape calibrate runs.csv --stack megatron-lm --only host.forward_layer,host.backward_layer -o "
     "m.yaml\n"
+    "  shardscape calibrate nccl.csv --stack nccl-tests --where \"gpus == gpus_per_node\" -o nccl.yaml\n"
     "  shardscape calibrate kernels.csv --stack pytorch --device a100-sxm-80gb -o out.yaml    also writes "
     "out.device.yaml\n"
     "\n"
@@ -39,7 +40,7 @@ constexpr const char* kExamples =
 
 struct CalibrateArguments {
   std::vector<fs::path> files;
-  std::string stack, device, hold_out;
+  std::string stack, device, where, hold_out;
   std::vector<std::string> rows_of, only, keep, start;
   bool all = false, list = false, json = false, force = false, quiet = false;
   int folds = calibrate::CalibrateOptions{}.folds;
@@ -148,6 +149,7 @@ calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, co
   options.stack = arguments.stack;
   if (!arguments.device.empty()) options.device = arguments.device;
   options.rows.all = arguments.all;
+  options.rows.where = arguments.where;
   options.rows.stacks = arguments.rows_of;
   if (arguments.rows_of.empty()) options.rows.stacks = {arguments.stack};
   if (arguments.all && !arguments.rows_of.empty()) reader.bad("--rows-of", "has no effect beside --all");
@@ -196,6 +198,7 @@ std::string reproducing_command(const CalibrateArguments& arguments) {
   add("--device", name(arguments.device));
   for (const std::string& stack : arguments.rows_of) add("--rows-of", stack);
   if (arguments.all) words.emplace_back("--all");
+  add("--where", arguments.where);
   for (const std::string& path : arguments.only) add("--only", path);
   for (const std::string& path : arguments.keep) add("--keep", path);
   for (const std::string& start : arguments.start) add("--start", start);
@@ -265,6 +268,9 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
   text("--rows-of", arguments->rows_of, "STACK",
        "Take the rows whose stack column says this; repeatable; default: that of --stack");
   command->add_flag("--all", arguments->all, "Take the rows of every stack");
+  text("--where", arguments->where, "EXPRESSION",
+       "Of these rows take those for which this holds, in terms of the table's columns, such as \"gpus == "
+       "gpus_per_node and bytes >= 1e6\"");
   text("--only", arguments->only, "CONSTANT,...", "Fit these constants only; repeatable")->delimiter(',');
   text("--keep", arguments->keep, "CONSTANT,...", "Leave these constants alone; repeatable")->delimiter(',');
   text("--start", arguments->start, "CONSTANT=VALUE",

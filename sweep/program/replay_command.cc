@@ -126,6 +126,7 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   const network::Fabric fabric(machine.fabric);
   trace::ReplayOptions options;
   if (machine.stack) options.stack = machine.stack->communication;
+  options.memory_rate = machine.cluster.device.hbm_peak();
   options.reference = common.reference;
   const auto replay = trace::replay(loaded->trace, fabric, options);
   if (!replay) throw BadInput(chakra::located(replay.error(), *loaded));

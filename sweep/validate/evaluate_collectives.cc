@@ -64,8 +64,11 @@ std::int64_t node_size(const FabricSpec& fabric) {
 /// one across nodes shares them with its siblings, which use adapters of their own.
 class Bench {
  public:
-  Bench(FabricSpec spec, const StackProfile& stack, network::RankGroup group)
-      : spec_(std::move(spec)), fabric_(spec_), model_(fabric_, stack.communication), group_(group) {}
+  Bench(FabricSpec spec, const StackProfile& stack, const DeviceSpec& device, network::RankGroup group)
+      : spec_(std::move(spec)),
+        fabric_(spec_),
+        model_(fabric_, stack.communication, device.hbm_peak()),
+        group_(group) {}
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
@@ -129,7 +132,7 @@ class Benches {
     network::RankGroup group;
     group.push(static_cast<std::int32_t>(row.per_node), 1);
     group.push(static_cast<std::int32_t>(nodes), static_cast<std::int32_t>(node));
-    return std::make_unique<Bench>(std::move(fabric), **stack, group);
+    return std::make_unique<Bench>(std::move(fabric), **stack, (*cluster)->device, group);
   }
 
   Presets& presets_;

@@ -205,6 +205,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("call", c.call);
   v.optional("rank_step", c.rank_step);
   v.optional("rank_step_scale_out", c.rank_step_scale_out);
+  v.optional("local_copy", c.local_copy);
   v.optional("scale_out_scaling", c.scale_out_scaling);
   v.optional("zero_bucket", c.zero_bucket);
   v.optional("scale_up_fraction", c.scale_up_fraction);

@@ -154,6 +154,10 @@ TEST_F(CalibrateTest, BadInputIsLocatedAndNothingWritten) {
       {with({"nanotron-a", "--start", "device.sustained.hbm=0.8"}), "has no effect without --device"},
       {with({"nanotron-a", "--hold-out", "3"}), "--hold-out: '3' is no share"},
       {with({"nanotron-a", "--all", "--rows-of", "x"}), "--rows-of: has no effect beside --all"},
+      {with({"nanotron-a", "--where", "tensor_paralel > 1"}),
+       "runs.csv: --where: 'tensor_paralel > 1', character 1: "},
+      {with({"nanotron-a", "--where", "tensor_parallel > 64"}),
+       "--where: 'tensor_parallel > 64' holds for no row"},
       {{"calibrate", "broken.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "broken.csv:1: "},
       {{"calibrate", "cell.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "cell.csv:2: tensor_parallel: "},
       {{"calibrate", "gone.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "gone.csv: "},
@@ -180,6 +184,19 @@ TEST_F(CalibrateTest, DevicesGoToAFileOfTheirOwn) {
   EXPECT_EQ(left_behind(), (List{"kernels.csv", "out.device.yaml", "out.yaml"}));
   EXPECT_TRUE(contains(read_file(work() / "out.device.yaml"), "tensor_efficiency: 0.9")) << finished.out;
   EXPECT_TRUE(contains(finished.out, "device.sm.tensor_efficiency")) << finished.out;
+}
+
+TEST_F(CalibrateTest, ConditionsSelectRows) {
+  write("nccl.csv",
+        "cluster,collective,gpus,gpus_per_node,bytes,median_s\n"
+        "dgx-a100,all_reduce,8,8,1000000,6.2e-5\ndgx-a100,all_reduce,8,8,50000000,6.1e-4\n"
+        "dgx-a100,all_reduce,4,4,20000000,2.3e-4\ndgx-a100,all_reduce,16,8,1000000,1\n");
+  const Finished finished = run({"calibrate", "nccl.csv", "--stack", "nccl-tests", "--where",
+                                 "gpus == gpus_per_node", "-o", "out.yaml", "--folds", "0", "--quiet"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.out, "nccl.csv: 3 rows, 3 in the fit")) << finished.out;
+  EXPECT_TRUE(contains(read_file(work() / "out.yaml"), "--where 'gpus == gpus_per_node'"))
+      << read_file(work() / "out.yaml");
 }
 
 TEST_F(CalibrateTest, TheListNamesEveryConstant) {

@@ -22,6 +22,9 @@ constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_
                                  CollectiveOp::broadcast,  CollectiveOp::ring_pass,
                                  CollectiveOp::chain_pass};
 
+/// Of the order of the links, so that copies weigh in the choice of algorithms.
+constexpr BytesPerSecond kMemory(5e9);
+
 DimensionSpec random_dimension(CounterRng& random, const std::string& name, bool outermost) {
   const auto pick = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
@@ -86,6 +89,7 @@ StackProfile::Communication random_stack(CounterRng& random) {
   c.scale_up_fraction = 0.75;
   c.scale_out_fraction = 0.8;
   c.bucket = Bytes(1e6);
+  c.local_copy = random.below(2) == 0 ? 0 : 3 * random.uniform();
   std::vector<Algorithm> all(enum_names<Algorithm>().size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Algorithm>(i);
   if (random.below(2) == 0) return c;
@@ -112,9 +116,9 @@ struct Case {
         spec(random_fabric(random)),
         fabric(spec),
         communication(random_stack(random)),
-        fast(fabric, communication),
-        exact(fabric, communication),
-        reference(fabric, communication),
+        fast(fabric, communication, kMemory),
+        exact(fabric, communication, kMemory),
+        reference(fabric, communication, kMemory),
         plan(test::random_plan(random, fabric.ranks())) {
     reference.use_reference(true);
     exact.set_tolerance(1e-9);
@@ -195,6 +199,9 @@ TEST(CollectiveReference, FastPathsAgreeWithTheSimulatorUnderFaults) {
       test.fast.set_faults(faults);
       test.exact.set_faults(faults);
       test.reference.set_faults(faults);
+      const double share = 0.2 + 0.8 * test.random.uniform();
+      for (CollectiveModel* const model : {&test.fast, &test.exact, &test.reference})
+        model->set_memory_share(share);
       test.compare(round);
       if (testing::Test::HasFailure()) return;
     }

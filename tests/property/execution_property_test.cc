@@ -28,6 +28,7 @@ class ProgramGenerator {
     StackProfile::Communication c = test::plain_stack().communication;
     c.call = Seconds(coin() ? 0 : between(0, 1e-4));
     c.rank_step = Seconds(coin() ? 0 : between(0, 1e-4));
+    c.local_copy = coin() ? 0 : between(0, 2);
     // No trees, whose two halves send over one connection at the same instant: who comes first is up to the
     // executor.
     c.algorithms = {pick({Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling})};
@@ -117,8 +118,9 @@ TEST(ExecutionProperty, TheExecutorAgreesWithThePlainOne) {
   }
 }
 
-// A call alone, all members entering at once, is what CollectiveModel prices: the call, its steps and the
-// time of the simulator. Trees and switches overlap their steps' latencies, so that those are left out there.
+// A call alone, all members entering at once, is what CollectiveModel prices: the call, its copies, its steps
+// and the time of the simulator. Trees and switches overlap their steps' latencies, so that those are left
+// out there.
 TEST(ExecutionProperty, ACallAloneTakesTheTimeOfTheCollectiveModel) {
   for (const Algorithm algorithm :
        {Algorithm::ring, Algorithm::bidirectional_ring, Algorithm::direct, Algorithm::halving_doubling,
@@ -131,6 +133,7 @@ TEST(ExecutionProperty, ACallAloneTakesTheTimeOfTheCollectiveModel) {
         StackProfile::Communication communication = test::plain_stack().communication;
         communication.algorithms = {algorithm};
         communication.call = Seconds(1e-5);
+        communication.local_copy = 1.5;
         if (algorithm != Algorithm::double_binary_tree) communication.rank_step = Seconds(4e-6);
         FabricSpec spec{"grid", {test::dimension("torus", DimensionKind::torus, {4, 2}, 1e9, 1e-6)}};
         ExecutionBench bench(spec, communication);

@@ -29,6 +29,7 @@ RoundTrip round_trip(const Setting& setting, const ParallelPlan& plan) {
   const network::Fabric fabric(setting.system.fabric);
   ReplayOptions options;
   options.stack = setting.system.stack.communication;
+  options.memory_rate = setting.system.device.hbm_peak();
   const auto result = replay(exported.all(), fabric, options);
   EXPECT_TRUE(result.has_value()) << result.error().front().message;
   return {out.step_time.value(), result ? result->step_time : 0};
@@ -43,6 +44,7 @@ Setting pairwise_setting(std::int64_t ranks) {
   s.system.stack = test::plain_stack();
   s.system.stack.communication.call = Seconds(5e-6);
   s.system.stack.communication.rank_step = Seconds(2e-6);
+  s.system.stack.communication.local_copy = 1.5;
   s.workload = test::training(1024, 32);
   return s;
 }

@@ -216,6 +216,7 @@ class ScenarioGenerator {
     s.fused_pointwise = coin();
     s.communication.rank_step_scale_out = Seconds(pick({0.0, 2e-5}));
     s.communication.scale_out_scaling = pick({1.0, 0.9});
+    s.communication.local_copy = s.zero_slice > Seconds(0) ? 1.5 : 0;
     s.communication.zero_bucket = Bytes(pick({0.0, 1e8}));
     s.memory = {Bytes(between(0, 2e9)), Bytes(pick({0.0, 1e8})), between(1, 1.2)};
     return s;

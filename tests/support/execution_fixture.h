@@ -23,7 +23,7 @@ class ExecutionBench {
       : communication_(std::move(communication)),
         fabric_(spec),
         network_(fabric_, communication_),
-        collectives_(fabric_, communication_),
+        collectives_(fabric_, communication_, BytesPerSecond(2e9)),
         builder_(network_, communication_, collectives_, {}) {}
 
   execution::ProgramBuilder& builder() { return builder_; }

@@ -136,7 +136,11 @@ class NaiveExecutor {
       lane.inside = true;
       lane.call = lane.waiting.front();
       lane.waiting.pop_front();
-      lane.enters = now_ + p_.call_seconds;
+      const std::int32_t group = p_.communicator_of[p_.at(number, r)];
+      const double copies = p_.communicators[static_cast<std::size_t>(group)]
+                                .calls[static_cast<std::size_t>(lane.call)]
+                                .copy_seconds;
+      lane.enters = now_ + p_.call_seconds + copies;
       return true;
     }
     if (lane.inside && due(lane.enters)) {

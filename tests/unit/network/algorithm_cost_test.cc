@@ -16,6 +16,7 @@ constexpr double kHop = 1e-6;
 constexpr double kStep = 3e-6;
 constexpr double kCall = 20e-6;
 constexpr double kBytes = 4e5;  // below one slice of 512 KiB
+constexpr BytesPerSecond kMemory(1e12);
 
 struct Bench {
   Bench(std::vector<DimensionSpec> dimensions, std::vector<Algorithm> algorithms)
@@ -27,7 +28,7 @@ struct Bench {
   }
   /// Of all ranks together, and checked against the simulator.
   double seconds(CollectiveOp op, double bytes = kBytes) {
-    CollectiveModel plain(fabric, communication);
+    CollectiveModel plain(fabric, communication, kMemory);
     plain.use_reference(true);
     const double time = model.time(op, Bytes(bytes), all()).value();
     EXPECT_NEAR(plain.time(op, Bytes(bytes), all()).value(), time, 1e-9 * time);
@@ -42,7 +43,7 @@ struct Bench {
 
   Fabric fabric;
   StackProfile::Communication communication;
-  CollectiveModel model{fabric, communication};
+  CollectiveModel model{fabric, communication, kMemory};
 };
 
 DimensionSpec on_switch(std::int64_t n) { return dimension_of("switch", DimensionKind::switched, {n}); }

@@ -15,6 +15,7 @@ constexpr double kHop = 1e-6;
 constexpr double kStep = 3e-6;
 constexpr double kCall = 20e-6;
 constexpr double kBytes = 1e8;
+constexpr double kMemory = 2e12;  ///< bytes per second of a rank's memory
 
 StackProfile::Communication stack() {
   StackProfile::Communication communication;
@@ -45,7 +46,7 @@ struct Bench {
 
   StackProfile::Communication communication;
   Fabric fabric;
-  CollectiveModel model{fabric, communication};
+  CollectiveModel model{fabric, communication, BytesPerSecond(kMemory)};
 };
 
 RankGroup group(std::vector<RankGroup::Level> levels) {
@@ -88,6 +89,89 @@ TEST(Collectives, ScaleOutHasALatencyAndAShareOfItsOwn) {
   const double share = 0.8 * 0.5 * 0.5;
   const double across = kCall + 7 * (50e-6 + 2 * kHop + kBytes / (8 * share * kBandwidth));
   expect_relative(bench.seconds(CollectiveOp::all_gather, group({{8, 4}})), across);
+}
+
+// Bytes that one rank of a ring reads and writes, step by step, in chunks of 1/n of the buffer: what comes in
+// is written to a buffer and read from it.
+double counted_on_a_ring(bool reduces, bool gathers, int n) {
+  constexpr int kBuffered = 2, kInput = 1, kOutput = 1;
+  int chunks = kInput;  // what the first step sends
+  for (int step = 1; reduces && step < n; ++step) chunks += kBuffered + kInput;
+  chunks += kOutput;  // the rank's own share: summed up, or copied
+  for (int step = 1; gathers && step < n; ++step) chunks += kBuffered + kOutput;
+  return static_cast<double>(chunks) / n;
+}
+
+TEST(Collectives, CopiedBytesAreThoseOfTheSteps) {
+  for (const std::int32_t n : {2, 3, 4, 8, 64}) {
+    SCOPED_TRACE(n);
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::dimension_wise}) {
+      expect_relative(copied_bytes(Operation::all_reduce, algorithm, n), counted_on_a_ring(true, true, n));
+      expect_relative(copied_bytes(Operation::reduce_scatter, algorithm, n),
+                      counted_on_a_ring(true, false, n));
+      expect_relative(copied_bytes(Operation::all_gather, algorithm, n), counted_on_a_ring(false, true, n));
+    }
+    // Input read, staged, read by the switches; result written by them, read, written to the output.
+    expect_relative(copied_bytes(Operation::all_reduce, Algorithm::in_network, n), 1 + 2 + 2 + 1);
+    // Input read, two children's and the parent's halves of both trees (2 in all) in and out, output written.
+    const double tree = n == 2 ? 1 + 2 * 1 + 1 : 1 + 2 * 2 + 1;
+    expect_relative(copied_bytes(Operation::all_reduce, Algorithm::double_binary_tree, n), tree);
+    EXPECT_EQ(copied_bytes(Operation::all_to_all, Algorithm::direct, n), 0);
+    EXPECT_EQ(copied_bytes(Operation::point_to_point, Algorithm::direct, n), 0);
+  }
+}
+
+TEST(Collectives, OwnCopiesAddToTheWire) {
+  // Four ranks: 6 - 4/4 = 5 bytes per byte of an all-reduce, 3 - 1/4 of each half; at 1.5 times the time of
+  // the memory's peak rate. Passes hide theirs. Half the rate doubles them.
+  StackProfile::Communication copying = stack();
+  copying.local_copy = 1.5;
+  Bench plain({dimension(DimensionKind::switched, {4})});
+  Bench bench({dimension(DimensionKind::switched, {4})}, copying);
+  const RankGroup all = group({{4, 1}});
+  const auto added = [&](CollectiveOp op, double calls = 1) {
+    return bench.seconds(op, all, kBytes, calls) - plain.seconds(op, all, kBytes, calls);
+  };
+  const double byte = 1.5 * kBytes / kMemory;
+  const auto expect_copies = [&](double share) {
+    EXPECT_NEAR(added(CollectiveOp::all_reduce), 5 * byte / share, 1e-12);
+    EXPECT_NEAR(added(CollectiveOp::all_reduce, 9), 5 * byte / share, 1e-12);
+    EXPECT_NEAR(added(CollectiveOp::reduce_scatter), 2.75 * byte / share, 1e-12);
+    EXPECT_NEAR(added(CollectiveOp::all_gather), 2.75 * byte / share, 1e-12);
+    EXPECT_EQ(added(CollectiveOp::ring_pass), 0);
+    EXPECT_EQ(added(CollectiveOp::chain_pass), 0);
+    EXPECT_EQ(added(CollectiveOp::all_to_all), 0);
+  };
+  expect_copies(1);
+  bench.model.set_memory_share(0.5);
+  expect_copies(0.5);
+  bench.model.set_memory_share(1);
+  expect_copies(1);
+}
+
+TEST(Collectives, CopiesCountInTheChoice) {
+  // Eight ranks behind a switch that reduces: the ring moves 1.75 B over each link and copies 5.5 B, the
+  // switch moves B and copies 6 B. Latencies left out, the ring is the faster one where
+  // 0.75 / bandwidth < local_copy * 0.5 / memory rate, that is from a local_copy of 0.75 * 2e12 / (0.5 *
+  // 1e11) = 30 on; at a twentieth of the memory rate from 1.5 on (a little less: the chunks of the switch
+  // fill a pipeline). A rank that gets sick keeps its algorithm.
+  StackProfile::Communication communication;
+  communication.algorithms = {Algorithm::ring, Algorithm::in_network};
+  DimensionSpec d = dimension(DimensionKind::switched, {8});
+  d.in_network_reduction = true;
+  d.latency = Seconds(0);
+  const Fabric fabric(FabricSpec{"switch", {d}});
+  const RankGroup all = group({{8, 1}});
+  const auto chosen = [&](double local_copy, double share) {
+    communication.local_copy = local_copy;
+    CollectiveModel model(fabric, communication, BytesPerSecond(kMemory / 20));
+    model.set_memory_share(share);
+    return model.choice(CollectiveOp::all_reduce, Bytes(kBytes), all)->algorithm;
+  };
+  EXPECT_EQ(chosen(0, 1), Algorithm::in_network);
+  EXPECT_EQ(chosen(1.3, 1), Algorithm::in_network);
+  EXPECT_EQ(chosen(1.6, 1), Algorithm::ring);
+  EXPECT_EQ(chosen(1.3, 0.1), Algorithm::in_network);
 }
 
 TEST(Collectives, BucketsPayLatencyEachAndBytesOnce) {

@@ -175,7 +175,7 @@ TEST(CollectiveModelPlacement, PricesWhereTheRanksReallyAre) {
   const Fabric fabric = fabric_of({ring});
   const StackProfile::Communication communication;
   const RankGroup group = PlanLayout(plan_of(2, 1, 2, 1)).group(PlanAxis::tensor);
-  CollectiveModel model(fabric, communication);
+  CollectiveModel model(fabric, communication, BytesPerSecond(1e12));
   const auto pass = [&] { return model.time(CollectiveOp::ring_pass, Bytes(1e9), group).value(); };
   EXPECT_DOUBLE_EQ(pass(), 1);
   model.set_placement({0, 2, 1, 3});

@@ -56,6 +56,7 @@ Setting cluster_setting(bool torus, std::int64_t ranks) {
   stack.host.step_fixed = Seconds(1e-2);
   stack.communication.call = Seconds(1e-5);
   stack.communication.rank_step = Seconds(5e-6);
+  stack.communication.local_copy = 1.5;
   stack.communication.scale_up_fraction = 0.75;
   stack.communication.scale_out_fraction = 0.8;
   stack.communication.context_overlap = 0.8;
@@ -92,6 +93,7 @@ TEST(Flattened, TensorPairsTakeTheirClosedForm) {
   Setting setting = small_setting(2, 4);
   setting.system.stack.communication.call = Seconds(1e-5);
   setting.system.stack.communication.rank_step = Seconds(3e-6);
+  setting.system.stack.communication.local_copy = 1.5;
   for (const bool sequence_parallel : {false, true}) {
     ParallelPlan plan = plan_of(2, 1, 1, 1);
     plan.sequence_parallel = sequence_parallel;

@@ -182,6 +182,19 @@ TEST(Replay, StackCostsAndFaults) {
   EXPECT_NEAR(run(trace, ring(2), options).step_time, 1e-5 + 2e-5 + kLatency + 8e-3, 1e-12);
 }
 
+TEST(Replay, OwnCopiesComeBeforeTheMessages) {
+  // All-gather of two ranks: the ring moves 0.5 MB once, a rank reads and writes 3 - 1/2 bytes per byte of
+  // the gathered buffer (its bytes in a trace are one rank's part).
+  ExecutionTrace trace = ranks(2);
+  trace.groups = {{"", {0, 1}, {}}};
+  for (RankTrace& rank : trace.ranks) rank.add(collective(CollectiveKind::all_gather, 1e6), {});
+  ReplayOptions options;
+  options.stack.local_copy = 1.5;
+  options.memory_rate = BytesPerSecond(1e10);
+  const double wire = run(trace, ring(2)).step_time;
+  EXPECT_NEAR(run(trace, ring(2), options).step_time, wire + 1.5 * 2.5 * 2e6 / 1e10, 1e-12);
+}
+
 TEST(Replay, GroupsByDimension) {
   // A 2 x 2 torus of dimensions of their own: involved_dim picks the pairs along the second.
   const Fabric fabric =

@@ -1,0 +1,19 @@
+// Rows of a measurement table by what their cells say.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "sweep/validate/table.h"
+
+namespace shardscape::calibrate {
+
+/// The rows for which `expression` holds (the language of sweep/space/expression.h, its names the columns of
+/// the table). A column whose filled cells are all plain numbers is a number; any other is a choice among the
+/// texts it has. A comparison with a blank cell holds for != only. Problems: what is wrong with the
+/// expression, or that it holds for no row.
+tl::expected<validate::Table, std::string> rows_where(const validate::Table& table,
+                                                      std::string_view expression);
+
+}  // namespace shardscape::calibrate
