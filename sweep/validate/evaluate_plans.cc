@@ -10,7 +10,7 @@ namespace shardscape::validate {
 
 namespace {
 
-enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kItl, kE2e };
+enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
 
 /// Every readable row, each id once.
 std::vector<PlanRow> read_rows(const Table& table, std::vector<TableProblem>& problems) {
@@ -61,15 +61,19 @@ void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evalu
   const bool oom = prediction.status == Status::memory;
   const std::size_t number = out.rows.size();
   std::vector<std::string>& cells = out.predictions.emplace_back();
+  const auto pair = [&](PlanMetric metric, double predicted, std::optional<double> measured) {
+    if (measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
+  };
   const auto value = [&](PlanMetric metric, bool has_meaning, double predicted,
                          std::optional<double> measured) {
     cells.push_back(has_meaning ? cell(predicted) : "");
-    if (has_meaning && measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
+    if (has_meaning) pair(metric, predicted, measured);
   };
   value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
   value(kMemory, true, reserved_by_allocator(prediction).value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
   value(kTtft, !training, prediction.ttft.value(), row.ttft_s);
+  if (!training && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
   value(kE2e, !training, prediction.e2e.value(), row.e2e_s);
   out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom});
@@ -81,6 +85,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   out.metrics = {{"step_time", "step time", "s", {}},
                  {"memory", "peak memory", "byte", {}},
                  {"ttft", "TTFT", "s", {}},
+                 {"ttft_alone", "TTFT at concurrency 1", "s", {}},
                  {"itl", "ITL", "s", {}},
                  {"e2e", "end to end", "s", {}}};
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",

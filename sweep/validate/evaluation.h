@@ -48,7 +48,8 @@ struct Evaluation {
 };
 
 /// Predicts every row of a table of any kind. Rows with a problem are reported and left out.
-///   plans        step_time, memory, ttft, itl, e2e; ranking groups are rows of equal model, gpus,
+///   plans        step_time, memory, ttft (all rows), ttft_alone (those of one request at a time: no queue),
+///                itl, e2e; ranking groups are rows of equal model, gpus,
 ///                global_batch, sequence_length and stack. memory is what a framework's allocator reserves at
 ///                its peak, as such runs are measured: the predicted peak without the stack's reserve
 ///                (context, communication library), which only the out-of-memory verdict counts
