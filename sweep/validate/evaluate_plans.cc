@@ -12,8 +12,9 @@ namespace {
 
 enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
 
-/// Every readable row, each id once.
-std::vector<PlanRow> read_rows(const Table& table, std::vector<TableProblem>& problems) {
+/// Every readable row, each id once. Rows that are not are told what else is wrong with them: their presets.
+std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const std::filesystem::path& folder,
+                               std::vector<TableProblem>& problems) {
   const ColumnIndex index(table);
   std::map<std::string, int> line_of;
   std::vector<PlanRow> rows;
@@ -24,7 +25,15 @@ std::vector<PlanRow> read_rows(const Table& table, std::vector<TableProblem>& pr
       if (!fresh)
         reader.bad("id", "'" + *id + "' is the name of line " + std::to_string(first->second) + ", too");
     }
-    if (auto row = read_plan_row(reader)) rows.push_back(*std::move(row));
+    if (auto row = read_plan_row(reader)) {
+      rows.push_back(*std::move(row));
+      continue;
+    }
+    const auto named = [&](const char* column) { return reader.text(column).value_or(""); };
+    for (const RowRefusal& why :
+         check_presets(named("model"), named("cluster"), named("stack"), presets, folder)) {
+      reader.bad(why.column, why.message);
+    }
   }
   return rows;
 }
@@ -91,7 +100,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",
                             "predicted_oom",         "predicted_ttft_s",
                             "predicted_itl_s",       "predicted_e2e_s"};
-  const std::vector<PlanRow> rows = read_rows(table, out.problems);
+  const std::vector<PlanRow> rows = read_rows(table, presets, options.folder, out.problems);
   const std::vector<RowPrediction> predictions =
       predict_plans(rows, presets, options.folder, options.reference);
   Groups groups;
