@@ -107,12 +107,12 @@ TEST_F(ValidateTest, BadRowsAreLocatedAndTheOthersReported) {
   const Finished finished = run({"validate", "runs.csv", "--json", "--predictions", "out.csv"});
   EXPECT_EQ(finished.code, 2);
   for (const char* part : {"runs.csv:4: zero_stage: 'x'", "runs.csv:5: gpus: there are 8",
-                           "runs.csv:6: model: ", "llama3.1-8b", "3 problems"}) {
+                           "runs.csv:4: model: ", "runs.csv:6: model: ", "llama3.1-8b", "4 problems"}) {
     EXPECT_TRUE(contains(finished.err, part)) << part << " not in\n" << finished.err;
   }
   const json file = json::parse(finished.out).at("files").at(0);
   EXPECT_EQ(file.at("step_time").at("n"), 2);
-  EXPECT_EQ(file.at("problems").size(), 3U);
+  EXPECT_EQ(file.at("problems").size(), 4U);
   EXPECT_EQ(test::read_csv(work() / "out.csv").size(), 2U);
 }
 
