@@ -82,7 +82,8 @@ struct Simulator::Impl {
   [[nodiscard]] bool in_the_way(const FaultSet& draw) const;
   network::PricedNetwork& machine();
 
-  void explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer, Details& details);
+  void explain_training(const passes::TrainingInputs& inputs, std::int32_t critical, Seconds optimizer,
+                        Details& details);
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
   template <class Make>
@@ -361,7 +362,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_forward.push_back(scratch.forward[s].total());
     details->stage_backward.push_back(scratch.backward[s].total());
   }
-  explain_training(plan, critical, out.breakdown.optimizer, *details);
+  explain_training(inputs, critical, out.breakdown.optimizer, *details);
   if (details->want_program || details->want_timeline) {
     details->program =
         std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
@@ -392,8 +393,9 @@ const passes::LayerCosts& Simulator::Impl::training_costs(const ParallelPlan& pl
   });
 }
 
-void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t critical, Seconds optimizer,
-                                       Details& details) {
+void Simulator::Impl::explain_training(const passes::TrainingInputs& inputs, std::int32_t critical,
+                                       Seconds optimizer, Details& details) {
+  const ParallelPlan& plan = inputs.plan;
   const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
   const std::int64_t tokens = setting.workload.sequence_length;
   const double microbatches = pipeline.microbatches;
@@ -413,11 +415,10 @@ void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t cr
     add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
         Recompute::none);
   }
-  const double parameters = memory::stage_parameters(setting.model, plan.tensor)
-                                .of_stage(layers[static_cast<std::size_t>(critical)], critical == 0,
-                                          critical + 1 == plan.pipeline, setting.model.tied_embeddings);
-  const double owners = plan.zero_stage >= 1 ? static_cast<double>(plan.data) * plan.context : 1.0;
-  passes::explain_optimizer(parameters / owners, optimizer, details.operators);
+  const std::int32_t blocks = layers[static_cast<std::size_t>(critical)];
+  const double parameters = inputs.parameters.of_stage(blocks, critical == 0, critical + 1 == plan.pipeline,
+                                                       setting.model.tied_embeddings);
+  passes::explain_optimizer(passes::optimizer_cost(inputs, parameters, blocks), optimizer, details.operators);
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

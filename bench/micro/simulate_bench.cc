@@ -51,17 +51,29 @@ BENCHMARK(BM_SimulateSpace)->Unit(benchmark::kMillisecond);
 void BM_SimulateSpaceReference(benchmark::State& state) { sweep_points(state, {true, false}, 97); }
 BENCHMARK(BM_SimulateSpaceReference)->Unit(benchmark::kMillisecond);
 
-/// Points that memory rejects: what pruning costs.
-void BM_MemoryReject(benchmark::State& state) {
+/// The memory verdict alone: every point of the space that does not fit, one after the other, from the plan
+/// to the rejection. GPT-1T, so that most of the space is such.
+void BM_MemoryVerdict(benchmark::State& state) {
   const Setting setting = bench::training_setting("gpt-1t", "dgx-a100", "megatron-lm", 1024, 2048, 1536);
-  ParallelPlan plan;
-  plan.tensor = 8;
-  plan.data = 128;
+  const sweep::DesignSpace space(open_space(), 1024, Phase::training, 1);
   Simulator simulator(setting);
-  for (auto _ : state) benchmark::DoNotOptimize(simulator.run(plan).memory_peak);
-  state.SetItemsProcessed(state.iterations());
+  std::vector<ParallelPlan> plans;
+  double stages = 0;
+  for (std::uint64_t id = 0; id < space.size(); ++id) {
+    const ParallelPlan plan = space.point(id).plan;
+    if (simulator.run(plan).status != Status::memory) continue;
+    plans.push_back(plan);
+    stages += plan.pipeline;
+  }
+  for (auto _ : state) {
+    for (const ParallelPlan& plan : plans) benchmark::DoNotOptimize(simulator.run(plan).memory_peak);
+  }
+  const auto count = static_cast<std::int64_t>(plans.size());
+  state.SetItemsProcessed(state.iterations() * count);
+  state.counters["points"] = static_cast<double>(count);
+  state.counters["stages_per_point"] = stages / static_cast<double>(count);
 }
-BENCHMARK(BM_MemoryReject);
+BENCHMARK(BM_MemoryVerdict)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace shardscape

@@ -1,5 +1,6 @@
 #include "engine/passes/explain.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace shardscape::passes {
@@ -18,17 +19,15 @@ std::string format(const char* pattern, double a, double b = 0, double c = 0) {
 
 std::string megabytes(Bytes bytes) { return format("%.4g MB", bytes.value() / 1e6); }
 
-std::string product(const compute::GemmShape& g, bool backward) {
-  const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
-  std::string text = format("%.0f x %.0f x %.0f", m, n, k);
-  if (backward) text = format("%.0f x %.0f x %.0f", m, k, n) + " + " + format("%.0f x %.0f x %.0f", k, n, m);
-  return text;
+std::string product(const compute::GemmShape& g) {
+  return format("%.0f x %.0f x %.0f", static_cast<double>(g.m), static_cast<double>(g.n),
+                static_cast<double>(g.k));
 }
 
 std::string shape_text(const Operator& op, bool backward) {
   switch (op.kind) {
     case OperatorKind::gemm:
-      return product(op.gemm, backward);
+      return product(op.gemm);
     case OperatorKind::attention:
       return format("%.0f heads, %.0f q x %.0f kv", op.attention.batch * op.attention.heads,
                     op.attention.queries, op.attention.keys);
@@ -72,13 +71,39 @@ class RowWriter {
       add_collective(op, phase, count, backward ? op.backward_comm : op.forward_comm, backward);
       return;
     }
+    if (backward && op.kind == OperatorKind::gemm) return add_gradients(op, phase, count);
     const OperatorTimes times = price(op, setting_);
     const compute::OperatorCost& cost = backward ? times.backward : times.forward;
-    rows_.push_back({phase, std::string(op.name), shape_text(op, backward), count, cost.time,
-                     std::string(name_of(cost.bound)), ""});
+    add_row(op.name, shape_text(op, backward), phase, count, cost);
+  }
+
+  /// What the weight gradients so far have left to add to their buffers.
+  void add_accumulation(const std::string& phase, double count) {
+    if (count <= 0 || accumulated_ <= 0) return;
+    add_row("gradient_accumulation", format("%.4g M gradients", accumulated_ / 1e6), phase, count,
+            accumulation_);
   }
 
  private:
+  void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
+               const compute::OperatorCost& cost) {
+    rows_.push_back(
+        {phase, std::string(name), shape, count, cost.time, std::string(name_of(cost.bound)), ""});
+  }
+
+  void add_gradients(const Operator& op, const std::string& phase, double count) {
+    const ProductGradients gradients = price_gradients(op, setting_);
+    const std::string name(op.name);
+    add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input);
+    add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product);
+    const compute::OperatorCost& more = gradients.weight.accumulation;
+    if (more.time > longest_) accumulation_.bound = more.bound;
+    longest_ = std::max(longest_, more.time);
+    accumulation_.time += more.time;
+    const compute::GemmShape& w = gradients.weight_shape;
+    accumulated_ += static_cast<double>(w.m) * static_cast<double>(w.n) * static_cast<double>(w.batch);
+  }
+
   void add_collective(const Operator& op, const std::string& phase, double count, const CollectiveCall& call,
                       bool backward) {
     if (call.repeats <= 0) return;
@@ -94,6 +119,9 @@ class RowWriter {
   network::CollectiveModel& collectives_;
   network::Slice slice_;
   std::vector<OperatorRow>& rows_;
+  double accumulated_ = 0;  ///< gradients of the list
+  compute::OperatorCost accumulation_;
+  Seconds longest_;  ///< of one product
 };
 
 }  // namespace
@@ -103,6 +131,7 @@ void explain(const ExplainedLayer& layer, const Setting& setting, const Parallel
   RowWriter writer(setting, plan, collectives, layer.slice, rows);
   for (const Operator& op : layer.operators) writer.add(op, layer.forward_phase, layer.forward_count, false);
   for (const Operator& op : layer.operators) writer.add(op, "backward", layer.backward_count, true);
+  writer.add_accumulation("backward", layer.backward_count);
   for (const Operator& op : layer.operators) {
     // The core's keys and values of the other context ranks come again, too.
     const bool core = op.attention_core || op.forward_comm.axis == PlanAxis::context;
@@ -110,9 +139,13 @@ void explain(const ExplainedLayer& layer, const Setting& setting, const Parallel
   }
 }
 
-void explain_optimizer(double parameters, Seconds time, std::vector<OperatorRow>& rows) {
-  rows.push_back({"step", "optimizer", format("%.4g M parameters", parameters / 1e6), 1, time,
-                  std::string(name_of(Bound::hbm)), ""});
+void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<OperatorRow>& rows) {
+  const bool sliced = cost.slicing > Seconds(0);
+  rows.push_back({"step", "optimizer", format("%.4g M parameters", cost.parameters / 1e6), 1,
+                  time - cost.slicing, std::string(name_of(cost.update.bound)), ""});
+  if (!sliced) return;
+  rows.push_back({"step", "zero_slicing", format("%.0f slices", cost.slices), 1, cost.slicing,
+                  std::string(name_of(Bound::launch)), ""});
 }
 
 }  // namespace shardscape::passes

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/network/collective_model.h"
-#include "engine/passes/layer_costs.h"
+#include "engine/passes/training.h"
 #include "engine/prediction.h"
 
 namespace shardscape::passes {
@@ -21,12 +21,13 @@ struct ExplainedLayer {
   network::Slice slice = {};  ///< collectives are those of this stage
 };
 
-/// Appends a row per operator and direction that takes time. Collectives show their full time, hidden parts
-/// included.
+/// Appends a row per operator and direction that takes time; backward of a product is its input gradient
+/// (_dgrad) and its weight gradient (_wgrad), and what accumulating the weight gradients of the list takes is
+/// a row of its own. Collectives show their full time, hidden parts included.
 void explain(const ExplainedLayer& layer, const Setting& setting, const ParallelPlan& plan,
              network::CollectiveModel& collectives, std::vector<OperatorRow>& rows);
 
-/// Appends the optimizer of a training step on `parameters` that the rank owns.
-void explain_optimizer(double parameters, Seconds time, std::vector<OperatorRow>& rows);
+/// Appends the optimizer of a training step that takes `time` in all.
+void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::passes

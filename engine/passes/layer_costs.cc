@@ -7,6 +7,9 @@ namespace {
 using workload::Operator;
 using workload::OperatorKind;
 
+compute::GemmShape input_gradient(const compute::GemmShape& f) { return {f.m, f.k, f.n, f.batch}; }
+compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f.n, f.m, f.batch}; }
+
 OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const Precision precision = setting.workload.precision;
@@ -14,8 +17,8 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const compute::GemmOutput activation{compute::output_bytes(precision), false};
   const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
   const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
-  const compute::GemmCost dgrad = compute::gemm({f.m, f.k, f.n, f.batch}, precision, device, activation);
-  const compute::GemmCost wgrad = compute::gemm({f.k, f.n, f.m, f.batch}, precision, device, gradient);
+  const compute::GemmCost dgrad = compute::gemm(input_gradient(f), precision, device, activation);
+  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), precision, device, gradient);
   return {{forward.time, forward.bound},
           {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound},
           wgrad.time};
@@ -63,6 +66,20 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
       break;
   }
   return {{Seconds(0), Bound::link}, {Seconds(0), Bound::link}};
+}
+
+ProductGradients price_gradients(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const Precision precision = setting.workload.precision;
+  ProductGradients gradients;
+  gradients.input_shape = input_gradient(op.gemm);
+  gradients.weight_shape = weight_gradient(op.gemm);
+  const compute::GemmCost input =
+      compute::gemm(gradients.input_shape, precision, device, {compute::output_bytes(precision), false});
+  gradients.input = {input.time, input.bound};
+  gradients.weight = compute::weight_gradient(gradients.weight_shape, precision,
+                                              setting.system.stack.state.gradient_bytes, device);
+  return gradients;
 }
 
 LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/compute/pointwise.h"
+#include "engine/compute/gradients.h"
 #include "engine/spec/scenario.h"
 #include "engine/workload/layers.h"
 
@@ -21,6 +21,14 @@ struct OperatorTimes {
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
 /// gradient buffer.
 OperatorTimes price(const workload::Operator& op, const Setting& setting);
+
+/// The kernels of a product's backward one by one; together they are price().backward.
+struct ProductGradients {
+  compute::GemmShape input_shape, weight_shape;
+  compute::OperatorCost input;
+  compute::WeightGradientCost weight;
+};
+ProductGradients price_gradients(const workload::Operator& op, const Setting& setting);
 
 /// The sums over an operator list.
 struct LayerCost {

@@ -137,12 +137,10 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
   return comm;
 }
 
-/// Bytes that the optimizer moves per parameter it owns: reads the gradient, reads and writes master copy and
-/// moments, writes the weights.
-double optimizer_bytes(const Setting& setting) {
+compute::OptimizerState optimizer_state(const Setting& setting) {
   const StackProfile::State& state = setting.system.stack.state;
-  return state.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) +
-         bytes_per_element(setting.workload.precision);
+  return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
+          bytes_per_element(setting.workload.precision)};
 }
 
 /// Weight tensors of a block: matrices (gate and up apart), norms and biases.
@@ -152,16 +150,16 @@ double tensors_per_block(const ModelSpec& model) {
   return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
 }
 
-Seconds optimizer_time(const TrainingInputs& in, const DeviceSpec& device, double parameters,
-                       std::int32_t layers) {
+OptimizerCost price_optimizer(const TrainingInputs& in, const DeviceSpec& device, double parameters,
+                              std::int32_t layers) {
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const double owned = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
-  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / device.hbm_sustained();
+  OptimizerCost cost;
+  cost.parameters = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
-  if (sliced && shards > 1) {
-    time += tensors_per_block(in.setting.model) * layers * shards * in.setting.system.stack.zero_slice;
-  }
-  return time;
+  if (sliced && shards > 1) cost.slices = tensors_per_block(in.setting.model) * layers * shards;
+  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
+  return cost;
 }
 
 /// One microbatch over all chunks of a stage.
@@ -272,7 +270,7 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
     const auto optimizer_on = [&](const DeviceSpec& device) {
-      return optimizer_time(in, device, parameters, in.layers[s]);
+      return price_optimizer(in, device, parameters, in.layers[s]).total();
     };
     scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
     for (const SickStage& sick : in.sick) {
@@ -350,8 +348,8 @@ Seconds pass_launch(const TrainingInputs& in, Seconds layer,
   return std::max(launch, progress);
 }
 
-Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
-  return optimizer_time(in, in.setting.system.device, parameters, layers);
+OptimizerCost optimizer_cost(const TrainingInputs& in, double parameters, std::int32_t layers) {
+  return price_optimizer(in, in.setting.system.device, parameters, layers);
 }
 
 void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }

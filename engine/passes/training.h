@@ -89,8 +89,16 @@ std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveMode
 Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
                     const std::vector<workload::CollectiveCall>& calls);
 
-/// One step of the optimizer on a stage of so many parameters per rank and so many layers.
-Seconds optimizer_seconds(const TrainingInputs& inputs, double parameters, std::int32_t layers);
+/// One step of the optimizer.
+struct OptimizerCost {
+  double parameters = 0;  ///< that the rank owns
+  compute::OperatorCost update;
+  double slices = 0;  ///< of tensors, that the host cuts under ZeRO-1 and 2
+  Seconds slicing;
+  [[nodiscard]] Seconds total() const { return update.time + slicing; }
+};
+/// On a stage of so many parameters per rank, before ZeRO, and so many layers.
+OptimizerCost optimizer_cost(const TrainingInputs& inputs, double parameters, std::int32_t layers);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.
 void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);

@@ -369,7 +369,7 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
   };
   finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
   const Seconds optimizer =
-      optimizer_seconds(in_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]);
+      optimizer_cost(in_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]).total();
   builder_.add(compute(optimizer.value(), Account::optimizer, builder_.name("optimizer")));
   finish(traffic_.weights, traffic_.weights.calls);
   return builder_.end_block();

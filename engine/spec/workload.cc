@@ -2,6 +2,10 @@
 
 namespace shardscape {
 
+namespace {
+constexpr std::int64_t kMostRequests = 1'000'000;
+}  // namespace
+
 Problems WorkloadSpec::validate() const {
   Problems problems;
   const auto positive = [&](std::int64_t value, const char* field) {
@@ -14,6 +18,8 @@ Problems WorkloadSpec::validate() const {
     positive(prompt_tokens, "prompt_tokens");
     positive(output_tokens, "output_tokens");
     positive(concurrency, "concurrency");
+    // A server's course is followed request by request.
+    problems.require(concurrency <= kMostRequests, "concurrency", "must be at most 1000000");
   }
   return problems;
 }

@@ -288,9 +288,12 @@ Json to_json(const SimulatedPoint& point) {
 
 Json operators_json(const SimulatedPoint& point) {
   Json rows = Json::array();
+  const double whole = whole_time(point).value();
   for (const OperatorRow& row : point.details.operators) {
-    Json json = {{"phase", row.phase}, {"operator", row.name},       {"shape", row.shape},
-                 {"count", row.count}, {"time_s", row.time.value()}, {"bound", row.bound}};
+    Json json = {{"phase", row.phase},         {"operator", row.name},
+                 {"shape", row.shape},         {"count", row.count},
+                 {"time_s", row.time.value()}, {"share", row.count * row.time.value() / whole},
+                 {"bound", row.bound}};
     if (!row.algorithm.empty()) json["algorithm"] = row.algorithm;
     rows.push_back(std::move(json));
   }

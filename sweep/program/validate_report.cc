@@ -157,8 +157,9 @@ void print_bars(std::ostream& out, const ValidatedFile& file) {
 
 void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView& view) {
   const Evaluation& evaluation = file.evaluation;
-  out << file.path << ": " << format_count(evaluation.rows.size()) << " rows of " << name_of(evaluation.kind)
-      << " predicted\n";
+  const std::size_t rows = evaluation.rows.size();
+  out << file.path << ": " << format_count(rows) << (rows == 1 ? " row of " : " rows of ")
+      << name_of(evaluation.kind) << " predicted\n";
   if (!file.title.empty()) out << "  " << file.title << '\n';
   if (!file.source.empty()) out << "  " << file.source << '\n';
   const std::vector<Part> split = parts(evaluation, view);

@@ -2,9 +2,11 @@
 #include <memory>
 #include <tuple>
 
+#include "engine/base/check.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/fabric.h"
 #include "sweep/validate/evaluators.h"
+#include "sweep/validate/predict_plans.h"
 
 namespace shardscape {
 
@@ -28,7 +30,7 @@ struct CollectiveRow {
   double bytes = 0, measured_s = 0;
 };
 
-std::optional<CollectiveRow> read_row(RowReader& reader, const EvaluateOptions& options) {
+std::optional<CollectiveRow> read_row(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
   CollectiveRow row;
   for (const char* column : {"cluster", "collective", "gpus", "gpus_per_node", "bytes", "median_s"}) {
     reader.need(column);
@@ -45,6 +47,9 @@ std::optional<CollectiveRow> read_row(RowReader& reader, const EvaluateOptions& 
   if (row.gpus % row.per_node != 0) {
     reader.bad("gpus_per_node",
                std::to_string(row.gpus) + " GPUs do not divide by " + std::to_string(row.per_node));
+  }
+  for (const RowRefusal& why : check_presets("", row.cluster, row.stack, presets, options.folder)) {
+    reader.bad(why.column, why.message);
   }
   if (reader.failed()) return std::nullopt;
   return row;
@@ -115,9 +120,7 @@ class Benches {
   std::unique_ptr<Bench> make(const CollectiveRow& row, RowReader& reader) {
     const auto cluster = presets_.cluster(row.cluster, options_.folder);
     const auto stack = presets_.stack(row.stack, options_.folder);
-    if (!cluster) reader.bad("cluster", cluster.error());
-    if (!stack) reader.bad("stack", stack.error());
-    if (!cluster || !stack) return nullptr;
+    SHARDSCAPE_CHECK(cluster && stack, row.cluster, row.stack);  // as read_row() found
     const std::int64_t node = node_size((*cluster)->fabric.fabric);
     const std::int64_t nodes = row.gpus / row.per_node;
     if (row.per_node > node) {
@@ -155,7 +158,7 @@ void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOp
   const ColumnIndex index(table);
   for (const TableRow& cells : table.rows) {
     RowReader reader(table, index, cells, out.problems);
-    const std::optional<CollectiveRow> row = read_row(reader, options);
+    const std::optional<CollectiveRow> row = read_row(reader, presets, options);
     if (!row) continue;
     Bench* const bench = benches.find(*row, reader);
     if (bench == nullptr) continue;

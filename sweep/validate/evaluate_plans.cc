@@ -10,10 +10,11 @@ namespace shardscape::validate {
 
 namespace {
 
-enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kItl, kE2e };
+enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
 
-/// Every readable row, each id once.
-std::vector<PlanRow> read_rows(const Table& table, std::vector<TableProblem>& problems) {
+/// Every readable row, each id once. Rows that are not are told what else is wrong with them: their presets.
+std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const std::filesystem::path& folder,
+                               std::vector<TableProblem>& problems) {
   const ColumnIndex index(table);
   std::map<std::string, int> line_of;
   std::vector<PlanRow> rows;
@@ -24,7 +25,15 @@ std::vector<PlanRow> read_rows(const Table& table, std::vector<TableProblem>& pr
       if (!fresh)
         reader.bad("id", "'" + *id + "' is the name of line " + std::to_string(first->second) + ", too");
     }
-    if (auto row = read_plan_row(reader)) rows.push_back(*std::move(row));
+    if (auto row = read_plan_row(reader)) {
+      rows.push_back(*std::move(row));
+      continue;
+    }
+    const auto named = [&](const char* column) { return reader.text(column).value_or(""); };
+    for (const RowRefusal& why :
+         check_presets(named("model"), named("cluster"), named("stack"), presets, folder)) {
+      reader.bad(why.column, why.message);
+    }
   }
   return rows;
 }
@@ -61,15 +70,19 @@ void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evalu
   const bool oom = prediction.status == Status::memory;
   const std::size_t number = out.rows.size();
   std::vector<std::string>& cells = out.predictions.emplace_back();
+  const auto pair = [&](PlanMetric metric, double predicted, std::optional<double> measured) {
+    if (measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
+  };
   const auto value = [&](PlanMetric metric, bool has_meaning, double predicted,
                          std::optional<double> measured) {
     cells.push_back(has_meaning ? cell(predicted) : "");
-    if (has_meaning && measured) out.metrics[metric].pairs.push_back({number, *measured, predicted});
+    if (has_meaning) pair(metric, predicted, measured);
   };
   value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
   value(kMemory, true, reserved_by_allocator(prediction).value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
   value(kTtft, !training, prediction.ttft.value(), row.ttft_s);
+  if (!training && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
   value(kE2e, !training, prediction.e2e.value(), row.e2e_s);
   out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom});
@@ -81,12 +94,13 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   out.metrics = {{"step_time", "step time", "s", {}},
                  {"memory", "peak memory", "byte", {}},
                  {"ttft", "TTFT", "s", {}},
+                 {"ttft_alone", "TTFT at concurrency 1", "s", {}},
                  {"itl", "ITL", "s", {}},
                  {"e2e", "end to end", "s", {}}};
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",
                             "predicted_oom",         "predicted_ttft_s",
                             "predicted_itl_s",       "predicted_e2e_s"};
-  const std::vector<PlanRow> rows = read_rows(table, out.problems);
+  const std::vector<PlanRow> rows = read_rows(table, presets, options.folder, out.problems);
   const std::vector<RowPrediction> predictions =
       predict_plans(rows, presets, options.folder, options.reference);
   Groups groups;

@@ -62,6 +62,9 @@ Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions&
     return out;
   }
   out.kind = *kind;
+  if (table.rows.empty() && table.problems.empty()) {
+    out.problems.push_back({table.file, 1, "", "names the columns, but no row follows"});
+  }
   for (TableProblem& problem : check_header(table, *kind)) out.problems.push_back(std::move(problem));
   switch (*kind) {
     case TableKind::plans:

@@ -1,6 +1,7 @@
 #include "sweep/validate/plan_row.h"
 
 #include <array>
+#include <limits>
 
 #include "sweep/space/design_space.h"
 
@@ -54,6 +55,13 @@ void read_batches(RowReader& reader, PlanRow& row) {
   const std::optional<std::int64_t> global = reader.integer("global_batch");
   if (reader.failed()) return;
   const std::int64_t data = row.plan.data;
+  constexpr double kMostSamples = std::numeric_limits<std::int32_t>::max();
+  const double product_of_all = static_cast<double>(data) * static_cast<double>(microbatch.value_or(1)) *
+                                static_cast<double>(count.value_or(1));
+  if (product_of_all > kMostSamples) {
+    return reader.bad(count ? "num_microbatches" : "microbatch_size",
+                      "dp * microbatch_size * num_microbatches is more than 2147483647 samples");
+  }
   if (!global && !count) return reader.bad("global_batch", "is blank; give it or num_microbatches");
   std::int64_t samples = microbatch.value_or(1);
   if (!microbatch && global && count) samples = *global / (data * *count);

@@ -56,51 +56,72 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   return Setting{**model, {(*cluster)->device, std::move(fabric), **stack}, row.workload};
 }
 
-/// The engine's rejection in the words of the table. Memory is no rejection.
-std::optional<RowRefusal> refusal(const Prediction& prediction) {
-  switch (prediction.reason) {
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+/// The engine's rejection in the words and numbers of the row. Memory is no rejection.
+std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const ParallelPlan& plan) {
+  const ModelSpec& model = setting.model;
+  const WorkloadSpec& load = setting.workload;
+  const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
+  const std::int64_t tokens = load.phase == Phase::training ? load.sequence_length : load.prompt_tokens;
+  const std::int64_t samples = static_cast<std::int64_t>(plan.data) * plan.microbatch;
+  const auto impossible = [](const char* column, const std::string& why) {
+    return RowRefusal{column, "impossible plan: " + why};
+  };
+  switch (reason) {
     case Reason::none:
     case Reason::constraint:
     case Reason::memory_capacity:
       return std::nullopt;
     case Reason::heads_by_tensor:
-      return RowRefusal{"tensor_parallel", "impossible plan: the heads do not divide by tp"};
+      return impossible("tensor_parallel", "the " + number(model.heads) + " heads of " + model.name +
+                                               " do not divide by tp " + number(plan.tensor));
     case Reason::kv_heads_by_tensor:
-      return RowRefusal{"tensor_parallel",
-                        "impossible plan: neither do the key-value heads divide by tp nor tp by them"};
+      return impossible("tensor_parallel", "neither do the " + number(model.kv_heads) +
+                                               " key-value heads of " + model.name + " divide by tp " +
+                                               number(plan.tensor) + " nor tp by them");
     case Reason::ffn_by_tensor:
-      return RowRefusal{"tensor_parallel", "impossible plan: the feed-forward width does not divide by tp"};
+      return impossible("tensor_parallel", "the feed-forward width " + number(model.ffn_hidden) + " of " +
+                                               model.name + " does not divide by tp " + number(plan.tensor));
     case Reason::sequence_by_context:
-      return RowRefusal{
-          "context_parallel",
-          "impossible plan: the sequence does not divide by 2 * cp, or by cp * tp with sequence "
-          "parallelism"};
+      if (plan.context > 1 && tokens % (2L * plan.context) != 0) {
+        return impossible("context_parallel",
+                          "the sequence of " + number(tokens) +
+                              " tokens does not divide by 2 * cp = " + number(2L * plan.context));
+      }
+      return impossible("sequence_parallel",
+                        "the sequence of " + number(tokens) + " tokens does not divide by cp * tp = " +
+                            number(static_cast<std::int64_t>(plan.context) * plan.tensor));
     case Reason::fewer_layers_than_stages:
-      return RowRefusal{"pipeline_parallel",
-                        "impossible plan: there are fewer layers than pp * virtual_stages"};
+      return impossible("pipeline_parallel", "the " + number(model.layers) + " layers of " + model.name +
+                                                 " are fewer than pp * virtual_stages = " + number(chunks));
     case Reason::layers_by_pipeline:
-      return RowRefusal{"pipeline_parallel",
-                        "impossible plan: the layers do not divide by pp * virtual_stages, as the stack's "
-                        "partition asks"};
+      return impossible("pipeline_parallel", "the " + number(model.layers) + " layers of " + model.name +
+                                                 " do not divide by pp * virtual_stages = " + number(chunks) +
+                                                 ", as the stack's partition asks");
     case Reason::batch_by_data:
-      return RowRefusal{"global_batch", "impossible plan: does not divide by dp * microbatch_size"};
+      return impossible("global_batch", number(load.global_batch) +
+                                            " does not divide by dp * microbatch_size = " + number(samples));
     case Reason::microbatches_by_stages:
-      return RowRefusal{"num_microbatches",
-                        "impossible plan: the interleaved schedule needs a number that divides by pp"};
+      return impossible("num_microbatches", "the interleaved schedule needs a number that divides by pp " +
+                                                number(plan.pipeline) + ", not " +
+                                                number(load.global_batch / samples));
     case Reason::requests_by_data:
-      return RowRefusal{"concurrency", "impossible plan: does not divide by dp"};
+      return impossible("concurrency",
+                        number(load.concurrency) + " does not divide by dp " + number(plan.data));
     case Reason::no_route:
-      return RowRefusal{"cluster", "impossible plan: a group of ranks cannot reach itself"};
+      return impossible("cluster", "a group of ranks cannot reach itself");
     case Reason::precision:
-      return RowRefusal{"precision", "the device has no unit for it"};
+      return RowRefusal{"precision", "device " + setting.system.device.name + " has no unit for " +
+                                         std::string(name_of(load.precision))};
     case Reason::schedule:
       return RowRefusal{"schedule", "is not modelled for this plan"};
   }
   return std::nullopt;
 }
 
-RowPrediction judged(const Prediction& prediction) {
-  if (auto why = refusal(prediction)) {
+RowPrediction judged(const Prediction& prediction, const Setting& setting, const ParallelPlan& plan) {
+  if (auto why = refusal(prediction.reason, setting, plan)) {
     why->rejected = true;
     return tl::unexpected(Refusals{*std::move(why)});
   }
@@ -111,6 +132,19 @@ RowPrediction judged(const Prediction& prediction) {
 
 Bytes reserved_by_allocator(const Prediction& prediction) {
   return prediction.memory_peak - prediction.memory.reserve;
+}
+
+std::vector<RowRefusal> check_presets(const std::string& model, const std::string& cluster,
+                                      const std::string& stack, Presets& presets,
+                                      const std::filesystem::path& folder) {
+  Refusals refusals;
+  const auto check = [&](const auto& found, const char* column) {
+    if (!found) refusals.push_back({column, found.error()});
+  };
+  if (!model.empty()) check(presets.model(model, folder), "model");
+  if (!cluster.empty()) check(presets.cluster(cluster, folder), "cluster");
+  if (!stack.empty()) check(presets.stack(stack, folder), "stack");
+  return refusals;
 }
 
 bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
@@ -131,8 +165,9 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
       simulator.emplace(*setting, SimulateOptions{.reference = reference, .time_infeasible = true});
     }
     for (std::size_t i = begin; i < end; ++i) {
+      const ParallelPlan& plan = rows[order[i]].plan;
       results[order[i]] =
-          simulator ? judged(simulator->run(rows[order[i]].plan)) : tl::unexpected(setting.error());
+          simulator ? judged(simulator->run(plan), *setting, plan) : tl::unexpected(setting.error());
     }
   }
   return results;

@@ -28,6 +28,11 @@ Bytes reserved_by_allocator(const Prediction& prediction);
 /// A total order of settings: rows that are neither less nor greater share a simulator.
 bool setting_less(const PlanRow& a, const PlanRow& b);
 
+/// What is wrong with the presets that a row names.
+std::vector<RowRefusal> check_presets(const std::string& model, const std::string& cluster,
+                                      const std::string& stack, Presets& presets,
+                                      const std::filesystem::path& folder);
+
 /// One result per row, in order. Time is predicted whatever the memory verdict. Rows of one setting (model,
 /// cluster, GPUs, stack, workload) share a simulator; at most one exists at a time. `folder`: where relative
 /// paths of presets start. `reference`: the plain path, same results.

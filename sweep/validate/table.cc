@@ -14,6 +14,31 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+/// Whether the text is UTF-8 (RFC 3629): no stray or missing continuation, nothing overlong, no surrogates.
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xC2 ? 0
+                               : lead < 0xE0 ? 2
+                               : lead < 0xF0 ? 3
+                               : lead < 0xF5 ? 4
+                                             : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return false;
+    }
+    if (length > 2) {
+      const auto second = static_cast<unsigned char>(text[i + 1]);
+      const bool odd = (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+                       (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F);
+      if (odd) return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
 /// Walks over the text record by record.
 class CsvParser {
  public:
@@ -33,6 +58,7 @@ class CsvParser {
     } while (take(','));
     take('\r');
     take('\n');
+    if (fault.empty() && !std::ranges::all_of(cells, is_utf8)) fault = "is not UTF-8 text";
     return cells;
   }
 
@@ -93,7 +119,10 @@ void read_header(CsvParser& parser, Table& table) {
   std::string fault;
   const int line = parser.line();
   table.columns = parser.record(fault);
-  if (!fault.empty()) table.problems.push_back({table.file, line, "", fault});
+  if (!fault.empty()) {
+    table.problems.push_back({table.file, line, "", fault});
+    if (!std::ranges::all_of(table.columns, is_utf8)) table.columns.clear();
+  }
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const auto here = table.columns.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(table.columns.begin(), here, *here) == here) continue;
@@ -119,6 +148,7 @@ Table parse_csv(std::string_view text, std::string file) {
     return table;
   }
   read_header(parser, table);
+  if (table.columns.empty()) return table;  // nothing tells what its cells are
   while (parser.more()) {
     const int line = parser.line();
     std::string fault;

@@ -35,7 +35,8 @@ struct Table {
 /// Comma-separated text after RFC 4180: the first line names the columns, cells may be quoted, a doubled
 /// quote stands for one, quoted cells may span lines. Blank lines, a byte-order mark and carriage returns are
 /// passed over, spaces around cells trimmed (not inside quotes). A row with another number of cells than the
-/// header, a column named twice and a quote that never ends are problems. Never throws.
+/// header, text that is not UTF-8, a column named twice and a quote that never ends are problems. Never
+/// throws.
 Table parse_csv(std::string_view text, std::string file);
 
 /// The text as one CSV field: quoted only where it has to be.

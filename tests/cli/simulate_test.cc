@@ -140,6 +140,29 @@ TEST_F(SimulateTest, ExplainListsTheOperators) {
   }
 }
 
+TEST_F(SimulateTest, ExplainHasTheGradientsAndTheOptimizer) {
+  const json point = simulate({"--point", "tp=2,pp=2,dp=2,zero=1", "--explain"});
+  std::map<std::string, json> rows;
+  double shares = 0;
+  for (const json& row : point.at("operators")) {
+    rows[row.at("phase").get<std::string>() + ' ' + row.at("operator").get<std::string>()] = row;
+    shares += row.at("bound") == "link" ? 0 : row.at("share").get<double>();
+  }
+  for (const char* due : {"backward qkv_projection_dgrad", "backward qkv_projection_wgrad",
+                          "backward gradient_accumulation", "step optimizer"}) {
+    ASSERT_TRUE(rows.contains(due)) << due;
+    EXPECT_GT(rows.at(due).at("time_s").get<double>(), 0) << due;
+    EXPECT_FALSE(rows.at(due).at("bound").get<std::string>().empty()) << due;
+  }
+  const json& breakdown = point.at("breakdown");
+  const double device = breakdown.at("compute_s").get<double>() + breakdown.at("recompute_s").get<double>() +
+                        breakdown.at("optimizer_s").get<double>();
+  EXPECT_NEAR(shares * point.at("step_time_s").get<double>() / device, 1, 1e-9);
+  double sum = 0;
+  for (const auto& [name, seconds] : breakdown.items()) sum += seconds.get<double>();
+  EXPECT_NEAR(sum / point.at("step_time_s").get<double>(), 1, 1e-12);
+}
+
 TEST_F(SimulateTest, SickLinkNeverHelps) {
   const std::string point = "tp=8,pp=1,dp=1";
   const double healthy = simulate({"--point", point}).at("step_time_s");

@@ -1,5 +1,7 @@
 // Does `validate` read, judge, report and exit as its help says?
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program_under_test.h"
@@ -105,13 +107,178 @@ TEST_F(ValidateTest, BadRowsAreLocatedAndTheOthersReported) {
   const Finished finished = run({"validate", "runs.csv", "--json", "--predictions", "out.csv"});
   EXPECT_EQ(finished.code, 2);
   for (const char* part : {"runs.csv:4: zero_stage: 'x'", "runs.csv:5: gpus: there are 8",
-                           "runs.csv:6: model: ", "llama3.1-8b", "3 problems"}) {
+                           "runs.csv:4: model: ", "runs.csv:6: model: ", "llama3.1-8b", "4 problems"}) {
     EXPECT_TRUE(contains(finished.err, part)) << part << " not in\n" << finished.err;
   }
   const json file = json::parse(finished.out).at("files").at(0);
   EXPECT_EQ(file.at("step_time").at("n"), 2);
-  EXPECT_EQ(file.at("problems").size(), 3U);
+  EXPECT_EQ(file.at("problems").size(), 4U);
   EXPECT_EQ(test::read_csv(work() / "out.csv").size(), 2U);
+}
+
+/// A table that is wrong in one way; `good` of its rows are predicted all the same.
+struct Broken {
+  const char* name;
+  std::string text;
+  int good;
+  std::vector<std::string> said;
+};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+/// kHeader, two good rows, and another: kTraining's first with these changes.
+std::string with_row(std::initializer_list<std::array<const char*, 2>> changes) {
+  const std::string rows = kTraining;
+  std::string row = replaced(rows.substr(0, rows.find('\n') + 1), "fast", "third");
+  for (const auto& [from, to] : changes) row = replaced(row, from, to);
+  return std::string(kHeader) + kTraining + row;
+}
+
+const std::string kChat =
+    "chat,inference,llama3.1-8b,dgx-a100,nim,8,8,,1,1,1,,,,,,,,,1000,200,4,,,,0.2,0.02,,\n";
+
+std::vector<Broken> broken_tables() {
+  const std::string header = kHeader, rows = kTraining;
+  const std::string kernels = "id,m,n,k,tile_m,tile_n,tile_k,stages,grid_size,sm_clock_hz,measured_time_s\n";
+  const std::string calls = "id,cluster,stack,collective,gpus,gpus_per_node,bytes,median_s\n";
+  return {
+      {"no rows", header, 0, {"runs.csv:1: names the columns, but no row follows"}},
+      {"blank file", "\n", 0, {"runs.csv:1: the header is that of no measurement table"}},
+      {"missing column",
+       replaced(header, "model,", "") + replaced(rows, "llama3.1-8b,", ""),
+       0,
+       {"runs.csv:1: model: missing column"}},
+      {"unknown column",
+       replaced(header, "recompute", "recomputed") + rows,
+       2,
+       {"runs.csv:1: recompute: missing column", "runs.csv:1: recomputed: unknown column", "'recompute'?"}},
+      {"column twice", replaced(header, "source", "id") + rows, 2, {"runs.csv:1: id: is named twice"}},
+      {"short row", header + rows + "a,training\n", 2, {"runs.csv:4: has 2 cells"}},
+      {"open quote", header + rows + "\"a,training\n", 2, {"runs.csv:4: a quote is never closed"}},
+      {"no UTF-8", header + rows + replaced(rows, "fast", "f\xFF"), 2, {"runs.csv:4: is not UTF-8 text"}},
+      {"no UTF-8 in the header", replaced(header, "id", "i\xC0\xAF") + rows, 0, {"runs.csv:1: is not UTF-8"}},
+      {"id twice", header + rows + rows, 2, {"runs.csv:4: id: 'fast' is the name of line 2"}},
+      {"phase",
+       with_row({{"training", "trainig"}}),
+       2,
+       {"runs.csv:4: phase: unknown 'trainig' (did you mean"}},
+      {"number", with_row({{"8,2,1", "8,2.5,1"}}), 2, {"runs.csv:4: tensor_parallel: '2.5'"}},
+      {"presets",
+       with_row({{"llama3.1-8b", "llama"}, {"dgx-a100", "dgx"}, {"megatron-lm", "megatron"}}),
+       2,
+       {"runs.csv:4: model: unknown model", "runs.csv:4: cluster: unknown cluster",
+        "runs.csv:4: stack: unknown stack", "megatron-lm?"}},
+      {"presets beside cells",
+       with_row({{"llama3.1-8b", "llama"}, {"selective", "half"}}),
+       2,
+       {"runs.csv:4: model: unknown model", "runs.csv:4: recompute: unknown 'half'"}},
+      {"degrees",
+       with_row({{",8,2,", ",8,4,"}}),
+       2,
+       {"runs.csv:4: gpus: there are 8, but tp * cp * pp * dp = "}},
+      {"GPUs of the cluster",
+       with_row({{",8,2,1,1,1,4", ",12,2,1,1,1,6"}, {"1,8,32", "1,8,48"}}),
+       2,
+       {"runs.csv:4: gpus: is 12, but cluster dgx-a100 grows in units of 8"}},
+      {"heads",
+       with_row({{",8,2,1,1,1,4", ",24,3,1,1,1,8"}, {"1,8,32", "1,4,32"}}),
+       2,
+       {"runs.csv:4: tensor_parallel: impossible plan: the 32 heads of llama3.1-8b do not divide by tp 3"}},
+      {"layers",
+       with_row({{",8,2,1,1,1,4", ",24,1,0,1,3,8"}, {"1,8,32", "1,4,32"}}),
+       2,
+       {"runs.csv:4: pipeline_parallel: impossible plan: the 32 layers of llama3.1-8b do not divide by "
+        "pp * virtual_stages = 3"}},
+      {"interleaving",
+       with_row({{",8,2,1,1,1,4", ",16,1,0,1,4,4"}, {"1f1b,1,1,8,32", "interleaved,2,1,6,24"}}),
+       2,
+       {"runs.csv:4: num_microbatches: impossible plan: the interleaved schedule needs a number that divides "
+        "by "
+        "pp 4, not 6"}},
+      {"batch",
+       with_row({{"1,1,8,32", "1,3,,32"}}),
+       2,
+       {"runs.csv:4: global_batch: impossible plan: 32 does not divide by dp * microbatch_size = 12"}},
+      {"too many samples",
+       with_row({{"1,1,8,32", "1,2147483647,2147483647,"}}),
+       2,
+       {"runs.csv:4: num_microbatches: dp * microbatch_size * num_microbatches is more than"}},
+      {"sequence",
+       with_row({{"4096", "4097"}}),
+       2,
+       {"runs.csv:4: sequence_parallel: impossible plan: the sequence of 4097 tokens does not divide by cp * "
+        "tp"}},
+      {"precision",
+       replaced(header, "gpus,", "precision,gpus,") + replaced(rows, "-lm,8,2", "-lm,fp8,8,2"),
+       0,
+       {"runs.csv:2: precision: device a100-sxm-80gb has no unit for fp8", "runs.csv:3: has 29 cells"}},
+      {"measured", with_row({{",,,,5,", ",,,,-5,"}}), 2, {"runs.csv:4: measured_step_time_s: '-5'"}},
+      {"training settings",
+       header + rows + replaced(kChat, "1,1,1,,", "1,1,1,2,"),
+       2,
+       {"runs.csv:4: zero_stage: has no effect in inference"}},
+      {"load without end",
+       header + rows + replaced(kChat, "200,4,", "200,2147483647,"),
+       2,
+       {"runs.csv:4: concurrency: must be at most 1000000"}},
+      {"requests",
+       header + rows + replaced(kChat, "8,8,,1,1,1", "8,1,,1,1,8"),
+       2,
+       {"runs.csv:4: concurrency: impossible plan: 4 does not divide by dp 8"}},
+      {"kernel",
+       kernels + "a,64,64,64,,,,,,,1e-5\nb,64,0,64,,,,,,,1e-5\nc,64,64,64,128,,32,,,,1e-5\n",
+       1,
+       {"runs.csv:3: n: '0'", "runs.csv:4: tile_m: give tile_m, tile_n and tile_k, or none"}},
+      {"kernel on no device",
+       "device," + kernels + "a100,a,64,64,64,,,,,,,1e-5\n",
+       0,
+       {"runs.csv:2: device: unknown device"}},
+      {"call",
+       calls + "a,dgx-a100,nccl-tests,all_reduce,8,8,1e6,1e-4\nb,dgx,nope,all_reduc,8,3,-1,1e-4\n",
+       1,
+       {"runs.csv:3: cluster: unknown cluster", "runs.csv:3: stack: unknown stack",
+        "runs.csv:3: collective: unknown 'all_reduc' (did you mean 'all_reduce'?)",
+        "runs.csv:3: gpus_per_node: 8 GPUs do not divide by 3", "runs.csv:3: bytes: '-1'"}},
+  };
+}
+
+TEST_F(ValidateTest, BrokenTablesNameRowAndColumn) {
+  for (const Broken& broken : broken_tables()) {
+    SCOPED_TRACE(broken.name);
+    write("runs.csv", broken.text);
+    const Finished finished = run({"validate", "runs.csv", "--json"});
+    EXPECT_EQ(finished.code, 2);
+    for (const std::string& part : broken.said) {
+      EXPECT_TRUE(contains(finished.err, part)) << part << " not in\n" << finished.err;
+    }
+    const json document = json::parse(finished.out, nullptr, false);
+    ASSERT_FALSE(document.is_discarded()) << finished.out;
+    const json& file = document.at("files").at(0);
+    EXPECT_EQ(file.at("rows"), broken.good);
+    EXPECT_GE(file.at("problems").size(), broken.said.size() > 1 ? 2U : 1U);
+  }
+}
+
+TEST_F(ValidateTest, TtftAloneIsThatOfConcurrencyOne) {
+  const std::string alone = replaced(replaced(kChat, "chat", "alone"), "200,4,", "200,1,");
+  write("runs.csv", std::string(kHeader) + kChat + alone);
+  const Finished finished = run({"validate", "runs.csv", "--json", "--rows"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const json file = json::parse(finished.out).at("files").at(0);
+  EXPECT_EQ(file.at("ttft").at("n"), 2);
+  EXPECT_EQ(file.at("ttft_alone").at("n"), 1);
+  EXPECT_FALSE(file.at("row_list").at(0).contains("ttft_alone"));
+  EXPECT_EQ(file.at("row_list").at(1).at("ttft_alone"), file.at("row_list").at(1).at("ttft"));
+  const double error = file.at("ttft_alone").at("mape");
+  EXPECT_NEAR(error, std::abs(file.at("row_list").at(1).at("ttft").at("error").get<double>()), 1e-12);
+  const Finished strict =
+      run({"validate", "runs.csv", "--check", "--bar", "ttft_alone.mape=" + std::to_string(0.9 * error)});
+  EXPECT_EQ(strict.code, 3);
+  EXPECT_TRUE(contains(strict.out, "TTFT at concurrency 1")) << strict.out;
 }
 
 TEST_F(ValidateTest, NothingIsWrittenWhereNothingIsPredicted) {

@@ -1,0 +1,31 @@
+#include "engine/compute/gradients.h"
+
+#include <algorithm>
+
+namespace shardscape::compute {
+
+namespace {
+
+/// Vector operations per parameter of algorithm 2: both moments 7, their corrections 2, root, quotient and
+/// epsilon 9 (root and quotient count as 4 each, the rate of the special-function units), decay and update 4.
+constexpr double kAdamFlops = 22;
+
+}  // namespace
+
+WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, double buffer_bytes,
+                                   const DeviceSpec& device) {
+  const GemmCost fused = gemm(shape, precision, device, {buffer_bytes, true});
+  const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision), false});
+  const Seconds product = std::min(plain.time, fused.time);
+  // The buffer lies in HBM; where the kernel as a whole is not bound by that, what shows is its way through
+  // L2.
+  const Bound way = fused.bound == Bound::hbm ? Bound::hbm : Bound::l2;
+  return {{product, plain.bound}, {fused.time - product, way}};
+}
+
+OperatorCost optimizer_step(double parameters, const OptimizerState& state, const DeviceSpec& device) {
+  if (parameters <= 0) return {Seconds(0), Bound::hbm};
+  return pointwise(Bytes(state.traffic() * parameters), Flops(kAdamFlops * parameters), 1, device);
+}
+
+}  // namespace shardscape::compute
