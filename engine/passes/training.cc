@@ -148,18 +148,6 @@ double tensors_per_block(const ModelSpec& model) {
   return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
 }
 
-Seconds optimizer_time(const TrainingInputs& in, const DeviceSpec& device, double parameters,
-                       std::int32_t layers) {
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const double owned = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
-  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / device.hbm_sustained();
-  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
-  if (sliced && shards > 1) {
-    time += tensors_per_block(in.setting.model) * layers * shards * in.setting.system.stack.zero_slice;
-  }
-  return time;
-}
-
 /// One microbatch over all chunks of a stage.
 struct StagePasses {
   PassTime forward, backward;
@@ -242,12 +230,12 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
     const auto optimizer_on = [&](const DeviceSpec& device) {
-      return optimizer_time(in, device, parameters, in.layers[s]);
+      return optimizer_seconds(in, device, parameters, in.layers[s]);
     };
     scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
     for (const SickStage& sick : in.sick) {
       if (sick.stage == s)
-        scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.device));
+        scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.setting.system.device));
     }
   }
 }
@@ -317,8 +305,16 @@ Seconds pass_launch(const TrainingInputs& in, Seconds layer,
   return std::max(launch, progress);
 }
 
-Seconds optimizer_seconds(const TrainingInputs& in, double parameters, std::int32_t layers) {
-  return optimizer_time(in, in.setting.system.device, parameters, layers);
+Seconds optimizer_seconds(const TrainingInputs& in, const DeviceSpec& device, double parameters,
+                          std::int32_t layers) {
+  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
+  const double owned = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  Seconds time = Bytes(optimizer_bytes(in.setting) * owned) / device.hbm_sustained();
+  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
+  if (sliced && shards > 1) {
+    time += tensors_per_block(in.setting.model) * layers * shards * in.setting.system.stack.zero_slice;
+  }
+  return time;
 }
 
 void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
