@@ -134,8 +134,7 @@ void TrainingProgram::append_weight(std::vector<Step>& steps, const PricedLayer&
   for (std::size_t i = layer.size(); i-- > 0;) {
     const PricedOperator& op = layer[i];
     if (op.weight <= 0) continue;
-    steps.push_back(
-        {op.weight, Account::compute, op.name, op.backward_bound, op.weight_stretch, {}, false});
+    steps.push_back({op.weight, Account::compute, op.name, op.backward_bound, op.weight_stretch, {}, false});
   }
 }
 

@@ -13,7 +13,8 @@
 //                               gradients leave with the second
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
-//   sick devices                their operators take what they take there; what is cut, started and hidden where is
+//   sick devices                their operators take what they take there; what is cut, started and hidden
+//   where is
 //                               decided by the times of healthy ones, so that all members of a group make the
 //                               same calls
 //

@@ -37,8 +37,9 @@ class SendReader {
  public:
   SendReader(const Programs& programs, std::int32_t rank, std::int32_t channel)
       : programs_(programs),
-        sequence_(programs.sequences[static_cast<std::size_t>(
-            programs.sequence_of[static_cast<std::size_t>(rank)])]),
+        sequence_(
+            programs
+                .sequences[static_cast<std::size_t>(programs.sequence_of[static_cast<std::size_t>(rank)])]),
         channel_(channel) {}
 
   /// Bytes of the next one; 0 where there are no more.
@@ -46,13 +47,13 @@ class SendReader {
     for (;;) {
       while (at_ == end_) {
         if (position_ == sequence_.size()) return 0;
-        const execution::Block& block =
-            programs_.blocks[static_cast<std::size_t>(sequence_[position_++])];
+        const execution::Block& block = programs_.blocks[static_cast<std::size_t>(sequence_[position_++])];
         at_ = block.begin;
         end_ = block.end;
       }
       const Instruction& instruction = programs_.instructions[static_cast<std::size_t>(at_++)];
-      if (instruction.kind == Instruction::Kind::send && instruction.lane == channel_) return instruction.value;
+      if (instruction.kind == Instruction::Kind::send && instruction.lane == channel_)
+        return instruction.value;
     }
   }
 
@@ -81,8 +82,7 @@ class RankBuilder {
   }
 
   RankTrace build() {
-    const auto sequence =
-        static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank_)]);
+    const auto sequence = static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank_)]);
     BlockNames names(programs_);
     for (const std::int32_t number : programs_.sequences[sequence]) {
       prefix_ = names.next(number);
@@ -98,7 +98,7 @@ class RankBuilder {
  private:
   /// Calls of this rank on one lane.
   struct Lane {
-    Ids last;                    ///< ends of the latest call
+    Ids last;                      ///< ends of the latest call
     std::uint64_t started_at = 0;  ///< `moves_` when it was started
   };
 
@@ -261,7 +261,7 @@ class RankBuilder {
   std::int32_t rank_;
   RankTrace trace_;
   std::string prefix_;
-  Ids device_, host_;  ///< ends of what has run so far
+  Ids device_, host_;        ///< ends of what has run so far
   std::uint64_t moves_ = 0;  ///< changes of device_
   std::vector<Lane> lanes_;
   std::vector<Ids> sent_;           ///< by channel
@@ -283,11 +283,14 @@ ProgramExport::ProgramExport(const Programs& programs, double before) : programs
   std::vector<std::int32_t> count(static_cast<std::size_t>(programs.lanes), 0);
   for (std::size_t c = 0; c < programs.communicators.size(); ++c) {
     const auto lane = static_cast<std::size_t>(lane_of[c]);
-    groups_.push_back(
-        {programs.lane_names[lane] + " " + std::to_string(count[lane]++), programs.communicators[c].ranks, {}});
+    groups_.push_back({programs.lane_names[lane] + " " + std::to_string(count[lane]++),
+                       programs.communicators[c].ranks,
+                       {}});
   }
 }
 
-RankTrace ProgramExport::rank(std::int32_t rank) const { return RankBuilder(programs_, before_, rank).build(); }
+RankTrace ProgramExport::rank(std::int32_t rank) const {
+  return RankBuilder(programs_, before_, rank).build();
+}
 
 }  // namespace shardscape::trace

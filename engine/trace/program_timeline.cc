@@ -88,8 +88,7 @@ ProgramTimeline::ProgramTimeline(const Programs& programs, Settings settings)
 }
 
 const std::vector<std::int32_t>& ProgramTimeline::sequence(std::int32_t rank) const {
-  return programs_
-      .sequences[static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank)])];
+  return programs_.sequences[static_cast<std::size_t>(programs_.sequence_of[static_cast<std::size_t>(rank)])];
 }
 
 /// What is drawn of which rank.
@@ -265,8 +264,10 @@ void ProgramTimeline::write_communication(Writer& writer) const {
     const Span span{call.start, call.end};
     if (!in_detail(call.rank, span)) continue;
     const auto lane = static_cast<std::size_t>(call.lane), number = static_cast<std::size_t>(call.call);
-    const auto group = static_cast<std::size_t>(programs_.communicator_of[programs_.at(call.lane, call.rank)]);
-    writer.slice(call.rank, kCommunication + call.lane, programs_.call_names[lane][number], "communication", span,
+    const auto group =
+        static_cast<std::size_t>(programs_.communicator_of[programs_.at(call.lane, call.rank)]);
+    writer.slice(call.rank, kCommunication + call.lane, programs_.call_names[lane][number], "communication",
+                 span,
                  {{"bytes", programs_.call_kinds[lane][number].bytes},
                   {"ranks", programs_.communicators[group].ranks.size()},
                   {"bound", "link"}});
@@ -282,7 +283,8 @@ void ProgramTimeline::write_communication(Writer& writer) const {
     while (programs_.outgoing[programs_.at(channel, message.sender)] != message.connection) ++channel;
     writer.slice(message.sender, kCommunication + programs_.lanes + channel,
                  "message to rank " + std::to_string(message.receiver), "communication", span,
-                 {{"bytes", message.bytes}, {"issued_us", (settings_.before + message.issued) * kMicroseconds},
+                 {{"bytes", message.bytes},
+                  {"issued_us", (settings_.before + message.issued) * kMicroseconds},
                   {"bound", "link"}});
   }
 }

@@ -1,5 +1,6 @@
 // What an executor does as a Chrome trace (Trace Event Format, JSON object form; ui.perfetto.dev and
-// chrome://tracing open it). Times are microseconds; execution begins after the host's fixed time of the step.
+// chrome://tracing open it). Times are microseconds; execution begins after the host's fixed time of the
+// step.
 //
 // A process per rank, with tracks: the passes of its program; its host; its device's operators with their
 // bounds; what the device waits for; and its communication, a track per lane (calls with algorithm and bytes)
@@ -7,9 +8,9 @@
 // booked on, so that they add up to it.
 //
 // A file of everything could have millions of slices. Where there would be more than kMostTimelineSlices,
-// operators and communication are drawn for one rank of each program only (the critical rank for its own), and
-// of those for their first passes and the end of the step; passes for these ranks alone where those of all
-// would be too many. otherData says what is left.
+// operators and communication are drawn for one rank of each program only (the critical rank for its own),
+// and of those for their first passes and the end of the step; passes for these ranks alone where those of
+// all would be too many. otherData says what is left.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +52,10 @@ class ProgramTimeline : public execution::ExecutionObserver {
   };
   struct Drawn {
     bool passes = false, operators = false;
-    std::size_t position = 0;    ///< of the pass it is in
-    double detail_until = 0;     ///< seconds: end of the first passes
-    double end_begins = -1;      ///< seconds: begin of the last pass; -1: not yet
-    std::vector<Span> pass;      ///< by position
+    std::size_t position = 0;  ///< of the pass it is in
+    double detail_until = 0;   ///< seconds: end of the first passes
+    double end_begins = -1;    ///< seconds: begin of the last pass; -1: not yet
+    std::vector<Span> pass;    ///< by position
   };
   void choose();
   [[nodiscard]] const std::vector<std::int32_t>& sequence(std::int32_t rank) const;

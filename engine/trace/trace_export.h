@@ -20,7 +20,9 @@ class TraceExport : public TraceSource {
   /// `program` outlives the object.
   explicit TraceExport(const StepProgram& program);
 
-  [[nodiscard]] std::int32_t ranks() const override { return static_cast<std::int32_t>(program_.plan.gpus()); }
+  [[nodiscard]] std::int32_t ranks() const override {
+    return static_cast<std::int32_t>(program_.plan.gpus());
+  }
   [[nodiscard]] const std::vector<ProcessGroup>& groups() const override { return groups_; }
   /// Ranks of one stage differ only in their peers and groups.
   [[nodiscard]] RankTrace rank(std::int32_t rank) const override;
