@@ -15,6 +15,9 @@ namespace shardscape {
 namespace trace {
 struct StepProgram;
 }  // namespace trace
+namespace execution {
+struct Programs;
+}  // namespace execution
 
 enum class Status : std::uint8_t { ok, indivisible, constraint, memory, unreachable, unsupported };
 SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported");
@@ -108,6 +111,7 @@ struct Details {
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
   bool want_program = false;   ///< set by the caller: fill `program`
   std::shared_ptr<const trace::StepProgram> program;  ///< of a training step, for charts and traces
+  std::shared_ptr<const execution::Programs> executed;  ///< likewise, flattened mode only: of every rank
 };
 
 }  // namespace shardscape

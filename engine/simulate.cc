@@ -245,7 +245,7 @@ void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet&
     const auto logical =
         options.placement.empty() ? rank : static_cast<std::int32_t>(placed - options.placement.begin());
     sick_stages.push_back(
-        {static_cast<std::size_t>(logical / stride % plan.pipeline), costs, device->setting.system.device});
+        {static_cast<std::size_t>(logical / stride % plan.pipeline), logical, costs, device->setting});
   }
 }
 
@@ -352,8 +352,14 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
   if (options.mode == ExecutionMode::flattened && !collectives.unreachable()) {
     passes::FlattenedRun run{machine(), options.placement, executor};
+    run.want_programs = details != nullptr && details->want_program;
+    run.want_timeline = details != nullptr && details->want_timeline;
     critical = passes::execute_training(inputs, collectives, run, out);
-    if (details != nullptr) details->events = run.events;
+    if (details != nullptr) {
+      details->events = run.events;
+      details->executed = std::move(run.programs);
+      details->timeline = std::move(run.timeline);
+    }
   }
   if (details == nullptr) return;
   details->stage_layers = layers;
@@ -367,7 +373,9 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->program =
         std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
   }
-  if (details->want_timeline) details->timeline = trace::step_timeline_json(*details->program);
+  if (details->want_timeline && options.mode == ExecutionMode::hierarchical) {
+    details->timeline = trace::step_timeline_json(*details->program);
+  }
 }
 
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, Details* details) {
@@ -418,7 +426,8 @@ void Simulator::Impl::explain_training(const passes::TrainingInputs& inputs, std
   const std::int32_t blocks = layers[static_cast<std::size_t>(critical)];
   const double parameters = inputs.parameters.of_stage(blocks, critical == 0, critical + 1 == plan.pipeline,
                                                        setting.model.tied_embeddings);
-  passes::explain_optimizer(passes::optimizer_cost(inputs, parameters, blocks), optimizer, details.operators);
+  passes::explain_optimizer(passes::optimizer_cost(inputs, setting.system.device, parameters, blocks),
+                            optimizer, details.operators);
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

@@ -152,6 +152,9 @@ bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction
       state.host = state.clock;
       return true;
     case Kind::launch:
+      if (observer_ != nullptr && instruction.value > 0) {
+        observer_->launched(rank, state.host, state.host + instruction.value);
+      }
       state.host += instruction.value;
       pass(rank, state, state.host, Account::host);
       return true;
@@ -183,8 +186,8 @@ void Executor::Impl::pass(std::int32_t rank, RankState& state, double until, Acc
   if (!(until > state.clock)) return;
   result_.accounts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(account)] += until - state.clock;
   if (observer_ != nullptr) {
-    observer_->executed(
-        {rank, &programs_->instructions[static_cast<std::size_t>(state.next)], state.clock, until});
+    observer_->executed({rank, &programs_->instructions[static_cast<std::size_t>(state.next)], account,
+                         state.position - 1, state.clock, until});
   }
   state.clock = until;
 }
@@ -228,6 +231,7 @@ void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, dou
   lane.busy = true;
   lane.call = lane.pending.front().call;
   const double from = std::max(time, lane.pending.front().time);
+  lane.begun = from;
   if (--lane.pending.front().repeats == 0) lane.pending.pop();
   const std::int32_t communicator = programs_->communicator_of[programs_->at(lane_number, rank)];
   const CallTraffic& call = programs_->communicators[static_cast<std::size_t>(communicator)]
@@ -249,6 +253,9 @@ void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
 
 void Executor::Impl::leave_call(std::int32_t rank, std::int32_t lane_number) {
   LaneState& lane = lane_of(lane_number, rank);
+  if (observer_ != nullptr) {
+    observer_->called({rank, lane_number, lane.call, lane.begun, fluid_.now()});
+  }
   lane.busy = false;
   lane.free_since = fluid_.now();
   if (!lane.pending.empty()) begin_call(rank, lane_number, fluid_.now());
@@ -316,6 +323,10 @@ void Executor::Impl::deliver(std::int32_t connection, const Parcel& parcel) {
     return;
   }
   ChannelState& channel = channel_of(connection);
+  if (observer_ != nullptr) {
+    observer_->received(
+        {connection, channel.sender, channel.receiver, parcel.bytes, parcel.issued, fluid_.now()});
+  }
   ++channel.received;
   channel.last_receipt = fluid_.now();
   channel.arrivals.push({parcel.issued, fluid_.now()});

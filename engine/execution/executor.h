@@ -33,17 +33,34 @@ struct ExecutionResult {
   std::vector<std::string> deadlock;
 };
 
-/// What a rank's device did.
+/// What a rank's device did. Seconds.
 struct Activity {
   std::int32_t rank = 0;
   const Instruction* instruction = nullptr;
-  double start = 0, end = 0;  ///< seconds
+  Account account = Account::compute;  ///< that the time was booked on
+  std::size_t position = 0;            ///< of the block in the rank's sequence
+  double start = 0, end = 0;
 };
+/// One call of one rank, from its begin on its lane to its end there.
+struct CallSpan {
+  std::int32_t rank = 0, lane = 0, call = 0;
+  double start = 0, end = 0;
+};
+/// A message through a channel, from the sender's wish to its receipt.
+struct MessageSpan {
+  std::int32_t connection = 0, sender = 0, receiver = 0;
+  double bytes = 0, issued = 0, received = 0;
+};
+
+/// Hears what is executed, each track (device, host, lane, channel of a rank) in order of time; what takes no
+/// time is left out.
 class ExecutionObserver {
  public:
   virtual ~ExecutionObserver() = default;
-  /// Of one rank in order of time; instructions that take no time are left out.
   virtual void executed(const Activity& activity) = 0;
+  virtual void launched(std::int32_t /*rank*/, double /*start*/, double /*end*/) {}
+  virtual void called(const CallSpan& /*call*/) {}
+  virtual void received(const MessageSpan& /*message*/) {}
 };
 
 /// Reusable: scratch memory is kept between runs, and there is no allocation per event in steady state. One

@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/enum_names.h"
+#include "engine/network/collective_model.h"
 #include "engine/network/traffic.h"
 
 namespace shardscape::execution {
@@ -46,7 +48,7 @@ struct Instruction {
   enum class Kind : std::uint8_t { compute, sync_host, launch, start, join, send, sent, receive };
   Kind kind = Kind::compute;
   Account account = Account::compute;
-  std::uint16_t lane = 0;    ///< start, join: lane; send, sent, receive: channel
+  std::uint16_t lane = 0;    ///< start, join: lane; send, sent, receive: channel; compute: bound
   std::int32_t what = 0;     ///< compute: index in Programs::names; start: call of the communicator
   std::int32_t repeats = 1;  ///< start
   double value = 0;          ///< compute, launch: seconds; send: bytes
@@ -73,6 +75,12 @@ struct CallTraffic {
   double copy_seconds = 0;                 ///< of each member's own copies: it enters so much later
 };
 
+/// What a call of a lane is, for readers: bytes as in CollectiveModel::time.
+struct CallKind {
+  network::CollectiveOp op = network::CollectiveOp::all_reduce;
+  double bytes = 0;
+};
+
 /// Ranks that make calls together: the k-th call that each makes is the same one.
 struct Communicator {
   std::vector<std::int32_t> ranks;
@@ -90,6 +98,11 @@ struct Programs {
   std::vector<std::vector<std::int32_t>> sequences;  ///< of blocks
   std::vector<std::int32_t> sequence_of;             ///< by rank
   std::vector<std::string> names;                    ///< of operators
+  std::vector<std::string> bounds;                   ///< of operators: what limits them
+
+  // For readers only. The '#' in the name of a block stands for the number of blocks of that name before it.
+  std::vector<std::string> block_names, sequence_names, lane_names, channel_names;
+  std::vector<std::vector<CallKind>> call_kinds;  ///< by lane and call
 
   std::vector<Communicator> communicators;
   std::vector<std::vector<std::string>> call_names;  ///< by lane and call
@@ -106,3 +119,8 @@ struct Programs {
 };
 
 }  // namespace shardscape::execution
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(execution::Account, "compute", "recompute", "tensor_comm", "context_comm",
+                      "pipeline_comm", "data_comm", "bubble", "optimizer", "host");
+}  // namespace shardscape

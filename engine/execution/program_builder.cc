@@ -9,6 +9,7 @@
 #include "engine/network/cost_curve.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/sibling_groups.h"
+#include "engine/network/step_latency.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::execution {
@@ -58,13 +59,16 @@ ProgramBuilder::ProgramBuilder(network::PricedNetwork& network,
   programs_.ranks = network.fabric().ranks();
   programs_.sequence_of.assign(static_cast<std::size_t>(programs_.ranks), 0);
   programs_.call_seconds = communication.call.value();
+  programs_.bounds.emplace_back();
 }
 
-std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group) {
+std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group, std::string_view name) {
   const auto ranks = static_cast<std::size_t>(programs_.ranks);
   programs_.communicator_of.resize(programs_.communicator_of.size() + ranks, kNone);
   programs_.member_of.resize(programs_.member_of.size() + ranks, kNone);
   programs_.call_names.emplace_back();
+  programs_.call_kinds.emplace_back();
+  programs_.lane_names.emplace_back(name);
   const std::int32_t number = programs_.lanes++;
   Lane lane{group, static_cast<std::int32_t>(programs_.communicators.size()), 0};
   const network::SiblingGroups groups = network::sibling_groups(group, network_.fabric(), {});
@@ -82,8 +86,10 @@ std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group) {
   return number;
 }
 
-std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::int32_t)>& peer) {
+std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::int32_t)>& peer,
+                                         std::string_view name) {
   const std::int32_t number = programs_.channels++;
+  programs_.channel_names.emplace_back(name);
   const auto ranks = static_cast<std::size_t>(programs_.ranks);
   programs_.outgoing.resize(programs_.outgoing.size() + ranks, kNone);
   programs_.incoming.resize(programs_.incoming.size() + ranks, kNone);
@@ -101,23 +107,11 @@ std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::i
   return number;
 }
 
-/// The latency of a path as one step of an algorithm; nothing more on hops between switches.
+/// The latency of a path as one step of an algorithm.
 double ProgramBuilder::step_latency(std::span<const std::int32_t> path) const {
   double latency = 0;
-  bool far = false;
-  const std::vector<network::Link>& links = network_.fabric().links();
-  for (const std::int32_t id : path) {
-    latency += network_.latency_seconds()[static_cast<std::size_t>(id)];
-    const auto dimension = static_cast<std::size_t>(links[static_cast<std::size_t>(id)].dimension);
-    far = far || network_.fabric().spec().dimensions[dimension].scope == LinkScope::scale_out;
-  }
-  if (path.empty()) return latency;
-  far = far && communication_.rank_step_scale_out > Seconds(0);
-  const Seconds step = far ? communication_.rank_step_scale_out : communication_.rank_step;
-  const std::int32_t ranks = network_.fabric().ranks();
-  const bool between_switches = links[static_cast<std::size_t>(path.front())].source >= ranks &&
-                                links[static_cast<std::size_t>(path.back())].destination >= ranks;
-  return between_switches ? latency : latency + step.value();
+  for (const std::int32_t id : path) latency += network_.latency_seconds()[static_cast<std::size_t>(id)];
+  return latency + network::step_latency(network_.fabric(), communication_, path);
 }
 
 std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& traffic,
@@ -210,6 +204,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   std::vector<std::string>& names = programs_.call_names[static_cast<std::size_t>(lane_number)];
   const auto number = static_cast<std::int32_t>(names.size());
   names.push_back(name + ", " + std::to_string(static_cast<std::int64_t>(bytes.value())) + " bytes");
+  programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back({op, bytes.value()});
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);
     const std::size_t members = programs_.communicators[static_cast<std::size_t>(c)].ranks.size();
@@ -227,21 +222,23 @@ Seconds ProgramBuilder::estimate(std::int32_t lane, CollectiveOp op, Bytes bytes
   return collectives_.time(op, bytes, lanes_[static_cast<std::size_t>(lane)].group, calls);
 }
 
-std::int32_t ProgramBuilder::end_block() {
+std::int32_t ProgramBuilder::end_block(std::string_view name) {
   const auto end = static_cast<std::int32_t>(programs_.instructions.size());
   programs_.blocks.push_back({block_begin_, end});
   block_begin_ = end;
+  programs_.block_names.emplace_back(name);
   return static_cast<std::int32_t>(programs_.blocks.size()) - 1;
 }
 
-std::int32_t ProgramBuilder::name(std::string_view text) {
-  const auto known = std::ranges::find(programs_.names, text);
-  if (known != programs_.names.end()) return static_cast<std::int32_t>(known - programs_.names.begin());
-  programs_.names.emplace_back(text);
-  return static_cast<std::int32_t>(programs_.names.size()) - 1;
+std::int32_t ProgramBuilder::index_in(std::vector<std::string>& texts, std::string_view text) {
+  const auto known = std::ranges::find(texts, text);
+  if (known != texts.end()) return static_cast<std::int32_t>(known - texts.begin());
+  texts.emplace_back(text);
+  return static_cast<std::int32_t>(texts.size()) - 1;
 }
 
-std::int32_t ProgramBuilder::add_sequence(std::vector<std::int32_t> blocks) {
+std::int32_t ProgramBuilder::add_sequence(std::vector<std::int32_t> blocks, std::string_view name) {
+  programs_.sequence_names.emplace_back(name);
   programs_.sequences.push_back(std::move(blocks));
   return static_cast<std::int32_t>(programs_.sequences.size()) - 1;
 }

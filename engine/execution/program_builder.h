@@ -30,9 +30,10 @@ class ProgramBuilder {
                  network::CollectiveModel& collectives, std::span<const std::int32_t> placement);
 
   /// A lane over all sibling groups of `group`; groups of one rank make no calls.
-  std::int32_t add_lane(const network::RankGroup& group);
+  std::int32_t add_lane(const network::RankGroup& group, std::string_view name = "lane");
   /// A channel from each rank to peer(rank); to itself: none.
-  std::int32_t add_channel(const std::function<std::int32_t(std::int32_t)>& peer);
+  std::int32_t add_channel(const std::function<std::int32_t(std::int32_t)>& peer,
+                           std::string_view name = "channel");
 
   /// The number of a call, for start(): `bytes` as in CollectiveModel::time. -1 where there is nothing to do.
   std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
@@ -41,10 +42,14 @@ class ProgramBuilder {
 
   /// Instructions go to the block under construction; end_block() returns its number.
   void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }
-  std::int32_t end_block();
+  std::int32_t end_block(std::string_view name = "");
   /// The index of a name for Instruction::what.
-  std::int32_t name(std::string_view text);
-  std::int32_t add_sequence(std::vector<std::int32_t> blocks);
+  std::int32_t name(std::string_view text) { return index_in(programs_.names, text); }
+  /// The index of what limits an operator, for Instruction::lane.
+  std::uint16_t bound(std::string_view text) {
+    return static_cast<std::uint16_t>(index_in(programs_.bounds, text));
+  }
+  std::int32_t add_sequence(std::vector<std::int32_t> blocks, std::string_view name = "");
   void set_sequence(std::int32_t rank, std::int32_t sequence) {
     programs_.sequence_of[static_cast<std::size_t>(rank)] = sequence;
   }
@@ -71,6 +76,7 @@ class ProgramBuilder {
     std::int32_t call = 0;
   };
 
+  static std::int32_t index_in(std::vector<std::string>& texts, std::string_view text);
   [[nodiscard]] std::int32_t place(std::int32_t rank) const {
     return placement_.empty() ? rank : placement_[static_cast<std::size_t>(rank)];
   }

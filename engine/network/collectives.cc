@@ -202,8 +202,10 @@ void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes) 
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const bool last = s + 1 == stages.size();
     std::vector<std::int32_t> exit = group.exit;
-    if (!last) {
-      for (std::int32_t& gate : exit) gate = group.builder.add_gate();
+    // Nobody goes on with the next stage before being let in.
+    for (std::size_t i = 0; !last && i < group.size(); ++i) {
+      exit[i] = group.builder.add_gate();
+      group.builder.opens(entry[i], exit[i]);
     }
     for (const std::vector<std::size_t>& line : lines_of(group, box, stages[s].level)) {
       GroupTraffic part{group.builder, {}, {}, {}, group.start};

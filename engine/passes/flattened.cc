@@ -5,6 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/execution/program_builder.h"
 #include "engine/passes/training_program.h"
+#include "engine/trace/program_timeline.h"
 
 namespace shardscape::passes {
 
@@ -34,9 +35,9 @@ std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel
                                     run.placement);
   TrainingProgram(in, builder).build();
   if (collectives.unreachable() || builder.unreachable()) return 0;
-  const execution::Programs programs = builder.finish();
-  const execution::ExecutionResult& result =
-      run.executor.run(programs, run.network.bytes_per_second(), run.observer);
+  const auto kept = std::make_shared<const execution::Programs>(builder.finish());
+  const execution::Programs& programs = *kept;
+  const execution::ExecutionResult& result = run.executor.run(programs, run.network.bytes_per_second());
   SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
   run.events = result.events;
   run.messages = result.messages;
@@ -48,6 +49,14 @@ std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel
   fill_breakdown(result.accounts[critical], out.breakdown);
   out.breakdown.host += fixed;
   fill_training_rates(in, out);
+  if (run.want_programs) run.programs = kept;
+  if (run.want_timeline) {
+    // Once more: who ends last decides what is drawn.
+    trace::ProgramTimeline timeline(
+        programs, {in.setting.model.name, static_cast<std::int32_t>(critical), fixed.value()});
+    run.executor.run(programs, run.network.bytes_per_second(), &timeline);
+    run.timeline = timeline.json();
+  }
   const network::PlanLayout layout(in.plan);
   return static_cast<std::int32_t>(critical) / layout.stride(PlanAxis::pipeline) % in.plan.pipeline;
 }

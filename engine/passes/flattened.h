@@ -2,6 +2,9 @@
 // same fields as time_training(); the breakdown is that of the rank that ends last.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "engine/execution/executor.h"
 #include "engine/network/priced_network.h"
 #include "engine/passes/training.h"
@@ -13,8 +16,10 @@ struct FlattenedRun {
   network::PricedNetwork& network;  ///< set to the faults
   std::span<const std::int32_t> placement;
   execution::Executor& executor;
-  execution::ExecutionObserver* observer = nullptr;
+  bool want_programs = false, want_timeline = false;     ///< fill the fields below
   std::int64_t events = 0, messages = 0, operators = 0;  ///< out
+  std::shared_ptr<const execution::Programs> programs = {};  ///< out: what was executed
+  std::string timeline = {};                                 ///< out: see trace/program_timeline.h
 };
 
 /// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() and nothing is

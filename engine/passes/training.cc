@@ -150,18 +150,6 @@ double tensors_per_block(const ModelSpec& model) {
   return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
 }
 
-OptimizerCost price_optimizer(const TrainingInputs& in, const DeviceSpec& device, double parameters,
-                              std::int32_t layers) {
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  OptimizerCost cost;
-  cost.parameters = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
-  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
-  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
-  if (sliced && shards > 1) cost.slices = tensors_per_block(in.setting.model) * layers * shards;
-  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
-  return cost;
-}
-
 /// One microbatch over all chunks of a stage.
 struct StagePasses {
   PassTime forward, backward;
@@ -207,7 +195,7 @@ double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage =
   double share = 1;
   for (const SickStage& sick : in.sick) {
     if (stage && sick.stage != *stage) continue;
-    share = std::min(share, sick.device.hbm_peak() / in.setting.system.device.hbm_peak());
+    share = std::min(share, sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
   }
   return share;
 }
@@ -238,7 +226,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
     scratch.weight[s] = passes.weight;
   }
   for (const SickStage& sick : in.sick) {
-    collectives.set_memory_share(sick.device.hbm_peak() / in.setting.system.device.hbm_peak());
+    collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
     const StagePasses passes = StageTimer(in, sick.costs, timer_of(sick.stage)).of(sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
@@ -270,12 +258,13 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
     scratch.tails[s].data_comm =
         std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
     const auto optimizer_on = [&](const DeviceSpec& device) {
-      return price_optimizer(in, device, parameters, in.layers[s]).total();
+      return optimizer_cost(in, device, parameters, in.layers[s]).total();
     };
     scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
     for (const SickStage& sick : in.sick) {
       if (sick.stage == s)
-        scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.device));
+        scratch.tails[s].optimizer =
+            std::max(scratch.tails[s].optimizer, optimizer_on(sick.setting.system.device));
     }
   }
   collectives.set_memory_share(1);
@@ -348,8 +337,16 @@ Seconds pass_launch(const TrainingInputs& in, Seconds layer,
   return std::max(launch, progress);
 }
 
-OptimizerCost optimizer_cost(const TrainingInputs& in, double parameters, std::int32_t layers) {
-  return price_optimizer(in, in.setting.system.device, parameters, layers);
+OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, double parameters,
+                             std::int32_t layers) {
+  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
+  OptimizerCost cost;
+  cost.parameters = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
+  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
+  if (sliced && shards > 1) cost.slices = tensors_per_block(in.setting.model) * layers * shards;
+  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
+  return cost;
 }
 
 void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }

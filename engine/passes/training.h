@@ -43,11 +43,12 @@ struct PassTime {
   friend PassTime operator*(double n, const PassTime& t);
 };
 
-/// A stage that holds a sick device: what its layers cost there. Both outlive the inputs.
+/// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
 struct SickStage {
   std::size_t stage = 0;
+  std::int32_t rank = 0;  ///< of the plan, on the sick device
   const LayerCosts& costs;
-  const DeviceSpec& device;
+  const Setting& setting;  ///< with the sick device
 };
 
 /// What the time of a step is made from.
@@ -97,8 +98,9 @@ struct OptimizerCost {
   Seconds slicing;
   [[nodiscard]] Seconds total() const { return update.time + slicing; }
 };
-/// On a stage of so many parameters per rank, before ZeRO, and so many layers.
-OptimizerCost optimizer_cost(const TrainingInputs& inputs, double parameters, std::int32_t layers);
+/// On a device of a stage of so many parameters per rank, before ZeRO, and so many layers.
+OptimizerCost optimizer_cost(const TrainingInputs& inputs, const DeviceSpec& device, double parameters,
+                             std::int32_t layers);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.
 void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);

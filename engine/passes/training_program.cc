@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "engine/schedule/pipeline.h"
 
@@ -15,9 +18,10 @@ using network::CollectiveOp;
 using network::PlanLayout;
 using Kind = Instruction::Kind;
 
-Instruction compute(double seconds, Account account, std::int32_t name) {
-  return {Kind::compute, account, 0, name, 1, seconds};
+Instruction compute(double seconds, Account account, std::int32_t name, std::uint16_t bound) {
+  return {Kind::compute, account, bound, name, 1, seconds};
 }
+double stretch(double on_device, double healthy) { return healthy > 0 ? on_device / healthy : 1; }
 Instruction join_lane(std::int32_t lane, Account account) {
   return {Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
 }
@@ -29,18 +33,11 @@ Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
 
 TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::ProgramBuilder& builder)
     : in_(inputs), builder_(builder), stack_(inputs.setting.system.stack) {
-  const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
-                               in_.plan.sequence_parallel};
-  const std::int64_t tokens = in_.setting.workload.sequence_length;
-  constexpr auto kMode = workload::Mode::training;
-  block_ = price_layer(workload::block_operators(in_.setting, key, tokens, kMode));
-  embedding_ = price_layer(workload::embedding_operators(in_.setting, key, tokens, kMode));
-  head_ = price_layer(workload::head_operators(in_.setting, key, tokens, kMode));
-
+  set_device(in_.setting);
   const PlanLayout layout(in_.plan);
-  tensor_lane_ = builder_.add_lane(layout.group(PlanAxis::tensor));
-  context_lane_ = builder_.add_lane(layout.group(PlanAxis::context));
-  data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context));
+  tensor_lane_ = builder_.add_lane(layout.group(PlanAxis::tensor), "tensor");
+  context_lane_ = builder_.add_lane(layout.group(PlanAxis::context), "context");
+  data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context), "data");
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.virtual_stages > 1;
   const auto neighbour = [=](std::int32_t rank, std::int32_t step) {
@@ -48,16 +45,42 @@ TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::Progra
     if (!wraps && (next < 0 || next >= stages)) return rank;
     return rank + ((next + stages) % stages - stage) * stride;
   };
-  down_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, 1); });
-  up_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, -1); });
+  down_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, 1); }, "to next stage");
+  up_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, -1); }, "to previous stage");
 }
 
-TrainingProgram::PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators) {
+void TrainingProgram::set_device(const Setting& setting) {
+  const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
+                               in_.plan.sequence_parallel};
+  const std::int64_t tokens = in_.setting.workload.sequence_length;
+  constexpr auto kMode = workload::Mode::training;
+  device_ = &setting.system.device;
+  block_ = price_layer(workload::block_operators(in_.setting, key, tokens, kMode), setting);
+  embedding_ = price_layer(workload::embedding_operators(in_.setting, key, tokens, kMode), setting);
+  head_ = price_layer(workload::head_operators(in_.setting, key, tokens, kMode), setting);
+}
+
+TrainingProgram::PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators,
+                                                          const Setting& setting) {
   PricedLayer layer;
   for (const workload::Operator& op : operators) {
-    const OperatorTimes times = price(op, in_.setting);
-    layer.push_back({builder_.name(op.name), times.forward.time.value(), times.backward.time.value(),
-                     times.weight.value(), op.attention_core, op.forward_comm, op.backward_comm});
+    const OperatorTimes healthy = price(op, in_.setting), here = price(op, setting);
+    PricedOperator priced;
+    priced.name = builder_.name(op.name);
+    priced.forward = healthy.forward.time.value();
+    priced.backward = healthy.backward.time.value();
+    priced.weight = healthy.weight.value();
+    priced.forward_bound = builder_.bound(name_of(here.forward.bound));
+    priced.backward_bound = builder_.bound(name_of(here.backward.bound));
+    priced.forward_stretch = stretch(here.forward.time.value(), priced.forward);
+    priced.backward_stretch = stretch(here.backward.time.value(), priced.backward);
+    priced.weight_stretch = stretch(here.weight.value(), priced.weight);
+    priced.input_stretch =
+        stretch((here.backward.time - here.weight).value(), priced.backward - priced.weight);
+    priced.attention_core = op.attention_core;
+    priced.forward_comm = op.forward_comm;
+    priced.backward_comm = op.backward_comm;
+    layer.push_back(priced);
   }
   return layer;
 }
@@ -70,9 +93,11 @@ void TrainingProgram::append_forward(std::vector<Step>& steps, const PricedLayer
   for (const PricedOperator& op : layer) {
     const bool ring = op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context;
     if (ring) context = op.forward_comm;  // goes with the attention core that follows
-    if (op.forward_comm.repeats > 0 && !ring) steps.push_back({0, account, op.name, op.forward_comm, false});
+    if (op.forward_comm.repeats > 0 && !ring) {
+      steps.push_back({0, account, op.name, 0, 1, op.forward_comm, false});
+    }
     if (op.forward > 0) {
-      steps.push_back({op.forward, account, op.name, {}, false});
+      steps.push_back({op.forward, account, op.name, op.forward_bound, op.forward_stretch, {}, false});
       if (op.attention_core && context.repeats > 0) {
         steps.back().comm = context;
         steps.back().hidden_context = true;
@@ -91,7 +116,8 @@ void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLaye
     const PricedOperator& op = layer[i];
     const double seconds = cut ? op.backward - op.weight : op.backward;
     if (seconds > 0) {
-      steps.push_back({seconds, Account::compute, op.name, {}, false});
+      const double on_device = cut ? op.input_stretch : op.backward_stretch;
+      steps.push_back({seconds, Account::compute, op.name, op.backward_bound, on_device, {}, false});
       if (op.attention_core && context.repeats > 0) {
         steps.back().comm = context;
         steps.back().hidden_context = true;
@@ -99,14 +125,16 @@ void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLaye
     }
     const bool ring = op.backward_comm.axis == PlanAxis::context;
     if (op.backward_comm.repeats > 0 && !ring) {
-      steps.push_back({0, Account::compute, op.name, op.backward_comm, false});
+      steps.push_back({0, Account::compute, op.name, 0, 1, op.backward_comm, false});
     }
   }
 }
 
 void TrainingProgram::append_weight(std::vector<Step>& steps, const PricedLayer& layer) {
   for (std::size_t i = layer.size(); i-- > 0;) {
-    if (layer[i].weight > 0) steps.push_back({layer[i].weight, Account::compute, layer[i].name, {}, false});
+    const PricedOperator& op = layer[i];
+    if (op.weight <= 0) continue;
+    steps.push_back({op.weight, Account::compute, op.name, op.backward_bound, op.weight_stretch, {}, false});
   }
 }
 
@@ -145,14 +173,19 @@ void TrainingProgram::append_calls(std::vector<Item>& items, const workload::Col
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
   items.push_back(
-      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false});
+      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false, 1});
 }
 
 void TrainingProgram::append_join(std::vector<Item>& items, PlanAxis axis, double expected) {
   const bool tensor = axis == PlanAxis::tensor;
   items.push_back({join_lane(tensor ? tensor_lane_ : context_lane_,
                              tensor ? Account::tensor_comm : Account::context_comm),
-                   expected, false});
+                   expected, false, 1});
+}
+
+/// `seconds` of the step.
+void TrainingProgram::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
+  items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
 }
 
 /// The exchange of keys and values beside the first part of attention.
@@ -161,11 +194,9 @@ void TrainingProgram::append_context(std::vector<Item>& items, const Step& step)
   const double comm =
       step.comm.repeats * builder_.estimate(context_lane_, step.comm.op, step.comm.bytes).value();
   append_calls(items, step.comm, 1);
-  if (hider > 0) items.push_back({compute(hider, step.account, step.name), hider, false});
+  if (hider > 0) append_compute(items, step, hider);
   append_join(items, PlanAxis::context, std::max(0.0, comm - hider));
-  if (step.seconds > hider) {
-    items.push_back({compute(step.seconds - hider, step.account, step.name), step.seconds - hider, false});
-  }
+  if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
 }
 
 void TrainingProgram::append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
@@ -192,13 +223,15 @@ void TrainingProgram::append_layer(std::vector<Item>& items, const std::vector<S
     if (step.hidden_context) {
       append_context(items, step);
     } else {
-      items.push_back({compute(step.seconds, step.account, step.name), step.seconds, false});
+      append_compute(items, step, step.seconds);
     }
     if (beside_last) append_join(items, PlanAxis::tensor, 0);
   }
   for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
-  items.push_back(
-      {{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, launch.value() - device), true});
+  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},
+                   std::max(0.0, launch.value() - device),
+                   true,
+                   1});
 }
 
 // ---- one pass ----
@@ -273,8 +306,13 @@ void TrainingProgram::send_boundary(const Pass& pass) {
   if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel, 0));
 }
 
+void TrainingProgram::add(Instruction instruction, double stretch) const {
+  if (instruction.kind == Kind::compute) instruction.value *= stretch;
+  builder_.add(instruction);
+}
+
 void TrainingProgram::emit(const std::vector<Item>& items) const {
-  for (const Item& item : items) builder_.add(item.instruction);
+  for (const Item& item : items) add(item.instruction, item.stretch);
 }
 
 /// The calls begin when 1 - data_overlap of the items' time has passed, and end before the pass does.
@@ -296,11 +334,11 @@ void TrainingProgram::emit_beside(const std::vector<Item>& items, const std::vec
     if (here && instruction.kind == Kind::compute && rest > 0) {
       Instruction before = instruction;
       before.value = rest;
-      builder_.add(before);
+      add(before, item.stretch);
       instruction.value -= rest;
     }
     if (here) begin_calls();
-    builder_.add(instruction);
+    add(instruction, item.stretch);
   }
   if (!begun) begin_calls();
   builder_.add(join_lane(data_lane_, Account::data_comm));
@@ -322,7 +360,7 @@ void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& 
   const DataTraffic::Part& part = traffic_.gradients;
   const double first = 1 - stack_.communication.data_overlap;
   for (const Item& item : items) {
-    builder_.add(item.instruction);
+    add(item.instruction, item.stretch);
     backward_done_ += item.expected;
     const double progress = last_backward_ > 0 ? backward_done_ / last_backward_ : 1;
     if (!item.layer_end || progress + kRounding < first || part.bytes <= Bytes(0)) continue;
@@ -358,7 +396,9 @@ std::int32_t TrainingProgram::build_pass(const Pass& pass) {
     emit(items);
   }
   if (sends(pass)) send_boundary(pass);
-  return builder_.end_block();
+  std::string name = pass.weight ? "W#" : pass.backward ? "B#" : "F#";
+  if (in_.pipeline.virtual_stages > 1) name += " chunk " + std::to_string(pass.chunk);
+  return builder_.end_block(name);
 }
 
 std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
@@ -368,14 +408,16 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
     builder_.add(join_lane(data_lane_, Account::data_comm));
   };
   finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
-  const Seconds optimizer =
-      optimizer_cost(in_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]).total();
-  builder_.add(compute(optimizer.value(), Account::optimizer, builder_.name("optimizer")));
+  const OptimizerCost optimizer =
+      optimizer_cost(in_, *device_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]);
+  builder_.add(compute(optimizer.total().value(), Account::optimizer, builder_.name("optimizer"),
+                       builder_.bound(name_of(optimizer.update.bound))));
   finish(traffic_.weights, traffic_.weights.calls);
-  return builder_.end_block();
+  return builder_.end_block("end of step");
 }
 
-void TrainingProgram::build_stage(std::int32_t stage) {
+/// Returns the sequence of its ranks.
+std::int32_t TrainingProgram::build_stage(std::int32_t stage) {
   traffic_ = data_traffic(in_, parameters(stage));
   last_backward_ = backward_done_ = buckets_gone_ = 0;
   const std::int32_t chunks = in_.pipeline.virtual_stages;
@@ -409,17 +451,30 @@ void TrainingProgram::build_stage(std::int32_t stage) {
     blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
   }
   blocks.push_back(tail);
-  const std::int32_t sequence = builder_.add_sequence(std::move(blocks));
-  const PlanLayout layout(in_.plan);
-  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
-    if (rank / layout.stride(PlanAxis::pipeline) % in_.plan.pipeline == stage) {
-      builder_.set_sequence(rank, sequence);
+  return builder_.add_sequence(std::move(blocks), "stage " + std::to_string(stage));
+}
+
+/// Ranks of one stage whose devices are alike share a program.
+void TrainingProgram::build_sick_ranks() {
+  std::map<std::pair<std::size_t, const Setting*>, std::int32_t> built;
+  for (const SickStage& sick : in_.sick) {
+    const auto [entry, fresh] = built.try_emplace({sick.stage, &sick.setting}, 0);
+    if (fresh) {
+      set_device(sick.setting);
+      entry->second = build_stage(static_cast<std::int32_t>(sick.stage));
     }
+    builder_.set_sequence(sick.rank, entry->second);
   }
 }
 
 void TrainingProgram::build() {
-  for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) build_stage(stage);
+  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
+  std::vector<std::int32_t> sequences;
+  for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) sequences.push_back(build_stage(stage));
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
+    builder_.set_sequence(rank, sequences[static_cast<std::size_t>(rank / stride % in_.plan.pipeline)]);
+  }
+  build_sick_ranks();
 }
 
 }  // namespace shardscape::passes

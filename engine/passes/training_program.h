@@ -13,6 +13,10 @@
 //                               gradients leave with the second
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
+//   sick devices                their operators take what they take there; what is cut, started and hidden
+//   where is
+//                               decided by the times of healthy ones, so that all members of a group make the
+//                               same calls
 //
 // Chunks of an interleaved schedule hold equal numbers of blocks; the embedding is in the first stage's first
 // chunk and the head in the last stage's last one.
@@ -42,6 +46,9 @@ class TrainingProgram {
     std::int32_t name = 0;
     double forward = 0, backward = 0;  ///< seconds
     double weight = 0;                 ///< the part of backward that zero_bubble puts off
+    std::uint16_t forward_bound = 0, backward_bound = 0;
+    /// Times on the device that the program is for over those on a healthy one.
+    double forward_stretch = 1, backward_stretch = 1, input_stretch = 1, weight_stretch = 1;
     bool attention_core = false;
     workload::CollectiveCall forward_comm, backward_comm;
   };
@@ -49,9 +56,11 @@ class TrainingProgram {
 
   /// A compute operator or calls of one lane, in the order of execution.
   struct Step {
-    double seconds = 0;  ///< compute
+    double seconds = 0;  ///< compute, on a healthy device
     execution::Account account = execution::Account::compute;
     std::int32_t name = 0;
+    std::uint16_t bound = 0;
+    double stretch = 1;
     workload::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
     bool hidden_context = false;    ///< compute beside which `comm` runs, as far as it may
   };
@@ -60,6 +69,7 @@ class TrainingProgram {
     execution::Instruction instruction;
     double expected = 0;
     bool layer_end = false;
+    double stretch = 1;  ///< of compute, beyond `instruction`
   };
   struct Pass {
     std::int32_t stage = 0, chunk = 0;
@@ -68,12 +78,15 @@ class TrainingProgram {
     bool weight = false;  ///< zero_bubble: the weight gradient; `backward` alone is the input gradient
   };
 
-  PricedLayer price_layer(const std::vector<workload::Operator>& operators);
+  /// From here on programs are for devices of this setting.
+  void set_device(const Setting& setting);
+  PricedLayer price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
   void append_forward(std::vector<Step>& steps, const PricedLayer& layer, execution::Account account) const;
   /// `cut`: without weight gradients.
   void append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const;
   static void append_weight(std::vector<Step>& steps, const PricedLayer& layer);
   void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
+  static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
   void append_context(std::vector<Item>& items, const Step& step);
   void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
@@ -89,16 +102,19 @@ class TrainingProgram {
   void send_boundary(const Pass& pass);
   [[nodiscard]] bool receives(const Pass& pass) const;
   [[nodiscard]] bool sends(const Pass& pass) const;
+  void add(execution::Instruction instruction, double stretch) const;
   void emit(const std::vector<Item>& items) const;
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls);
   void emit_gradients(const Pass& pass, const std::vector<Item>& items);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
   std::int32_t build_tail(std::int32_t stage);
-  void build_stage(std::int32_t stage);
+  std::int32_t build_stage(std::int32_t stage);
+  void build_sick_ranks();
 
   const TrainingInputs& in_;
   execution::ProgramBuilder& builder_;
   const StackProfile& stack_;
+  const DeviceSpec* device_ = nullptr;
   PricedLayer block_, embedding_, head_;
   std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage

@@ -31,7 +31,7 @@ struct LinkFault {
 
 /// The device on one rank of the fabric keeps a share, 0 < share <= 1, of its clock and of its memory
 /// bandwidth. Its capacity and its links are as they were. Several faults of one device multiply. Modelled in
-/// hierarchical training; inference and the flattened mode take no notice.
+/// training; inference takes no notice.
 struct DeviceFault {
   std::int32_t rank = 0;
   double compute_share = 1;  ///< of the SM clock: matrix and vector units, SRAM and L2

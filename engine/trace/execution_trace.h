@@ -49,9 +49,10 @@ struct TraceNode {
   double operations = 0;    ///< of compute without a duration: floating-point operations
   double tensor_bytes = 0;  ///< likewise: bytes moved
 
-  double bytes = 0;       ///< send, receive, collective
-  std::int32_t peer = 0;  ///< rank that a send goes to, or a receive comes from
-  std::int32_t tag = 0;   ///< tells messages between the same two ranks apart
+  double bytes = 0;          ///< send, receive, collective
+  std::int32_t peer = 0;     ///< rank that a send goes to, or a receive comes from
+  std::int32_t tag = 0;      ///< tells messages between the same two ranks apart
+  std::int32_t channel = 0;  ///< of a message: those of one channel follow each other from rank to rank
   CollectiveKind collective = CollectiveKind::all_reduce;
   std::int32_t group = 0;  ///< of a collective: index in ExecutionTrace::groups
 

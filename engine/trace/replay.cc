@@ -1,6 +1,7 @@
 #include "engine/trace/replay.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -14,6 +15,10 @@ namespace {
 constexpr std::int32_t kNone = network::TrafficBuilder::kNone;
 
 using Interval = std::pair<double, double>;
+
+bool talks(const TraceNode& node) {
+  return node.kind == NodeKind::send || node.kind == NodeKind::receive || node.kind == NodeKind::collective;
+}
 
 /// The gates of a trace: each node has one that opens when it may start and one that opens when it ends; for
 /// compute and memory nodes they are the same, delayed by the duration.
@@ -50,9 +55,8 @@ class ReplayTraffic {
   void add_gates() {
     for (const RankTrace& rank : linked_.trace->ranks) {
       for (const TraceNode& node : rank.nodes) {
-        const bool talks = node.kind == NodeKind::send || node.kind == NodeKind::collective;
-        if (talks || node.kind == NodeKind::receive) {
-          start_.push_back(builder_.add_gate(0, talks ? network_.call_seconds() : 0));
+        if (talks(node)) {
+          start_.push_back(builder_.add_gate(0, network_.call_seconds()));
           end_.push_back(builder_.add_gate());
         } else {
           start_.push_back(builder_.add_gate(0, node.seconds));
@@ -85,20 +89,29 @@ class ReplayTraffic {
   }
 
   void add_messages() {
-    builder_.begin_group();
+    std::map<std::int32_t, std::vector<std::int64_t>> sends;  // by channel
     for (std::int64_t n = 0; n < linked_.nodes(); ++n) {
       const auto index = static_cast<std::size_t>(n);
-      const std::int64_t partner = linked_.partner[index];
-      if (partner < 0) continue;
+      if (linked_.partner[index] < 0) continue;
       const TraceNode& node = linked_.node(n);
       if (node.kind == NodeKind::receive) {
         builder_.opens(start_[index], end_[index]);
-        continue;
+      } else {
+        sends[node.channel].push_back(n);
       }
-      const std::int32_t connection = builder_.connection(linked_.rank_of(n), node.peer);
-      builder_.send(start_[index], connection, node.bytes, end_[index]);
-      builder_.opens(end_[index], end_[static_cast<std::size_t>(partner)]);
     }
+    for (const auto& [channel, numbers] : sends) {
+      builder_.begin_group();
+      for (const std::int64_t n : numbers) add_send(n);
+    }
+  }
+
+  void add_send(std::int64_t n) {
+    const auto index = static_cast<std::size_t>(n);
+    const TraceNode& node = linked_.node(n);
+    const std::int32_t connection = builder_.connection(linked_.rank_of(n), node.peer);
+    builder_.send(start_[index], connection, node.bytes, end_[index]);
+    builder_.opens(end_[index], end_[static_cast<std::size_t>(linked_.partner[index])]);
   }
 
   void add_collectives() {
@@ -193,8 +206,7 @@ class Timesheet {
       if (node.kind == NodeKind::compute && !node.host) {
         use.compute += node.seconds;
         busy.emplace_back(end - node.seconds, end);
-      } else if (node.kind == NodeKind::send || node.kind == NodeKind::receive ||
-                 node.kind == NodeKind::collective) {
+      } else if (talks(node)) {
         talking.emplace_back(std::min(end, communication_begin(n, node)), end);
       }
     }
@@ -205,11 +217,8 @@ class Timesheet {
   }
 
  private:
-  /// When the node was ready.
-  [[nodiscard]] double begin(std::int64_t n) const {
-    const bool waits = linked_.node(n).kind == NodeKind::receive;
-    return clock_.at(traffic_.start_gate(n)) - (waits ? 0 : call_);
-  }
+  /// When the node, which talks, was ready.
+  [[nodiscard]] double begin(std::int64_t n) const { return clock_.at(traffic_.start_gate(n)) - call_; }
   [[nodiscard]] double communication_begin(std::int64_t n, const TraceNode& node) const {
     const auto index = static_cast<std::size_t>(n);
     if (node.kind == NodeKind::collective) return entered_[static_cast<std::size_t>(linked_.instance[index])];

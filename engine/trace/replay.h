@@ -3,8 +3,8 @@
 //   compute      takes its time on its rank's device (or host), one node at a time in the order of
 //                linked_trace.h; starts when everything it depends on has ended
 //   send         enters the network a call after it is ready and ends when the message has been received; it
-//                doesn't wait for its receive
-//   receive      ends when its message is there
+//                doesn't wait for its receive. Messages of one channel share a connection from rank to rank
+//   receive      ends when its message is there, a call after it is ready at the earliest
 //   collective   a rank enters a call after its node is ready, and its node ends when it has received
 //                everything it is owed; algorithms of replay_network.h. The collectives of one group share
 //                connections, so that they follow each other where they would overlap

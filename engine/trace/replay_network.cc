@@ -6,6 +6,7 @@
 
 #include "engine/base/check.h"
 #include "engine/network/ring_order.h"
+#include "engine/network/step_latency.h"
 
 namespace shardscape::trace {
 
@@ -222,19 +223,11 @@ double ReplayNetwork::message_count(const CollectiveInstance& collective, std::s
 }
 
 void ReplayNetwork::add_step_latency(network::Traffic& traffic) const {
-  const double near = stack_.rank_step.value();
-  const double far = stack_.rank_step_scale_out > Seconds(0) ? stack_.rank_step_scale_out.value() : near;
-  if (near == 0 && far == 0) return;
-  const network::Fabric& fabric = network_.fabric();
   for (network::Connection& connection : traffic.connections) {
-    if (connection.path_begin == connection.path_end || connection.source >= fabric.ranks()) continue;
-    bool scale_out = false;
-    for (std::int32_t i = connection.path_begin; i < connection.path_end && !scale_out; ++i) {
-      const auto link = static_cast<std::size_t>(traffic.path_links[static_cast<std::size_t>(i)]);
-      const auto dimension = static_cast<std::size_t>(fabric.links()[link].dimension);
-      scale_out = fabric.spec().dimensions[dimension].scope == LinkScope::scale_out;
-    }
-    connection.latency += scale_out ? far : near;
+    const auto path = std::span(traffic.path_links)
+                          .subspan(static_cast<std::size_t>(connection.path_begin),
+                                   static_cast<std::size_t>(connection.path_end - connection.path_begin));
+    connection.latency += network::step_latency(network_.fabric(), stack_, path);
   }
 }
 

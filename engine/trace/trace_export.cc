@@ -338,11 +338,4 @@ RankTrace TraceExport::rank(std::int32_t rank) const {
   return RankBuilder(program_, groups_, group_of_, rank).build();
 }
 
-ExecutionTrace TraceExport::all() const {
-  ExecutionTrace trace;
-  trace.groups = groups_;
-  for (std::int32_t r = 0; r < ranks(); ++r) trace.ranks.push_back(rank(r));
-  return trace;
-}
-
 }  // namespace shardscape::trace

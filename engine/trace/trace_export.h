@@ -10,23 +10,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/trace/execution_trace.h"
 #include "engine/trace/step_program.h"
+#include "engine/trace/trace_source.h"
 
 namespace shardscape::trace {
 
-class TraceExport {
+class TraceExport : public TraceSource {
  public:
   /// `program` outlives the object.
   explicit TraceExport(const StepProgram& program);
 
-  [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(program_.plan.gpus()); }
-  /// "tensor 0", "context 3", "data 1": named by axis, numbered by their lowest ranks.
-  [[nodiscard]] const std::vector<ProcessGroup>& groups() const { return groups_; }
+  [[nodiscard]] std::int32_t ranks() const override {
+    return static_cast<std::int32_t>(program_.plan.gpus());
+  }
+  [[nodiscard]] const std::vector<ProcessGroup>& groups() const override { return groups_; }
   /// Ranks of one stage differ only in their peers and groups.
-  [[nodiscard]] RankTrace rank(std::int32_t rank) const;
-  /// All ranks at once.
-  [[nodiscard]] ExecutionTrace all() const;
+  [[nodiscard]] RankTrace rank(std::int32_t rank) const override;
 
  private:
   const StepProgram& program_;

@@ -66,6 +66,7 @@ void encode_message(const TraceNode& node, std::int32_t own_rank, Node& message)
   add_attribute(message, "comm_dst").set_int32_val(sends ? node.peer : own_rank);
   add_attribute(message, "comm_tag").set_int32_val(node.tag);
   add_attribute(message, "comm_size").set_uint64_val(whole(node.bytes));
+  if (node.channel != 0) add_attribute(message, kChannelAttribute).set_int32_val(node.channel);
 }
 
 void encode_collective(const TraceNode& node, const trace::ProcessGroup& group, std::size_t dimensions,
@@ -177,6 +178,7 @@ void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& no
   node.tag = static_cast<std::int32_t>(
       attributes.number("comm_tag", std::numeric_limits<std::int32_t>::min(), kRanks, false).value_or(0));
   node.bytes = attributes.number("comm_size", 0, kMostBytes, true).value_or(0);
+  node.channel = static_cast<std::int32_t>(attributes.number(kChannelAttribute, 0, kRanks, false).value_or(0));
 }
 
 void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceNode& node) {

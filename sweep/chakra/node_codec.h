@@ -2,7 +2,8 @@
 //
 // Written are the attributes that simulators of Chakra traces read, and shardscape_duration_ns: durations are
 // whole microseconds in the format, the attribute (a double, nanoseconds) has the exact one. comm_size of a
-// collective is what one rank puts in (for all_gather its own part), as ASTRA-sim takes it.
+// collective is what one rank puts in (for all_gather its own part), as ASTRA-sim takes it. Sends and receives
+// have shardscape_channel where it is not 0.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,7 @@
 namespace shardscape::chakra {
 
 constexpr const char* kDurationAttribute = "shardscape_duration_ns";
+constexpr const char* kChannelAttribute = "shardscape_channel";
 
 /// `dimensions` of the fabric, for involved_dim.
 ChakraProtoMsg::Node encode(const trace::TraceNode& node, const trace::RankTrace& rank, std::int32_t own_rank,

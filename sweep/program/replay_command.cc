@@ -8,6 +8,7 @@
 #include "engine/network/fabric.h"
 #include "engine/trace/replay.h"
 #include "sweep/chakra/trace_folder.h"
+#include "sweep/program/fault_parser.h"
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
@@ -21,6 +22,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  shardscape replay traces --cluster dgx-h100\n"
     "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --json\n"
+    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --fault 0-1=0.5\n"
     "  shardscape simulate study.yaml --chakra traces && shardscape replay traces --cluster dgx-a100 --stack "
     "megatron-lm\n"
     "\n"
@@ -38,6 +40,7 @@ struct ReplayArguments {
   std::filesystem::path folder;
   std::string cluster, stack;
   std::int64_t gpus = 0;  ///< 0: as many as there are traces, or the cluster's own
+  std::vector<std::string> faults;
   bool json = false;
 };
 
@@ -128,6 +131,10 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   if (machine.stack) options.stack = machine.stack->communication;
   options.memory_rate = machine.cluster.device.hbm_peak();
   options.reference = common.reference;
+  options.faults = parse_faults(arguments.faults, machine.fabric);
+  if (!options.faults.devices.empty()) {
+    throw BadInput("--fault: replay takes faults of links; what a sick device takes is in its trace\n");
+  }
   const auto replay = trace::replay(loaded->trace, fabric, options);
   if (!replay) throw BadInput(chakra::located(replay.error(), *loaded));
   if (arguments.json) {
@@ -154,6 +161,11 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
   command->add_option("--stack", arguments->stack, "The software stack: a preset or a file");
   command->add_option("--gpus", arguments->gpus, "GPUs of a cluster of any size (default: one per trace)")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--fault", arguments->faults,
+                   "A sick link, as for simulate: 0-1=0.5 or 0-1=dead; repeatable")
+      ->type_name("LINK=DERATE")
+      ->allow_extra_args(false);
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);
   command->callback([arguments, &common, &action] {

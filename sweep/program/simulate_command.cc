@@ -38,6 +38,8 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
     "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
     "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
+    "  shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of "
+    "what was executed\n"
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
     "\n"
@@ -122,8 +124,7 @@ class StepOutputs {
                      std::string(name_of(prediction.reason)) + "\n");
     }
     if (arguments_.chakra.empty()) return;
-    const std::uint64_t nodes =
-        write_chakra(*details.program, setting.system.fabric.dimensions.size(), arguments_.chakra);
+    const std::uint64_t nodes = write_chakra(details, setting, arguments_.chakra);
     std::cerr << "wrote " << format_count(nodes) << " nodes of "
               << format_count(static_cast<std::uint64_t>(details.program->plan.gpus())) << " ranks to "
               << arguments_.chakra.string() << '\n';
@@ -170,9 +171,6 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
   if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
     throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
-  }
-  if (!faults.devices.empty() && (mode == ExecutionMode::flattened || arguments.compare)) {
-    throw BadInput("--draw: the sample has a sick device, which --mode hierarchical alone knows\n");
   }
   if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
@@ -257,11 +255,13 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command
       ->add_option(
           "--chakra", arguments->chakra,
-          "Write Chakra execution traces of all ranks into a new folder, for replay and other simulators")
+          "Write Chakra execution traces of all ranks into a new folder, for replay and other simulators; "
+          "with --mode flattened replay gives the same step time")
       ->type_name("DIR");
   command
       ->add_option("--timeline", arguments->timeline,
-                   "Write the pipeline as a Chrome trace, for ui.perfetto.dev")
+                   "Write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a device of each "
+                   "stage, or with --mode flattened what every rank did")
       ->type_name("OUT.json");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");

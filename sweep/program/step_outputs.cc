@@ -3,8 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <memory>
 #include <vector>
 
+#include "engine/trace/program_export.h"
 #include "engine/trace/schedule_text.h"
 #include "engine/trace/trace_export.h"
 #include "sweep/chakra/trace_folder.h"
@@ -36,13 +38,19 @@ std::string chakra_problem(const std::filesystem::path& folder) {
   return "--chakra: " + folder.string() + " holds traces already; name a new folder or remove them\n";
 }
 
-std::uint64_t write_chakra(const trace::StepProgram& program, std::size_t dimensions,
+std::uint64_t write_chakra(const Details& details, const Setting& setting,
                            const std::filesystem::path& folder) {
-  const trace::TraceExport exported(program);
-  chakra::TraceWriter writer(folder, exported.groups(), dimensions);
+  std::unique_ptr<const trace::TraceSource> exported;
+  if (details.executed) {
+    const double before = setting.system.stack.host.step_fixed.value();
+    exported = std::make_unique<trace::ProgramExport>(*details.executed, before);
+  } else {
+    exported = std::make_unique<trace::TraceExport>(*details.program);
+  }
+  chakra::TraceWriter writer(folder, exported->groups(), setting.system.fabric.dimensions.size());
   std::uint64_t nodes = 0;
-  for (std::int32_t rank = 0; rank < exported.ranks(); ++rank) {
-    const trace::RankTrace trace = exported.rank(rank);
+  for (std::int32_t rank = 0; rank < exported->ranks(); ++rank) {
+    const trace::RankTrace trace = exported->rank(rank);
     nodes += trace.nodes.size();
     writer.write_rank(rank, trace);
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/prediction.h"
+#include "engine/spec/scenario.h"
 #include "engine/trace/step_program.h"
 
 namespace shardscape::program {
@@ -16,8 +17,9 @@ std::string schedule_chart(const trace::StepProgram& program, std::int32_t width
 /// Problem of --chakra DIR, empty where there is none: traces of another run would mix with the new ones.
 std::string chakra_problem(const std::filesystem::path& folder);
 
-/// Writes the traces of all ranks, for a fabric of so many dimensions. Returns the number of nodes.
-std::uint64_t write_chakra(const trace::StepProgram& program, std::size_t dimensions,
+/// Writes the traces of all ranks of a timed training step: of what was executed in flattened mode, of the
+/// stages' programs otherwise. Returns the number of nodes.
+std::uint64_t write_chakra(const Details& details, const Setting& setting,
                            const std::filesystem::path& folder);
 
 }  // namespace shardscape::program

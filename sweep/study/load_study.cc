@@ -53,7 +53,6 @@ class StudyParser {
     read_objectives();
     read_mode();
     reader_.finish();
-    check_device_faults();
     check_fault_wiring();
     if (!diagnostics_.empty()) return std::nullopt;
     check_positions();
@@ -183,15 +182,6 @@ class StudyParser {
     const yaml::Node* node = reader_.take("reliability");
     if (node == nullptr) return;
     study_.reliability = parse_reliability(*node, root_.find("faults") != nullptr, phase_, diagnostics_);
-  }
-
-  void check_device_faults() {
-    if (!study_.faults || study_.mode != ExecutionMode::flattened) return;
-    for (const WeightedKind& weighted : study_.faults->kinds) {
-      if (!is_device_kind(weighted.kind)) continue;
-      state_.bad("faults.kind", root_.find("faults")->find("kind")->where,
-                 std::string(name_of(weighted.kind)) + " is modelled in mode hierarchical only");
-    }
   }
 
   /// Every point meets the same faults, so every setting must have the same links.

@@ -1,6 +1,8 @@
 // Does a step go out as traces and come back with its time, and are bad traces refused with their place?
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/cli/program_under_test.h"
 
@@ -37,6 +39,51 @@ TEST_F(ReplayTest, ExportedStepTakesItsPredictedTime) {
     EXPECT_NEAR(sum, document.at("step_time_s").get<double>(), 1e-9 * step);
   }
   EXPECT_TRUE(contains(run({"replay", "traces", "--cluster", "dgx-a100"}).out, "step time"));
+}
+
+TEST_F(ReplayTest, ExecutedStepComesBackExactly) {
+  write("study.yaml", kSmallStudy);
+  int folder = 0;
+  for (const char* point : {"tp=2,pp=2,dp=2,mbs=1,recompute=full,zero=1,schedule=interleaved,vpp=2",
+                            "tp=2,pp=2,dp=2,mbs=1,recompute=none,zero=0,schedule=zero_bubble"}) {
+    for (const char* fault : {"", "0-switch 0=0.5"}) {
+      const std::string traces = "traces" + std::to_string(folder++);
+      std::vector<std::string> simulate = {"simulate",  "study.yaml", "--point", point,   "--mode",
+                                           "flattened", "--chakra",   traces,    "--json"};
+      std::vector<std::string> replay = {"replay",  traces,        "--cluster", "dgx-a100",
+                                         "--stack", "megatron-lm", "--json"};
+      for (std::vector<std::string>* words : {&simulate, &replay}) {
+        if (*fault != '\0') words->insert(words->end(), {"--fault", fault});
+      }
+      const Finished simulated = run(simulate);
+      ASSERT_EQ(simulated.code, 0) << simulated.err;
+      const Finished replayed = run(replay);
+      ASSERT_EQ(replayed.code, 0) << replayed.err;
+      const double step = json::parse(simulated.out).at("step_time_s");
+      EXPECT_NEAR(json::parse(replayed.out).at("step_time_s").get<double>(), step, 1e-3 * step) << point;
+    }
+  }
+}
+
+TEST_F(ReplayTest, ExecutedTimelineIsTheModes) {
+  write("study.yaml", kSmallStudy);
+  const std::vector<std::string> simulate = {"simulate",   "study.yaml", "--point", kPoint,
+                                             "--timeline", "step.json",  "--json"};
+  ASSERT_EQ(run(simulate).code, 0);
+  EXPECT_FALSE(json::parse(read_file(work() / "step.json")).at("otherData").contains("ends_last"));
+  std::vector<std::string> flattened = simulate;
+  flattened.insert(flattened.end(), {"--mode", "flattened"});
+  const Finished finished = run(flattened);
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const json timeline = json::parse(read_file(work() / "step.json"));
+  double end = 0;
+  for (const json& event : timeline.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+  }
+  const double step = json::parse(finished.out).at("step_time_s");
+  EXPECT_NEAR(end * 1e-6, step, 1e-6 * step);
+  EXPECT_EQ(timeline.at("otherData").at("ranks"), 8);
 }
 
 TEST_F(ReplayTest, TracesOfAnotherRunAreNotMixed) {

@@ -167,7 +167,8 @@ TEST(StageOrder, InterleavedExampleOfThePaper) {
 
 TEST(Bubble, EqualStagesAndFreeTransfers) {
   // Ideal time m v (f + b) for chunks of f and b; the first microbatch reaches the last stage after (p-1) f
-  // and the last gradient the first stage after (p-1) b: bubble / ideal = (p-1) / (v m).
+  // and the last gradient the first stage after (p-1) b: bubble / ideal = (p-1) / (v m). GPipe: Huang et al.
+  // 2019, section 2.3; 1F1B and interleaved: Narayanan et al. 2021, sections 2.2.1 and 2.2.2.
   PipelineTimer timer;
   for (const PipelineShape& shape : small_shapes()) {
     if (shape.kind == ScheduleKind::one_f_one_b && shape.microbatches < shape.stages) continue;
