@@ -6,7 +6,7 @@
 namespace shardscape::network {
 
 PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)
-    : routes_(fabric) {
+    : communication_(communication), routes_(fabric) {
   const double scale_out = communication.scale_out_share(fabric.spec());
   for (const DimensionSpec& dimension : fabric.spec().dimensions) {
     fraction_.push_back(dimension.scope == LinkScope::scale_up ? communication.scale_up_fraction : scale_out);
@@ -26,6 +26,24 @@ void PricedNetwork::scale() {
     bytes_per_second_[i] =
         fraction_[static_cast<std::size_t>(links[i].dimension)] * routes_.bytes_per_second()[i];
   }
+}
+
+double PricedNetwork::step_latency(std::span<const std::int32_t> path) const {
+  double latency = 0;
+  bool far = false;
+  const std::vector<Link>& links = fabric().links();
+  for (const std::int32_t id : path) {
+    latency += latency_seconds()[static_cast<std::size_t>(id)];
+    const auto dimension = static_cast<std::size_t>(links[static_cast<std::size_t>(id)].dimension);
+    far = far || fabric().spec().dimensions[dimension].scope == LinkScope::scale_out;
+  }
+  if (path.empty()) return latency;
+  far = far && communication_.rank_step_scale_out > Seconds(0);
+  const Seconds step = far ? communication_.rank_step_scale_out : communication_.rank_step;
+  const std::int32_t ranks = fabric().ranks();
+  const bool between_switches = links[static_cast<std::size_t>(path.front())].source >= ranks &&
+                                links[static_cast<std::size_t>(path.back())].destination >= ranks;
+  return between_switches ? latency : latency + step.value();
 }
 
 std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {

@@ -22,8 +22,8 @@ struct SiblingGroups {
   [[nodiscard]] std::vector<std::vector<std::int32_t>> nested() const;
 };
 
-/// The groups that tile the fabric, in the order of their first logical ranks; logical rank i lies on rank
-/// placement[i] (on i where the placement is empty).
+/// The groups that tile the logical ranks, in the order of their first ones; logical rank i lies on rank
+/// placement[i] of the fabric (on i where the placement is empty: all of them).
 SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
                              std::span<const std::int32_t> placement);
 

@@ -15,6 +15,7 @@ struct FlattenedRun {
   execution::Executor& executor;
   execution::ExecutionObserver* observer = nullptr;
   std::int64_t events = 0, messages = 0, operators = 0;  ///< out
+  bool unreachable = false;                              ///< out: dead links cut ranks off that have to talk
 };
 
 /// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() and nothing is

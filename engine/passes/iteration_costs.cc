@@ -18,14 +18,6 @@ using workload::OperatorKind;
 
 double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
 
-/// Device time of the forward alone: inference has no use for gradients.
-Seconds price_forward(const Operator& op, const Setting& setting) {
-  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
-  const Precision precision = setting.workload.precision;
-  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
-      .time;
-}
-
 /// The forward sums of an operator list but for its attention core.
 LayerCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   LayerCost cost;
@@ -43,6 +35,13 @@ Operator attention_of(const std::vector<Operator>& operators) {
 }
 
 }  // namespace
+
+Seconds price_forward(const Operator& op, const Setting& setting) {
+  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
+  const Precision precision = setting.workload.precision;
+  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
+      .time;
+}
 
 TokenCosts::TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context)
     : setting_(setting),

@@ -30,6 +30,9 @@
 
 namespace shardscape::passes {
 
+/// Device time of an operator's forward alone: inference has no use for gradients.
+Seconds price_forward(const workload::Operator& op, const Setting& setting);
+
 /// Device time and calls of one forward trip's parts at one number of tokens, without the attention core.
 struct TokenCost {
   LayerCost block, embedding;
