@@ -42,13 +42,11 @@ constexpr std::array<std::pair<Account, TimeClass>, 4> kBooked = {
 }  // namespace
 
 ExecutedIterations::ExecutedIterations(const IterationCosts::Inputs& inputs, TokenCosts& costs,
-                                       network::CollectiveModel& collectives, FlattenedRun& run,
-                                       std::int64_t groups, bool plainly)
+                                       network::CollectiveModel& collectives, FlattenedRun& run, bool plainly)
     : in_(inputs),
       costs_(costs),
       collectives_(collectives),
       run_(run),
-      groups_(groups),
       plainly_(plainly),
       samples_(inputs, costs, collectives),
       layout_(inputs.plan) {}
@@ -113,14 +111,15 @@ IterationTime ExecutedIterations::execute(const IterationShape& shape) {
   const StackProfile::Host& host = in_.setting.system.stack.host;
   const double step =
       (host.decode_step_fixed + static_cast<double>(shape.rows) * host.decode_sequence).value();
-  const double moving = std::max(0.0, end - step - total(time));
-  if (groups_ > 1) {
-    const std::optional<Outcome> first = outcome(shape, groups_, 1), second = outcome(shape, groups_, 2);
+  const double moving = std::max(0.0, end - step - serving::total(time));
+  if (in_.groups > 1) {
+    const std::optional<Outcome> first = outcome(shape, in_.groups, 1),
+                                 second = outcome(shape, in_.groups, 2);
     if (!first || !second) return {};
-    std::tie(time, end) = booked(*first, *second, static_cast<double>(groups_));
+    std::tie(time, end) = booked(*first, *second, static_cast<double>(in_.groups));
   }
   of(time, TimeClass::host) += step;
-  const double rest = std::max(0.0, end - total(time));
+  const double rest = std::max(0.0, end - serving::total(time));
   of(time, TimeClass::pipeline_comm) = std::min(moving, rest);
   of(time, TimeClass::queue) = rest - of(time, TimeClass::pipeline_comm);
   return time;

@@ -24,10 +24,9 @@ namespace shardscape::passes {
 
 class ExecutedIterations {
  public:
-  /// All references must outlive this object. `groups`: of a replica. `plainly`: nothing is remembered.
+  /// All references must outlive this object. `plainly`: nothing is remembered.
   ExecutedIterations(const IterationCosts::Inputs& inputs, TokenCosts& costs,
-                     network::CollectiveModel& collectives, FlattenedRun& run, std::int64_t groups,
-                     bool plainly);
+                     network::CollectiveModel& collectives, FlattenedRun& run, bool plainly);
 
   /// Zero, and run.unreachable, where dead links cut ranks off that have to talk.
   serving::IterationTime operator()(const serving::Iteration& iteration);
@@ -53,7 +52,6 @@ class ExecutedIterations {
   TokenCosts& costs_;
   network::CollectiveModel& collectives_;
   FlattenedRun& run_;
-  const std::int64_t groups_;
   const bool plainly_;
   IterationCosts samples_;  ///< where tokens and rows are sampled
   network::PlanLayout layout_;

@@ -37,7 +37,7 @@ serving::Rules rules_of(const InferenceInputs& in) {
 
 IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit) {
-  return {{in.setting, in.plan, in.layers, load_of(in), rules_of(in)},
+  return {{in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups},
           memo.token_costs(in.setting, in.plan),
           collectives,
           unit};
@@ -51,8 +51,8 @@ serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveMod
     return [costs](const Iteration& iteration) { return (*costs)(iteration); };
   }
   const auto executed = std::make_shared<ExecutedIterations>(
-      IterationCosts::Inputs{in.setting, in.plan, in.layers, load_of(in), rules_of(in)},
-      memo.token_costs(in.setting, in.plan), collectives, *flattened, in.shape.groups, plainly);
+      IterationCosts::Inputs{in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups},
+      memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
   return [executed](const Iteration& iteration) { return (*executed)(iteration); };
 }
 

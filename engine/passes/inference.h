@@ -3,7 +3,8 @@
 //
 //   groups    a replica's requests are split into as many groups as there are pipeline stages, so that every
 //             stage has one to work on; groups are alike and run in lock-step, each with iterations as long
-//             as a trip through all stages. Where they do not divide, the largest group is taken for all.
+//             as a trip through all stages, or as the busiest stage needs for one of every group. Where they
+//             do not divide, the largest group is taken for all.
 //   places    requests admitted at once: the stack's largest batch, or as many as the key-value cache holds
 //   with
 //             their last token, in whole blocks. The cache is the stack's share of what weights, activations

@@ -35,15 +35,18 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
     "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
     "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
+    "  shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, "
+    "one decodes\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
     "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
     "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
     "\n"
-    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
-    "concurrency\n"
-    "for inference). An axis left out takes the first value of the study; a degree that fills follows from "
+    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (for inference "
+    "tp, cp, pp, dp,\n"
+    "prefill_tp, prefill_pp, prefill_dp, order, concurrency). An axis left out takes the first value of the "
+    "study; a degree that fills follows from "
     "the others.\n"
     "The time is predicted whatever the memory verdict.";
 
@@ -148,7 +151,7 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   }
   Details flattened_details;
   const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
-  const ModeComparison comparison{hierarchical, flattened, flattened_details.events};
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase};
   if (arguments.json) {
     std::cout << to_json(comparison).dump(2) << '\n';
   } else {
@@ -168,9 +171,6 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
-  if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
-    throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
-  }
   if (!faults.devices.empty() && (mode == ExecutionMode::flattened || arguments.compare)) {
     throw BadInput("--draw: the sample has a sick device, which --mode hierarchical alone knows\n");
   }
@@ -190,8 +190,13 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
                    std::string(name_of(prediction.reason)) + "\n");
   }
-  const PlacementReport placement =
-      study_placement(setting, point.plan, details, faults, common.reference, arguments.optimise_placement);
+  if (arguments.optimise_placement && point.plan.disaggregated()) {
+    throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
+  }
+  const PlacementReport placement = point.plan.disaggregated()
+                                        ? PlacementReport()
+                                        : study_placement(setting, point.plan, details, faults,
+                                                          common.reference, arguments.optimise_placement);
   constexpr std::size_t kNeighbours = 3;
   const std::vector<Neighbour> nearest = prediction.status == Status::ok
                                              ? std::vector<Neighbour>()
@@ -234,8 +239,9 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
                    "message of every rank); default: the study's")
       ->check(CLI::IsMember({"hierarchical", "flattened"}));
-  command->add_flag("--compare", arguments->compare,
-                    "Predict the step in both modes and show where they differ, by class");
+  command->add_flag(
+      "--compare", arguments->compare,
+      "Predict the step (inference: a request) in both modes and show where they differ, by class");
   command
       ->add_option(
           "--fault", arguments->faults,

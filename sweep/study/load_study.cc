@@ -221,9 +221,7 @@ class StudyParser {
     const yaml::Node* node = reader_.take("mode");
     if (node == nullptr) return;
     const auto mode = yaml::parse_value<ExecutionMode>(*node);
-    if (mode == ExecutionMode::flattened && phase_ == Phase::inference) {
-      state_.bad("mode", node->where, "flattened executes training steps; inference is hierarchical");
-    } else if (mode) {
+    if (mode) {
       study_.mode = *mode;
     } else {
       state_.bad("mode", node->where, mode.error());
