@@ -7,6 +7,7 @@
 
 #include "engine/network/fabric.h"
 #include "engine/network/rank_group.h"
+#include "engine/network/slices.h"
 
 namespace shardscape::network {
 
@@ -22,10 +23,10 @@ struct SiblingGroups {
   [[nodiscard]] std::vector<std::vector<std::int32_t>> nested() const;
 };
 
-/// The groups that tile the logical ranks, in the order of their first ones; logical rank i lies on rank
-/// placement[i] of the fabric (on i where the placement is empty: all of them).
+/// The groups that tile the logical ranks, or a slice of them that none of them leaves, in the order of their
+/// first ones; logical rank i lies on rank placement[i] of the fabric (on i where the placement is empty: all).
 SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
-                             std::span<const std::int32_t> placement);
+                             std::span<const std::int32_t> placement, const Slice& slice = {});
 
 /// The same groups, each in the order of ring_order(). The groups must be boxes.
 SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric);
