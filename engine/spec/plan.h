@@ -55,7 +55,7 @@ struct ParallelPlan {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only with interleaved
   RankOrder order = kDefaultRankOrder;
-  PrefillPool prefill;  ///< inference; the degrees above are then those of the pool that decodes
+  PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
 
   [[nodiscard]] std::int32_t degree(PlanAxis axis) const {
     switch (axis) {

@@ -140,6 +140,12 @@ class StudyParser {
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
     hardware_resolved_ = std::move(parsed.resolved);
+    const bool pooled = std::ranges::any_of(study_.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
+    const char* const transfer = "stack.serving.kv_transfer";
+    if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled) return;
+    if (const yaml::Node* axis = node->find(transfer))
+      state_.bad(std::string("hardware.") + transfer, axis->where,
+                 "has no effect without space.prefill_gpus");
   }
 
   /// A value or a list of texts; nothing where the key is absent.
