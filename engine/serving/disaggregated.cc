@@ -32,8 +32,8 @@ struct Request {
 struct Reader {
   std::deque<std::int32_t> queue;     ///< prompts with something unread
   std::vector<std::int32_t> reading;  ///< in the running iteration
-  std::int64_t waiting_tokens = 0;
-  std::int64_t held = 0;  ///< places taken
+  std::int64_t waiting_tokens = 0;    ///< those of the running iteration included
+  std::int64_t held = 0;              ///< places taken
   bool busy = false;
   Iteration iteration;
   IterationTime time{};
@@ -167,7 +167,6 @@ class Course {
       add_piece(request, server.iteration);
       left -= request.piece;
       request.unread -= request.piece;
-      server.waiting_tokens -= request.piece;
       server.reading.push_back(r);
     }
     if (server.reading.empty()) return;
@@ -209,6 +208,7 @@ class Course {
     for (const std::int32_t r : server.reading) {
       Request& request = request_of(r);
       add(request.classes, server.time, 1);
+      server.waiting_tokens -= request.piece;
       if (request.unread > 0) continue;
       server.queue.pop_front();  // prompts end in order
       request.read = true;

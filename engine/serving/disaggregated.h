@@ -3,7 +3,8 @@
 // DistServe). In closed loop, as server.h has it: `clients` send a request each at time 0 and the next one
 // the moment theirs is done.
 //
-//   prefill   A request joins the shortest queue, by tokens that wait. A server reads prompts in order of
+//   prefill   A request joins the shortest queue, by tokens that wait or are being read. A server reads
+//   prompts in order of
 //             arrival up to its token budget: under chunked the last of them cut where the budget ends, under
 //             prefill_priority whole prompts, at least one.
 //   transfer  When the prompt has been read the request joins the decoding server with the fewest requests.

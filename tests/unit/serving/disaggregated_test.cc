@@ -103,6 +103,16 @@ TEST(Disaggregated, RequestsGoWhereThereIsLeastToDo) {
   EXPECT_NEAR(out.requests.waiting, 0, 1e-9);
 }
 
+// One place to decode sets two clients half a cycle apart: each finds a reader that has nothing to do, though
+// the other one is busy, and the place free when its prompt has been read.
+TEST(Disaggregated, RequestsGoToIdleReaders) {
+  Bench bench(2, 1, 50);
+  bench.load.decode.rules.slots = 1;
+  const DisaggregatedMeasured out = bench.serve(2, 10, 5, 0.1, 0.02);
+  EXPECT_NEAR(out.requests.e2e.mean, 1.58, 1e-9);
+  EXPECT_NEAR(out.requests.waiting, 0, 1e-9);
+}
+
 // A decoding pool with one place: caches wait where they are, requests are served one after the other, each
 // holding the place for its transfer and its four steps, 0.5 + 0.08 s. With prefill far quicker than that the
 // pool is never idle, and by Little's law a request takes clients times as long.
