@@ -17,7 +17,6 @@ constexpr double kTokenBytes = 4;
 IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCosts& costs,
                                    execution::ProgramBuilder& builder, const IterationShape& shape)
     : in_(inputs),
-      costs_(costs),
       builder_(builder),
       shape_(shape),
       stack_(inputs.setting.system.stack),

@@ -43,7 +43,7 @@ class IterationProgram {
   /// ends when the last group's next iteration could begin.
   void build(std::int64_t groups, std::int64_t rounds);
 
-  /// Host time between two iterations of a group, of one rank of the first stage it is a part of the wait.
+  /// What the host does between two iterations of a group: scheduling, and sampling and streaming its tokens.
   [[nodiscard]] Seconds host_step() const;
 
  private:
@@ -54,7 +54,6 @@ class IterationProgram {
   [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == in_.plan.pipeline; }
 
   const IterationCosts::Inputs& in_;
-  TokenCosts& costs_;
   execution::ProgramBuilder& builder_;
   const IterationShape shape_;
   const StackProfile& stack_;
