@@ -58,9 +58,11 @@ struct MemoryUse {
 /// (training) or e2e (inference).
 struct Breakdown {
   Seconds compute, recompute, tensor_comm, context_comm, pipeline_comm, data_comm, bubble, optimizer, host;
+  Seconds
+      kv_transfer;  ///< disaggregated inference: from the end of the prefill to the last byte of the cache
   [[nodiscard]] Seconds total() const {
     return compute + recompute + tensor_comm + context_comm + pipeline_comm + data_comm + bubble + optimizer +
-           host;
+           host + kv_transfer;
   }
 };
 
@@ -84,6 +86,10 @@ struct Prediction {
   double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see README)
   Bytes memory_peak;
   MemoryUse memory;  ///< of the fullest device
+  // Disaggregated inference.
+  Bytes kv_bytes;             ///< of one request's cache, as sent from pool to pool
+  Seconds kv_transfer;        ///< from the first byte's start to the last byte's receipt, mean
+  Bytes prefill_memory_peak;  ///< of the fullest device of the pool that prefills
   Breakdown breakdown;
 };
 
@@ -100,6 +106,12 @@ struct OperatorRow {
 
 /// What only a reader of a single point wants; never filled in a sweep.
 struct Details {
+  /// Disaggregated inference: the pool that prefills; everything else is then the decoding pool's.
+  struct PrefillDetails {
+    std::vector<MemoryUse> stage_memory;
+    std::vector<std::int32_t> stage_layers;
+  };
+  PrefillDetails prefill;
   std::vector<MemoryUse> stage_memory;  ///< one per pipeline stage
   std::vector<std::int32_t> stage_layers;
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage

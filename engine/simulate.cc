@@ -11,6 +11,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/network/fabric.h"
 #include "engine/passes/axis_bytes.h"
+#include "engine/passes/disaggregated.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/feasibility.h"
 #include "engine/passes/flattened.h"
@@ -76,6 +77,8 @@ struct Simulator::Impl {
   void measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_training(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_inference(const ParallelPlan& plan, Prediction& out, Details* details);
+  void measure_pools(const ParallelPlan& plan, Prediction& out, Details* details);
+  void time_pools(Prediction& out, Details* details);
   void time(const ParallelPlan& plan, Prediction& out, Details* details);
   void reject_unreachable(Prediction& out, Details* details);
   void find_sick_stages(const ParallelPlan& plan, const FaultSet& draw);
@@ -94,6 +97,10 @@ struct Simulator::Impl {
   void set_pipeline(const ParallelPlan& plan, std::int32_t microbatches);
   [[nodiscard]] memory::MemoryInputs memory_inputs(const ParallelPlan& plan,
                                                    memory::ActivationBytes activations) const;
+  [[nodiscard]] memory::MemoryInputs serving_memory(const ParallelPlan& plan,
+                                                    const std::vector<std::int32_t>& stages,
+                                                    std::int64_t prompts) const;
+  network::CollectiveModel& pool_collectives(const passes::PoolInputs& pool);
 
   const Setting& setting;
   SimulateOptions options;
@@ -104,6 +111,11 @@ struct Simulator::Impl {
   std::vector<std::int32_t> layers;  ///< of the current plan, per stage
   schedule::PipelineShape pipeline;  ///< of the current plan
   passes::ServingShape serving;      ///< of the current plan
+  // Disaggregated serving.
+  passes::PoolInputs prefill, decode;  ///< of the current plan
+  std::map<std::pair<std::int32_t, std::size_t>, network::CollectiveModel>
+      pool_models;       ///< first rank, ranks
+  std::string cut_pool;  ///< what is cut off in a pool
   passes::TrainingScratch scratch;
   // Of faults.
   SickMemo sick_memo;
@@ -112,7 +124,8 @@ struct Simulator::Impl {
   // Flattened mode.
   std::unique_ptr<network::PricedNetwork> network;
   execution::Executor executor;
-  FaultSet faults;  ///< of the current point
+  FaultSet faults;       ///< of the current point
+  bool cut_off = false;  ///< execution found ranks that dead links cut off
 };
 
 // One design point: what does not divide is rejected first, then what does not fit, and only the rest is
@@ -158,12 +171,14 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   time(plan, out, details);
 
   // 5. A group that dead links cut has no time.
-  if (collectives.unreachable()) reject_unreachable(out, details);
+  if (collectives.unreachable() || cut_off) reject_unreachable(out, details);
   if (draw.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
   return out;
 }
 
 void Simulator::Impl::time(const ParallelPlan& plan, Prediction& out, Details* details) {
+  cut_off = false;
+  cut_pool.clear();
   if (training()) {
     time_training(plan, out, details);
   } else {
@@ -182,7 +197,9 @@ Prediction Simulator::Impl::rerun(const FaultSet& draw) {
     return out;
   }
   Prediction out = healthy->prediction;
-  if (!healthy->links_known) {
+  // Which links an execution uses is known after it only, and those of pools are not recorded.
+  const bool recordable = options.mode == ExecutionMode::hierarchical && !healthy->plan.disaggregated();
+  if (recordable && !healthy->links_known) {
     collectives.set_faults({});
     faults = {};
     sick_stages.clear();
@@ -197,7 +214,7 @@ Prediction Simulator::Impl::rerun(const FaultSet& draw) {
   faults = draw;
   find_sick_stages(healthy->plan, draw);
   time(healthy->plan, out, nullptr);
-  if (collectives.unreachable()) reject_unreachable(out, nullptr);
+  if (collectives.unreachable() || cut_off) reject_unreachable(out, nullptr);
   return out;
 }
 
@@ -210,8 +227,7 @@ network::PricedNetwork& Simulator::Impl::machine() {
 }
 
 bool Simulator::Impl::in_the_way(const FaultSet& draw) const {
-  // Which links an execution uses is known after it only.
-  if (options.mode == ExecutionMode::flattened) return !draw.empty();
+  if (!healthy->links_known) return !draw.empty();
   if (training() && !draw.devices.empty()) return true;
   return std::ranges::any_of(draw.links,
                              [&](const LinkFault& fault) { return healthy->links.contains(fault.link); });
@@ -257,9 +273,10 @@ void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
   rejected.peak_stage = out.peak_stage;
   rejected.memory_peak = out.memory_peak;
   rejected.memory = out.memory;
+  rejected.prefill_memory_peak = out.prefill_memory_peak;
   out = rejected;
   if (details == nullptr) return;
-  details->cut = collectives.describe_unreachable();
+  details->cut = collectives.unreachable() ? collectives.describe_unreachable() : cut_pool;
   details->stage_forward.clear();
   details->stage_backward.clear();
   details->operators.clear();
@@ -267,6 +284,10 @@ void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
 }
 
 bool Simulator::Impl::partition(const ParallelPlan& plan) {
+  if (plan.disaggregated() && !workload::partition_layers(setting.model, setting.system.stack.partition,
+                                                          plan.prefill.pipeline, 1, prefill.layers)) {
+    return false;
+  }
   return workload::partition_layers(setting.model, setting.system.stack.partition, plan.pipeline,
                                     plan.virtual_stages, layers);
 }
@@ -315,30 +336,83 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   }
 }
 
-void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details) {
-  set_pipeline(plan, 1);
+/// Of a pool or of replicas that do both; `prompts`: tokens of the largest iteration.
+memory::MemoryInputs Simulator::Impl::serving_memory(const ParallelPlan& plan,
+                                                     const std::vector<std::int32_t>& stages,
+                                                     std::int64_t prompts) const {
   const workload::LayerKey key{plan.tensor, plan.context, 1, false};
-  const std::int64_t prompts = passes::largest_iteration(setting, plan);
   memory::ActivationBytes activations;
   activations.block_working =
       workload::saved_bytes(workload::block_operators(setting, key, prompts, workload::Mode::prefill),
                             Recompute::none, setting, key, prompts);
   activations.logits = Bytes(4.0 * static_cast<double>(setting.model.vocabulary) / plan.tensor);
   activations.boundary = workload::boundary_bytes(setting, key, prompts);
-  const memory::MemoryInputs inputs = memory_inputs(plan, activations);
-  const double tokens = passes::cached_tokens(setting);
+  return {setting, plan, stages, memory::stage_parameters(setting.model, plan.tensor), activations, {}};
+}
 
+/// Per stage: what is left without a cache, and what one request's takes.
+struct CacheSpace {
   std::vector<Bytes> free, request;
-  for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
-    const MemoryUse empty = memory::inference_stage(inputs, stage, 0, tokens);
-    free.push_back(setting.system.device.memory_capacity() - empty.total());
-    request.push_back(memory::inference_stage(inputs, stage, 1, tokens).kv_cache);
+  CacheSpace(const Setting& setting, const memory::MemoryInputs& inputs, double tokens) {
+    for (std::int32_t stage = 0; stage < inputs.plan.pipeline; ++stage) {
+      const MemoryUse empty = memory::inference_stage(inputs, stage, 0, tokens);
+      free.push_back(setting.system.device.memory_capacity() - empty.total());
+      request.push_back(memory::inference_stage(inputs, stage, 1, tokens).kv_cache);
+    }
   }
-  serving = passes::serving_shape(setting, plan, free, request);
+};
+
+void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details) {
+  if (plan.disaggregated()) return measure_pools(plan, out, details);
+  const memory::MemoryInputs inputs = serving_memory(plan, layers, passes::largest_iteration(setting, plan));
+  const double tokens = passes::cached_tokens(setting);
+  const CacheSpace space(setting, inputs, tokens);
+  serving = passes::serving_shape(setting, plan, space.free, space.request);
   for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
     const auto resident = static_cast<double>(serving.resident);
     keep_peak(memory::inference_stage(inputs, stage, resident, tokens), stage, out, details);
   }
+}
+
+/// The pool that decodes as if it were alone, then the one that prefills.
+void Simulator::Impl::measure_pools(const ParallelPlan& plan, Prediction& out, Details* details) {
+  const auto measure = [&](passes::PoolInputs& pool, std::int64_t largest, double tokens, auto&& keep) {
+    const memory::MemoryInputs inputs = serving_memory(pool.plan, pool.layers, largest);
+    const CacheSpace space(setting, inputs, tokens);
+    pool.shape = passes::pool_shape(setting, pool.plan, space.free, space.request);
+    for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
+      keep(memory::inference_stage(inputs, stage, static_cast<double>(pool.shape.resident), tokens), stage);
+    }
+  };
+  prefill.plan = passes::prefill_plan(plan);
+  decode.plan = passes::decode_plan(plan);
+  decode.layers = layers;
+  const auto ranks = [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int32_t> list;
+    for (std::int64_t rank = begin; rank < end; ++rank) {
+      const auto logical = static_cast<std::size_t>(rank);
+      list.push_back(options.placement.empty() ? static_cast<std::int32_t>(rank)
+                                               : options.placement[logical]);
+    }
+    return list;
+  };
+  prefill.placement = ranks(0, plan.prefill.gpus());
+  decode.placement = ranks(plan.prefill.gpus(), plan.gpus());
+  const std::int64_t sequences =
+      std::min(setting.system.stack.serving.max_batch, passes::requests_per_replica(setting, decode.plan));
+  measure(decode, sequences, passes::cached_tokens(setting),
+          [&](const MemoryUse& use, std::int32_t stage) { keep_peak(use, stage, out, details); });
+  const std::int64_t prompts =
+      passes::largest_iteration(setting, prefill.plan, passes::requests_per_replica(setting, prefill.plan));
+  measure(prefill, prompts, passes::prefill_cached_tokens(setting),
+          [&](const MemoryUse& use, std::int32_t stage) {
+            out.prefill_memory_peak = std::max(out.prefill_memory_peak, use.total());
+            if (details != nullptr) details->prefill.stage_memory.push_back(use);
+            if (use.total() <= out.memory_peak) return;
+            out.memory = use;
+            out.memory_peak = use.total();
+            out.peak_stage = stage;
+          });
 }
 
 void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, Details* details) {
@@ -379,12 +453,54 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
 }
 
 void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, Details* details) {
+  if (plan.disaggregated()) return time_pools(out, details);
   const passes::InferenceInputs inputs{setting, plan, layers, serving};
-  passes::time_inference(inputs, collectives, inference_memo, options.reference, out);
-  if (details == nullptr) return;
+  if (options.mode == ExecutionMode::flattened) {
+    passes::FlattenedRun run{machine(), options.placement, executor};
+    passes::time_inference(inputs, collectives, inference_memo, options.reference, out, &run);
+    cut_off = run.unreachable;
+    if (details != nullptr) details->events = run.events;
+  } else {
+    passes::time_inference(inputs, collectives, inference_memo, options.reference, out);
+  }
+  if (details == nullptr || cut_off) return;
   details->stage_layers = layers;
   details->axis_bytes = passes::inference_bytes(inputs, collectives, inference_memo);
   passes::explain_inference(inputs, collectives, inference_memo, details->operators);
+}
+
+/// Collectives over the ranks of one pool, on the fabric with the faults of this point.
+network::CollectiveModel& Simulator::Impl::pool_collectives(const passes::PoolInputs& pool) {
+  const auto [entry, fresh] = pool_models.try_emplace({pool.placement.front(), pool.placement.size()}, fabric,
+                                                      setting.system.stack.communication);
+  network::CollectiveModel& model = entry->second;
+  if (fresh) {
+    model.use_reference(options.reference);
+    model.set_tolerance(options.collective_tolerance);
+    model.set_placement(pool.placement);
+  }
+  model.set_faults(faults);
+  return model;
+}
+
+void Simulator::Impl::time_pools(Prediction& out, Details* details) {
+  const passes::PoolCollectives models{pool_collectives(prefill), pool_collectives(decode)};
+  network::PricedNetwork& priced = machine();
+  std::optional<passes::FlattenedPools> flattened;
+  if (options.mode == ExecutionMode::flattened)
+    flattened.emplace(
+        passes::FlattenedPools{{priced, prefill.placement, executor}, {priced, decode.placement, executor}});
+  const bool connected = passes::time_disaggregated(
+      {setting, prefill, decode}, models, priced, inference_memo, options.reference,
+      flattened ? &*flattened : nullptr, out, details != nullptr ? &details->operators : nullptr);
+  for (network::CollectiveModel* model : {&models.prefill, &models.decode}) {
+    if (model->unreachable()) cut_pool = model->describe_unreachable();
+  }
+  cut_off = !connected || models.prefill.unreachable() || models.decode.unreachable();
+  if (details == nullptr || cut_off) return;
+  details->stage_layers = decode.layers;
+  details->prefill.stage_layers = prefill.layers;
+  if (flattened) details->events = flattened->prefill.events + flattened->decode.events;
 }
 
 template <class Make>

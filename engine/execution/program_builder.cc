@@ -1,6 +1,7 @@
 #include "engine/execution/program_builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
@@ -9,7 +10,6 @@
 #include "engine/network/cost_curve.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/sibling_groups.h"
-#include "engine/network/step_latency.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::execution {
@@ -55,8 +55,9 @@ void add_pass(GroupTraffic& group, double bytes) {
 ProgramBuilder::ProgramBuilder(network::PricedNetwork& network,
                                const StackProfile::Communication& communication,
                                network::CollectiveModel& collectives, std::span<const std::int32_t> placement)
-    : network_(network), communication_(communication), collectives_(collectives), placement_(placement) {
-  programs_.ranks = network.fabric().ranks();
+    : network_(network), collectives_(collectives), placement_(placement) {
+  programs_.ranks =
+      placement.empty() ? network.fabric().ranks() : static_cast<std::int32_t>(placement.size());
   programs_.sequence_of.assign(static_cast<std::size_t>(programs_.ranks), 0);
   programs_.call_seconds = communication.call.value();
   programs_.bounds.emplace_back();
@@ -71,7 +72,9 @@ std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group, std::stri
   programs_.lane_names.emplace_back(name);
   const std::int32_t number = programs_.lanes++;
   Lane lane{group, static_cast<std::int32_t>(programs_.communicators.size()), 0};
-  const network::SiblingGroups groups = network::sibling_groups(group, network_.fabric(), {});
+  std::vector<std::int32_t> logical(ranks);
+  std::iota(logical.begin(), logical.end(), 0);
+  const network::SiblingGroups groups = network::sibling_groups(group, network_.fabric(), logical);
   for (std::size_t g = 0; g < groups.count() && groups.size > 1; ++g) {
     const std::span<const std::int32_t> members = groups.group(g);
     for (std::size_t m = 0; m < members.size(); ++m) {
@@ -107,13 +110,6 @@ std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::i
   return number;
 }
 
-/// The latency of a path as one step of an algorithm.
-double ProgramBuilder::step_latency(std::span<const std::int32_t> path) const {
-  double latency = 0;
-  for (const std::int32_t id : path) latency += network_.latency_seconds()[static_cast<std::size_t>(id)];
-  return latency + network::step_latency(network_.fabric(), communication_, path);
-}
-
 std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& traffic,
                                   std::int32_t connection) {
   const network::Connection& c = traffic.connections[static_cast<std::size_t>(connection)];
@@ -132,11 +128,18 @@ std::int32_t ProgramBuilder::wire(std::int32_t owner, const network::Traffic& tr
   mine.path_begin = static_cast<std::int32_t>(all.path_links.size());
   all.path_links.insert(all.path_links.end(), path.begin(), path.end());
   mine.path_end = static_cast<std::int32_t>(all.path_links.size());
-  mine.latency = step_latency(path);
+  mine.latency = network_.step_latency(path);
   const auto number = static_cast<std::int32_t>(all.connections.size());
   all.connections.push_back(mine);
   known.emplace_back(owner, number);
   return number;
+}
+
+void ProgramBuilder::delay_channel(std::int32_t channel, Seconds delay) {
+  for (std::int32_t rank = 0; rank < programs_.ranks; ++rank) {
+    const std::int32_t out = programs_.outgoing[programs_.at(channel, rank)];
+    if (out != kNone) programs_.wires.connections[static_cast<std::size_t>(out)].latency += delay.value();
+  }
 }
 
 CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network::Pattern& pattern, bool pass,

@@ -1,7 +1,8 @@
 // Builds programs: lanes over the groups of a plan, channels between ranks, calls priced like those of
 // network::CollectiveModel (same algorithms, links, fixed costs), and blocks of instructions.
 //
-// Ranks are those of the plan; `placement` says on which rank of the fabric each of them lies. A message pays
+// Ranks are those of the plan; `placement` says on which rank of the fabric each of them lies (where it is
+// shorter than the fabric, the other ranks take no part). A message pays
 // the latency of its path and, as a step of an algorithm, the stack's latency of a rank step; hops between
 // switches that reduce pay their link's alone.
 #pragma once
@@ -34,6 +35,8 @@ class ProgramBuilder {
   /// A channel from each rank to peer(rank); to itself: none.
   std::int32_t add_channel(const std::function<std::int32_t(std::int32_t)>& peer,
                            std::string_view name = "channel");
+  /// Every message of the channel is received that much later.
+  void delay_channel(std::int32_t channel, Seconds delay);
 
   /// The number of a call, for start(): `bytes` as in CollectiveModel::time. -1 where there is nothing to do.
   std::int32_t call(std::int32_t lane, network::CollectiveOp op, Bytes bytes);
@@ -82,10 +85,8 @@ class ProgramBuilder {
   }
   CallTraffic traffic_of(std::int32_t communicator, const network::Pattern& pattern, bool pass, bool turned);
   std::int32_t wire(std::int32_t owner, const network::Traffic& traffic, std::int32_t connection);
-  [[nodiscard]] double step_latency(std::span<const std::int32_t> path) const;
 
   network::PricedNetwork& network_;
-  const StackProfile::Communication& communication_;
   network::CollectiveModel& collectives_;
   std::span<const std::int32_t> placement_;
   Programs programs_;

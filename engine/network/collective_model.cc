@@ -304,7 +304,7 @@ void CollectiveModel::record_links(bool on) {
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
-  SHARDSCAPE_CHECK(is_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());
+  SHARDSCAPE_CHECK(is_partial_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());
   memo_.clear();
   placement_ = std::move(placement);
 }

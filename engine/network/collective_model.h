@@ -140,7 +140,7 @@ class CollectiveModel {
   [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }
 
   /// Logical rank i of the groups lies on rank placement[i] of the fabric (see placement.h); empty: on rank
-  /// i.
+  /// i. Where the placement is shorter than the fabric, its ranks are all there are.
   void set_placement(std::vector<std::int32_t> placement);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.

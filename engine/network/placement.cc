@@ -93,9 +93,12 @@ Placement reordered(const ParallelPlan& plan, const RankOrder& order) {
 }  // namespace
 
 bool is_placement(std::span<const std::int32_t> placement, std::int32_t ranks) {
-  if (placement.empty()) return true;
-  if (placement.size() != static_cast<std::size_t>(ranks)) return false;
-  std::vector<bool> taken(placement.size(), false);
+  return placement.empty() ||
+         (placement.size() == static_cast<std::size_t>(ranks) && is_partial_placement(placement, ranks));
+}
+
+bool is_partial_placement(std::span<const std::int32_t> placement, std::int32_t ranks) {
+  std::vector<bool> taken(static_cast<std::size_t>(ranks), false);
   for (const std::int32_t rank : placement) {
     if (rank < 0 || rank >= ranks || taken[static_cast<std::size_t>(rank)]) return false;
     taken[static_cast<std::size_t>(rank)] = true;

@@ -31,6 +31,9 @@ using Placement = std::vector<std::int32_t>;  ///< fabric rank of each logical r
 /// Each of 0 .. ranks-1 exactly once, or empty.
 [[nodiscard]] bool is_placement(std::span<const std::int32_t> placement, std::int32_t ranks);
 
+/// Each of 0 .. ranks-1 at most once: of as many logical ranks as it is long.
+[[nodiscard]] bool is_partial_placement(std::span<const std::int32_t> placement, std::int32_t ranks);
+
 /// The next rank on the ring over the group that `rank` is in; from the last back to the first. It is lower
 /// than `rank` exactly where it goes back.
 [[nodiscard]] std::int32_t ring_successor(const RankGroup& group, std::int32_t rank);

@@ -1,12 +1,14 @@
 #include "engine/network/priced_network.h"
 
+#include "engine/network/step_latency.h"
+
 #include "engine/network/collectives.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
 
 PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)
-    : routes_(fabric) {
+    : communication_(communication), routes_(fabric) {
   const double scale_out = communication.scale_out_share(fabric.spec());
   for (const DimensionSpec& dimension : fabric.spec().dimensions) {
     fraction_.push_back(dimension.scope == LinkScope::scale_up ? communication.scale_up_fraction : scale_out);
@@ -26,6 +28,12 @@ void PricedNetwork::scale() {
     bytes_per_second_[i] =
         fraction_[static_cast<std::size_t>(links[i].dimension)] * routes_.bytes_per_second()[i];
   }
+}
+
+double PricedNetwork::step_latency(std::span<const std::int32_t> path) const {
+  double latency = 0;
+  for (const std::int32_t id : path) latency += latency_seconds()[static_cast<std::size_t>(id)];
+  return latency + network::step_latency(fabric(), communication_, path);
 }
 
 std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {

@@ -16,7 +16,7 @@ namespace shardscape::network {
 /// Keeps detours and scratch memory: one object per thread.
 class PricedNetwork {
  public:
-  /// `fabric` outlives this object.
+  /// Both outlive this object.
   PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication);
 
   void set_faults(const FaultSet& faults);
@@ -27,6 +27,9 @@ class PricedNetwork {
   /// By link id, after faults.
   [[nodiscard]] std::span<const double> bytes_per_second() const { return bytes_per_second_; }
   [[nodiscard]] std::span<const double> latency_seconds() const { return routes_.latency_seconds(); }
+  /// Seconds of a message over these links: their latency and, as one step of an algorithm, the stack's rank
+  /// step; nothing more on hops between switches, which reduce.
+  [[nodiscard]] double step_latency(std::span<const std::int32_t> path) const;
 
   /// Seconds from the start to the last receipt of one pattern, all its groups at once; nothing where dead
   /// links cut it. The pattern must suit the healthy fabric.
@@ -35,6 +38,7 @@ class PricedNetwork {
  private:
   void scale();
 
+  const StackProfile::Communication& communication_;
   FaultyFabric routes_;
   std::vector<double> fraction_;  ///< by dimension
   std::vector<double> bytes_per_second_;

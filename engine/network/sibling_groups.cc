@@ -50,8 +50,9 @@ SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
   const std::vector<std::int32_t> offsets = offsets_of(group);
   SiblingGroups result;
   result.size = offsets.size();
-  result.ranks.reserve(static_cast<std::size_t>(fabric.ranks() / slice.axis.extent));
-  for (std::int32_t origin = 0; origin < fabric.ranks(); ++origin) {
+  const auto ranks = placement.empty() ? fabric.ranks() : static_cast<std::int32_t>(placement.size());
+  result.ranks.reserve(static_cast<std::size_t>(ranks / slice.axis.extent));
+  for (std::int32_t origin = 0; origin < ranks; ++origin) {
     if (!starts_group(group, origin) || !slice.contains(origin)) continue;
     for (const std::int32_t offset : offsets) {
       const std::int32_t rank = origin + offset;

@@ -29,6 +29,7 @@ Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
 
 Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   if (workload.phase == Phase::inference) {
+    if (plan.disaggregated()) return Reason::none;  // requests go where there is least to do
     return workload.concurrency % plan.data == 0 ? Reason::none : Reason::requests_by_data;
   }
   const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
@@ -41,14 +42,25 @@ Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   return Reason::none;
 }
 
+/// Of the pool that prefills.
+Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
+  if (!plan.disaggregated()) return Reason::none;
+  ParallelPlan pool;
+  pool.tensor = plan.prefill.tensor;
+  pool.pipeline = plan.prefill.pipeline;
+  const Reason tensor = tensor_rule(setting.model, pool.tensor);
+  return tensor != Reason::none ? tensor : pipeline_rule(setting, pool);
+}
+
 }  // namespace
 
 Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const WorkloadSpec& workload = setting.workload;
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
-  for (const Reason reason : {tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
-                              pipeline_rule(setting, plan), batch_rule(workload, plan)}) {
+  for (const Reason reason :
+       {tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan), pipeline_rule(setting, plan),
+        batch_rule(workload, plan), prefill_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
   if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};

@@ -37,29 +37,51 @@ serving::Rules rules_of(const InferenceInputs& in) {
 
 IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit) {
-  return {{in.setting, in.plan, in.layers, load_of(in), rules_of(in)},
+  return {{in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups},
           memo.token_costs(in.setting, in.plan),
           collectives,
           unit};
 }
-double cached_tokens(const Setting& setting) {
-  const WorkloadSpec& workload = setting.workload;
+
+serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+  if (flattened == nullptr) {
+    const auto costs = std::make_shared<IterationCosts>(
+        iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
+    return [costs](const Iteration& iteration) { return (*costs)(iteration); };
+  }
+  const auto executed = std::make_shared<ExecutedIterations>(
+      IterationCosts::Inputs{in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups},
+      memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
+  return [executed](const Iteration& iteration) { return (*executed)(iteration); };
+}
+
+double whole_blocks(const Setting& setting, std::int64_t tokens) {
   const std::int64_t block = setting.system.stack.serving.kv_block;
-  const std::int64_t blocks = (workload.prompt_tokens + workload.output_tokens + block - 1) / block;
-  return static_cast<double>(blocks * block);
+  return static_cast<double>((tokens + block - 1) / block * block);
+}
+
+double cached_tokens(const Setting& setting) {
+  return whole_blocks(setting, setting.workload.prompt_tokens + setting.workload.output_tokens);
+}
+
+std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
+                          const std::vector<Bytes>& request) {
+  auto room = static_cast<double>(setting.workload.concurrency);
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] <= Bytes(0)) continue;
+    room = std::min(room, std::floor(setting.system.stack.serving.kv_share * (free[stage] / request[stage])));
+  }
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(0.0, room)));
 }
 
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
                            const std::vector<Bytes>& request) {
   const StackProfile::Serving& stack = setting.system.stack.serving;
   const std::int64_t requests = setting.workload.concurrency / plan.data;
-  auto room = static_cast<double>(requests);
-  for (std::size_t stage = 0; stage < free.size(); ++stage) {
-    if (request[stage] <= Bytes(0)) continue;
-    room = std::min(room, std::floor(stack.kv_share * (free[stage] / request[stage])));
-  }
   ServingShape shape;
-  const auto places = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(0.0, room)));
+  const std::int64_t places =
+      std::max<std::int64_t>(1, std::min(requests, cache_places(setting, free, request)));
   shape.groups = std::min<std::int64_t>({plan.pipeline, requests, places});
   shape.clients = (requests + shape.groups - 1) / shape.groups;
   shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
@@ -69,8 +91,11 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
 }
 
 std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan) {
+  return largest_iteration(setting, plan, setting.workload.concurrency / plan.data);
+}
+
+std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan, std::int64_t requests) {
   const WorkloadSpec& workload = setting.workload;
-  const std::int64_t requests = workload.concurrency / plan.data;
   const std::int64_t groups = std::min<std::int64_t>(plan.pipeline, requests);
   const std::int64_t clients =
       std::min((requests + groups - 1) / groups, setting.system.stack.serving.max_batch);
@@ -95,15 +120,7 @@ void InferenceMemo::clear() {
   trajectories_.clear();
 }
 
-void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
-                    bool plainly, Prediction& out) {
-  IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
-  const serving::Load load = load_of(in);
-  const serving::Rules rules = rules_of(in);
-  const serving::Timer timer = [&costs](const Iteration& iteration) { return costs(iteration); };
-  const Measured measured = plainly ? serving::serve_plainly(load, rules, timer)
-                                    : serving::measure(memo.trajectory(load, rules), load, timer);
-
+void fill_latencies(const Measured& measured, Prediction& out) {
   out.ttft = Seconds(measured.ttft.mean);
   out.itl = Seconds(measured.itl.mean);
   out.e2e = Seconds(measured.e2e.mean);
@@ -111,10 +128,6 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
   out.itl_spread = latency(measured.itl);
   out.e2e_spread = latency(measured.e2e);
   out.decode_batch = measured.decode_batch;
-  double step = 0;
-  for (const double part : costs(full_decode(in))) step += part;
-  out.step_time = Seconds(step);
-
   const auto part = [&](TimeClass c) { return Seconds(measured.classes[static_cast<std::size_t>(c)]); };
   Breakdown& b = out.breakdown;
   b.compute = part(TimeClass::compute);
@@ -122,8 +135,23 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
   b.context_comm = part(TimeClass::context_comm);
   b.pipeline_comm = part(TimeClass::pipeline_comm);
   b.host = part(TimeClass::host);
-  b.bubble = Seconds(measured.waiting);
+  b.bubble = part(TimeClass::queue) + Seconds(measured.waiting);
+}
 
+void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                    bool plainly, Prediction& out, FlattenedRun* flattened) {
+  const serving::Load load = load_of(in);
+  const serving::Rules rules = rules_of(in);
+  const serving::Timer timer = iteration_timer(in, collectives, memo, plainly, flattened);
+  if (flattened != nullptr) {  // a look at what is cut off, before a period of no time is measured
+    timer(full_decode(in));
+    if (flattened->unreachable) return;
+  }
+  const Measured measured = plainly ? serving::serve_plainly(load, rules, timer)
+                                    : serving::measure(memo.trajectory(load, rules), load, timer);
+
+  fill_latencies(measured, out);
+  out.step_time = Seconds(serving::total(timer(full_decode(in))));
   const WorkloadSpec& workload = in.setting.workload;
   out.tokens_per_s_per_gpu = static_cast<double>(workload.concurrency * workload.output_tokens) /
                              out.e2e.value() / static_cast<double>(in.plan.gpus());

@@ -3,7 +3,8 @@
 //
 //   groups    a replica's requests are split into as many groups as there are pipeline stages, so that every
 //             stage has one to work on; groups are alike and run in lock-step, each with iterations as long
-//             as a trip through all stages. Where they do not divide, the largest group is taken for all.
+//             as a trip through all stages, or as the busiest stage needs for one of every group. Where they
+//             do not divide, the largest group is taken for all.
 //   places    requests admitted at once: the stack's largest batch, or as many as the key-value cache holds
 //   with
 //             their last token, in whole blocks. The cache is the stack's share of what weights, activations
@@ -21,6 +22,7 @@
 
 #include "engine/memory/memory.h"
 #include "engine/network/collective_model.h"
+#include "engine/passes/executed_iterations.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/iteration_costs.h"
 #include "engine/prediction.h"
@@ -44,8 +46,18 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
 /// Tokens of a request's cache when its last token is written, in whole blocks.
 double cached_tokens(const Setting& setting);
 
+/// Requests whose cache fits into the stack's share of what every stage has left; at least 1, and no more
+/// than there are.
+std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
+                          const std::vector<Bytes>& request);
+
+/// So many tokens of cache, in whole blocks.
+double whole_blocks(const Setting& setting, std::int64_t tokens);
+
 /// Tokens of the largest iteration that the load can lead to.
 std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan);
+/// Where a replica has so many requests.
+std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan, std::int64_t requests);
 
 /// What plans of one setting share. Never changes a result.
 class InferenceMemo {
@@ -72,15 +84,35 @@ serving::Rules rules_of(const InferenceInputs& inputs);
 IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit);
 
+/// The price of an iteration, or its execution. All references outlive it.
+serving::Timer iteration_timer(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened);
+
+/// TTFT, ITL, e2e with their percentiles, the decode batch and the breakdown.
+void fill_latencies(const serving::Measured& measured, Prediction& prediction);
+
 /// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
-/// breakdown. `plainly`: every iteration one by one.
+/// breakdown. `plainly`: every iteration one by one. `flattened`: by executed iterations; nothing is filled
+/// where dead links cut a group off.
 void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
-                    bool plainly, Prediction& prediction);
+                    bool plainly, Prediction& prediction, FlattenedRun* flattened = nullptr);
 
 /// What a rank sends while one request is served: the mean request's share in every iteration it is part of
 /// counts in full, as its time does.
 AxisBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                           InferenceMemo& memo);
+
+/// Alike iterations, but that every decoding sequence meets one more token in each, and how many requests of
+/// the mean one's course they serve, each.
+struct WeightedIterations {
+  serving::Iteration first;
+  std::int64_t iterations = 1;
+  double weight = 0;
+};
+/// The operator table of these iterations.
+void explain_iterations(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                        InferenceMemo& memo, const std::vector<WeightedIterations>& iterations,
+                        std::vector<OperatorRow>& rows);
 
 /// The operator table of the mean request: every iteration that it is part of counts in full, so that the
 /// rows add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode

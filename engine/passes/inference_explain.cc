@@ -20,13 +20,13 @@ struct PhaseWork {
   Iteration prompt_example, decode_example;
 };
 
-Iteration last_of(const Trajectory::Segment& segment) {
+Iteration last_of(const WeightedIterations& segment) {
   Iteration last = segment.first;
   last.cached += last.decoding * static_cast<double>(segment.iterations - 1);
   return last;
 }
 
-void add_attention(const Trajectory::Segment& segment, double weight, TokenCosts& costs, PhaseWork& work) {
+void add_attention(const WeightedIterations& segment, double weight, TokenCosts& costs, PhaseWork& work) {
   const Iteration& first = segment.first;
   if (first.prompt_tokens > 0) {
     work.prompt_weight += weight;
@@ -120,20 +120,14 @@ class RowTable {
 
 }  // namespace
 
-void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
-                       std::vector<OperatorRow>& rows) {
+void explain_iterations(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                        const std::vector<WeightedIterations>& iterations, std::vector<OperatorRow>& rows) {
   const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
-  const Trajectory& course = memo.trajectory(load_of(in), rules_of(in));
   TokenCosts& tokens = memo.token_costs(in.setting, in.plan);
-  double done = 0;
-  for (const Trajectory::Request& request : course.requests)
-    done += request.done > course.from && request.done <= course.to ? 1 : 0;
-
   PhaseWork prefill, decode;
-  for (auto i = static_cast<std::size_t>(course.from); i < static_cast<std::size_t>(course.to); ++i) {
-    const Trajectory::Segment& segment = course.segments[i];
-    const Iteration& first = segment.first;
-    const double weight = static_cast<double>(segment.progressing * segment.iterations) / done;
+  for (const WeightedIterations& group : iterations) {
+    const Iteration& first = group.first;
+    const double weight = group.weight * static_cast<double>(group.iterations);
     PhaseWork& work = first.prompt_tokens > 0 ? prefill : decode;
     for (const auto& [at, share] :
          costs.shares(IterationCosts::table_of(first), first.prompt_tokens + first.decoding)) {
@@ -144,11 +138,26 @@ void explain_inference(const InferenceInputs& in, network::CollectiveModel& coll
         if (share > 0) work.head[at] += weight * share;
       }
     }
-    add_attention(segment, weight, tokens, work);
+    add_attention(group, weight, tokens, work);
   }
   RowTable table(in, collectives, memo, rows);
   table.add(prefill, "prefill", true);
   table.add(decode, "decode", false);
+}
+
+void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                       std::vector<OperatorRow>& rows) {
+  const Trajectory& course = memo.trajectory(load_of(in), rules_of(in));
+  double done = 0;
+  for (const Trajectory::Request& request : course.requests)
+    done += request.done > course.from && request.done <= course.to ? 1 : 0;
+  std::vector<WeightedIterations> iterations;
+  for (auto i = static_cast<std::size_t>(course.from); i < static_cast<std::size_t>(course.to); ++i) {
+    const Trajectory::Segment& segment = course.segments[i];
+    iterations.push_back(
+        {segment.first, segment.iterations, static_cast<double>(segment.progressing) / done});
+  }
+  explain_iterations(in, collectives, memo, iterations, rows);
 }
 
 }  // namespace shardscape::passes

@@ -18,14 +18,6 @@ using workload::OperatorKind;
 
 double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
 
-/// Device time of the forward alone: inference has no use for gradients.
-Seconds price_forward(const Operator& op, const Setting& setting) {
-  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
-  const Precision precision = setting.workload.precision;
-  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
-      .time;
-}
-
 /// The forward sums of an operator list but for its attention core.
 LayerCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   LayerCost cost;
@@ -43,6 +35,13 @@ Operator attention_of(const std::vector<Operator>& operators) {
 }
 
 }  // namespace
+
+Seconds price_forward(const Operator& op, const Setting& setting) {
+  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
+  const Precision precision = setting.workload.precision;
+  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
+      .time;
+}
 
 TokenCosts::TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context)
     : setting_(setting),
@@ -267,7 +266,27 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   of(time, TimeClass::host) =
       blocks * (std::max(0.0, launch - (device + tensor + context)) + stack.host.decode_gap.value()) +
       stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
+  if (in_.plan.pipeline > 1 && in_.groups > 1) {
+    const double block = std::max(launch, device + tensor + context) + stack.host.decode_gap.value();
+    const double busy = longest_stage(block, body.end.device + exposed * body.end.tensor,
+                                      head.end.device + exposed * head.end.tensor, body.hop);
+    of(time, TimeClass::queue) = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
+  }
   return time;
+}
+
+/// Seconds in which the busiest stage has to do with one group's iteration.
+double IterationCosts::longest_stage(double block, double embedding, double head, double hop) const {
+  double longest = 0;
+  const std::size_t last = in_.layers.size() - 1;
+  for (std::size_t stage = 0; stage <= last; ++stage) {
+    double busy = in_.layers[stage] * block;
+    if (stage == 0) busy += embedding;
+    if (stage == last) busy += head;
+    if (stage < last && !in_.setting.system.stack.communication.pipeline_async) busy += hop;
+    longest = std::max(longest, busy);
+  }
+  return longest;
 }
 
 }  // namespace shardscape::passes

@@ -5,6 +5,10 @@
 //          + embedding + LM head of the sequences that get a token + stage hops
 //          + fixed host cost of a step + host cost per such sequence
 //
+// which is the trip through all stages. Groups that take turns on them (inference.h) wait where their number
+// times the busiest stage's share is longer than the trip; a stage is busy until what it sends has arrived
+// unless sends are asynchronous.
+//
 // Everything but attention depends on the number of tokens m alone (weights are read once whatever m). It is
 // priced where m is a power of two, and at those m that a load meets most (all sequences decoding, a whole
 // prompt, a full budget), and runs linearly between: exact at those, elsewhere off by no more than the tiles
@@ -29,6 +33,9 @@
 #include "engine/serving/server.h"
 
 namespace shardscape::passes {
+
+/// Device time of an operator's forward alone: inference has no use for gradients.
+Seconds price_forward(const workload::Operator& op, const Setting& setting);
 
 /// Device time and calls of one forward trip's parts at one number of tokens, without the attention core.
 struct TokenCost {
@@ -87,6 +94,7 @@ class IterationCosts {
     const std::vector<std::int32_t>& layers;  ///< per stage
     serving::Load load;
     serving::Rules rules;
+    std::int64_t groups = 1;  ///< that take turns on the stages
   };
 
   IterationCosts(const Inputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
@@ -124,6 +132,7 @@ class IterationCosts {
   const Sample& price_sample(Table table, Sample& sample);
   [[nodiscard]] Part part(const LayerCost& layer);
   [[nodiscard]] double hop(Bytes boundary);
+  [[nodiscard]] double longest_stage(double block, double embedding, double head, double hop) const;
   [[nodiscard]] serving::IterationTime bytes(const Sample& body, const Sample& head) const;
 
   const Inputs in_;

@@ -18,25 +18,19 @@ using network::CollectiveOp;
 using network::PlanLayout;
 using Kind = Instruction::Kind;
 
-Instruction compute(double seconds, Account account, std::int32_t name, std::uint16_t bound) {
-  return {Kind::compute, account, bound, name, 1, seconds};
-}
 double stretch(double on_device, double healthy) { return healthy > 0 ? on_device / healthy : 1; }
-Instruction join_lane(std::int32_t lane, Account account) {
-  return {Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
-}
-Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
-  return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
-}
 
 }  // namespace
 
 TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::ProgramBuilder& builder)
-    : in_(inputs), builder_(builder), stack_(inputs.setting.system.stack) {
+    : in_(inputs),
+      builder_(builder),
+      stack_(inputs.setting.system.stack),
+      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
+      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
+      layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
   set_device(in_.setting);
   const PlanLayout layout(in_.plan);
-  tensor_lane_ = builder_.add_lane(layout.group(PlanAxis::tensor), "tensor");
-  context_lane_ = builder_.add_lane(layout.group(PlanAxis::context), "context");
   data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context), "data");
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.virtual_stages > 1;
@@ -60,8 +54,8 @@ void TrainingProgram::set_device(const Setting& setting) {
   head_ = price_layer(workload::head_operators(in_.setting, key, tokens, kMode), setting);
 }
 
-TrainingProgram::PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators,
-                                                          const Setting& setting) {
+PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators,
+                                         const Setting& setting) {
   PricedLayer layer;
   for (const workload::Operator& op : operators) {
     const OperatorTimes healthy = price(op, in_.setting), here = price(op, setting);
@@ -86,25 +80,6 @@ TrainingProgram::PricedLayer TrainingProgram::price_layer(const std::vector<work
 }
 
 // ---- one layer ----
-
-void TrainingProgram::append_forward(std::vector<Step>& steps, const PricedLayer& layer,
-                                     Account account) const {
-  workload::CollectiveCall context;
-  for (const PricedOperator& op : layer) {
-    const bool ring = op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context;
-    if (ring) context = op.forward_comm;  // goes with the attention core that follows
-    if (op.forward_comm.repeats > 0 && !ring) {
-      steps.push_back({0, account, op.name, 0, 1, op.forward_comm, false});
-    }
-    if (op.forward > 0) {
-      steps.push_back({op.forward, account, op.name, op.forward_bound, op.forward_stretch, {}, false});
-      if (op.attention_core && context.repeats > 0) {
-        steps.back().comm = context;
-        steps.back().hidden_context = true;
-      }
-    }
-  }
-}
 
 void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const {
   workload::CollectiveCall context;
@@ -141,7 +116,7 @@ void TrainingProgram::append_weight(std::vector<Step>& steps, const PricedLayer&
 /// The attention core again, with the keys and values of the other context ranks.
 void TrainingProgram::append_selective(std::vector<Step>& steps, const PricedLayer& layer) const {
   std::vector<Step> all;
-  append_forward(all, layer, Account::recompute);
+  LayerProgram::append_forward(all, layer, Account::recompute);
   for (const PricedOperator& op : layer) {
     if (!op.attention_core) continue;
     const auto same = [&](const Step& s) { return s.name == op.name; };
@@ -165,75 +140,6 @@ Seconds TrainingProgram::weight_launch() const {
   return cuts() ? in_.costs.block.weight_kernels * stack_.host.backward_layer : Seconds(0);
 }
 
-/// Starts a share of the bytes of a call, and adds nothing where there are none.
-void TrainingProgram::append_calls(std::vector<Item>& items, const workload::CollectiveCall& call,
-                                   double share) {
-  const std::int32_t lane = call.axis == PlanAxis::tensor ? tensor_lane_ : context_lane_;
-  const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
-  if (number < 0) return;
-  const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
-  items.push_back(
-      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false, 1});
-}
-
-void TrainingProgram::append_join(std::vector<Item>& items, PlanAxis axis, double expected) {
-  const bool tensor = axis == PlanAxis::tensor;
-  items.push_back({join_lane(tensor ? tensor_lane_ : context_lane_,
-                             tensor ? Account::tensor_comm : Account::context_comm),
-                   expected, false, 1});
-}
-
-/// `seconds` of the step.
-void TrainingProgram::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
-  items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
-}
-
-/// The exchange of keys and values beside the first part of attention.
-void TrainingProgram::append_context(std::vector<Item>& items, const Step& step) {
-  const double hider = stack_.communication.context_overlap * step.seconds;
-  const double comm =
-      step.comm.repeats * builder_.estimate(context_lane_, step.comm.op, step.comm.bytes).value();
-  append_calls(items, step.comm, 1);
-  if (hider > 0) append_compute(items, step, hider);
-  append_join(items, PlanAxis::context, std::max(0.0, comm - hider));
-  if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
-}
-
-void TrainingProgram::append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
-  const double overlap = stack_.communication.tensor_overlap;
-  const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
-  // Whether the calls at i hide behind the operator before them (rather than behind the one after).
-  const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
-  const auto is_call = [&](std::size_t i) { return i < steps.size() && steps[i].seconds == 0; };
-  double device = 0;
-  const std::size_t first = items.size();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Step& step = steps[i];
-    if (is_call(i)) {
-      const double comm =
-          step.comm.repeats * builder_.estimate(tensor_lane_, step.comm.op, step.comm.bytes).value();
-      append_calls(items, step.comm, 1 - overlap);
-      append_join(items, step.comm.axis, (1 - overlap) * comm);
-      continue;
-    }
-    const bool beside_next = overlap > 0 && is_call(i + 1) && hides_before(i + 1);
-    const bool beside_last = overlap > 0 && i > 0 && is_call(i - 1) && !hides_before(i - 1);
-    if (beside_last) append_calls(items, steps[i - 1].comm, overlap);
-    if (beside_next) append_calls(items, steps[i + 1].comm, overlap);
-    if (step.hidden_context) {
-      append_context(items, step);
-    } else {
-      append_compute(items, step, step.seconds);
-    }
-    if (beside_last) append_join(items, PlanAxis::tensor, 0);
-  }
-  for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
-  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},
-                   std::max(0.0, launch.value() - device),
-                   true,
-                   1});
-}
-
 // ---- one pass ----
 
 double TrainingProgram::parameters(std::int32_t stage) const {
@@ -252,7 +158,7 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
     for (std::int32_t b = 0; b < blocks; ++b) {
       std::vector<Step> steps;
       append_weight(steps, block_);
-      append_layer(items, steps, weight_launch());
+      layer_program_.append(items, steps, weight_launch());
     }
     return items;
   }
@@ -260,14 +166,14 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
     const bool cut = cuts() && &priced == &block_;
     std::vector<Step> steps;
     if (!pass.backward) {
-      append_forward(steps, priced, Account::compute);
+      LayerProgram::append_forward(steps, priced, Account::compute);
     } else {
-      if (recompute == Recompute::full) append_forward(steps, priced, Account::recompute);
+      if (recompute == Recompute::full) LayerProgram::append_forward(steps, priced, Account::recompute);
       if (recompute == Recompute::selective) append_selective(steps, priced);
       append_backward(steps, priced, cut);
     }
     const Seconds put_off = pass.backward && cut ? weight_launch() : Seconds(0);
-    append_layer(items, steps, launch(priced, pass.backward, recompute) - put_off);
+    layer_program_.append(items, steps, launch(priced, pass.backward, recompute) - put_off);
   };
   if (pass.backward ? heads : embeds) layer(pass.backward ? head_ : embedding_, Recompute::none);
   for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.plan.recompute);

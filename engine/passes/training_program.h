@@ -28,6 +28,7 @@
 
 #include "engine/execution/program_builder.h"
 #include "engine/passes/data_traffic.h"
+#include "engine/passes/layer_program.h"
 #include "engine/passes/training.h"
 
 namespace shardscape::passes {
@@ -41,36 +42,8 @@ class TrainingProgram {
   void build();
 
  private:
-  /// Operators of a block, the embedding or the head, priced.
-  struct PricedOperator {
-    std::int32_t name = 0;
-    double forward = 0, backward = 0;  ///< seconds
-    double weight = 0;                 ///< the part of backward that zero_bubble puts off
-    std::uint16_t forward_bound = 0, backward_bound = 0;
-    /// Times on the device that the program is for over those on a healthy one.
-    double forward_stretch = 1, backward_stretch = 1, input_stretch = 1, weight_stretch = 1;
-    bool attention_core = false;
-    workload::CollectiveCall forward_comm, backward_comm;
-  };
-  using PricedLayer = std::vector<PricedOperator>;
-
-  /// A compute operator or calls of one lane, in the order of execution.
-  struct Step {
-    double seconds = 0;  ///< compute, on a healthy device
-    execution::Account account = execution::Account::compute;
-    std::int32_t name = 0;
-    std::uint16_t bound = 0;
-    double stretch = 1;
-    workload::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
-    bool hidden_context = false;    ///< compute beside which `comm` runs, as far as it may
-  };
-  /// An instruction with the time that it is expected to take.
-  struct Item {
-    execution::Instruction instruction;
-    double expected = 0;
-    bool layer_end = false;
-    double stretch = 1;  ///< of compute, beyond `instruction`
-  };
+  using Step = LayerProgram::Step;
+  using Item = LayerProgram::Item;
   struct Pass {
     std::int32_t stage = 0, chunk = 0;
     bool backward = false;
@@ -81,16 +54,10 @@ class TrainingProgram {
   /// From here on programs are for devices of this setting.
   void set_device(const Setting& setting);
   PricedLayer price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
-  void append_forward(std::vector<Step>& steps, const PricedLayer& layer, execution::Account account) const;
   /// `cut`: without weight gradients.
   void append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const;
   static void append_weight(std::vector<Step>& steps, const PricedLayer& layer);
   void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
-  static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
-  void append_layer(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
-  void append_context(std::vector<Item>& items, const Step& step);
-  void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
-  void append_join(std::vector<Item>& items, PlanAxis axis, double expected);
   [[nodiscard]] Seconds launch(const PricedLayer& layer, bool backward, Recompute recompute) const;
   [[nodiscard]] Seconds weight_launch() const;  ///< of a block, where its backward is cut
   [[nodiscard]] bool cuts() const { return in_.pipeline.kind == ScheduleKind::zero_bubble; }
@@ -117,6 +84,7 @@ class TrainingProgram {
   const DeviceSpec* device_ = nullptr;
   PricedLayer block_, embedding_, head_;
   std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
+  LayerProgram layer_program_;
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
   // Of the stage under construction.
   DataTraffic traffic_;

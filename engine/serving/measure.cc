@@ -12,12 +12,6 @@ namespace {
 /// What sums of a few thousand durations lose: less is nothing.
 constexpr double kRounding = 1e-12;
 
-double sum(const IterationTime& time) {
-  double total = 0;
-  for (const double part : time) total += part;
-  return total;
-}
-
 /// Nearest-rank percentiles of plain values.
 Spread spread(std::vector<double>& values) {
   Spread s;
@@ -71,7 +65,7 @@ class Clock {
   /// The duration of a segment.
   double run(const Trajectory::Segment& segment, std::span<const Trajectory::Gap> gaps) {
     const IterationTime first = timer_(segment.first);
-    const double first_seconds = sum(first);
+    const double first_seconds = total(first);
     if (measured_) {
       for (const Trajectory::Gap& gap : gaps) {
         gaps_.push_back({moments_.back() - at(gap.since) + first_seconds, 0, 1, gap.count});
@@ -115,7 +109,7 @@ class Clock {
 
   static bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime& middle,
                       double share) {
-    const double scale = sum(middle);
+    const double scale = total(middle);
     for (std::size_t i = 0; i < kTimeClasses; ++i) {
       if (std::abs(a[i] + share * (b[i] - a[i]) - middle[i]) > 1e-12 * scale) return false;
     }
@@ -125,7 +119,7 @@ class Clock {
   double line(const Trajectory::Segment& segment, const Step& a, const Step& b) {
     const std::int64_t count = b.index - a.index + 1;
     account(segment, a.time, b.time, count);
-    const double first = sum(a.time), last = sum(b.time);
+    const double first = total(a.time), last = total(b.time);
     if (measured_) {
       const double step = count > 1 ? (last - first) / static_cast<double>(count - 1) : 0;
       gaps_.push_back({first, step, count, static_cast<std::int64_t>(segment.first.decoding)});
@@ -138,7 +132,7 @@ class Clock {
     if (!measured_) return;
     const double weight = 0.5 * static_cast<double>(count) * static_cast<double>(segment.progressing);
     for (std::size_t i = 0; i < kTimeClasses; ++i) request_seconds[i] += weight * (a[i] + b[i]);
-    progressing_seconds += weight * (sum(a) + sum(b));
+    progressing_seconds += weight * (total(a) + total(b));
   }
 
   const Trajectory& course_;

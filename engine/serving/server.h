@@ -30,6 +30,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "engine/base/quantity.h"
@@ -60,9 +61,11 @@ struct Iteration {
 };
 
 /// Where an iteration's time goes; the classes add up to its duration.
-enum class TimeClass : std::uint8_t { compute, tensor_comm, context_comm, pipeline_comm, host };
-inline constexpr std::size_t kTimeClasses = 5;
+/// queue: for a pipeline stage that has others to serve.
+enum class TimeClass : std::uint8_t { compute, tensor_comm, context_comm, pipeline_comm, host, queue };
+inline constexpr std::size_t kTimeClasses = 6;
 using IterationTime = std::array<double, kTimeClasses>;  ///< seconds
+inline double total(const IterationTime& time) { return std::accumulate(time.begin(), time.end(), 0.0); }
 
 /// A pure function. As a function of the cached tokens alone it must be convex and piecewise linear: then
 /// runs of decode iterations are summed exactly without timing each.

@@ -33,6 +33,15 @@ std::string to_string(const RankOrder& order);
 /// The inverse; nothing unless each axis is named exactly once.
 std::optional<RankOrder> parse_rank_order(std::string_view text);
 
+/// Replicas that read prompts and nothing else (disaggregated serving), on the first ranks of the machine.
+struct PrefillPool {
+  std::int32_t tensor = 1;
+  std::int32_t pipeline = 1;
+  std::int32_t data = 0;  ///< replicas; 0: there is no such pool
+  [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(tensor) * pipeline * data; }
+  friend bool operator==(const PrefillPool&, const PrefillPool&) = default;
+};
+
 struct ParallelPlan {
   std::int32_t tensor = 1;
   std::int32_t context = 1;
@@ -46,6 +55,7 @@ struct ParallelPlan {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only with interleaved
   RankOrder order = kDefaultRankOrder;
+  PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
 
   [[nodiscard]] std::int32_t degree(PlanAxis axis) const {
     switch (axis) {
@@ -61,8 +71,9 @@ struct ParallelPlan {
     return 1;
   }
   [[nodiscard]] std::int64_t gpus() const {
-    return static_cast<std::int64_t>(tensor) * context * data * pipeline;
+    return static_cast<std::int64_t>(tensor) * context * data * pipeline + prefill.gpus();
   }
+  [[nodiscard]] bool disaggregated() const { return prefill.data > 0; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 

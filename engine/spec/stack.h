@@ -34,6 +34,12 @@ SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 enum class ServingPolicy : std::uint8_t { prefill_priority, chunked };
 SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked");
 
+/// When the cache of a prompt leaves for the pool that decodes: when all of the prompt has been read (vLLM's
+/// connectors; DistServe, Zhong et al. 2024), or each layer's as soon as that layer is done (Splitwise, Patel
+/// et al. 2024).
+enum class KvTransfer : std::uint8_t { after_prefill, per_layer };
+SHARDSCAPE_ENUM_NAMES(KvTransfer, "after_prefill", "per_layer");
+
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
@@ -95,6 +101,7 @@ struct StackProfile {
     std::int64_t max_batch = 256;      ///< requests running at once, per replica and pipeline group
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
     double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
+    KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device

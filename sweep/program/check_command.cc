@@ -71,6 +71,11 @@ void print_axes(const sweep::Study& study) {
       table.add_row({"virtual_stages", values_of(space.virtual_stages, number)});
     }
   }
+  if (space.prefill_gpus != std::vector<std::int32_t>{0}) {
+    table.add_row({"prefill_gpus", values_of(space.prefill_gpus, number)});
+    table.add_row({"prefill_tensor_parallel", values_of(space.prefill_tensor, number)});
+    table.add_row({"prefill_pipeline_parallel", values_of(space.prefill_pipeline, number)});
+  }
   table.add_row(
       {"rank_order", values_of(space.rank_order, [](const RankOrder& order) { return to_string(order); })});
   for (const sweep::HardwareAxis& axis : study.hardware) table.add_row({axis.path, join_names(axis.labels)});

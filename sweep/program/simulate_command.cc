@@ -35,6 +35,8 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
     "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
     "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
+    "  shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, "
+    "one decodes\n"
     "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
     "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
     "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
@@ -43,9 +45,10 @@ constexpr const char* kFooter =
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
     "\n"
-    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (tp, cp, pp, dp, order, "
-    "concurrency\n"
-    "for inference). An axis left out takes the first value of the study; a degree that fills follows from "
+    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (for inference "
+    "tp, cp, pp, dp,\n"
+    "prefill_tp, prefill_pp, prefill_dp, order, concurrency). An axis left out takes the first value of the "
+    "study; a degree that fills follows from "
     "the others.\n"
     "The time is predicted whatever the memory verdict.";
 
@@ -149,7 +152,7 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   }
   Details flattened_details;
   const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
-  const ModeComparison comparison{hierarchical, flattened, flattened_details.events};
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase};
   if (arguments.json) {
     std::cout << to_json(comparison).dump(2) << '\n';
   } else {
@@ -169,54 +172,57 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
-  if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
-    throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
-  }
-  if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
-  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
-  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
-  Details details;
-  details.want_timeline = !arguments.timeline.empty();
-  if (details.want_timeline && study.phase() == Phase::inference) {
-    throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
-  }
-  const StepOutputs outputs(arguments, study.phase());
-  details.want_program = outputs.wanted();
-  const Prediction prediction = simulator.run(point.plan, faults, &details);
-  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
-  if (arguments.optimise_placement && !timed) {
-    throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
+}
+if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
+Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
+const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
+Details details;
+details.want_timeline = !arguments.timeline.empty();
+if (details.want_timeline && study.phase() == Phase::inference) {
+  throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
+}
+const StepOutputs outputs(arguments, study.phase());
+details.want_program = outputs.wanted();
+const Prediction prediction = simulator.run(point.plan, faults, &details);
+const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
+if (arguments.optimise_placement && !timed) {
+  throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
+                 std::string(name_of(prediction.reason)) + "\n");
+}
+if (arguments.optimise_placement && point.plan.disaggregated()) {
+  throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
+}
+const PlacementReport placement = point.plan.disaggregated()
+                                      ? PlacementReport()
+                                      : study_placement(setting, point.plan, details, faults,
+                                                        common.reference, arguments.optimise_placement);
+constexpr std::size_t kNeighbours = 3;
+const std::vector<Neighbour> nearest = prediction.status == Status::ok
+                                           ? std::vector<Neighbour>()
+                                           : nearest_feasible(setting, point.plan, kNeighbours);
+const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
+if (details.want_timeline) {
+  if (details.timeline.empty()) {
+    throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
                    std::string(name_of(prediction.reason)) + "\n");
   }
-  const PlacementReport placement =
-      study_placement(setting, point.plan, details, faults, common.reference, arguments.optimise_placement);
-  constexpr std::size_t kNeighbours = 3;
-  const std::vector<Neighbour> nearest = prediction.status == Status::ok
-                                             ? std::vector<Neighbour>()
-                                             : nearest_feasible(setting, point.plan, kNeighbours);
-  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
-  if (details.want_timeline) {
-    if (details.timeline.empty()) {
-      throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
-                     std::string(name_of(prediction.reason)) + "\n");
-    }
-    write_timeline(arguments.timeline, details.timeline);
-  }
-  outputs.write(prediction, details, setting);
-  if (arguments.json) {
-    nlohmann::ordered_json json = to_json(simulated);
-    if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
-    if (arguments.explain) json["operators"] = operators_json(simulated);
-    std::cout << json.dump(2) << '\n';
-    return kDone;
-  }
-  if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
-  print_report(std::cout, simulated);
-  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
-  if (arguments.explain) print_operators(std::cout, simulated);
-  std::cout.flush();
-  print_notes(study, point, setting);
+  write_timeline(arguments.timeline, details.timeline);
+}
+outputs.write(prediction, details, setting);
+if (arguments.json) {
+  nlohmann::ordered_json json = to_json(simulated);
+  if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
+  if (arguments.explain) json["operators"] = operators_json(simulated);
+  std::cout << json.dump(2) << '\n';
   return kDone;
+}
+if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
+print_report(std::cout, simulated);
+if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
+if (arguments.explain) print_operators(std::cout, simulated);
+std::cout.flush();
+print_notes(study, point, setting);
+return kDone;
 }
 
 }  // namespace
@@ -232,8 +238,9 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
                    "message of every rank); default: the study's")
       ->check(CLI::IsMember({"hierarchical", "flattened"}));
-  command->add_flag("--compare", arguments->compare,
-                    "Predict the step in both modes and show where they differ, by class");
+  command->add_flag(
+      "--compare", arguments->compare,
+      "Predict the step (inference: a request) in both modes and show where they differ, by class");
   command
       ->add_option(
           "--fault", arguments->faults,

@@ -37,7 +37,7 @@ constexpr std::array<NamedPart<MemoryUse, Bytes>, 8> kMemoryParts = {
      {"buffers_bytes", "buffers", &MemoryUse::buffers},
      {"reserve_bytes", "reserve", &MemoryUse::reserve}}};
 
-constexpr std::array<NamedPart<Breakdown, Seconds>, 9> kBreakdownParts = {
+constexpr std::array<NamedPart<Breakdown, Seconds>, 10> kBreakdownParts = {
     {{"compute_s", "compute", &Breakdown::compute},
      {"recompute_s", "recompute", &Breakdown::recompute},
      {"tp_comm_s", "tensor comm", &Breakdown::tensor_comm},
@@ -46,7 +46,8 @@ constexpr std::array<NamedPart<Breakdown, Seconds>, 9> kBreakdownParts = {
      {"dp_comm_s", "data comm", &Breakdown::data_comm},
      {"bubble_s", "bubble", &Breakdown::bubble},
      {"optimizer_s", "optimizer", &Breakdown::optimizer},
-     {"host_s", "host", &Breakdown::host}}};
+     {"host_s", "host", &Breakdown::host},
+     {"kv_transfer_exposed_s", "KV transfer", &Breakdown::kv_transfer}}};
 
 bool timed(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
 bool memory_counted(const Prediction& p) { return timed(p) || p.status == Status::unreachable; }
@@ -73,6 +74,11 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
     json["schedule"] = name_of(plan.schedule);
     json["vpp"] = plan.virtual_stages;
   }
+  if (plan.disaggregated()) {
+    json["prefill_tp"] = plan.prefill.tensor;
+    json["prefill_pp"] = plan.prefill.pipeline;
+    json["prefill_dp"] = plan.prefill.data;
+  }
   json["order"] = to_string(plan.order);
   return json;
 }
@@ -92,6 +98,10 @@ void add_times(const SimulatedPoint& point, Json& json) {
     add("itl", p.itl, p.itl_spread);
     add("e2e", p.e2e, p.e2e_spread);
     json["decode_batch"] = number(p.decode_batch, known);
+    if (point.plan.disaggregated()) {
+      json["kv_transfer_s"] = number(p.kv_transfer.value(), known);
+      json["kv_transfer_bytes"] = number(p.kv_bytes.value(), known);
+    }
   }
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
   if (is_training(point)) json["mfu"] = number(p.mfu, known);
@@ -119,6 +129,10 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
                              count(load.output_tokens) + " output tokens, concurrency " +
                              count(load.concurrency) + ", " + std::string(name_of(load.precision))});
   table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
+  if (point.plan.disaggregated()) {
+    const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();
+    table.add_row({"pools", count(prefill) + " GPUs prefill, " + count(all - prefill) + " decode"});
+  }
   table.print(out);
 }
 
@@ -131,7 +145,10 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   if (memory_counted(p)) {
     out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))
         << " (" << format_percent(p.memory_peak.value() / capacity(point))
-        << ") on the fullest device, stage " << p.peak_stage << '\n';
+        << ") on the fullest device, stage " << p.peak_stage;
+    if (point.plan.disaggregated())
+      out << (p.prefill_memory_peak == p.memory_peak ? " of the prefill pool" : " of the decode pool");
+    out << '\n';
   }
   if (!timed(p)) return;
   if (is_training(point)) {
@@ -141,6 +158,10 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
         << ", then one every " << format_seconds(p.itl.value());
   }
   if (p.status == Status::memory) out << " (as if it fitted)";
+  if (point.plan.disaggregated()) {
+    out << "\ntransfer  " << format_seconds(p.kv_transfer.value()) << " for "
+        << format_bytes(p.kv_bytes.value()) << " of key-value cache, from pool to pool";
+  }
   out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, 1) << " tokens/s per GPU";
   if (is_training(point)) out << ", MFU " << format_percent(p.mfu);
   out << '\n';
@@ -219,13 +240,14 @@ void print_memory(std::ostream& out, const SimulatedPoint& point) {
   table.print(out, 2);
 }
 
-void print_stages(std::ostream& out, const SimulatedPoint& point) {
+/// Memory and, where known, layers and times of each stage.
+void print_stages(std::ostream& out, const SimulatedPoint& point, const std::string& title,
+                  const std::vector<MemoryUse>& memory, const std::vector<std::int32_t>& stage_layers) {
   const Details& details = point.details;
-  const std::size_t stages = details.stage_memory.size();
-  const bool layers = details.stage_layers.size() == stages;
+  const std::size_t stages = memory.size();
+  const bool layers = stage_layers.size() == stages;
   const bool times = details.stage_forward.size() == stages && details.stage_backward.size() == stages;
-  if (stages < 2) return;
-  out << "\nstages\n";
+  out << '\n' << title << '\n';
   TextTable table;
   table.add_column("stage");
   if (layers) table.add_column("layers");
@@ -234,17 +256,29 @@ void print_stages(std::ostream& out, const SimulatedPoint& point) {
   table.add_column("of capacity");
   for (std::size_t stage = 0; stage < stages; ++stage) {
     std::vector<std::string> cells = {std::to_string(stage)};
-    if (layers) cells.push_back(std::to_string(details.stage_layers[stage]));
+    if (layers) cells.push_back(std::to_string(stage_layers[stage]));
     if (times) {
       cells.push_back(format_seconds(details.stage_forward[stage].value()));
       cells.push_back(format_seconds(details.stage_backward[stage].value()));
     }
-    const double bytes = details.stage_memory[stage].total().value();
+    const double bytes = memory[stage].total().value();
     cells.push_back(format_bytes(bytes));
     cells.push_back(format_percent(bytes / capacity(point)));
     table.add_row(std::move(cells));
   }
   table.print(out, 2);
+}
+
+/// Of each pool, or of all replicas where there is more than one stage.
+void print_stages(std::ostream& out, const SimulatedPoint& point) {
+  const Details& details = point.details;
+  if (point.plan.disaggregated()) {
+    print_stages(out, point, "stages of the prefill pool", details.prefill.stage_memory,
+                 details.prefill.stage_layers);
+    print_stages(out, point, "stages of the decode pool", details.stage_memory, details.stage_layers);
+  } else if (details.stage_memory.size() > 1) {
+    print_stages(out, point, "stages", details.stage_memory, details.stage_layers);
+  }
 }
 
 void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
@@ -269,12 +303,21 @@ Json to_json(const SimulatedPoint& point) {
   add_times(point, json);
   json["memory_peak_bytes"] = number(p.memory_peak.value(), memory_counted(p));
   json["memory"] = memory_json(p.memory, memory_counted(p));
-  json["memory"]["per_stage"] = Json::array();
-  for (const MemoryUse& stage : point.details.stage_memory) {
-    json["memory"]["per_stage"].push_back(memory_json(stage, true));
-    json["memory"]["per_stage"].back()["total_bytes"] = stage.total().value();
+  const auto stages = [](const std::vector<MemoryUse>& uses) {
+    Json list = Json::array();
+    for (const MemoryUse& stage : uses) {
+      list.push_back(memory_json(stage, true));
+      list.back()["total_bytes"] = stage.total().value();
+    }
+    return list;
+  };
+  json["memory"]["per_stage"] = stages(point.details.stage_memory);
+  if (point.plan.disaggregated()) {
+    json["memory"]["prefill_per_stage"] = stages(point.details.prefill.stage_memory);
+    json["prefill_memory_peak_bytes"] = number(p.prefill_memory_peak.value(), memory_counted(p));
   }
   for (const auto& part : kBreakdownParts) {
+    if (part.part == &Breakdown::kv_transfer && !point.plan.disaggregated()) continue;
     json["breakdown"][part.key] = number((p.breakdown.*part.part).value(), timed(p));
   }
   json["reason"] = name_of(p.reason);
@@ -282,7 +325,7 @@ Json to_json(const SimulatedPoint& point) {
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
   if (p.status != Status::ok) json["nearest_feasible"] = neighbours_json(point);
   if (!point.details.cut.empty()) json["cut"] = point.details.cut;
-  json["placement"] = placement_json(point.placement, point.setting, p);
+  if (!point.plan.disaggregated()) json["placement"] = placement_json(point.placement, point.setting, p);
   return json;
 }
 
@@ -309,7 +352,7 @@ void print_report(std::ostream& out, const SimulatedPoint& point) {
     print_stages(out, point);
   }
   if (timed(point.prediction)) print_breakdown(out, point);
-  print_placement(out, point.placement, point.setting, point.prediction);
+  if (!point.plan.disaggregated()) print_placement(out, point.placement, point.setting, point.prediction);
 }
 
 void print_operators(std::ostream& out, const SimulatedPoint& point) {

@@ -43,7 +43,7 @@ struct TopArguments {
   bool breakdown = false;
 };
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kShortNames = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kShortNames = {
     {{"tp", "tensor_parallel"},
      {"sp", "sequence_parallel"},
      {"cp", "context_parallel"},
@@ -52,6 +52,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kShortNam
      {"zero", "zero_stage"},
      {"mbs", "microbatch_size"},
      {"vpp", "virtual_stages"},
+     {"prefill_tp", "prefill_tensor_parallel"},
+     {"prefill_pp", "prefill_pipeline_parallel"},
+     {"prefill_dp", "prefill_data_parallel"},
      {"order", "rank_order"}}};
 
 /// A column by its name or short name. BadInput, blaming `option`, where there is none.

@@ -22,7 +22,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of the table; other columns lose their unit only.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeadings = {{
     {"point_id", "point"},
     {"tensor_parallel", "tp"},
     {"sequence_parallel", "sp"},
@@ -32,6 +32,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kHeading
     {"zero_stage", "zero"},
     {"microbatch_size", "mbs"},
     {"virtual_stages", "vpp"},
+    {"prefill_tensor_parallel", "prefill tp"},
+    {"prefill_pipeline_parallel", "prefill pp"},
+    {"prefill_data_parallel", "prefill dp"},
+    {"prefill_memory_peak_bytes", "prefill memory"},
     {"rank_order", "order"},
     {"sequence_length", "seq"},
     {"global_batch", "batch"},

@@ -23,6 +23,10 @@ enum Slot : std::size_t {
   kSequenceLength,
   kGlobalBatch,
   kConcurrency,
+  kPrefillTp,
+  kPrefillPp,
+  kPrefillDp,
+  kPrefillGpus,
   kSlots
 };
 
@@ -48,7 +52,11 @@ const std::array<ExpressionName, kSlots>& table() {
                                                              choice<ScheduleKind>("schedule"),
                                                              {"sequence_length"},
                                                              {"global_batch"},
-                                                             {"concurrency"}}};
+                                                             {"concurrency"},
+                                                             {"prefill_tp"},
+                                                             {"prefill_pp"},
+                                                             {"prefill_dp"},
+                                                             {"prefill_gpus"}}};
   return kTable;
 }
 
@@ -84,6 +92,10 @@ bool Constraint::holds(const ParallelPlan& plan, const WorkloadSpec& workload) c
   values[kSequenceLength] = static_cast<double>(workload.sequence_length);
   values[kGlobalBatch] = static_cast<double>(workload.global_batch);
   values[kConcurrency] = static_cast<double>(workload.concurrency);
+  values[kPrefillTp] = plan.prefill.tensor;
+  values[kPrefillPp] = plan.prefill.pipeline;
+  values[kPrefillDp] = plan.prefill.data;
+  values[kPrefillGpus] = static_cast<double>(plan.prefill.gpus());
   return expression_.holds(values);
 }
 

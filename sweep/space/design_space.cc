@@ -12,10 +12,16 @@ namespace {
 
 /// The axes of degree > 1 from innermost to outermost: all that a rank order decides.
 std::array<std::optional<PlanAxis>, kPlanAxes> layout(const ParallelPlan& plan, const RankOrder& order) {
+  // A pool that prefills is laid out in the same order.
+  const auto in_pool = [&](PlanAxis axis) {
+    return (axis == PlanAxis::tensor && plan.prefill.tensor > 1) ||
+           (axis == PlanAxis::pipeline && plan.prefill.pipeline > 1) ||
+           (axis == PlanAxis::data && plan.prefill.data > 1);
+  };
   std::array<std::optional<PlanAxis>, kPlanAxes> axes;
   std::size_t used = 0;
   for (const PlanAxis axis : order) {
-    if (plan.degree(axis) > 1) axes[used++] = axis;
+    if (plan.degree(axis) > 1 || in_pool(axis)) axes[used++] = axis;
   }
   return axes;
 }
@@ -75,6 +81,7 @@ ParallelPlan canonical(ParallelPlan plan, Phase phase) {
   if (plan.virtual_stages == 1 && plan.schedule == ScheduleKind::interleaved) {
     plan.schedule = ScheduleKind::one_f_one_b;
   }
+  if (training || !plan.disaggregated()) plan.prefill = {};
   if (!training) {
     plan.recompute = Recompute::none;
     plan.microbatch = 1;
@@ -92,11 +99,26 @@ DesignSpace::DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, 
   const bool training = phase == Phase::training;
   recompute_ = training ? spec.recompute : std::vector{Recompute::none};
   microbatch_ = training ? spec.microbatch : std::vector<std::int32_t>{1};
-  list_tuples(spec, gpus);
+  list_pools(spec, gpus);
 }
 
-void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus) {
+void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
+  for (const std::int32_t pool : spec.prefill_gpus) {
+    if (pool == 0) list_tuples(spec, gpus, {});
+    if (pool == 0 || pool >= gpus) continue;
+    for (const std::int32_t tensor : spec.prefill_tensor) {
+      for (const std::int32_t pipeline : spec.prefill_pipeline) {
+        const std::int64_t replica = static_cast<std::int64_t>(tensor) * pipeline;
+        if (pool % replica == 0)
+          list_tuples(spec, gpus - pool, {tensor, pipeline, static_cast<std::int32_t>(pool / replica)});
+      }
+    }
+  }
+}
+
+void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill) {
   ParallelPlan degrees;
+  degrees.prefill = prefill;
   std::int32_t* const filling = spec.tensor.fill     ? &degrees.tensor
                                 : spec.context.fill  ? &degrees.context
                                 : spec.pipeline.fill ? &degrees.pipeline

@@ -9,6 +9,9 @@
 // in axes of degree 1 (the first the study lists). Thus each distinct plan has exactly one id, and ids do not
 // depend on limits, shards or search order.
 //
+// A pool that prefills (inference) is the outermost loop: its GPUs, tensor and pipeline degree, wherever they
+// make whole replicas; the other degrees then fill the GPUs that are left.
+//
 // Entries are listed by nested loops over tp, cp, pp, dp, sequence parallelism, ZeRO stage, schedule, virtual
 // stages and rank order, outermost first, each in the order of the study; a degree that fills has no loop of
 // its own but follows from the other three. Training-only axes (sequence parallelism, ZeRO, recompute,
@@ -48,7 +51,7 @@ class DesignSpace {
   [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
   [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free(); }  ///< per setting
   [[nodiscard]] std::uint64_t settings() const { return settings_; }
-  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }  ///< distinct (tp, cp, pp, dp)
+  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }  ///< distinct (tp, cp, pp, dp) and pools
   /// The point of an id below size(). O(1).
   [[nodiscard]] PointIndex point(std::uint64_t id) const;
   /// The id of a plan in a setting; nothing where the plan is not in the space. Axes without effect are
@@ -57,7 +60,8 @@ class DesignSpace {
 
  private:
   [[nodiscard]] std::uint64_t free() const { return recompute_.size() * microbatch_.size(); }
-  void list_tuples(const SpaceSpec& spec, std::int64_t gpus);
+  void list_pools(const SpaceSpec& spec, std::int64_t gpus);
+  void list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill);
   void list_plans(const SpaceSpec& spec, const ParallelPlan& degrees);
 
   Phase phase_;

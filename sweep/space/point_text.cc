@@ -26,7 +26,8 @@ std::string_view trim(std::string_view text) {
 
 constexpr std::array<std::string_view, 11> kTrainingKeys = {
     "tp", "sp", "cp", "pp", "dp", "zero", "recompute", "mbs", "schedule", "vpp", "order"};
-constexpr std::array<std::string_view, 6> kInferenceKeys = {"tp", "cp", "pp", "dp", "order", "concurrency"};
+constexpr std::array<std::string_view, 9> kInferenceKeys = {
+    "tp", "cp", "pp", "dp", "prefill_tp", "prefill_pp", "prefill_dp", "order", "concurrency"};
 
 std::span<const std::string_view> keys_of(Phase phase) {
   if (phase == Phase::training) return kTrainingKeys;
@@ -42,6 +43,7 @@ class PointParser {
   tl::expected<PointText, Problems> parse(std::string_view text) {
     split(text);
     PointText point;
+    set_prefill(point.plan.prefill);
     set_degrees(point.plan);
     set_axes(point.plan);
     point.concurrency = whole("concurrency", 1, std::numeric_limits<std::int64_t>::max());
@@ -115,6 +117,36 @@ class PointParser {
     return fallback;
   }
 
+  /// The pool that prefills: the first one of the space unless the text says otherwise.
+  void set_prefill(PrefillPool& pool) {
+    if (phase_ == Phase::training) return;
+    const std::int64_t most = gpus_ - 1;
+    const auto degree = [&](std::string_view key, std::int32_t first) {
+      return static_cast<std::int32_t>(whole(key, 1, most).value_or(first));
+    };
+    pool.tensor = degree("prefill_tp", space_.prefill_tensor.front());
+    pool.pipeline = degree("prefill_pp", space_.prefill_pipeline.front());
+    const double replica = static_cast<double>(pool.tensor) * pool.pipeline;
+    const double replicas = space_.prefill_gpus.front() / replica;
+    if (find("prefill_dp")) {
+      pool.data = static_cast<std::int32_t>(whole("prefill_dp", 0, most).value_or(0));
+    } else if (replicas == std::floor(replicas)) {
+      pool.data = static_cast<std::int32_t>(replicas);
+    } else {
+      problems_.add("prefill_dp", "the study's " + std::to_string(space_.prefill_gpus.front()) +
+                                      " GPUs to prefill make no whole replicas of prefill_tp*prefill_pp = " +
+                                      std::to_string(pool.tensor) + "*" + std::to_string(pool.pipeline));
+    }
+    if (replica * pool.data >= static_cast<double>(gpus_)) {
+      problems_.add("prefill_tp,prefill_pp,prefill_dp",
+                    "their product must be less than the number of GPUs, " + std::to_string(gpus_));
+      pool = {};
+    }
+    const bool given = find("prefill_tp") || find("prefill_pp");
+    if (pool.data == 0 && given && problems_.empty())
+      problems_.add("prefill_tp,prefill_pp", "have no effect without prefill_dp");
+  }
+
   void set_degrees(ParallelPlan& plan) {
     std::int32_t* open = nullptr;
     bool readable = true;
@@ -139,13 +171,15 @@ class PointParser {
   /// Gives the open degree, where there is one, what the others leave of the GPUs.
   void fill(ParallelPlan& plan, std::int32_t* open) {
     const double product = static_cast<double>(plan.tensor) * plan.context * plan.pipeline * plan.data;
-    const double share = static_cast<double>(gpus_) / product;
+    const std::int64_t gpus = gpus_ - plan.prefill.gpus();
+    const double share = static_cast<double>(gpus) / product;
     if (open != nullptr && share >= 1 && share == std::floor(share)) *open = static_cast<std::int32_t>(share);
     if (open != nullptr ? *open == share : share == 1) return;
     const std::string degrees = "tp*cp*pp*dp = " + std::to_string(plan.tensor) + "*" +
                                 std::to_string(plan.context) + "*" + std::to_string(plan.pipeline) + "*";
     const std::string data = open == &plan.data ? "dp" : std::to_string(plan.data);
-    problems_.add("tp,cp,pp,dp", degrees + data + " must be the number of GPUs, " + std::to_string(gpus_));
+    problems_.add("tp,cp,pp,dp", degrees + data + " must be the number of GPUs, " + std::to_string(gpus) +
+                                     (plan.disaggregated() ? " beside those that prefill" : ""));
   }
 
   bool sequence_parallel() {
@@ -212,6 +246,11 @@ std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator)
   if (plan.context > 1) add("cp", std::to_string(plan.context));
   add("pp", std::to_string(plan.pipeline));
   add("dp", std::to_string(plan.data));
+  if (plan.disaggregated()) {
+    add("prefill_tp", std::to_string(plan.prefill.tensor));
+    add("prefill_pp", std::to_string(plan.prefill.pipeline));
+    add("prefill_dp", std::to_string(plan.prefill.data));
+  }
   if (phase == Phase::training) {
     if (plan.zero_stage > 0) add("zero", std::to_string(plan.zero_stage));
     add("recompute", std::string(name_of(plan.recompute)));

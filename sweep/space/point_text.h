@@ -20,10 +20,11 @@ struct PointText {
   std::optional<std::int64_t> concurrency;  ///< inference; where given
 };
 
-/// Parses `text`. Keys: tp sp cp pp dp zero recompute mbs schedule vpp order, for inference tp cp pp dp order
-/// concurrency. An axis left out takes the first value of `space`, a degree that fills follows from the
-/// others. The plan need not be in the space, but its degrees must multiply to `gpus`. Every problem is
-/// reported, with the key as its field.
+/// Parses `text`. Keys: tp sp cp pp dp zero recompute mbs schedule vpp order, for inference tp cp pp dp
+/// prefill_tp prefill_pp prefill_dp order concurrency. An axis left out takes the first value of `space`, a
+/// degree that fills follows from the others. The plan need not be in the space, but its degrees must
+/// multiply to `gpus` (those of a pool that prefills apart). Every problem is reported, with the key as its
+/// field.
 tl::expected<PointText, Problems> parse_point(std::string_view text, const SpaceSpec& space,
                                               std::int64_t gpus, Phase phase);
 

@@ -27,6 +27,9 @@ struct SpaceSpec {
   std::vector<ScheduleKind> schedule{ScheduleKind::one_f_one_b};
   std::vector<std::int32_t> virtual_stages{2};  ///< used by the interleaved schedule only
   std::vector<RankOrder> rank_order{kDefaultRankOrder};
+  // Inference: the pool that prefills; its replicas follow from the other three. 0 GPUs: none.
+  std::vector<std::int32_t> prefill_gpus{0};
+  std::vector<std::int32_t> prefill_tensor{1}, prefill_pipeline{1};
   std::vector<std::string> constraints;  ///< source text of each expression
 };
 

@@ -139,6 +139,12 @@ class StudyParser {
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
     hardware_resolved_ = std::move(parsed.resolved);
+    const bool pooled = std::ranges::any_of(study_.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
+    const char* const transfer = "stack.serving.kv_transfer";
+    if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled) return;
+    if (const yaml::Node* axis = node->find(transfer))
+      state_.bad(std::string("hardware.") + transfer, axis->where,
+                 "has no effect without space.prefill_gpus");
   }
 
   /// A value or a list of texts; nothing where the key is absent.
@@ -217,9 +223,7 @@ class StudyParser {
     const yaml::Node* node = reader_.take("mode");
     if (node == nullptr) return;
     const auto mode = yaml::parse_value<ExecutionMode>(*node);
-    if (mode == ExecutionMode::flattened && phase_ == Phase::inference) {
-      state_.bad("mode", node->where, "flattened executes training steps; inference is hierarchical");
-    } else if (mode) {
+    if (mode) {
       study_.mode = *mode;
     } else {
       state_.bad("mode", node->where, mode.error());

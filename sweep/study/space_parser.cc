@@ -116,6 +116,7 @@ class SpaceParser {
     read_degrees();
     read_choices();
     read_training();
+    read_prefill();
     reader_.finish();
     if (diagnostics_.size() == before && !state_.failed() && context_.gpus) check_reach(*context_.gpus);
     return space_;
@@ -194,7 +195,57 @@ class SpaceParser {
     }
   }
 
+  /// The axes of the pool that prefills.
+  void read_prefill() {
+    constexpr std::array<const char*, 2> kDegrees = {"prefill_tensor_parallel", "prefill_pipeline_parallel"};
+    const yaml::Node* gpus = reader_.take("prefill_gpus");
+    const std::array<const yaml::Node*, 2> nodes = {reader_.take(kDegrees[0]), reader_.take(kDegrees[1])};
+    if (context_.phase == Phase::training) {
+      no_effect("prefill_gpus", "in training");
+      for (const char* key : kDegrees) no_effect(key, "in training");
+      return;
+    }
+    const std::int64_t most = context_.gpus.value_or(kMaxInt);
+    if (gpus != nullptr) {
+      const IntegerDomain domain{0, std::max<std::int64_t>(0, most - 1), most, false};
+      space_.prefill_gpus = parse_integer_axis(place(*gpus, "prefill_gpus"), domain).values;
+    }
+    const bool pooled = std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; });
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i] == nullptr) continue;
+      if (!pooled) no_effect(kDegrees[i], "without prefill_gpus");
+      auto& values = i == 0 ? space_.prefill_tensor : space_.prefill_pipeline;
+      values = parse_integer_axis(place(*nodes[i], kDegrees[i]), {1, most, most, false}).values;
+    }
+  }
+
+  /// Every number of GPUs that prefill makes whole replicas, and leaves a plan for the others.
+  void check_pools(std::int64_t gpus) {
+    for (const std::int32_t pool : space_.prefill_gpus) {
+      if (pool == 0) continue;
+      const auto whole = [&](std::int32_t tensor) {
+        return std::ranges::any_of(space_.prefill_pipeline, [&](std::int32_t pipeline) {
+          return pool % (static_cast<std::int64_t>(tensor) * pipeline) == 0;
+        });
+      };
+      const yaml::Location& where = node_.find("prefill_gpus")->where;
+      if (!std::ranges::any_of(space_.prefill_tensor, whole)) {
+        state_.bad("space.prefill_gpus", where,
+                   std::to_string(pool) +
+                       " GPUs make no whole replicas: no product of prefill_tensor_parallel and "
+                       "prefill_pipeline_parallel divides them");
+      }
+      if (!reach_of(space_, gpus - pool).any) {
+        state_.bad("space.prefill_gpus", where,
+                   "with " + std::to_string(pool) + " of " + std::to_string(gpus) + " GPUs to prefill, " +
+                       no_plan_text(space_, gpus - pool));
+      }
+    }
+  }
+
   void check_reach(std::int64_t gpus) {
+    check_pools(gpus);
+    if (std::ranges::find(space_.prefill_gpus, 0) == space_.prefill_gpus.end()) return;
     const Reach reach = reach_of(space_, gpus);
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
     const auto [tensor, context, pipeline, data] = reach.beyond_one;
@@ -259,6 +310,12 @@ yaml::Node write_space(const SpaceSpec& space, Phase phase) {
     const bool interleaved =
         std::ranges::find(space.schedule, ScheduleKind::interleaved) != space.schedule.end();
     if (interleaved) node.set("virtual_stages", flow_list(space.virtual_stages, kScalar));
+  }
+  const bool pooled = std::ranges::any_of(space.prefill_gpus, [](std::int32_t n) { return n > 0; });
+  if (pooled) {
+    node.set("prefill_gpus", flow_list(space.prefill_gpus, kScalar));
+    node.set("prefill_tensor_parallel", flow_list(space.prefill_tensor, kScalar));
+    node.set("prefill_pipeline_parallel", flow_list(space.prefill_pipeline, kScalar));
   }
   node.set("rank_order", flow_list(space.rank_order, [](const RankOrder& order) {
              return yaml::Node::scalar(to_string(order));

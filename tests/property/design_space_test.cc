@@ -47,14 +47,32 @@ SpaceSpec random_spec(CounterRng& random) {
   do orders.push_back(order);
   while (std::next_permutation(order.begin(), order.end()));
   spec.rank_order = pick(random, orders);
+  spec.prefill_gpus = pick<std::int32_t>(random, {0, 0, 2, 4, 6, 12});
+  std::ranges::sort(spec.prefill_gpus);
+  const auto twice = std::ranges::unique(spec.prefill_gpus);
+  spec.prefill_gpus.erase(twice.begin(), twice.end());
+  spec.prefill_tensor = pick<std::int32_t>(random, {1, 2, 3});
+  spec.prefill_pipeline = pick<std::int32_t>(random, {1, 2});
   return spec;
 }
 
 /// What a plan computes, as text: written out from the rules of the design, not from canonical().
 std::string essence(const ParallelPlan& plan, Phase phase) {
   std::string text;
+  const PrefillPool& pool = plan.prefill;
+  const auto in_pool = [&](PlanAxis axis) {
+    return axis == PlanAxis::tensor     ? pool.tensor
+           : axis == PlanAxis::pipeline ? pool.pipeline
+           : axis == PlanAxis::data     ? pool.data
+                                        : 1;
+  };
   for (const PlanAxis axis : plan.order) {  // axes of degree 1 leave no trace in the layout
-    if (plan.degree(axis) > 1) text += std::string(name_of(axis)) + std::to_string(plan.degree(axis)) + " ";
+    if (plan.degree(axis) > 1 || (plan.disaggregated() && in_pool(axis) > 1))
+      text += std::string(name_of(axis)) + std::to_string(plan.degree(axis)) + " ";
+  }
+  if (plan.disaggregated()) {
+    text += "prefill " + std::to_string(pool.tensor) + "*" + std::to_string(pool.pipeline) + "*" +
+            std::to_string(pool.data) + " ";
   }
   if (phase == Phase::inference) return text;
   if (plan.tensor > 1 && plan.sequence_parallel) text += "sp ";
@@ -79,10 +97,11 @@ std::vector<std::int32_t> values_of(const DegreeAxis& axis, std::int64_t gpus) {
   return all;
 }
 
-/// Every combination of every axis, kept where the degrees multiply to the GPUs.
-std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phase phase) {
-  std::set<std::string> essences;
+/// Every combination of every axis beside the pool, kept where the degrees multiply to the GPUs.
+void add_plans(const SpaceSpec& spec, std::int64_t gpus, Phase phase, const PrefillPool& pool,
+               std::set<std::string>& essences) {
   ParallelPlan p;
+  p.prefill = pool;
   for (std::int32_t tensor : values_of(spec.tensor, gpus)) {
     for (std::int32_t context : values_of(spec.context, gpus)) {
       for (std::int32_t pipeline : values_of(spec.pipeline, gpus)) {
@@ -105,6 +124,20 @@ std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phas
       }
     }
   }
+}
+
+/// With every pool that makes whole replicas.
+std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phase phase) {
+  std::set<std::string> essences;
+  std::vector<PrefillPool> pools;
+  for (const std::int32_t ranks : spec.prefill_gpus) {
+    if (ranks == 0) pools.push_back({});
+    for (const std::int32_t tensor : spec.prefill_tensor)
+      for (const std::int32_t pipeline : spec.prefill_pipeline)
+        for (std::int32_t data = 1; data <= ranks; ++data)
+          if (tensor * pipeline * data == ranks) pools.push_back({tensor, pipeline, data});
+  }
+  for (const PrefillPool& pool : pools) add_plans(spec, gpus, phase, pool, essences);
   return essences;
 }
 
@@ -122,6 +155,7 @@ Case random_case(std::uint64_t seed) {
   constexpr std::array<std::int64_t, 7> kGpus = {1, 2, 6, 8, 12, 24, 48};
   c.gpus = kGpus[random.below(kGpus.size())];
   c.phase = random.below(4) == 0 ? Phase::inference : Phase::training;
+  if (c.phase == Phase::training) c.spec.prefill_gpus = {0};  // a study has no others
   c.settings = 1 + random.below(3);
   return c;
 }

@@ -11,7 +11,7 @@ constexpr double kPrefill = 0.5, kDecode = 0.01;
 /// A token of a prompt costs `per_token`, an iteration that decodes `decode`, whatever the batch.
 Timer costs(double per_token, double decode) {
   return [=](const Iteration& i) {
-    return IterationTime{per_token * i.prompt_tokens + (i.decoding > 0 ? decode : 0), 0, 0, 0, 0};
+    return IterationTime{per_token * i.prompt_tokens + (i.decoding > 0 ? decode : 0)};
   };
 }
 
@@ -34,7 +34,7 @@ TEST(Server, OneClientPaysItsPrefillAndItsDecodeSteps) {
 
 TEST(Server, APromptInChunksTakesAsManyIterations) {
   // 100 tokens at 30 an iteration: 4 iterations, each with a fixed second.
-  const Timer timer = [](const Iteration&) { return IterationTime{0, 0, 0, 0, 1}; };
+  const Timer timer = [](const Iteration&) { return IterationTime{0, 0, 0, 0, 1, 0}; };
   const Measured m = serve({1, 100, 11}, {ServingPolicy::chunked, 30, 8}, timer);
   EXPECT_DOUBLE_EQ(m.ttft.mean, 4);
   EXPECT_DOUBLE_EQ(m.itl.mean, 1);

@@ -63,6 +63,23 @@ TEST(PointText, AxesWithoutEffectGoIdle) {
   EXPECT_EQ(point->plan.schedule, ScheduleKind::one_f_one_b);
 }
 
+TEST(PointText, InferenceTakesAPoolThatPrefills) {
+  const auto point =
+      parse_point("tp=8,pp=1,prefill_tp=4,prefill_dp=4", example_space(), 64, Phase::inference);
+  ASSERT_TRUE(point);
+  EXPECT_EQ(point->plan.prefill, (PrefillPool{4, 1, 4}));
+  EXPECT_EQ(point->plan.data, 6);  // (64 - 16) / 8
+  EXPECT_EQ(point->plan.gpus(), 64);
+  const std::string text = to_point_text(point->plan, Phase::inference);
+  EXPECT_EQ(text, "tp=8,pp=1,dp=6,prefill_tp=4,prefill_pp=1,prefill_dp=4");
+  EXPECT_EQ(parse_point(text, example_space(), 64, Phase::inference)->plan, point->plan);
+  const auto problem = [](const char* bad) { return problems_of(bad, Phase::inference); };
+  EXPECT_NE(problem("prefill_tp=4").find("no effect without prefill_dp"), std::string::npos);
+  EXPECT_NE(problem("prefill_tp=8,prefill_dp=8").find("less than the number of GPUs, 64"), std::string::npos);
+  EXPECT_NE(problem("tp=32,pp=1,prefill_dp=16").find("48 beside those that prefill"), std::string::npos);
+  EXPECT_NE(problems_of("prefill_dp=2").find("no meaning for training"), std::string::npos);
+}
+
 TEST(PointText, InferenceTakesConcurrency) {
   const auto point = parse_point("tp=8,pp=1,concurrency=32", example_space(), 64, Phase::inference);
   ASSERT_TRUE(point);

@@ -136,7 +136,7 @@ TEST(Study, ConstraintsObjectivesAndMode) {
   EXPECT_TRUE(reports(bad(training("constraints: [{tp: 3}]\n")), "s.yaml:31:15: constraints", "text"));
   EXPECT_TRUE(reports(bad(training("mode: layered\n")), "s.yaml:31:7: mode",
                       "known values: hierarchical, flattened"));
-  EXPECT_TRUE(reports(bad(inference("mode: flattened\n")), "s.yaml:31:7: mode", "inference is hierarchical"));
+  EXPECT_EQ(good(inference("mode: flattened\n")).mode, ExecutionMode::flattened);
   EXPECT_TRUE(reports(bad(training("objectives: [a, a]\n")), "s.yaml:31:17: objectives", "twice"));
   StudyOptions options;
   options.objective_columns = {"step_time_s", "memory_peak_bytes"};
@@ -275,6 +275,27 @@ TEST(Space, AxesWithoutEffect) {
   EXPECT_TRUE(
       reports(bad(inference("space: {zero_stage: 0}\n")), "s.yaml:31:21: space.zero_stage", "in inference"));
   EXPECT_EQ(good(training("space: {sequence_parallel: false, zero_stage: 0, schedule: 1f1b}\n")).gpus, 16);
+}
+
+TEST(Space, AxesOfThePoolThatPrefills) {
+  const auto space = [](const std::string& text) { return inference("space: {" + text + "}\n"); };
+  const Study study = good(space("prefill_gpus: [0, 4, 8], prefill_tensor_parallel: [2, 4]"));
+  EXPECT_EQ(study.space.prefill_gpus, (Degrees{0, 4, 8}));
+  EXPECT_EQ(study.space.prefill_tensor, (Degrees{2, 4}));
+  EXPECT_EQ(study.space.prefill_pipeline, Degrees{1});
+  const auto says = [&](const std::string& text, const std::string& key, const std::string& message) {
+    EXPECT_TRUE(reports(bad(space(text)), key, message)) << text;
+  };
+  const std::string gpus = "s.yaml:31:23: space.prefill_gpus";
+  says("prefill_gpus: 16", gpus, "15");
+  says("prefill_gpus: 6, prefill_tensor_parallel: 4", gpus, "6 GPUs make no whole replicas");
+  says("prefill_gpus: 4, tensor_parallel: 8", gpus,
+       "with 4 of 16 GPUs to prefill, no plan fills the 12 GPUs");
+  says("prefill_tensor_parallel: 2", "s.yaml:31:34: space.prefill_tensor_parallel", "without prefill_gpus");
+  EXPECT_TRUE(reports(bad(training("space: {prefill_gpus: 8}\n")), "s.yaml:31:23: space.prefill_gpus",
+                      "has no effect in training"));
+  EXPECT_TRUE(reports(bad(inference("hardware: {stack.serving.kv_transfer: [after_prefill, per_layer]}\n")),
+                      "s.yaml:31:39: hardware.stack.serving.kv_transfer", "without space.prefill_gpus"));
 }
 
 TEST(Space, GpusThatNoPlanFills) {

@@ -1,0 +1,137 @@
+#include "engine/passes/iteration_program.h"
+
+namespace shardscape::passes {
+
+namespace {
+
+using execution::Account;
+using network::PlanLayout;
+using Kind = execution::Instruction::Kind;
+using Table = IterationCosts::Table;
+
+/// A sampled token is a 32-bit number.
+constexpr double kTokenBytes = 4;
+
+}  // namespace
+
+IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCosts& costs,
+                                   execution::ProgramBuilder& builder, const IterationShape& shape)
+    : in_(inputs),
+      builder_(builder),
+      shape_(shape),
+      stack_(inputs.setting.system.stack),
+      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
+      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
+      layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
+  const bool reads = shape.table == Table::prompt;
+  block_ = price_layer(reads ? costs.prompt_block(shape.tokens) : costs.decode_block(shape.tokens));
+  embedding_ =
+      price_layer(reads ? costs.prompt_embedding(shape.tokens) : costs.decode_embedding(shape.tokens));
+  if (shape.rows > 0) head_ = price_layer(costs.head_rows(shape.rows));
+  double calls = 0;
+  for (const PricedOperator& op : block_) calls += op.forward_comm.repeats;
+  launch_ = stack_.host.decode_layer + calls * stack_.host.per_collective;
+  boundary_ = (reads ? costs.prompt(shape.tokens) : costs.decode(shape.tokens)).boundary;
+
+  const std::int32_t stages = in_.plan.pipeline;
+  if (stages == 1) return;
+  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
+  down_ = builder_.add_channel(
+      [=](std::int32_t rank) { return rank / stride % stages + 1 < stages ? rank + stride : rank; });
+  back_ = builder_.add_channel([=](std::int32_t rank) {
+    return rank / stride % stages + 1 < stages ? rank : rank - (stages - 1) * stride;
+  });
+  builder_.delay_channel(back_, host_step());
+}
+
+Seconds IterationProgram::host_step() const {
+  return stack_.host.decode_step_fixed + static_cast<double>(shape_.rows) * stack_.host.decode_sequence;
+}
+
+PricedLayer IterationProgram::price_layer(const std::vector<workload::Operator>& operators) {
+  PricedLayer layer;
+  for (const workload::Operator& op : operators) {
+    const bool attention = op.kind == workload::OperatorKind::attention;
+    const double seconds = attention ? shape_.prompt_attention : price_forward(op, in_.setting).value();
+    PricedOperator priced;
+    priced.name = builder_.name(op.name);
+    priced.forward = seconds;
+    priced.attention_core = attention;
+    priced.forward_comm = op.forward_comm;
+    layer.push_back(priced);
+    if (attention && shape_.decode_attention > 0) {
+      PricedOperator decode;
+      decode.name = builder_.name("decode_attention");
+      decode.forward = shape_.decode_attention;
+      layer.push_back(decode);
+    }
+  }
+  return layer;
+}
+
+void IterationProgram::append_layer(std::vector<LayerProgram::Item>& items, const PricedLayer& layer,
+                                    Seconds launch) {
+  std::vector<LayerProgram::Step> steps;
+  LayerProgram::append_forward(steps, layer, Account::compute);
+  layer_program_.append(items, steps, launch);
+}
+
+/// `opening`: nothing has to come back before.
+std::int32_t IterationProgram::build_pass(std::int32_t stage, bool opening) {
+  const bool piped = in_.plan.pipeline > 1;
+  if (!first(stage)) builder_.add(on_channel(Kind::receive, down_, 0));
+  if (piped && first(stage) && !opening) builder_.add(on_channel(Kind::receive, back_, 0));
+
+  std::vector<LayerProgram::Item> items;
+  const auto emit = [&](const PricedLayer& layer, Seconds launch) {
+    items.clear();
+    append_layer(items, layer, launch);
+    for (const LayerProgram::Item& item : items) builder_.add(item.instruction);
+  };
+  const auto sync_host = [&] { builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0}); };
+  if (first(stage)) emit(embedding_, Seconds(0));
+  const std::int32_t gap = builder_.name("gap between kernels");
+  for (std::int32_t b = 0; b < in_.layers[static_cast<std::size_t>(stage)]; ++b) {
+    sync_host();
+    emit(block_, launch_);
+    if (stack_.host.decode_gap > Seconds(0)) {
+      builder_.add(compute(stack_.host.decode_gap.value(), Account::host, gap));
+    }
+  }
+  if (last(stage)) emit(head_, Seconds(0));
+
+  if (!last(stage)) {
+    builder_.add(on_channel(Kind::send, down_, boundary_.value()));
+    if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, down_, 0));
+  } else if (piped) {
+    builder_.add(on_channel(Kind::send, back_, kTokenBytes * static_cast<double>(shape_.rows)));
+  } else {
+    sync_host();
+    builder_.add({Kind::launch, Account::host, 0, 0, 1, host_step().value()});
+  }
+  return builder_.end_block();
+}
+
+void IterationProgram::build(std::int64_t groups, std::int64_t rounds) {
+  const std::int32_t stages = in_.plan.pipeline;
+  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    const bool waits = stages > 1 && first(stage);
+    std::vector<std::int32_t> blocks(static_cast<std::size_t>(groups), build_pass(stage, true));
+    if (rounds > 1) {
+      const std::int32_t pass = waits ? build_pass(stage, false) : blocks.front();
+      blocks.resize(static_cast<std::size_t>(groups * rounds), pass);
+    }
+    if (waits) {
+      builder_.add(on_channel(Kind::receive, back_, 0));
+      const std::int32_t wait = builder_.end_block();
+      blocks.insert(blocks.end(), static_cast<std::size_t>(groups), wait);
+    }
+    const std::int32_t sequence = builder_.add_sequence(std::move(blocks));
+    for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
+      if (rank / stride % stages == stage) builder_.set_sequence(rank, sequence);
+    }
+  }
+}
+
+}  // namespace shardscape::passes

@@ -1,0 +1,109 @@
+#include "engine/passes/layer_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscape::passes {
+
+using execution::Account;
+using execution::Instruction;
+using Kind = Instruction::Kind;
+
+Instruction compute(double seconds, Account account, std::int32_t name, std::uint16_t bound) {
+  return {Kind::compute, account, bound, name, 1, seconds};
+}
+Instruction join_lane(std::int32_t lane, Account account) {
+  return {Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
+}
+Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
+  return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
+}
+
+void LayerProgram::append_forward(std::vector<Step>& steps, const PricedLayer& layer, Account account) {
+  workload::CollectiveCall context;
+  for (const PricedOperator& op : layer) {
+    const bool ring = op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context;
+    if (ring) context = op.forward_comm;  // goes with the attention core that follows
+    if (op.forward_comm.repeats > 0 && !ring) {
+      steps.push_back({0, account, op.name, 0, 1, op.forward_comm, false});
+    }
+    if (op.forward > 0) {
+      steps.push_back({op.forward, account, op.name, op.forward_bound, op.forward_stretch, {}, false});
+      if (op.attention_core && context.repeats > 0) {
+        steps.back().comm = context;
+        steps.back().hidden_context = true;
+      }
+    }
+  }
+}
+
+/// Starts a share of the bytes of a call, and adds nothing where there are none.
+void LayerProgram::append_calls(std::vector<Item>& items, const workload::CollectiveCall& call,
+                                double share) {
+  const std::int32_t lane = call.axis == PlanAxis::tensor ? tensor_lane_ : context_lane_;
+  const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
+  if (number < 0) return;
+  const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
+  items.push_back(
+      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false, 1});
+}
+
+void LayerProgram::append_join(std::vector<Item>& items, PlanAxis axis, double expected) const {
+  const bool tensor = axis == PlanAxis::tensor;
+  items.push_back({join_lane(tensor ? tensor_lane_ : context_lane_,
+                             tensor ? Account::tensor_comm : Account::context_comm),
+                   expected, false, 1});
+}
+
+/// `seconds` of the step.
+void LayerProgram::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
+  items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
+}
+
+/// The exchange of keys and values beside the first part of attention.
+void LayerProgram::append_context(std::vector<Item>& items, const Step& step) {
+  const double hider = communication_.context_overlap * step.seconds;
+  const double comm =
+      step.comm.repeats * builder_.estimate(context_lane_, step.comm.op, step.comm.bytes).value();
+  append_calls(items, step.comm, 1);
+  if (hider > 0) append_compute(items, step, hider);
+  append_join(items, PlanAxis::context, std::max(0.0, comm - hider));
+  if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
+}
+
+void LayerProgram::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
+  const double overlap = communication_.tensor_overlap;
+  const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
+  // Whether the calls at i hide behind the operator before them (rather than behind the one after).
+  const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
+  const auto is_call = [&](std::size_t i) { return i < steps.size() && steps[i].seconds == 0; };
+  double device = 0;
+  const std::size_t first = items.size();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (is_call(i)) {
+      const double comm =
+          step.comm.repeats * builder_.estimate(tensor_lane_, step.comm.op, step.comm.bytes).value();
+      append_calls(items, step.comm, 1 - overlap);
+      append_join(items, step.comm.axis, (1 - overlap) * comm);
+      continue;
+    }
+    const bool beside_next = overlap > 0 && is_call(i + 1) && hides_before(i + 1);
+    const bool beside_last = overlap > 0 && i > 0 && is_call(i - 1) && !hides_before(i - 1);
+    if (beside_last) append_calls(items, steps[i - 1].comm, overlap);
+    if (beside_next) append_calls(items, steps[i + 1].comm, overlap);
+    if (step.hidden_context) {
+      append_context(items, step);
+    } else {
+      append_compute(items, step, step.seconds);
+    }
+    if (beside_last) append_join(items, PlanAxis::tensor, 0);
+  }
+  for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
+  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},
+                   std::max(0.0, launch.value() - device),
+                   true,
+                   1});
+}
+
+}  // namespace shardscape::passes

@@ -1,0 +1,88 @@
+// Disaggregated serving: one pool of servers reads prompts, another decodes, and the cache of each request
+// travels from the one to the other over the fabric (Patel et al. 2024, Splitwise; Zhong et al. 2024,
+// DistServe). In closed loop, as server.h has it: `clients` send a request each at time 0 and the next one
+// the moment theirs is done.
+//
+//   prefill   A request joins the shortest queue, by tokens that wait or are being read. A server reads
+//   prompts in order of
+//             arrival up to its token budget: under chunked the last of them cut where the budget ends, under
+//             prefill_priority whole prompts, at least one.
+//   transfer  When the prompt has been read the request joins the decoding server with the fewest requests.
+//             Once that has a place for it, every rank that decodes takes its part of the cache from the
+//             ranks that hold it: flows that share links max-min fairly with those of other requests. Under
+//             per_layer all layers but the last leave as soon as the first one is done, where there is a
+//             place by then; the last leaves at the end.
+//   token     The first token is the prefill's and is given when the last byte of the cache has arrived:
+//             TTFT = waiting + prefill + transfer, ITL = waiting for a running iteration + decode steps.
+//   decode    All sequences of a server get one token in each iteration; those whose cache has arrived join
+//             with the next one.
+//
+// A prompt holds its place in the first pool until its cache has left. Ties go to the lower number. Requests
+// are alike but the pools run at their own pace, so events are timed one by one. Measured are the requests
+// done after half of kGenerations times the clients.
+//
+// Left out: what the traffic of caches and that of iterations cost each other; under per_layer, the caches of
+// pieces read in earlier iterations leave with the last piece's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/network/traffic.h"
+#include "engine/serving/server.h"
+
+namespace shardscape::serving {
+
+struct Pool {
+  std::int64_t servers = 1;
+  Rules rules;  ///< of each
+  Timer timer;
+};
+
+/// What one request sends on one connection.
+struct KvFlow {
+  std::int32_t connection = 0;
+  double bytes = 0;
+};
+
+/// Caches on the fabric; all references must outlive the use.
+struct KvFabric {
+  const network::Traffic& wires;  ///< connections alone; latencies include the cost of a call
+  std::span<const double> bytes_per_second;
+  /// [prefill replica * decode replicas + decode replica]; servers of one replica follow each other.
+  const std::vector<std::vector<KvFlow>>& flows;
+  std::int64_t prefill_replicas = 1, decode_replicas = 1;
+  KvTransfer when = KvTransfer::after_prefill;
+  std::int64_t layers = 1;
+};
+
+struct DisaggregatedLoad {
+  Load load;
+  Pool prefill, decode;
+  KvFabric fabric;
+};
+
+/// An iteration of one pool, and how many requests it served.
+struct ServedIteration {
+  Iteration iteration;
+  std::int64_t progressing = 0;
+};
+
+struct DisaggregatedMeasured {
+  /// classes, waiting and the exposed transfers add up to e2e.mean.
+  Measured requests;
+  double exposed_transfer = 0;  ///< seconds of the mean request in which nothing but its transfer goes on
+  double transfer = 0;          ///< seconds from a transfer's start to its end, mean
+  double requests_measured = 0;
+  // Over the whole course, for those who count.
+  std::int64_t transfers_started = 0, transfers_done = 0, requests_done = 0;
+  double bytes_sent = 0;
+  /// Of the measured part, where asked for.
+  std::vector<ServedIteration> prefill_iterations, decode_iterations;
+};
+
+/// Time proportional to iterations and flows.
+DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations = false);
+
+}  // namespace shardscape::serving

@@ -1,0 +1,129 @@
+// Does the program serve: inference in both modes, and two pools as points of a study?
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+class ServeTest : public ProgramTest {
+ protected:
+  json simulate(const std::vector<std::string>& more) {
+    write("study.yaml", kInferenceStudy);
+    std::vector<std::string> words = {"simulate", "study.yaml", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  }
+  /// The command is refused with these words and writes nothing.
+  void refused(std::vector<std::string> words, const std::string& says, const std::string& study) {
+    write("study.yaml", study);
+    words.insert(words.begin() + 1, "study.yaml");
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 2) << says;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_TRUE(contains(finished.err, says)) << finished.err;
+    EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
+  }
+};
+
+double sum(const json& object) {
+  double total = 0;
+  for (const auto& [key, value] : object.items()) total += value.get<double>();
+  return total;
+}
+
+constexpr const char* kPools = "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2,concurrency=8";
+
+TEST_F(ServeTest, FlattenedRequestsAreLikePricedOnes) {
+  for (const char* point : {"tp=4,pp=1,dp=2,concurrency=8", "tp=2,pp=2,dp=2,concurrency=8", kPools}) {
+    const json priced = simulate({"--point", point});
+    const json executed = simulate({"--point", point, "--mode", "flattened"});
+    for (const char* key : {"ttft_s", "itl_s", "itl_p95_s", "e2e_s"}) {
+      EXPECT_NEAR(executed.at(key).get<double>() / priced.at(key).get<double>(), 1, 0.05) << point << key;
+    }
+    const double whole = executed.at("e2e_s");
+    EXPECT_NEAR(sum(executed.at("breakdown")), whole, 1e-9 * whole) << point;
+  }
+}
+
+TEST_F(ServeTest, CompareShowsRequests) {
+  const json both = simulate({"--point", "tp=2,pp=2,dp=2", "--compare"});
+  const double h = both.at("hierarchical").at("e2e_s"), f = both.at("flattened").at("e2e_s");
+  EXPECT_NEAR(both.at("difference").at("e2e_share").get<double>(), f / h - 1, 1e-12);
+  EXPECT_NEAR(sum(both.at("difference").at("breakdown")), f - h, 1e-9 * h);
+  EXPECT_GT(both.at("events").get<std::int64_t>(), 1000);
+  const Finished text = run({"simulate", "study.yaml", "--point", "tp=2,pp=2,dp=2", "--compare"});
+  EXPECT_TRUE(contains(text.out, "of the request")) << text.out;
+  EXPECT_TRUE(contains(text.out, "between tokens")) << text.out;
+}
+
+TEST_F(ServeTest, PoolsSayWhatTheyTransfer) {
+  const json point = simulate({"--point", kPools});
+  // Llama 3.1 8B: 32 layers of 8 heads of 128, keys and values, 2 bytes, 1000 tokens.
+  EXPECT_DOUBLE_EQ(point.at("kv_transfer_bytes").get<double>(), 2.0 * 2 * 32 * 8 * 128 * 1000);
+  EXPECT_GT(point.at("kv_transfer_s").get<double>(), 0);
+  EXPECT_GT(point.at("breakdown").at("kv_transfer_exposed_s").get<double>(), 0);
+  EXPECT_EQ(point.at("plan").at("prefill_dp"), 2);
+  EXPECT_EQ(point.at("memory").at("prefill_per_stage").size(), 1U);
+  const double whole = point.at("e2e_s");
+  EXPECT_NEAR(sum(point.at("breakdown")), whole, 1e-9 * whole);
+  const json plain = simulate({"--point", kPools, "--reference"});
+  EXPECT_NEAR(plain.at("e2e_s").get<double>() / whole, 1, 1e-9);
+  EXPECT_FALSE(simulate({"--point", "tp=4"}).contains("kv_transfer_s"));
+  const Finished text = run({"simulate", "study.yaml", "--point", kPools, "--explain"});
+  EXPECT_TRUE(contains(text.out, "4 GPUs prefill, 4 decode")) << text.out;
+  EXPECT_TRUE(contains(text.out, "stages of the prefill pool")) << text.out;
+  EXPECT_TRUE(contains(text.out, "decode_attention")) << text.out;
+}
+
+TEST_F(ServeTest, SplitsOfTheGpusAreAnAxis) {
+  write("study.yaml", std::string(kInferenceStudy) + "mode: flattened\n");
+  const std::vector<std::string> sets = {"--set", "space.prefill_gpus=[0, 2, 4]",
+                                         "--set", "space.tensor_parallel=[1, 2]",
+                                         "--set", "workload.concurrency=4"};
+  std::vector<std::string> words = {"sweep", "study.yaml", "-o", "out.h5"};
+  words.insert(words.end(), sets.begin(), sets.end());
+  EXPECT_EQ(run(words).code, 0);
+  const Finished rows = run({"top", "out.h5", "--format", "csv", "-n", "9"});
+  EXPECT_EQ(rows.code, 0) << rows.err;
+  EXPECT_TRUE(contains(rows.out, "prefill_data_parallel")) << rows.out;
+  EXPECT_TRUE(contains(rows.out, "kv_transfer_s")) << rows.out;
+  const Finished pooled = run({"top", "out.h5", "--where", "prefill_dp == 4", "--format", "json"});
+  EXPECT_EQ(json::parse(pooled.out).at("rows").size(), 2U) << pooled.out;
+  words = {"check", "study.yaml"};
+  words.insert(words.end(), sets.begin(), sets.end());
+  EXPECT_TRUE(contains(run(words).out, "prefill_gpus")) << run(words).out;
+}
+
+TEST_F(ServeTest, ImpossiblePoolsAreRefused) {
+  const std::string study = kInferenceStudy;
+  refused({"simulate", "--set", "space.prefill_gpus=8"}, "--set space.prefill_gpus", study);
+  refused({"simulate", "--set", "space.prefill_gpus=3", "--set", "space.prefill_tensor_parallel=2"},
+          "3 GPUs make no whole replicas", study);
+  refused({"sweep", "-o", "out.h5", "--set", "space.prefill_gpus=4", "--set", "space.tensor_parallel=8"},
+          "no plan fills the 4 GPUs", study);
+  refused({"simulate", "--set", "space.prefill_gpus=4"}, "has no effect in training", kSmallStudy);
+  refused({"simulate", "--point", "tp=4,prefill_tp=4"}, "no effect without prefill_dp", study);
+  refused({"simulate", "--point", "tp=4,prefill_tp=8,prefill_dp=1"}, "less than the number of GPUs", study);
+  refused({"simulate", "--point", kPools, "--optimise-placement"}, "one kind of replica", study);
+  refused({"simulate", "--set", "hardware={stack.serving.kv_transfer: [per_layer]}"},
+          "without space.prefill_gpus", study);
+}
+
+// A prompt whose cache fits nowhere: no error but a verdict with what it would need.
+TEST_F(ServeTest, CachesThatDoNotFitAreAVerdict) {
+  const json point =
+      simulate({"--point", "tp=1,dp=7,prefill_dp=1", "--set", "workload.prompt_tokens=900000"});
+  EXPECT_EQ(point.at("status"), "memory");
+  EXPECT_EQ(point.at("reason"), "memory_capacity");
+  EXPECT_GT(point.at("memory_peak_bytes").get<double>(), point.at("memory_capacity_bytes").get<double>());
+}
+
+}  // namespace
+}  // namespace shardscape::cli
