@@ -30,8 +30,14 @@ constexpr const char* kFooter =
     "bandwidth\n"
     "  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a "
     "detour\n"
+    "  shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency\n"
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
+    "  shardscape simulate study.yaml --fault slow_device:3=0.8 --fault hbm_derate:7=0.5    GPU 3 at 80 % of "
+    "its clock, GPU 7\n"
+    "                                                          at half its memory bandwidth\n"
+    "  shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5\n"
+    "  shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch\n"
     "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
     "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
     "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
@@ -171,8 +177,12 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (study.phase() == Phase::inference && (mode == ExecutionMode::flattened || arguments.compare)) {
     throw BadInput("--mode flattened and --compare execute training steps; the study is one of inference\n");
   }
-  if (!faults.devices.empty() && (mode == ExecutionMode::flattened || arguments.compare)) {
-    throw BadInput("--draw: the sample has a sick device, which --mode hierarchical alone knows\n");
+  if (!faults.devices.empty()) {
+    const std::string what =
+        draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";
+    if (study.phase() == Phase::inference) throw BadInput(what + "training alone models\n");
+    if (mode == ExecutionMode::flattened || arguments.compare)
+      throw BadInput(what + "--mode hierarchical alone models\n");
   }
   if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
@@ -240,8 +250,9 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option(
           "--fault", arguments->faults,
           "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
-          "nothing; repeatable")
-      ->type_name("LINK=DERATE")
+          "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
+          "repeatable")
+      ->type_name("FAULT")
       ->allow_extra_args(false);
   command
       ->add_option("--draw", arguments->draw,
