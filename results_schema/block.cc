@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/base/check.h"
+#include "results_schema/sample_size.h"
 
 namespace shardscape::results {
 

@@ -75,9 +75,6 @@ class BlockEncoder {
   std::unique_ptr<Compressor> compressor_;
 };
 
-/// Bytes that these rows of /fault_samples take in a file, all columns, as one chunk each.
-std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows);
-
 /// The inverse of the encoder, for one chunk at a time. Owns scratch memory: one object per thread.
 class BlockDecoder {
  public:

@@ -21,22 +21,11 @@ double work_share(Seconds interval, Seconds checkpoint_write, Seconds restart, S
   return interval / failure_interval / per_interval;
 }
 
-namespace {
-
-Seconds machine_failure_interval(const Reliability& reliability, std::int64_t devices) {
-  return reliability.device_failure_interval / static_cast<double>(devices);
-}
-
-}  // namespace
-
-Seconds checkpoint_interval(const Reliability& reliability, std::int64_t devices) {
-  return reliability.checkpoint_interval.value_or(
-      daly_interval(reliability.checkpoint_write, machine_failure_interval(reliability, devices)));
-}
-
 double goodput_share(const Reliability& reliability, std::int64_t devices, double mean_slowdown) {
-  return work_share(checkpoint_interval(reliability, devices), reliability.checkpoint_write,
-                    reliability.restart, machine_failure_interval(reliability, devices)) /
+  const Seconds failure_interval = reliability.device_failure_interval / static_cast<double>(devices);
+  const Seconds interval =
+      reliability.checkpoint_interval.value_or(daly_interval(reliability.checkpoint_write, failure_interval));
+  return work_share(interval, reliability.checkpoint_write, reliability.restart, failure_interval) /
          (1 + reliability.fault_share * mean_slowdown);
 }
 

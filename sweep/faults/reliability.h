@@ -42,9 +42,6 @@ struct Reliability {
   double fault_share = 1;  ///< of the time in which the study's faults are there
 };
 
-/// The work between two checkpoints of a run on so many devices: as given, or Daly's best.
-Seconds checkpoint_interval(const Reliability& reliability, std::int64_t devices);
-
 /// The share of the time of a long run on so many devices that becomes healthy work. `mean_slowdown`: of the
 /// fault samples, 0 without.
 double goodput_share(const Reliability& reliability, std::int64_t devices, double mean_slowdown);

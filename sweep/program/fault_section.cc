@@ -9,7 +9,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/network/fabric.h"
-#include "results_schema/block.h"
+#include "results_schema/sample_size.h"
 #include "sweep/faults/fault_places.h"
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
@@ -157,7 +157,8 @@ void print_faults(std::ostream& out, const sweep::SweepJob& job, double feasible
 void print_reliability(std::ostream& out, const sweep::Study& study) {
   const sweep::Reliability& reliability = *study.reliability;
   const Seconds failures = reliability.device_failure_interval / static_cast<double>(study.gpus);
-  const Seconds interval = sweep::checkpoint_interval(reliability, study.gpus);
+  const Seconds interval =
+      reliability.checkpoint_interval.value_or(sweep::daly_interval(reliability.checkpoint_write, failures));
   TextTable table = list();
   table.add_row({"between failures", format_duration(failures.value()) + " of the machine, " +
                                          format_duration(reliability.device_failure_interval.value()) +

@@ -55,7 +55,7 @@ void expect_same(const Prediction& fast, const Prediction& slow, const Setting& 
   ASSERT_EQ(fast.status, slow.status) << what;
   ASSERT_EQ(fast.reason, slow.reason) << what;
   if (slow.status != Status::ok) return;
-  ASSERT_NEAR(duration(fast, setting) / duration(slow, setting), 1, 1e-8) << what;
+  ASSERT_NEAR(duration(fast, setting) / duration(slow, setting), 1, 1e-9) << what;
 }
 
 TEST(FaultStudy, RerunIsThePlainPath) {
