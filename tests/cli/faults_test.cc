@@ -58,6 +58,28 @@ TEST_F(FaultsTest, ReadyStudyIsTheSameForOneAndTwoThreads) {
   EXPECT_GT(rows, 1000U);
 }
 
+TEST_F(FaultsTest, AThousandDrawsAreThoseOfThePlainPath) {
+  const std::vector<std::string> few = {"--set", "space.recompute=selective", "faults.samples=16"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> words = few;
+    if (!more.empty()) words.push_back(more);
+    return words;
+  };
+  ASSERT_EQ(run(sweep("fast.h5", with(""))).code, 0);
+  ASSERT_EQ(run(sweep("plain.h5", with("--reference"))).code, 0);
+  const results::ResultReader fast(work() / "fast.h5"), plain(work() / "plain.h5");
+  ASSERT_GE(fast.sample_count(), 1000U);
+  ASSERT_EQ(fast.sample_point_ids(), plain.sample_point_ids());
+  EXPECT_EQ(fast.read_samples("link"), plain.read_samples("link"));
+  EXPECT_EQ(fast.read_samples("derate"), plain.read_samples("derate"));
+  const auto time = fast.read_samples("step_time_s"), plain_time = plain.read_samples("step_time_s");
+  const auto slowdown = fast.read_samples("slowdown"), plain_slowdown = plain.read_samples("slowdown");
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    ASSERT_NEAR(time[i] / plain_time[i], 1, 1e-9) << "row " << i;
+    ASSERT_NEAR(slowdown[i], plain_slowdown[i], 1e-9) << "row " << i;
+  }
+}
+
 // Sixteen faults at a time, links and devices: segments fill up with their rows.
 TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
   const std::vector<std::string> many = {"--set",
