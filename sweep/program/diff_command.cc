@@ -70,11 +70,13 @@ int run_diff(const DiffArguments& arguments) {
   } else {
     std::cout << format_count(a.row_count()) << " points, " << format_count(a.sample_count())
               << " rows of fault samples: "
-              << (differences.empty() ? "nothing differs"
-                                      : format_count(differences.size()) + " columns differ");
+              << (differences.empty()
+                      ? "nothing differs"
+                      : format_count(differences.size()) +
+                            (differences.size() == 1 ? " column differs" : " columns differ"));
     if (arguments.tolerance > 0) std::cout << " by more than " << exactly(arguments.tolerance);
     std::cout << "\n";
-    print(differences);
+    if (!differences.empty()) print(differences);
   }
   return differences.empty() ? kDone : kInaccurate;
 }

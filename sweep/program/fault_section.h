@@ -16,8 +16,8 @@ struct FaultCost {
   double bytes_per_draw = 0;  ///< in the result file
 };
 
-/// Measured on those of `points` that are ok, one after the other, for a few seconds at most. Zeros where
-/// none is ok. `job` has faults.
+/// Measured on those of `points` that are ok, one after the other, for some seconds of CPU at most. Zeros
+/// where none is ok. `job` has faults.
 FaultCost measure_faults(const sweep::SweepJob& job, std::span<const std::uint64_t> points,
                          const sweep::EvaluatorFactory& factory);
 
