@@ -5,6 +5,7 @@
 #include <optional>
 #include <system_error>
 
+#include "engine/base/check.h"
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
@@ -87,8 +88,8 @@ class SummaryFeed {
 /// One pass over the segments: every chunk is checked (zlib's checksum), summed up and copied as it is.
 class Copier {
  public:
-  Copier(const SegmentStore& store, const H5File& output)
-      : manifest_(store.manifest()),
+  Copier(const Manifest& manifest, const H5File& output)
+      : manifest_(manifest),
         feed_(manifest_.study.objectives, manifest_.columns),
         decoder_(manifest_.layout.rows_per_block) {
     for (const ColumnInfo& column : manifest_.columns) {
@@ -141,15 +142,14 @@ class Copier {
 };
 
 /// /fault_samples of all segments, one after the other.
-void gather_samples(const SegmentStore& store, const H5File& output) {
-  const std::vector<ColumnInfo>& columns = store.manifest().sample_columns;
+void gather_samples(const Manifest& manifest, const std::vector<Segment>& segments, const H5File& output) {
+  const std::vector<ColumnInfo>& columns = manifest.sample_columns;
   if (columns.empty()) return;
   std::uint64_t rows = 0;
-  for (const Segment& segment : store.segments()) rows += sample_rows(H5File::open(segment.path), columns);
+  for (const Segment& segment : segments) rows += sample_rows(H5File::open(segment.path), columns);
   const std::vector<Dataset> targets = create_samples(output, columns, rows);
   std::uint64_t first = 0;
-  for (const Segment& segment : store.segments())
-    first += copy_samples(H5File::open(segment.path), targets, first);
+  for (const Segment& segment : segments) first += copy_samples(H5File::open(segment.path), targets, first);
 }
 
 void check_complete(const SegmentStore& store) {
@@ -161,30 +161,45 @@ void check_complete(const SegmentStore& store) {
 }
 
 /// Finds out before the first byte is written that the disk cannot hold the copy.
-void check_space(const SegmentStore& store) {
+void check_space(const std::vector<Segment>& segments, const fs::path& folder) {
   std::uintmax_t needed = 0;
   std::error_code error;
-  for (const Segment& segment : store.segments()) needed += fs::file_size(segment.path, error);
-  const fs::space_info space = fs::space(store.folder(), error);
+  for (const Segment& segment : segments) needed += fs::file_size(segment.path, error);
+  const fs::space_info space = fs::space(folder, error);
   if (error || space.available >= needed) return;
-  throw StoreError(store.folder(), "no space left to assemble the result: " + std::to_string(needed) +
-                                       " bytes are needed, " + std::to_string(space.available) + " are free");
+  throw StoreError(folder, "no space left to assemble the result: " + std::to_string(needed) +
+                               " bytes are needed, " + std::to_string(space.available) + " are free");
 }
 
-Summary write_output(const SegmentStore& store, const fs::path& path, const RunInfo& run) {
+Summary write_output(const Manifest& manifest, const std::vector<Segment>& segments, const fs::path& path,
+                     const RunInfo& run) {
   H5File file = H5File::create(path);
-  const Manifest& manifest = store.manifest();
   write_manifest(file, kResultsSchema, manifest, run, true);
   Summary summary;
   {
-    Copier copier(store, file);
-    for (const Segment& segment : store.segments()) copier.copy(segment);
+    Copier copier(manifest, file);
+    for (const Segment& segment : segments) copier.copy(segment);
     summary = copier.summary();
   }
-  gather_samples(store, file);
+  gather_samples(manifest, segments, file);
   write_summary(file, summary, manifest.study.objectives, manifest.columns);
   file.close();
   return summary;
+}
+
+/// Under a temporary name first; on failure nothing remains.
+Summary publish_output(const Manifest& manifest, const std::vector<Segment>& segments,
+                       const fs::path& temporary, const fs::path& output, const RunInfo& run) {
+  try {
+    const Summary summary = write_output(manifest, segments, temporary, run);
+    publish(temporary, output);
+    return summary;
+  } catch (const StoreError&) {
+    std::error_code ignored;
+    fs::resize_file(temporary, 0, ignored);  // HDF5 may still hold it open
+    fs::remove(temporary, ignored);
+    throw;
+  }
 }
 
 }  // namespace
@@ -193,20 +208,76 @@ Summary assemble(SegmentStore&& store, const fs::path& output, const RunInfo& ru
   const QuietErrors quiet;
   store.scan();
   check_complete(store);
-  check_space(store);
+  check_space(store.segments(), store.folder());
   const fs::path temporary = store.folder() / (std::string("assembled.h5") + kTemporaryEnding);
-  Summary summary;
-  try {
-    summary = write_output(store, temporary, run);
-    publish(temporary, output);
-  } catch (const StoreError&) {
-    std::error_code ignored;
-    fs::resize_file(temporary, 0, ignored);  // HDF5 may still hold it open
-    fs::remove(temporary, ignored);
-    throw;
-  }
+  const Summary summary = publish_output(store.manifest(), store.segments(), temporary, output, run);
   remove_folder(store.folder());
   return summary;
+}
+
+// ---- shards ----
+
+std::vector<SweepPart> open_parts(std::span<const fs::path> files) {
+  const QuietErrors quiet;
+  std::vector<SweepPart> parts;
+  for (const fs::path& path : files) {
+    const H5File file = H5File::open(path);
+    check_schema(file, kResultsSchema);
+    parts.push_back({path, read_manifest(file)});
+  }
+  std::ranges::stable_sort(parts, {},
+                           [](const SweepPart& part) { return part.manifest.layout.blocks.first; });
+  return parts;
+}
+
+std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
+  std::vector<std::string> problems;
+  const auto bad = [&](const SweepPart& part, const std::string& what) {
+    problems.push_back(part.path.string() + ": " + what);
+  };
+  const auto points = [](const BlockLayout& layout, std::uint64_t first, std::uint64_t end) {
+    return "points " + std::to_string(layout.first_point(first)) + " .. " +
+           std::to_string(std::min(layout.total_points, layout.first_point(end)) - 1);
+  };
+  const SweepPart& one = parts.front();
+  std::uint64_t end = one.manifest.layout.blocks.first;
+  for (const SweepPart& part : parts) {
+    const Manifest &m = part.manifest, &first = one.manifest;
+    if (study_sha256(m.study) != study_sha256(first.study))
+      bad(part, "belongs to another study than " + one.path.string());
+    else if (m.columns != first.columns || m.sample_columns != first.sample_columns)
+      bad(part, "has other columns than " + one.path.string());
+    else if (m.run.software_version != first.run.software_version || m.run.git_commit != first.run.git_commit)
+      bad(part, "comes from version " + m.run.software_version + " (" + m.run.git_commit +
+                    ") of the program, " + one.path.string() + " from " + first.run.software_version + " (" +
+                    first.run.git_commit + ")");
+    else if (m.layout.total_points != first.layout.total_points ||
+             m.layout.rows_per_block != first.layout.rows_per_block)
+      bad(part, "comes from a sweep of " + std::to_string(m.layout.total_points) + " points, " +
+                    one.path.string() + " of " + std::to_string(first.layout.total_points));
+    else if (m.layout.blocks.first < end)
+      bad(part, points(m.layout, m.layout.blocks.first, std::min(end, m.layout.blocks.end())) +
+                    " are in another of the files, too");
+    else if (m.layout.blocks.first > end)
+      bad(part,
+          points(m.layout, end, m.layout.blocks.first) + ", which come before, are in none of the files");
+    end = std::max(end, m.layout.blocks.end());
+  }
+  return problems;
+}
+
+Summary merge(std::span<const SweepPart> parts, const fs::path& output, const RunInfo& run) {
+  const QuietErrors quiet;
+  const std::vector<std::string> problems = merge_problems(parts);
+  SHARDSCAPE_CHECK(problems.empty(), parts.size(), problems.front());
+  Manifest manifest = parts.front().manifest;
+  std::vector<Segment> segments;
+  for (const SweepPart& part : parts) segments.push_back({part.path, part.manifest.layout.blocks});
+  manifest.layout.blocks.count = segments.back().blocks.end() - manifest.layout.blocks.first;
+  check_space(segments, directory_of(output));
+  fs::path temporary = output;
+  temporary += kTemporaryEnding;
+  return publish_output(manifest, segments, temporary, output, run);
 }
 
 }  // namespace shardscape::results

@@ -1,7 +1,10 @@
-// From sealed segments to the finished file.
+// From sealed segments, or from finished shards, to the finished file.
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "results_schema/segments.h"
 #include "results_schema/summary.h"
@@ -17,5 +20,24 @@ namespace shardscape::results {
 /// and `output` untouched. A process killed at any moment leaves either the folder or the finished file (or
 /// both: resume assembles again).
 Summary assemble(SegmentStore&& store, const std::filesystem::path& output, const RunInfo& run);
+
+/// A finished file that holds a part of a sweep.
+struct SweepPart {
+  std::filesystem::path path;
+  Manifest manifest;
+};
+
+/// Opens finished files and puts them in the order of their points. StoreError where one can't be read.
+std::vector<SweepPart> open_parts(std::span<const std::filesystem::path> files);
+
+/// Why these files (one at least, as open_parts() gives them) are not neighbouring parts of one sweep: other
+/// studies, versions, columns, block sizes, points that are there twice or missing between them. One line per
+/// file, which names it.
+std::vector<std::string> merge_problems(std::span<const SweepPart> parts);
+
+/// Writes `output` from parts without problems: the file that an unsharded sweep of their points writes. The
+/// parts stay as they are. Under a temporary name beside `output` first; StoreError where that fails, with
+/// nothing left behind.
+Summary merge(std::span<const SweepPart> parts, const std::filesystem::path& output, const RunInfo& run);
 
 }  // namespace shardscape::results

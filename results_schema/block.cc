@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/base/check.h"
+#include "results_schema/sample_size.h"
 
 namespace shardscape::results {
 
@@ -92,6 +93,25 @@ EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointReco
     block.chunks.emplace_back(packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size));
   }
   return block;
+}
+
+std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {
+  if (rows.empty()) return 0;
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
+      libdeflate_alloc_compressor(kDeflateLevel), &libdeflate_free_compressor);
+  if (!compressor) throw std::bad_alloc();
+  std::vector<std::byte> plain(rows.size() * sizeof(double)), shuffled(plain.size());
+  std::vector<std::byte> packed(libdeflate_zlib_compress_bound(compressor.get(), plain.size()));
+  std::uint64_t bytes = 0;
+  const auto columns = fault_sample_columns();
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const std::size_t width = size_of(columns[c].type);
+    put_fault_samples(c, rows, plain.data());
+    shuffle(plain.data(), shuffled.data(), rows.size(), width);
+    bytes += libdeflate_zlib_compress(compressor.get(), shuffled.data(), rows.size() * width, packed.data(),
+                                      packed.size());
+  }
+  return bytes;
 }
 
 struct BlockDecoder::Decompressor {

@@ -10,6 +10,7 @@
 
 #include "engine/base/check.h"
 #include "engine/network/collectives.h"
+#include "engine/network/components.h"
 #include "engine/network/placement.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/traffic_builder.h"
@@ -186,12 +187,33 @@ double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n) {
 }
 
 struct CollectiveModel::Candidate {
+  /// Sibling groups that share links with each other and with no other group: what happens to one part leaves
+  /// the time of the others as it is.
+  struct Part {
+    SiblingGroups groups;
+    CostCurve healthy;
+    std::unordered_map<std::uint64_t, double> simulated;  ///< of `healthy`, by bytes, where it needs that
+  };
+  using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
+
   CollectiveChoice choice;
   double copied = 0;  ///< bytes per byte of the operation
   double steps = 1;
   double far_steps = 0;  ///< of them, across the scale-out network
   CostCurve healthy;
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
+
+  // Made with the first soft fault.
+  bool is_split = false;
+  std::vector<Part> parts;                                  ///< several, or none
+  std::vector<std::int32_t> part_of_link;                   ///< -1: no traffic
+  std::unordered_map<std::uint64_t, double> simulated;      ///< of `healthy`, likewise
+  std::unordered_map<std::uint64_t, SickParts> sick_parts;  ///< by epoch
+
+  void split(CollectiveModel& model, const OpCosts& costs);
+  SickParts& touched_parts(CollectiveModel& model, const OpCosts& costs);
+  std::optional<double> part_by_part(CollectiveModel& model, const OpCosts& costs, double bytes);
+
   /// By axis of the slices and, where dead links make detours, epoch of the faults (else 0).
   std::map<std::pair<RankGroup::Level, std::uint64_t>, SliceLinks> slices;
 };
@@ -276,6 +298,7 @@ void CollectiveModel::forget_sick_prices() {
     for (OpCosts& op : costs->ops) {
       for (Candidate& candidate : op.candidates) {
         candidate.sick.clear();
+        candidate.sick_parts.clear();
         std::erase_if(candidate.slices, [](const auto& entry) { return entry.first.second != 0; });
       }
       for (auto& [bytes, priced] : op.by_bytes) priced.sick.clear();
@@ -497,6 +520,110 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
   return entry->second;
 }
 
+// ---- soft faults, part by part ----
+//
+// A soft fault leaves every route as it is, so the groups still fall into the same parts, and the operation
+// takes as long as its slowest part. With T the healthy time of all parts, t(p) that of part p and t'(p) with
+// the faults, t'(p) >= t(p) for the touched ones makes the time max(T, max over touched p of t'(p)): only the
+// touched parts are priced again. Where sharing makes some part faster (links that others leave to it), all
+// is priced anew.
+
+namespace {
+
+/// Splitting looks at every link for every group.
+constexpr double kMostLinksToSplit = 1 << 26;
+
+double healthy_at(CostCurve& curve, std::unordered_map<std::uint64_t, double>& simulated, double bytes,
+                  PricedNetwork& network, double tolerance) {
+  if (curve.needs_no_simulation()) return curve.at(bytes, network, tolerance);
+  const auto [entry, fresh] = simulated.try_emplace(std::bit_cast<std::uint64_t>(bytes));
+  if (fresh) entry->second = curve.at(bytes, network, tolerance);
+  return entry->second;
+}
+
+SiblingGroups chosen(const SiblingGroups& groups, std::span<const std::size_t> which) {
+  SiblingGroups result;
+  result.size = groups.size;
+  for (const std::size_t g : which) {
+    const std::span<const std::int32_t> group = groups.group(g);
+    result.ranks.insert(result.ranks.end(), group.begin(), group.end());
+  }
+  return result;
+}
+
+}  // namespace
+
+void CollectiveModel::Candidate::split(CollectiveModel& model, const OpCosts& costs) {
+  if (is_split) return;
+  is_split = true;
+  const SiblingGroups groups = sibling_groups(costs.group, model.fabric_, model.placement_);
+  const std::size_t links = model.fabric_.links().size();
+  if (groups.count() < 2 ||
+      static_cast<double>(groups.count()) * static_cast<double>(links) > kMostLinksToSplit)
+    return;
+  UnionFind joined(groups.count());
+  std::vector<std::int32_t> user(links, -1);
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const LinkSet used =
+        model.make_curve(*model.healthy_maker_, costs.op, *this, chosen(groups, std::span(&g, 1))).links;
+    for (std::size_t link = 0; link < links; ++link) {
+      if (!used.contains(static_cast<std::int32_t>(link))) continue;
+      if (user[link] < 0) user[link] = static_cast<std::int32_t>(g);
+      joined.join(static_cast<std::size_t>(user[link]), g);
+    }
+  }
+  const auto sets = joined.sets();
+  if (sets.size() < 2) return;
+  std::vector<std::int32_t> part_of_group(groups.count());
+  for (const std::vector<std::size_t>& set : sets) {
+    for (const std::size_t g : set) part_of_group[g] = static_cast<std::int32_t>(parts.size());
+    Part part;
+    part.groups = chosen(groups, set);
+    part.healthy = model.make_curve(*model.healthy_maker_, costs.op, *this, part.groups);
+    parts.push_back(std::move(part));
+  }
+  for (const std::int32_t group : user)
+    part_of_link.push_back(group < 0 ? -1 : part_of_group[static_cast<std::size_t>(group)]);
+}
+
+/// The parts that the current faults touch, and their curves.
+CollectiveModel::Candidate::SickParts& CollectiveModel::Candidate::touched_parts(CollectiveModel& model,
+                                                                                 const OpCosts& costs) {
+  const auto [entry, fresh] = sick_parts.try_emplace(model.fault_epoch_);
+  SickParts& curves = entry->second;
+  if (!fresh) return curves;
+  ++model.sick_prices_;
+  (void)model.sick_network();  // what the maker looks at
+  for (const LinkFault& fault : model.faults_.links) {
+    const std::int32_t part = part_of_link[static_cast<std::size_t>(fault.link)];
+    const auto same = [&](const auto& curve) { return curve.first == static_cast<std::size_t>(part); };
+    if (part < 0 || std::ranges::any_of(curves, same)) continue;
+    const auto index = static_cast<std::size_t>(part);
+    curves.emplace_back(index, model.make_curve(*model.actual_maker_, costs.op, *this, parts[index].groups));
+  }
+  return curves;
+}
+
+/// The time with soft faults; nothing where the parts do not tell it.
+std::optional<double> CollectiveModel::Candidate::part_by_part(CollectiveModel& model, const OpCosts& costs,
+                                                               double bytes) {
+  if (std::ranges::any_of(model.faults_.links, &LinkFault::removed)) return std::nullopt;
+  split(model, costs);
+  if (parts.empty()) return std::nullopt;
+  constexpr double kRounding = 1e-12;
+  double time = healthy_at(healthy, simulated, bytes, *model.healthy_, model.tolerance_);
+  for (auto& [index, curve] : touched_parts(model, costs)) {
+    Part& part = parts[index];
+    PricedNetwork& network = curve.needs_no_simulation() ? *model.healthy_ : model.sick_network();
+    const double sick_time = curve.at(bytes, network, model.tolerance_);
+    const double healthy_time =
+        healthy_at(part.healthy, part.simulated, bytes, *model.healthy_, model.tolerance_);
+    if (sick_time < healthy_time * (1 - kRounding)) return std::nullopt;
+    time = std::max(time, sick_time);
+  }
+  return time;
+}
+
 // ---- prices ----
 
 /// Everything but the network.
@@ -550,6 +677,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Of an algorithm that faulty links carry; infinite where they are cut.
 double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double bytes) {
+  if (const auto time = candidate.part_by_part(*this, costs, bytes)) return *time;
   CostCurve& curve = sick_curve(costs, candidate);
   if (curve.cut_off) return kNever;
   return curve.at(bytes, curve.needs_no_simulation() ? *healthy_ : sick_network(), tolerance_);

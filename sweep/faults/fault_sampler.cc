@@ -10,9 +10,7 @@
 
 namespace shardscape::sweep {
 
-namespace {
-
-void apply(const FaultPlace& place, const DrawnFault& fault, Seconds added_latency, FaultSet& set) {
+void apply_fault(const FaultPlace& place, const DrawnFault& fault, Seconds added_latency, FaultSet& set) {
   switch (fault.kind) {
     case FaultKind::soft_link:
       for (const std::int32_t link : place.links) set.links.push_back({link, fault.derate, added_latency});
@@ -30,8 +28,6 @@ void apply(const FaultPlace& place, const DrawnFault& fault, Seconds added_laten
       return;
   }
 }
-
-}  // namespace
 
 FaultSampler::FaultSampler(const FaultStudy& study, const network::Fabric& fabric)
     : study_(study), derate_(study.derate), samples_(static_cast<std::uint64_t>(study.samples)) {
@@ -69,7 +65,7 @@ FaultDraw FaultSampler::draw(std::uint64_t sample) const {
     }
     DrawnFault fault{kind.kind, place->link, place->device, 0};
     if (has_derate(kind.kind)) fault.derate = derate_.at(rng.uniform());
-    apply(*place, fault, study_.added_latency, draw.set);
+    apply_fault(*place, fault, study_.added_latency, draw.set);
     draw.faults.push_back(fault);
   }
   return draw;

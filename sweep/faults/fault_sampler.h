@@ -18,6 +18,9 @@ struct DrawnFault {
   double derate = 1;         ///< share that remains; 0 where it is gone
 };
 
+/// Adds what `fault` does at `place` to `set`.
+void apply_fault(const FaultPlace& place, const DrawnFault& fault, Seconds added_latency, FaultSet& set);
+
 struct FaultDraw {
   std::uint64_t sample = 0;
   std::vector<DrawnFault> faults;  ///< as many as are simultaneous

@@ -56,10 +56,10 @@ class Gatherer {
     max_ = std::max(max_, slowdown);
     if (slowdown > kNoticeable) ++noticeable_;
   }
-  [[nodiscard]] PlaceSensitivity finish(std::string place) const {
+  [[nodiscard]] PlaceSensitivity finish(std::string place, bool link) const {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     const auto count = static_cast<double>(reached_);
-    PlaceSensitivity result{std::move(place), samples_, samples_ - reached_, kNaN, kNaN, kNaN};
+    PlaceSensitivity result{std::move(place), link, samples_, samples_ - reached_, kNaN, kNaN, kNaN};
     if (reached_ == 0) return result;
     result.mean = sum_ / count;
     result.max = max_;
@@ -155,7 +155,8 @@ std::vector<PlaceSensitivity> rank_places(const ResultReader& reader) {
     places[{device, device ? row.device : row.link, name}].add(row.slowdown);
   });
   std::vector<PlaceSensitivity> ranked;
-  for (const auto& [key, gathered] : places) ranked.push_back(gathered.finish(std::get<2>(key)));
+  for (const auto& [key, gathered] : places)
+    ranked.push_back(gathered.finish(std::get<2>(key), !std::get<0>(key)));
   worst_first(ranked);
   return ranked;
 }
@@ -174,13 +175,15 @@ std::vector<PlaceSensitivity> rank_dimensions(const ResultReader& reader) {
   for (const auto& [key, gathered] : groups) {
     const auto [device, index] = key;
     ranked.push_back(gathered.finish(device ? std::string(name_of(static_cast<FaultKind>(index)))
-                                            : dimensions[static_cast<std::size_t>(index)]));
+                                            : dimensions[static_cast<std::size_t>(index)],
+                                     !device));
   }
   worst_first(ranked);
   return ranked;
 }
 
-std::vector<DistributionPoint> slowdown_distribution(const ResultReader& reader) {
+std::vector<DistributionPoint> slowdown_distribution(const ResultReader& reader,
+                                                     std::span<const double> shares) {
   require_samples(reader);
   std::vector<double> slowdowns;
   for_each_row(reader, [&](const Row& row) {
@@ -189,7 +192,7 @@ std::vector<DistributionPoint> slowdown_distribution(const ResultReader& reader)
   if (slowdowns.empty()) return {};
   std::ranges::sort(slowdowns);
   std::vector<DistributionPoint> points;
-  for (const double share : {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0}) {
+  for (const double share : shares) {
     const auto rank =
         static_cast<std::size_t>(std::ceil(share * static_cast<double>(slowdowns.size()) - 1e-9));
     points.push_back({share, slowdowns[std::clamp<std::size_t>(rank, 1, slowdowns.size()) - 1]});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ std::vector<PlanSensitivity> rank_plans(const results::ResultReader& reader);
 /// All samples of all points whose faults include one place (a link, a device, ...) or one group of places.
 struct PlaceSensitivity {
   std::string place;
+  bool link = false;              ///< a link, or links; else a device, an adapter or a switch
   std::uint64_t samples = 0;      ///< over all points
   std::uint64_t unreachable = 0;  ///< of them; the rest of the columns leaves them out
   double mean = 0, max = 0;       ///< of the slowdown; NaN where nothing is left
@@ -46,7 +48,8 @@ struct DistributionPoint {
   double share = 0;
   double slowdown = 0;
 };
-/// Over all samples of all points that cut nothing, by nearest rank.
-std::vector<DistributionPoint> slowdown_distribution(const results::ResultReader& reader);
+/// Over all samples of all points that cut nothing, by nearest rank, at each of the shares (0..1].
+std::vector<DistributionPoint> slowdown_distribution(const results::ResultReader& reader,
+                                                     std::span<const double> shares);
 
 }  // namespace shardscape::sweep

@@ -7,6 +7,7 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/base/suggest.h"
+#include "sweep/program/fault_section.h"
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
@@ -21,6 +22,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  shardscape check study.yaml\n"
     "  shardscape check study.yaml --set gpus=128\n"
+    "  shardscape check study.yaml --set faults.samples=1000\n"
     "\n"
     "Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to "
     "count\n"
@@ -120,29 +122,77 @@ std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
   return sample;
 }
 
+/// The same points in an order that soon visits all parts of the list, runs of neighbours together: what
+/// neighbours share is part of the cost.
+std::vector<std::uint64_t> spread(const std::vector<std::uint64_t>& points) {
+  constexpr std::size_t kRun = 8, kParts = 16;
+  const std::size_t parts = std::clamp<std::size_t>(points.size() / kRun, 1, kParts);
+  const std::size_t length = points.size() / parts + 1;
+  std::vector<std::uint64_t> order;
+  order.reserve(points.size());
+  for (std::size_t run = 0; run < length; run += kRun) {
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t end = std::min({(part + 1) * length, part * length + run + kRun, points.size()});
+      for (std::size_t i = part * length + run; i < end; ++i) order.push_back(points[i]);
+    }
+  }
+  return order;
+}
+
+/// Bytes that the columns on faults take per feasible point, little of which compresses.
+double summary_bytes(const sweep::SweepJob& job) {
+  double bytes = 0;
+  for (const results::ColumnInfo& column : job.columns().columns()) {
+    if (column.group == results::ColumnGroup::faults)
+      bytes += static_cast<double>(results::size_of(column.type));
+  }
+  return bytes;
+}
+
+/// The study without its faults: the verdicts are the same, and sooner.
+sweep::Study without_faults(sweep::Study study) {
+  study.faults.reset();
+  return study;
+}
+
 void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const std::uint64_t size = job.space().size();
   const auto layout = results::BlockLayout::whole(size, kSampleRows);
   const sweep::EvaluatorFactory factory =
       sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
-  sweep::BlockWorker worker(job, layout, factory);
+  const sweep::Study plain = without_faults(job.study());
+  const sweep::SweepJob plain_job(plain);
+  sweep::BlockWorker worker(plain_job, layout, factory);
   sweep::Tally tally;
   std::uint64_t rows = 0;
   double bytes = 0;
+  std::vector<std::uint64_t> points;
   for (const std::uint64_t block : sample_blocks(layout.blocks.count)) {
     const sweep::FinishedBlock finished = worker.run(block);
     add(tally, finished.tally, results::Better::smaller);
     rows += finished.block.rows;
     for (const auto& chunk : finished.block.chunks) bytes += static_cast<double>(chunk.size());
+    for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_point(block) + i);
   }
   std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
             << " points\n";
   print_verdicts(std::cout, verdict_counts(tally, rows));
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
-  const double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds());
+  double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0;
+  bytes *= scale;
+  if (job.study().reliability) print_reliability(std::cout, job.study());
+  if (job.study().faults) {
+    const double feasible = scale * static_cast<double>(tally.count(Status::ok));
+    const FaultCost cost = measure_faults(job, spread(points), factory);
+    print_faults(std::cout, job, feasible, cost);
+    cpu += feasible * cost.draws_per_point * cost.seconds_per_draw;
+    fault_bytes = feasible * (cost.draws_per_point * cost.bytes_per_draw + summary_bytes(job));
+  }
   const int threads = tbb::info::default_concurrency();
   std::cout << "\na sweep takes about " << format_duration(cpu / threads) << " on " << threads << " threads ("
-            << format_duration(cpu) << " of CPU) and writes about " << format_bytes(scale * bytes) << "\n";
+            << format_duration(cpu) << " of CPU) and writes about " << format_bytes(bytes + fault_bytes);
+  if (fault_bytes > 0) std::cout << ", " << format_bytes(fault_bytes) << " of it on faults";
+  std::cout << "\n";
 }
 
 int run_check(const StudyArguments& arguments, const CommonOptions& common) {

@@ -4,8 +4,11 @@
 #include <charconv>
 #include <optional>
 
+#include "engine/base/enum_names.h"
 #include "engine/network/fabric.h"
+#include "sweep/faults/fault_sampler.h"
 #include "sweep/program/program.h"
+#include "sweep/yaml/quantity.h"
 
 namespace shardscape::program {
 
@@ -24,6 +27,9 @@ std::optional<T> number(const std::string& text) {
   return value;
 }
 
+constexpr const char* kParts =
+    "slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK and switch_down:SWITCH";
+
 class FaultParser {
  public:
   explicit FaultParser(const FabricSpec& fabric) : fabric_(fabric) {}
@@ -41,21 +47,80 @@ class FaultParser {
 
  private:
   std::string add(const std::string& text, FaultSet& faults) const {
+    const auto kind = parse_enum<FaultKind>(trimmed(text.substr(0, text.find(':'))));
+    return kind ? add_part(*kind, trimmed(text.substr(text.find(':') + 1)), faults) : add_link(text, faults);
+  }
+
+  // ---- links ----
+
+  std::string add_link(const std::string& text, FaultSet& faults) const {
     const std::size_t sign = text.rfind('=');
-    const std::string left = sign == std::string::npos ? "" : trimmed(text.substr(sign + 1));
-    const auto derate = left == "dead" ? std::optional(0.0) : number<double>(left);
-    if (!derate || !(*derate >= 0 && *derate <= 1)) {
-      return "write it as LINK=DERATE with 0 < DERATE <= 1, such as 0-1=0.5, or as LINK=dead";
+    const auto left = sign == std::string::npos ? std::nullopt : parse_left(trimmed(text.substr(sign + 1)));
+    if (!left) {
+      return "write it as LINK=DERATE with 0 < DERATE <= 1, such as 0-1=0.5, as LINK=DERATE+LATENCY, such as "
+             "0-1=0.5+5us, as LINK=dead, or as one of " +
+             std::string(kParts);
     }
     const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
     if (ids.empty()) return "there is no such link; the fabric has " + extent();
     for (const std::int32_t id : ids) {
       const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
       if (twice) return "link " + std::to_string(id) + " has a fault already";
-      const bool dead = *derate == 0;
-      faults.links.push_back({id, dead ? 1 : *derate, {}, dead});
+      faults.links.push_back({id, left->derate, left->added_latency, left->removed});
     }
     return "";
+  }
+
+  /// "0.5", "0.5+5us", "dead", "0": all of a LinkFault but the link.
+  static std::optional<LinkFault> parse_left(const std::string& text) {
+    const LinkFault dead{0, 1, {}, true};
+    if (text == "dead") return dead;
+    double derate = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, derate);
+    if (error != std::errc() || !(derate >= 0 && derate <= 1)) return std::nullopt;
+    const std::string more = trimmed(std::string(stop, end));
+    if (more.empty()) return derate == 0 ? dead : LinkFault{0, derate, {}, false};
+    const auto latency = yaml::parse_quantity(trimmed(more.substr(1)), yaml::Dimension::time);
+    if (more.front() != '+' || !latency || *latency < 0 || derate == 0) return std::nullopt;
+    return LinkFault{0, derate, Seconds(*latency), false};
+  }
+
+  // ---- devices, adapters, switches ----
+
+  std::string add_part(FaultKind kind, const std::string& text, FaultSet& faults) const {
+    const std::size_t sign = text.find('=');
+    const std::string owner = trimmed(text.substr(0, sign));
+    sweep::DrawnFault fault{kind};
+    if (sweep::is_link_kind(kind)) return "a link is written without its kind, as LINK=DERATE or LINK=dead";
+    if (sweep::has_derate(kind) != (sign != std::string::npos))
+      return "write it as one of " + std::string(kParts);
+    if (sweep::has_derate(kind)) {
+      const auto share = number<double>(trimmed(text.substr(sign + 1)));
+      if (!share || !(*share > 0 && *share <= 1))
+        return "the share that is left must be above 0 and at most 1";
+      fault.derate = *share;
+    }
+    sweep::FaultStudy study;
+    const std::vector<sweep::FaultPlace> places = sweep::fault_places(kind, study, fabric_);
+    if (places.empty()) return "the fabric has no place for such a fault";
+    for (const std::int32_t vertex : vertices(owner)) {
+      const auto place = std::ranges::find(places, vertex, &sweep::FaultPlace::device);
+      if (place == places.end()) continue;
+      sweep::apply_fault(*place, fault, Seconds(0), faults);
+      return "";
+    }
+    return "there is no such place; they are " + std::to_string(places.front().device) + " .. " +
+           std::to_string(places.back().device) + whose(kind, places);
+  }
+
+  [[nodiscard]] std::string whose(FaultKind kind, const std::vector<sweep::FaultPlace>& places) const {
+    if (kind == FaultKind::switch_down) {
+      return ", from '" + fabric_.vertex_name(places.front().device) + "' to '" +
+             fabric_.vertex_name(places.back().device) + "'";
+    }
+    const bool all = places.size() == static_cast<std::size_t>(fabric_.ranks());
+    return all ? "" : ": the lowest GPU on each of " + std::to_string(places.size()) + " adapters";
   }
 
   [[nodiscard]] std::vector<std::int32_t> find(const std::string& link) const {

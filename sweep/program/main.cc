@@ -9,6 +9,7 @@
 
 #include "engine/base/suggest.h"
 #include "sweep/program/program.h"
+#include "sweep/program/result_commands.h"
 
 namespace shardscape::program {
 
@@ -101,6 +102,9 @@ int run(int argc, char** argv) {
   add_top_command(app, common, action);
   add_sensitivity_command(app, common, action);
   add_export_command(app, common, action);
+  add_merge_command(app, common, action);
+  add_verify_command(app, common, action);
+  add_diff_command(app, common, action);
   add_gemm_command(app, common, action);
   add_network_command(app, common, action);
   add_replay_command(app, common, action);

@@ -27,7 +27,9 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  shardscape sensitivity out.h5                      plans, links and the distribution at a glance\n"
     "  shardscape sensitivity out.h5 --by-plan -n 20\n"
+    "  shardscape sensitivity out.h5 --by-plan --pareto   the plans worth choosing from\n"
     "  shardscape sensitivity out.h5 --by-link --format csv\n"
+    "  shardscape sensitivity out.h5 --distribution --format csv > slowdown.csv\n"
     "  shardscape sensitivity out.h5 --format json\n"
     "\n"
     "Plans are ranked by their mean time under faults; 'healthy' is their rank without. A star marks plans "
@@ -35,11 +37,13 @@ constexpr const char* kFooter =
     "beats in healthy time, 95th percentile of the slowdown and memory together. Links are ranked by the "
     "mean "
     "slowdown of\n"
-    "all plans' samples in which they are sick.";
+    "all plans' samples in which they are sick. A sweep that is still running, or was interrupted, can be "
+    "read too.";
 
 struct SensitivityArguments {
   std::filesystem::path file;
-  bool by_plan = false, by_link = false, by_dimension = false;
+  bool by_plan = false, by_link = false, by_dimension = false, distribution = false;
+  bool pareto = false;  ///< plans: those alone that no other beats
   std::optional<std::uint64_t> count;
   std::string format = "table";
 };
@@ -92,24 +96,26 @@ class PlanTexts {
   std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;
 };
 
-Report plan_report(const ResultReader& reader, std::uint64_t count) {
-  const auto plans = sweep::rank_plans(reader);
+Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto) {
+  auto plans = sweep::rank_plans(reader);
+  if (pareto) std::erase_if(plans, [](const sweep::PlanSensitivity& plan) { return !plan.pareto; });
   const PlanTexts texts(reader);
-  Report report{"by_plan",
-                "plans by mean time under faults",
-                {{"rank", "rank"},
-                 {"healthy", "healthy_rank"},
-                 {"point", "point_id"},
-                 {"expected", "expected_s"},
-                 {"healthy time", "healthy_s"},
-                 {"mean", "slowdown_mean"},
-                 {"p95", "slowdown_p95"},
-                 {"max", "slowdown_max"},
-                 {"memory", "memory_peak_bytes"},
-                 {"", "pareto"},
-                 {"plan", "plan"}},
-                {},
-                plans.size()};
+  Report report{
+      "by_plan",
+      pareto ? "plans that no other beats, by mean time under faults" : "plans by mean time under faults",
+      {{"rank", "rank"},
+       {"healthy", "healthy_rank"},
+       {"point", "point_id"},
+       {"expected", "expected_s"},
+       {"healthy time", "healthy_s"},
+       {"mean", "slowdown_mean"},
+       {"p95", "slowdown_p95"},
+       {"max", "slowdown_max"},
+       {"memory", "memory_peak_bytes"},
+       {"", "pareto"},
+       {"plan", "plan"}},
+      {},
+      plans.size()};
   for (std::size_t i = 0; i < std::min<std::size_t>(count, plans.size()); ++i) {
     const sweep::PlanSensitivity& p = plans[i];
     report.rows.push_back({cell(p.rank),
@@ -147,8 +153,14 @@ Report place_report(const char* key, const std::string& title,
   return report;
 }
 
-Report distribution_report(const ResultReader& reader) {
-  const auto points = sweep::slowdown_distribution(reader);
+Report distribution_report(const ResultReader& reader, bool fine) {
+  std::vector<double> shares = {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0};
+  if (fine) {
+    shares.clear();
+    for (int percent = 1; percent <= 99; ++percent) shares.push_back(0.01 * percent);
+    shares.insert(shares.end(), {0.999, 0.9999, 1.0});
+  }
+  const auto points = sweep::slowdown_distribution(reader, shares);
   Report report{"distribution",
                 "slowdown of all samples",
                 {{"share of the samples", "share"}, {"slow by at most", "slowdown"}},
@@ -156,25 +168,30 @@ Report distribution_report(const ResultReader& reader) {
                 points.size()};
   for (const sweep::DistributionPoint& point : points) {
     report.rows.push_back(
-        {exact(point.share, format_fixed(100 * point.share, 1) + " %"), share(point.slowdown)});
+        {exact(point.share, format_fixed(100 * point.share, 2) + " %"), share(point.slowdown)});
   }
   return report;
 }
 
 std::vector<Report> reports(const ResultReader& reader, const SensitivityArguments& arguments) {
   constexpr std::uint64_t kGlance = 10, kAll = ~std::uint64_t{0};
-  const bool all = !arguments.by_plan && !arguments.by_link && !arguments.by_dimension;
+  const bool all =
+      !arguments.by_plan && !arguments.by_link && !arguments.by_dimension && !arguments.distribution;
   const bool table = arguments.format == "table";
   const std::uint64_t count = arguments.count.value_or(table ? kGlance : kAll);
   std::vector<Report> list;
-  if (all || arguments.by_plan) list.push_back(plan_report(reader, count));
-  if (all || arguments.by_link)
-    list.push_back(place_report("by_link", "links by mean slowdown", sweep::rank_places(reader), count));
+  if (all || arguments.by_plan) list.push_back(plan_report(reader, count, arguments.pareto));
+  if (all || arguments.by_link) {
+    const auto places = sweep::rank_places(reader);
+    const bool links = std::ranges::all_of(places, &sweep::PlaceSensitivity::link);
+    const char* const title = links ? "links by mean slowdown" : "links and devices by mean slowdown";
+    list.push_back(place_report("by_link", title, places, count));
+  }
   if (all || arguments.by_dimension) {
     list.push_back(place_report("by_dimension", "dimensions by mean slowdown", sweep::rank_dimensions(reader),
                                 arguments.count.value_or(kAll)));
   }
-  if (all) list.push_back(distribution_report(reader));
+  if (all || arguments.distribution) list.push_back(distribution_report(reader, !all && !table));
   return list;
 }
 
@@ -221,12 +238,21 @@ nlohmann::ordered_json to_json(const Report& report) {
   return rows;
 }
 
-int run_sensitivity(const SensitivityArguments& arguments) {
-  const ResultReader reader(arguments.file);
+/// What there is to look at, or why there is nothing.
+void require_samples(const ResultReader& reader, const std::filesystem::path& file) {
   if (reader.sample_columns().empty()) {
-    throw BadInput(arguments.file.string() +
-                   ": holds no fault samples; sweep a study with a 'faults:' key\n");
+    throw BadInput(file.string() + ": holds no fault samples; sweep a study with a 'faults:' key\n");
   }
+  if (reader.sample_count() > 0) return;
+  throw BadInput(file.string() + (reader.complete() ? ": holds no fault samples: no point is feasible\n"
+                                                    : ": holds no fault samples yet\n"));
+}
+
+int run_sensitivity(const SensitivityArguments& arguments) {
+  if (arguments.pareto && !arguments.by_plan)
+    throw BadInput("--pareto: chooses among plans; give --by-plan\n");
+  const ResultReader reader(arguments.file);
+  require_samples(reader, arguments.file);
   const std::vector<Report> list = reports(reader, arguments);
   if (arguments.format == "json") {
     auto document = nlohmann::ordered_json::object();
@@ -234,9 +260,13 @@ int run_sensitivity(const SensitivityArguments& arguments) {
     std::cout << document.dump(2) << "\n";
   } else if (arguments.format == "csv") {
     if (list.size() != 1)
-      throw BadInput("--format csv: needs one of --by-plan, --by-link and --by-dimension\n");
+      throw BadInput("--format csv: needs one of --by-plan, --by-link, --by-dimension and --distribution\n");
     print_csv(list.front());
   } else {
+    if (!reader.complete()) {
+      std::cout << "so far, " << format_count(reader.row_count()) << " of "
+                << format_count(reader.total_points()) << " points\n\n";
+    }
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (i > 0) std::cout << "\n";
       print(list[i]);
@@ -256,6 +286,10 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Act
   command->add_flag("--by-plan", arguments->by_plan, "Plans by mean time under faults");
   command->add_flag("--by-link", arguments->by_link, "Links (and devices) by mean slowdown");
   command->add_flag("--by-dimension", arguments->by_dimension, "Fabric dimensions by mean slowdown");
+  command->add_flag("--distribution", arguments->distribution,
+                    "Cumulative distribution of the slowdown of all samples");
+  command->add_flag("--pareto", arguments->pareto,
+                    "With --by-plan: those alone that no other plan beats in healthy time, p95 and memory");
   command
       ->add_option("-n,--count", arguments->count, "Rows of each ranking (default: 10 in tables, else all)")
       ->type_name("N")

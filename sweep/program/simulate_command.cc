@@ -30,8 +30,14 @@ constexpr const char* kFooter =
     "bandwidth\n"
     "  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a "
     "detour\n"
+    "  shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency\n"
     "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
     "named\n"
+    "  shardscape simulate study.yaml --fault slow_device:3=0.8 --fault hbm_derate:7=0.5    GPU 3 at 80 % of "
+    "its clock, GPU 7\n"
+    "                                                          at half its memory bandwidth\n"
+    "  shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5\n"
+    "  shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch\n"
     "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
     "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
     "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
@@ -172,57 +178,61 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
-}
-if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
-Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
-const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
-Details details;
-details.want_timeline = !arguments.timeline.empty();
-if (details.want_timeline && study.phase() == Phase::inference) {
-  throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
-}
-const StepOutputs outputs(arguments, study.phase());
-details.want_program = outputs.wanted();
-const Prediction prediction = simulator.run(point.plan, faults, &details);
-const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
-if (arguments.optimise_placement && !timed) {
-  throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
-                 std::string(name_of(prediction.reason)) + "\n");
-}
-if (arguments.optimise_placement && point.plan.disaggregated()) {
-  throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
-}
-const PlacementReport placement = point.plan.disaggregated()
-                                      ? PlacementReport()
-                                      : study_placement(setting, point.plan, details, faults,
-                                                        common.reference, arguments.optimise_placement);
-constexpr std::size_t kNeighbours = 3;
-const std::vector<Neighbour> nearest = prediction.status == Status::ok
-                                           ? std::vector<Neighbour>()
-                                           : nearest_feasible(setting, point.plan, kNeighbours);
-const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
-if (details.want_timeline) {
-  if (details.timeline.empty()) {
-    throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
+  if (!faults.devices.empty() && study.phase() == Phase::inference) {
+    const std::string what =
+        draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";
+    throw BadInput(what + "training alone models\n");
+  }
+  if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
+  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
+  Details details;
+  details.want_timeline = !arguments.timeline.empty();
+  if (details.want_timeline && study.phase() == Phase::inference) {
+    throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
+  }
+  const StepOutputs outputs(arguments, study.phase());
+  details.want_program = outputs.wanted();
+  const Prediction prediction = simulator.run(point.plan, faults, &details);
+  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
+  if (arguments.optimise_placement && !timed) {
+    throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
                    std::string(name_of(prediction.reason)) + "\n");
   }
-  write_timeline(arguments.timeline, details.timeline);
-}
-outputs.write(prediction, details, setting);
-if (arguments.json) {
-  nlohmann::ordered_json json = to_json(simulated);
-  if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
-  if (arguments.explain) json["operators"] = operators_json(simulated);
-  std::cout << json.dump(2) << '\n';
+  if (arguments.optimise_placement && point.plan.disaggregated()) {
+    throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
+  }
+  const PlacementReport placement = point.plan.disaggregated()
+                                        ? PlacementReport()
+                                        : study_placement(setting, point.plan, details, faults,
+                                                          common.reference, arguments.optimise_placement);
+  constexpr std::size_t kNeighbours = 3;
+  const std::vector<Neighbour> nearest = prediction.status == Status::ok
+                                             ? std::vector<Neighbour>()
+                                             : nearest_feasible(setting, point.plan, kNeighbours);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
+  if (details.want_timeline) {
+    if (details.timeline.empty()) {
+      throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
+                     std::string(name_of(prediction.reason)) + "\n");
+    }
+    write_timeline(arguments.timeline, details.timeline);
+  }
+  outputs.write(prediction, details, setting);
+  if (arguments.json) {
+    nlohmann::ordered_json json = to_json(simulated);
+    if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
+    if (arguments.explain) json["operators"] = operators_json(simulated);
+    std::cout << json.dump(2) << '\n';
+    return kDone;
+  }
+  if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
+  print_report(std::cout, simulated);
+  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
+  if (arguments.explain) print_operators(std::cout, simulated);
+  std::cout.flush();
+  print_notes(study, point, setting);
   return kDone;
-}
-if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
-print_report(std::cout, simulated);
-if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
-if (arguments.explain) print_operators(std::cout, simulated);
-std::cout.flush();
-print_notes(study, point, setting);
-return kDone;
 }
 
 }  // namespace
@@ -245,8 +255,9 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option(
           "--fault", arguments->faults,
           "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
-          "nothing; repeatable")
-      ->type_name("LINK=DERATE")
+          "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
+          "repeatable")
+      ->type_name("FAULT")
       ->allow_extra_args(false);
   command
       ->add_option("--draw", arguments->draw,

@@ -22,20 +22,25 @@ void append_rows(std::uint64_t point_id, const FaultDraw& draw, Status status, d
 
 }  // namespace
 
+double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,
+                    Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Prediction sick = evaluator.evaluate_again(draw.set);
+  const bool reached = sick.status != Status::unreachable;
+  const double seconds = reached ? slowed_time(sick, phase).value() : kNaN;
+  const double slowdown = seconds / slowed_time(healthy, phase).value() - 1;
+  append_rows(point_id, draw, reached ? Status::ok : Status::unreachable, seconds, slowdown, rows);
+  return slowdown;
+}
+
 results::FaultSummary sample_faults(const FaultDraws& draws, std::uint64_t point_id,
                                     const Prediction& healthy, Phase phase, Evaluator& evaluator,
                                     std::vector<results::FaultSampleRecord>& rows) {
-  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   StoppingRule rule(draws.study().target_ci);
   std::vector<SampleOutcome> outcomes;
   outcomes.reserve(draws.draws().size());
-  const double base = slowed_time(healthy, phase).value();
   for (const FaultDraw& draw : draws.draws()) {
-    const Prediction sick = evaluator.evaluate_again(draw.set);
-    const bool reached = sick.status != Status::unreachable;
-    const double seconds = reached ? slowed_time(sick, phase).value() : kNaN;
-    const double slowdown = seconds / base - 1;
-    append_rows(point_id, draw, reached ? Status::ok : Status::unreachable, seconds, slowdown, rows);
+    const double slowdown = sample_fault(draw, point_id, healthy, phase, evaluator, rows);
     outcomes.push_back({slowdown, draw.faults.front().link, draw.faults.front().device});
     if (rule.add(slowdown)) break;
   }

@@ -28,8 +28,13 @@ class FaultDraws {
   std::vector<FaultDraw> draws_;
 };
 
-/// Times the point that `evaluator` evaluated last, found ok with prediction `healthy`, under the draws in
-/// order, until the study has enough. Appends its rows to `rows`. The result depends on the point alone.
+/// Times the point that `evaluator` evaluated last, found ok with prediction `healthy`, under one draw, and
+/// appends its rows. The slowdown: time with faults over time without, less 1; NaN where unreachable.
+double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,
+                    Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows);
+
+/// The same under the draws in order, until the study has enough. Appends its rows to `rows`. The result
+/// depends on the point alone.
 results::FaultSummary sample_faults(const FaultDraws& draws, std::uint64_t point_id,
                                     const Prediction& healthy, Phase phase, Evaluator& evaluator,
                                     std::vector<results::FaultSampleRecord>& rows);

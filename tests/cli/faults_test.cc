@@ -1,9 +1,14 @@
 // Do fault studies run from the command line: samples, rankings, export, one draw alone?
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "results_schema/compare.h"
 #include "results_schema/reader.h"
@@ -51,6 +56,153 @@ TEST_F(FaultsTest, ReadyStudyIsTheSameForOneAndTwoThreads) {
   }
   EXPECT_EQ(rows, reader.sample_count());
   EXPECT_GT(rows, 1000U);
+}
+
+TEST_F(FaultsTest, AThousandDrawsAreThoseOfThePlainPath) {
+  const std::vector<std::string> few = {"--set", "space.recompute=selective", "faults.samples=16"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> words = few;
+    if (!more.empty()) words.push_back(more);
+    return words;
+  };
+  ASSERT_EQ(run(sweep("fast.h5", with(""))).code, 0);
+  ASSERT_EQ(run(sweep("plain.h5", with("--reference"))).code, 0);
+  const results::ResultReader fast(work() / "fast.h5"), plain(work() / "plain.h5");
+  ASSERT_GE(fast.sample_count(), 1000U);
+  ASSERT_EQ(fast.sample_point_ids(), plain.sample_point_ids());
+  EXPECT_EQ(fast.read_samples("link"), plain.read_samples("link"));
+  EXPECT_EQ(fast.read_samples("derate"), plain.read_samples("derate"));
+  const auto time = fast.read_samples("step_time_s"), plain_time = plain.read_samples("step_time_s");
+  const auto slowdown = fast.read_samples("slowdown"), plain_slowdown = plain.read_samples("slowdown");
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    ASSERT_NEAR(time[i] / plain_time[i], 1, 1e-9) << "row " << i;
+    ASSERT_NEAR(slowdown[i], plain_slowdown[i], 1e-9) << "row " << i;
+  }
+}
+
+// Sixteen faults at a time, links and devices: segments fill up with their rows.
+TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
+  const std::vector<std::string> many = {"--set",
+                                         "faults.kind=[soft_link, slow_device]",
+                                         "faults.derate=0.5",
+                                         "faults.simultaneous=16",
+                                         "faults.samples=1200",
+                                         "--progress",
+                                         "none"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), many.begin(), many.end());
+    return more;
+  };
+  const auto sealed = [&] {
+    std::error_code error;
+    const fs::directory_iterator folder(work() / "killed.h5.parts", error);
+    return std::count_if(begin(folder), end(folder), [](const fs::directory_entry& entry) {
+      return entry.path().filename().string().starts_with("blocks-") && entry.path().extension() == ".h5";
+    });
+  };
+  Running running = start(sweep("killed.h5", with({"--threads", "2"})));
+  while (sealed() == 0 && !running.ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGKILL);
+  ASSERT_EQ(running.wait().signal, SIGKILL);
+  ASSERT_FALSE(fs::exists(work() / "killed.h5"));
+
+  // What is sealed can be looked at.
+  const Finished partly = run({"sensitivity", "killed.h5"});
+  EXPECT_EQ(partly.code, 0) << partly.err;
+  EXPECT_TRUE(contains(partly.out, "so far")) << partly.out;
+
+  const Finished resumed = run(sweep("killed.h5", with({"--threads", "2", "--resume"})));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(contains(resumed.out, "of them in this run")) << resumed.out;
+  ASSERT_EQ(run(sweep("whole.h5", with({"--threads", "1"}))).code, 0);
+  std::string difference;
+  EXPECT_TRUE(results::datasets_equal(work() / "whole.h5", work() / "killed.h5", &difference)) << difference;
+  EXPECT_GT(results::ResultReader(work() / "killed.h5").sample_count(), 1U << 20U);
+}
+
+TEST_F(FaultsTest, ATargetStopsEachPointWhereItsIntervalIsThatNarrow) {
+  constexpr double kTarget = 0.05;
+  const std::vector<std::string> target = {"--set", "faults.samples=400", "faults.target_ci=5%"};
+  const auto with = [&](const char* threads) {
+    std::vector<std::string> words = target;
+    words.insert(words.end(), {"--threads", threads});
+    return words;
+  };
+  ASSERT_EQ(run(sweep("one.h5", with("1"))).code, 0);
+  ASSERT_EQ(run(sweep("two.h5", with("2"))).code, 0);
+  std::string difference;
+  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
+
+  const results::ResultReader reader(work() / "one.h5");
+  std::map<std::uint64_t, std::vector<double>> by_point;
+  const auto points = reader.sample_point_ids();
+  const auto slowdown = reader.read_samples("slowdown");
+  for (std::size_t i = 0; i < points.size(); ++i) by_point[points[i]].push_back(slowdown[i]);
+  const auto width = [](const std::vector<double>& values, std::size_t count) {
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += values[i];
+    const auto n = static_cast<double>(count);
+    for (std::size_t i = 0; i < count; ++i) squares += (values[i] - sum / n) * (values[i] - sum / n);
+    return 2 * 1.959963984540054 * std::sqrt(squares / (n - 1) / n);
+  };
+  std::set<std::size_t> counts;
+  for (const auto& [id, values] : by_point) {
+    const std::size_t count = values.size();
+    counts.insert(count);
+    EXPECT_GE(count, 30U);
+    EXPECT_LE(count, 400U);
+    if (count < 400) {
+      EXPECT_LE(width(values, count), kTarget * (1 + 1e-9)) << id;
+    }
+    if (count > 30) {
+      EXPECT_GT(width(values, count - 1), kTarget * (1 - 1e-9)) << id;
+    }
+  }
+  EXPECT_GT(counts.size(), 10U);
+}
+
+TEST_F(FaultsTest, ExhaustiveMeetsEveryPlaceOnce) {
+  for (const auto& [kind, places] :
+       std::map<std::string, std::size_t>{{"hard_link", 192}, {"slow_device", 64}, {"nic_down", 64}}) {
+    const std::string derate = kind == "slow_device" ? ", derate: 0.8" : "";
+    const Finished finished = run(
+        {"sweep", std::string(SHARDSCAPE_SOURCE_DIR) + "/sweep/studies/llama3.1-70b-64xa100-faults.yaml",
+         "-o", kind + ".h5", "--set", "space.zero_stage=1", "space.microbatch_size=1",
+         "space.recompute=selective", "faults={kind: " + kind + ", placement: exhaustive" + derate + "}"});
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    const results::ResultReader reader(work() / (kind + ".h5"));
+    const auto points = reader.sample_point_ids();
+    const auto place = reader.read_samples(kind == "hard_link" ? "link" : "device");
+    std::map<std::uint64_t, std::set<double>> met;
+    for (std::size_t i = 0; i < points.size(); ++i)
+      EXPECT_TRUE(met[points[i]].insert(place[i]).second) << kind << points[i];
+    EXPECT_GT(met.size(), 10U);
+    for (const auto& [point, all] : met) EXPECT_EQ(all.size(), places) << kind << point;
+  }
+}
+
+TEST_F(FaultsTest, CheckCountsPlacesAndDraws) {
+  write_study(
+      "study.yaml",
+      "faults: {kind: [{kind: soft_link, weight: 3}, slow_device], samples: 40, derate: {distribution: "
+      "beta, alpha: 4, beta: 2}, seed: 3}\nreliability: {device_mtbf: 1.8e8 s, checkpoint_write: 60 s, "
+      "restart: 600 s}\n");
+  const Finished check = run({"check", "study.yaml"});
+  ASSERT_EQ(check.code, 0) << check.err;
+  EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "a.h5"}).code, 0);
+  const results::ResultReader reader(work() / "a.h5");
+  std::string draws = std::to_string(reader.sample_count());
+  if (draws.size() > 3) draws.insert(draws.size() - 3, ",");
+  EXPECT_TRUE(contains(check.out, "draws          about " + draws + ": 40 of each feasible point"))
+      << check.out;
+  // Eight GPUs on one switch: eight cables.
+  EXPECT_TRUE(contains(check.out, "soft_link at 8 places (75.0 %), slow_device at 8 places (25.0 %)"))
+      << check.out;
+  EXPECT_TRUE(contains(check.out, "distribution: beta")) << check.out;
+  EXPECT_TRUE(contains(check.out, "of it on faults")) << check.out;
+  // 1.8e8 s / 8.
+  EXPECT_TRUE(contains(check.out, "6,250 h 0 min of the machine")) << check.out;
 }
 
 TEST_F(FaultsTest, SensitivityRanksAsTheSamplesSay) {
@@ -155,6 +307,77 @@ TEST_F(FaultsTest, OneDrawAloneIsTheRowOfTheSweep) {
   EXPECT_EQ(compared, 16);
 }
 
+/// The shortest text of a number that reads back the same.
+std::string exact_text(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+TEST_F(FaultsTest, EveryKindOnTheCommandLineIsTheDrawOfTheStudy) {
+  const std::string head =
+      "study: s\nmodel: llama3.1-8b\ncluster: dgx-a100\ngpus: 16\nstack: megatron-lm\n"
+      "workload: {phase: training, sequence_length: 4096, global_batch: 32, precision: bf16}\n"
+      "space: {tensor_parallel: [8], pipeline_parallel: [2], data_parallel: fill}\n";
+  for (const std::string kind :
+       {"soft_link", "hard_link", "hbm_derate", "slow_device", "nic_down", "switch_down"}) {
+    const bool derates = kind == "soft_link" || kind == "hbm_derate" || kind == "slow_device";
+    std::string faults = "faults: {kind: " + kind + ", samples: 3, seed: 5";
+    if (derates) faults += ", derate: {distribution: uniform, min: 0.2, max: 0.8}";
+    if (kind == "soft_link") faults += ", added_latency: 7 us";
+    write("study.yaml", head + faults + "}\n");
+    for (int sample = 0; sample < 3; ++sample) {
+      const Finished drawn = run({"simulate", "study.yaml", "--draw", std::to_string(sample), "--json"});
+      ASSERT_EQ(drawn.code, 0) << kind << drawn.err;
+      const json draw = json::parse(drawn.out).at("draw");
+      const json& fault = draw.at("faults").at(0);
+      std::string text = fault.contains("link") ? std::to_string(fault.at("link").get<int>())
+                                                : kind + ":" + std::to_string(fault.at("device").get<int>());
+      if (derates) text += "=" + exact_text(fault.at("derate").get<double>());
+      if (kind == "soft_link") text += "+7us";
+      if (kind == "hard_link") text += "=dead";
+      const Finished given = run({"simulate", "study.yaml", "--fault", text, "--json"});
+      ASSERT_EQ(given.code, 0) << text << given.err;
+      const json result = json::parse(given.out);
+      if (draw.at("time_s").is_null()) {
+        EXPECT_EQ(result.at("status"), "unreachable") << text;
+      } else {
+        EXPECT_EQ(result.at("step_time_s"), draw.at("time_s")) << text;
+        if (derates && kind != "soft_link") {
+          EXPECT_GT(draw.at("slowdown").get<double>(), 1e-4) << text;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(FaultsTest, FaultsOfTheCommandLineAreChecked) {
+  write("study.yaml", kSmallStudy);
+  const std::map<std::string, std::string> wrong = {
+      {"0-1=1.5", "0 < DERATE <= 1"},
+      {"0-1=-1", "0 < DERATE <= 1"},
+      {"0-1=0.5+5", "LINK=DERATE+LATENCY"},
+      {"0-1=0.5+-5us", "LINK=DERATE+LATENCY"},
+      {"0-99=0.5", "there is no such link"},
+      {"slow_device:99=0.5", "there is no such place; they are 0 .. 7"},
+      {"slow_device:1=0", "above 0 and at most 1"},
+      {"slow_device:1=2", "above 0 and at most 1"},
+      {"slow_device:1", "slow_device:RANK=SHARE"},
+      {"nic_down:1=0.5", "nic_down:RANK"},
+      {"switch_down:0", "there is no such place; they are 8"},
+      {"soft_link:0-8=0.5", "without its kind"},
+      {"slow_devcie:1=0.5", "there is no such link"}};
+  for (const auto& [text, reason] : wrong) {
+    const Finished finished = run({"simulate", "study.yaml", "--fault", text});
+    EXPECT_EQ(finished.code, 2) << text;
+    EXPECT_TRUE(contains(finished.err, "--fault " + text + ": ")) << finished.err;
+    EXPECT_TRUE(contains(finished.err, reason)) << finished.err;
+  }
+  const Finished flattened =
+      run({"simulate", "study.yaml", "--fault", "slow_device:1=0.5", "--mode", "flattened"});
+  EXPECT_EQ(flattened.code, 2);
+  EXPECT_TRUE(contains(flattened.err, "--mode hierarchical alone")) << flattened.err;
+}
+
 TEST_F(FaultsTest, CutFabricsAreUnreachableAndTheSweepGoesOn) {
   // Eight GPUs under one switch: without it nobody reaches anybody.
   write_study("study.yaml", "faults: {kind: switch_down, placement: exhaustive}\n");
@@ -176,6 +399,40 @@ TEST_F(FaultsTest, BadInputIsLocatedAndNothingIsWritten) {
   EXPECT_TRUE(contains(finished.err, "study.yaml:18:35: faults.derate: must be above 0 and at most 1"));
   EXPECT_TRUE(contains(finished.err, "faults.placement.dimension: the fabric has no dimension \"nvlnk\""));
   EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
+}
+
+TEST_F(FaultsTest, EveryBadStudyIsLocated) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"{kind: soft_link, derate: 0}", "18:35: faults.derate: must be above 0"},
+      {"{kind: soft_link, derate: -0.5}", "18:35: faults.derate: must be above 0"},
+      {"{kind: soft_link, derate: 1.01}", "18:35: faults.derate: must be above 0 and at most 1"},
+      {"{kind: soft_link, derate: {distribution: uniform, min: 0.9, max: 0.2}}", "min must not exceed max"},
+      {"{kind: soft_link, derate: {distribution: beta, alpha: 0, beta: 2}}",
+       "alpha and beta must be above 0"},
+      {"{kind: soft_link, derate: {distribution: normal, mean: 30, std: 0.1}}",
+       "has no mass between min and max"},
+      {"{kind: soft_link, derate: {distribution: empirical, values: [0.2], min: 0.5}}", "none of the values"},
+      {"{kind: soft_link, derate: {distribution: empirical, values: []}}", "must be a list of numbers"},
+      {"{kind: sick_link, derate: 0.5}", "18:16: faults.kind: "},
+      {"{kind: hard_link, samples: 0}", "18:36: faults.samples: "},
+      {"{kind: [{kind: hard_link, weight: 0}, nic_down]}", "weight must be above 0"},
+      {"{kind: [{kind: hard_link, weight: -1}, nic_down]}", "weight must be above 0"},
+      {"{kind: hard_link, placement: {dimension: torus}}", "the fabric has no dimension \"torus\""},
+      {"{kind: hard_link, placement: {links: [[0, 1]]}}", "there is no link between 0 and 1"},
+      {"{kind: hard_link, placement: {links: [[0, 1000]]}}", "18:51: faults.placement.links: "},
+      {"{kind: hard_link, placement: {links: []}}", "must be a list of pairs"},
+      {"{kind: hard_link, simultaneous: 300}", "18:41: faults.simultaneous: "},
+      {"{kind: hard_link, target_ci: 0%}", "must be a width in percent above 0"},
+      {"{kind: hard_link, placement: exhaustive, target_ci: 1%}", "has no effect"},
+      {"{kind: slow_device}", "faults.derate"},
+      {"[soft_link]", "faults: must be a map"}};
+  for (const auto& [faults, reason] : wrong) {
+    write_study("study.yaml", "faults: " + faults + "\n");
+    const Finished finished = run({"check", "study.yaml"});
+    EXPECT_EQ(finished.code, 2) << faults;
+    EXPECT_TRUE(contains(finished.err, "study.yaml:18:")) << faults << "\n" << finished.err;
+    EXPECT_TRUE(contains(finished.err, reason)) << faults << "\n" << finished.err;
+  }
 }
 
 TEST_F(FaultsTest, FaultCommandsNeedFaults) {

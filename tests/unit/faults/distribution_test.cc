@@ -21,12 +21,17 @@ Distribution normal(double mean, double deviation, double min, double max) {
 /// The standard normal law, by the error function.
 double phi(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
-/// The mean of x(u) over u by the midpoint rule.
-double mean_of(const DistributionSampler& sampler) {
+/// The mean of f(x(u)) over u by the midpoint rule.
+template <class F>
+double moment(const DistributionSampler& sampler, const F& f) {
   constexpr int kSteps = 200'000;
   double sum = 0;
-  for (int i = 0; i < kSteps; ++i) sum += sampler.at((i + 0.5) / kSteps);
+  for (int i = 0; i < kSteps; ++i) sum += f(sampler.at((i + 0.5) / kSteps));
   return sum / kSteps;
+}
+
+double mean_of(const DistributionSampler& sampler) {
+  return moment(sampler, [](double x) { return x; });
 }
 
 TEST(Distribution, TruncatedNormalInvertsItsConditionalLaw) {
@@ -70,6 +75,45 @@ TEST(Distribution, BetaInvertsItsLaw) {
     EXPECT_NEAR((law(sampler.at(u)) - law(0.25)) / (law(0.75) - law(0.25)), u, 1e-9);
   }
   EXPECT_NEAR(sampler.at(0.5), 0.5, 1e-12);
+}
+
+TEST(Distribution, TruncatedNormalHasItsClosedFormVariance) {
+  // sigma^2 (1 + (a pdf(a) - b pdf(b)) / Z - ((pdf(a) - pdf(b)) / Z)^2), Z = Phi(b) - Phi(a); here a = -1.5,
+  // b = 0.5.
+  const auto pdf = [](double z) { return std::exp(-z * z / 2) / std::sqrt(2 * M_PI); };
+  const double a = -1.5, b = 0.5, z = phi(b) - phi(a), shift = (pdf(a) - pdf(b)) / z;
+  const double expected = 0.01 * (1 + (a * pdf(a) - b * pdf(b)) / z - shift * shift);
+  const DistributionSampler sampler(normal(0.5, 0.1, 0.35, 0.55));
+  const double mean = mean_of(sampler);
+  EXPECT_NEAR(moment(sampler, [&](double x) { return (x - mean) * (x - mean); }), expected, 1e-7);
+}
+
+TEST(Distribution, BetaHasItsClosedFormMoments) {
+  // Mean a / (a + b), variance a b / ((a + b)^2 (a + b + 1)).
+  for (const auto& [a, b] : {std::pair(2.0, 5.0), std::pair(5.0, 1.5), std::pair(0.7, 0.9)}) {
+    Distribution d;
+    d.kind = DistributionKind::beta;
+    d.alpha = a;
+    d.beta = b;
+    d.min = 0;
+    d.max = 1;
+    const DistributionSampler sampler(d);
+    const double mean = a / (a + b);
+    EXPECT_NEAR(mean_of(sampler), mean, 1e-5);
+    EXPECT_NEAR(moment(sampler, [&](double x) { return (x - mean) * (x - mean); }),
+                a * b / ((a + b) * (a + b) * (a + b + 1)), 1e-5);
+  }
+}
+
+TEST(Distribution, TruncatedBetaHasItsClosedFormMean) {
+  // Beta(2, 1) has the density 2 x: its mean on [l, h] is 2/3 (h^3 - l^3) / (h^2 - l^2).
+  Distribution d;
+  d.kind = DistributionKind::beta;
+  d.alpha = 2;
+  d.beta = 1;
+  d.min = 0.3;
+  d.max = 0.8;
+  EXPECT_NEAR(mean_of(DistributionSampler(d)), 2.0 / 3 * (0.512 - 0.027) / (0.64 - 0.09), 1e-7);
 }
 
 TEST(Distribution, UniformConstantAndEmpirical) {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/math/special_functions/lambert_w.hpp>
 #include <cmath>
+
+#include "engine/base/counter_rng.h"
 
 namespace shardscape::sweep {
 namespace {
@@ -33,6 +36,50 @@ TEST(Reliability, DalysIntervalIsTheBest) {
     EXPECT_NEAR(share / best, 1, 1e-5) << at;
     EXPECT_GE(share, work_share(young_interval(d, m), d, Seconds(60), m) * (1 - 1e-9));
   }
+}
+
+TEST(Reliability, DalysIntervalIsNearTheExactOptimum) {
+  // t / M = 1 - exp(-(t + d) / M) (above) has the solution t = M (1 + W(-exp(-1 - d / M))), W the Lambert
+  // function's principal branch. Daly 2006 expands it in sqrt(d / 2M): three terms leave an error of the
+  // order of (d / 2M)^(3/2) of the leading one.
+  const Seconds m(10'000);
+  for (const double write : {1.0, 10.0, 100.0, 1000.0}) {
+    const double exact = m.value() * (1 + boost::math::lambert_w0(-std::exp(-1 - write / m.value())));
+    const double half = write / (2 * m.value());
+    const double leading = young_interval(Seconds(write), m).value();
+    EXPECT_NEAR(daly_interval(Seconds(write), m).value(), exact, leading * std::pow(half, 1.5)) << write;
+    EXPECT_GT(std::abs(leading - exact), std::abs(daly_interval(Seconds(write), m).value() - exact)) << write;
+  }
+}
+
+TEST(Reliability, WorkShareIsWhatASimulatedRunGets) {
+  // Failures as a Poisson process, work and checkpoint lost back to the last one, then the restart (during
+  // which, as in the formula, failures start the restart again).
+  const double m = 5'000, t = 1'000, d = 60, r = 300;
+  CounterRng rng(11, 0);
+  const auto next_failure = [&] { return -m * std::log1p(-rng.uniform()); };
+  double clock = 0, work = 0, failure = next_failure();
+  const auto passes = [&](double length) {  // whether no failure comes within it
+    if (failure > length) {
+      clock += length;
+      failure -= length;
+      return true;
+    }
+    clock += failure;
+    failure = next_failure();
+    return false;
+  };
+  constexpr int kIntervals = 400'000;
+  for (int i = 0; i < kIntervals; ++i) {
+    while (!passes(t + d)) {
+      while (!passes(r)) {
+      }
+    }
+    work += t;
+  }
+  // Daly's exp(R / M) counts each restart with its own failures: exact for this process.
+  const double share = work_share(Seconds(t), Seconds(d), Seconds(r), Seconds(m));
+  EXPECT_NEAR(work / clock / share, 1, 0.003);
 }
 
 TEST(Reliability, RareFailuresCostWhatYoungSays) {

@@ -1,0 +1,14 @@
+// How large fault samples are in a file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "results_schema/records.h"
+
+namespace shardscape::results {
+
+/// Bytes that these rows of /fault_samples take, all columns, packed as blocks are.
+std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows);
+
+}  // namespace shardscape::results

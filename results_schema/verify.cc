@@ -1,0 +1,233 @@
+#include "results_schema/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "engine/prediction.h"
+#include "results_schema/manifest.h"
+#include "results_schema/summary_io.h"
+
+namespace shardscape::results {
+
+namespace {
+
+constexpr std::uint64_t kRowsAtOnce = 65536;
+constexpr std::uint64_t kSampleRowsAtOnce = 1U << 20U;
+constexpr double kBreakdownTolerance = 1e-5;  // of sums of f4
+constexpr double kSlowdownTolerance = 1e-12;
+constexpr double kMeanTolerance = 1e-9;
+
+/// Problems of one kind are one line.
+class Problems {
+ public:
+  void add(const std::string& what) { found_.try_emplace(what); }
+  void add(const std::string& what, std::uint64_t point) {
+    auto& entry = found_[what];
+    if (++entry.count == 1) entry.point = point;
+  }
+  [[nodiscard]] std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    for (const auto& [what, entry] : found_) {
+      lines.push_back(entry.count == 0 ? what
+                                       : what + " (" + std::to_string(entry.count) +
+                                             " times, first at point " + std::to_string(entry.point) + ")");
+    }
+    return lines;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t count = 0, point = 0;
+  };
+  std::map<std::string, Entry> found_;
+};
+
+class Verifier {
+ public:
+  explicit Verifier(const std::filesystem::path& file) : reader_(file) {
+    training_ = reader_.find("step_time_s") != nullptr;
+  }
+
+  Verification run() {
+    check_fingerprints();
+    SummaryBuilder builder(directions_of(reader_.objectives(), reader_.columns()));
+    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsAtOnce)
+      check_rows(begin, builder);
+    if (reader_.complete()) check_summary(builder.finish());
+    if (!reader_.sample_columns().empty()) check_samples();
+    return {reader_.row_count(), reader_.sample_count(), problems_.lines()};
+  }
+
+ private:
+  using Columns = std::map<std::string, std::vector<double>, std::less<>>;
+
+  [[nodiscard]] std::string attribute(const char* name) const {
+    const auto found = reader_.attributes().find(name);
+    return found == reader_.attributes().end() ? "" : found->second;
+  }
+
+  void check_fingerprints() {
+    StudyInfo study;
+    study.title = attribute("title");
+    study.resolved_yaml = reader_.resolved_yaml();
+    study.sources = reader_.sources();
+    study.objectives = reader_.objectives();
+    study.seed = std::strtoull(attribute("seed").c_str(), nullptr, 10);
+    if (study_sha256(study) != attribute("study_sha256"))
+      problems_.add("/study is not what study_sha256 says");
+    if (columns_sha256(reader_.columns()) != attribute("columns_sha256"))
+      problems_.add("/points has other columns than columns_sha256 says");
+  }
+
+  void check_rows(std::uint64_t begin, SummaryBuilder& builder) {
+    const RowRange range{begin, begin + kRowsAtOnce};
+    const auto ids = reader_.point_ids(range);
+    Columns values;
+    for (const ColumnInfo& column : reader_.columns()) {
+      values[column.name] = reader_.read(column.name, range);
+      check_codes(column, values[column.name], ids);
+    }
+    const auto &status = values.at("status"), &reason = values.at("reason");
+    const auto& time = values.at(training_ ? "step_time_s" : "e2e_s");
+    std::vector<double> row(reader_.objectives().size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const bool ok = static_cast<Status>(status[i]) == Status::ok;
+      if (last_id_ && ids[i] <= *last_id_) problems_.add("/points/point_id does not ascend", ids[i]);
+      if (reader_.complete() && last_id_ && ids[i] != *last_id_ + 1)
+        problems_.add("/points misses rows before", ids[i]);
+      last_id_ = ids[i];
+      if (ok != (static_cast<Reason>(reason[i]) == Reason::none))
+        problems_.add("/points/reason does not fit the status", ids[i]);
+      if (ok != (std::isfinite(time[i]) && time[i] > 0))
+        problems_.add(training_ ? "/points/step_time_s does not fit the status"
+                                : "/points/e2e_s does not fit the status",
+                      ids[i]);
+      if (ok && training_) check_breakdown(values, i, time[i], ids[i]);
+      for (std::size_t k = 0; k < row.size(); ++k) row[k] = values.at(reader_.objectives()[k])[i];
+      builder.add(ids[i], static_cast<Status>(status[i]), static_cast<Reason>(reason[i]), row);
+    }
+  }
+
+  void check_codes(const ColumnInfo& column, const std::vector<double>& values,
+                   const std::vector<std::uint64_t>& ids) {
+    if (column.meanings.empty()) return;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < 0 || values[i] >= static_cast<double>(column.meanings.size()))
+        problems_.add("/points/" + column.name + " holds a code without a meaning", ids[i]);
+    }
+  }
+
+  void check_breakdown(const Columns& values, std::size_t i, double time, std::uint64_t id) {
+    double sum = 0;
+    for (const ColumnInfo& column : reader_.columns()) {
+      if (column.group == ColumnGroup::breakdown) sum += values.at(column.name)[i];
+    }
+    if (!(std::abs(sum - time) <= kBreakdownTolerance * time))
+      problems_.add("the breakdown does not add up to step_time_s", id);
+  }
+
+  void check_summary(const Summary& expected) {
+    const Summary stored = reader_.summary();
+    if (stored.statuses != expected.statuses || stored.reasons != expected.reasons)
+      problems_.add("/summary counts other points than there are");
+    if (stored.top != expected.top) problems_.add("/summary/top is not that of the rows");
+    if (stored.pareto != expected.pareto) problems_.add("/summary/pareto is not that of the rows");
+  }
+
+  // ---- /fault_samples ----
+
+  /// The rows of one point, in their order.
+  struct Group {
+    std::uint64_t point = 0;
+    std::size_t row = 0;
+    std::int64_t samples = 0, reached = 0;
+    double last_sample = -1, sum = 0;
+  };
+
+  void check_samples() {
+    ids_ = reader_.point_ids();
+    status_ = reader_.read("status");
+    expected_samples_ = reader_.read("fault_samples");
+    mean_ = reader_.read("slowdown_mean");
+    healthy_ = reader_.read(training_ ? "step_time_s" : "e2e_s");
+    std::vector<char> seen(ids_.size(), 0);
+    std::optional<Group> group;
+    const auto finish = [&] {
+      if (group) finish_group(*group), seen[group->row] = 1;
+    };
+    for (std::uint64_t begin = 0; begin < reader_.sample_count(); begin += kSampleRowsAtOnce) {
+      const RowRange range{begin, begin + kSampleRowsAtOnce};
+      const auto points = reader_.sample_point_ids(range);
+      Columns values;
+      for (const ColumnInfo& column : reader_.sample_columns())
+        values[column.name] = reader_.read_samples(column.name, range);
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        if (!group || group->point != points[i]) {
+          finish();
+          group = start_group(points[i]);
+          if (!group) continue;
+        }
+        take(*group, values.at("sample")[i], values.at("fault")[i], values.at("step_time_s")[i],
+             values.at("slowdown")[i]);
+      }
+    }
+    finish();
+    for (std::size_t row = 0; row < ids_.size(); ++row) {
+      if (seen[row] == 0 && expected_samples_[row] > 0)
+        problems_.add("/fault_samples misses a point that has samples", ids_[row]);
+    }
+  }
+
+  std::optional<Group> start_group(std::uint64_t point) {
+    const auto found = std::ranges::lower_bound(ids_, point);
+    if (found == ids_.end() || *found != point) {
+      problems_.add("/fault_samples holds a point that is none", point);
+      return std::nullopt;
+    }
+    const auto row = static_cast<std::size_t>(found - ids_.begin());
+    if (static_cast<Status>(status_[row]) != Status::ok)
+      problems_.add("/fault_samples holds a point that is not ok", point);
+    return Group{point, row};
+  }
+
+  void take(Group& group, double sample, double fault, double time, double slowdown) {
+    if (fault != 0) return;  // the same sample
+    if (sample <= group.last_sample)
+      problems_.add("/fault_samples/sample does not ascend within a point", group.point);
+    group.last_sample = sample;
+    ++group.samples;
+    if (std::isnan(slowdown) != std::isnan(time))
+      problems_.add("/fault_samples/slowdown does not fit the time", group.point);
+    if (std::isnan(slowdown)) return;
+    ++group.reached;
+    group.sum += slowdown;
+    if (!(std::abs(time / healthy_[group.row] - 1 - slowdown) <= kSlowdownTolerance * (1 + slowdown)))
+      problems_.add("/fault_samples/slowdown does not fit the time", group.point);
+  }
+
+  void finish_group(const Group& group) {
+    if (static_cast<double>(group.samples) != expected_samples_[group.row])
+      problems_.add("/fault_samples holds another number of samples than the point says", group.point);
+    const double mean = group.sum / static_cast<double>(group.reached);
+    const double stored = mean_[group.row];
+    if (std::isnan(mean) != std::isnan(stored) ||
+        (!std::isnan(mean) && !(std::abs(mean - stored) <= kMeanTolerance * (1 + mean))))
+      problems_.add("/points/slowdown_mean is not that of the samples", group.point);
+  }
+
+  ResultReader reader_;
+  bool training_ = true;
+  std::optional<std::uint64_t> last_id_;
+  std::vector<std::uint64_t> ids_;
+  std::vector<double> status_, expected_samples_, mean_, healthy_;
+  Problems problems_;
+};
+
+}  // namespace
+
+Verification verify(const std::filesystem::path& file) { return Verifier(file).run(); }
+
+}  // namespace shardscape::results

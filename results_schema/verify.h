@@ -1,0 +1,30 @@
+// Does a result file hold what it says, and do its parts agree with each other?
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results_schema/reader.h"
+
+namespace shardscape::results {
+
+struct Verification {
+  std::uint64_t rows = 0, samples = 0;  ///< of /points and /fault_samples
+  std::vector<std::string> problems;    ///< one line each: what, how often, the first point
+};
+
+/// Reads every value of a finished file or of the segments of a running sweep (HDF5 checks the sum of each
+/// chunk) and checks
+///   - the fingerprints of study, sources and columns against the texts and columns that are there;
+///   - that rows ascend, codes are in their range, exactly the points that are ok have no reason and have a
+///     time, and breakdowns add up to it (training; 1e-5, they are f4);
+///   - that /fault_samples belong to points that are ok, as many as each says, that slowdowns are those of
+///   the
+///     times (1e-12) and their mean that of the point (1e-9);
+///   - that /summary is that of the rows (a finished file).
+/// StoreError where the file is foreign or can't be read.
+Verification verify(const std::filesystem::path& file);
+
+}  // namespace shardscape::results

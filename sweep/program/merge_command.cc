@@ -1,0 +1,76 @@
+// shardscape merge: the shards of a sweep as one result file.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "results_schema/assemble.h"
+#include "sweep/program/format.h"
+#include "sweep/program/result_commands.h"
+
+namespace shardscape::program {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape sweep study.yaml -o a.h5 --shard 1/2        on one machine\n"
+    "  shardscape sweep study.yaml -o b.h5 --shard 2/2        on another\n"
+    "  shardscape merge a.h5 b.h5 -o all.h5                   as if one had done it all\n"
+    "\n"
+    "The files are finished shards of one study by one version of the program, neighbours without a gap, in "
+    "any order.\n"
+    "They stay as they are. Some of the shards make a larger shard.";
+
+struct MergeArguments {
+  std::vector<fs::path> files;
+  fs::path output;
+  bool force = false;
+};
+
+void require_free(const MergeArguments& arguments) {
+  std::error_code error;
+  for (const fs::path& file : arguments.files) {
+    if (fs::equivalent(file, arguments.output, error))
+      throw BadInput(arguments.output.string() + ": is one of the files to merge\n");
+  }
+  if (fs::exists(results::parts_folder(arguments.output), error)) {
+    throw BadInput(results::parts_folder(arguments.output).string() +
+                   ": holds an unfinished sweep; choose another output\n");
+  }
+  if (!arguments.force && fs::exists(arguments.output, error))
+    throw BadInput(arguments.output.string() + ": exists; --force replaces it\n");
+}
+
+int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
+  const std::vector<results::SweepPart> parts = results::open_parts(arguments.files);
+  std::string text;
+  for (const std::string& problem : results::merge_problems(parts)) text += problem + "\n";
+  if (!text.empty()) throw BadInput(text);
+  require_free(arguments);
+  results::merge(parts, arguments.output, run_info(common, 1));
+  std::uint64_t rows = 0;
+  for (const results::SweepPart& part : parts) rows += part.manifest.layout.rows();
+  std::cout << "merged " << parts.size() << " files: " << format_count(rows) << " of "
+            << format_count(parts.front().manifest.layout.total_points) << " points in "
+            << arguments.output.string() << " ("
+            << format_bytes(static_cast<double>(fs::file_size(arguments.output))) << ")\n";
+  return kDone;
+}
+
+}  // namespace
+
+void add_merge_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("merge", "Put the shards of a sweep together into one file");
+  const auto arguments = std::make_shared<MergeArguments>();
+  command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5 ...");
+  command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
+  command->add_flag("--force", arguments->force, "Replace what lies at the output path");
+  command->footer(kFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_merge(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::program

@@ -1,0 +1,45 @@
+// shardscape verify: whether a result file is whole and agrees with itself.
+#include <iostream>
+#include <memory>
+
+#include "results_schema/verify.h"
+#include "sweep/program/format.h"
+#include "sweep/program/result_commands.h"
+
+namespace shardscape::program {
+
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape verify out.h5\n"
+    "  shardscape verify out.h5.parts          of a sweep that is running or was interrupted\n"
+    "\n"
+    "Reads every value. Exit code 0: all is well; 1: something is damaged or does not fit, and stdout says "
+    "what.";
+
+int run_verify(const std::filesystem::path& file) {
+  const results::Verification verification = results::verify(file);
+  std::cout << file.string() << ": " << format_count(verification.rows) << " points, "
+            << format_count(verification.samples) << " rows of fault samples: "
+            << (verification.problems.empty()
+                    ? "all is well"
+                    : format_count(verification.problems.size()) +
+                          (verification.problems.size() == 1 ? " problem" : " problems"))
+            << "\n";
+  for (const std::string& problem : verification.problems) std::cout << "  " << problem << "\n";
+  return verification.problems.empty() ? kDone : kEnvironment;
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("verify", "Check that a result file is whole and agrees with itself");
+  const auto file = std::make_shared<std::filesystem::path>();
+  command->add_option("RESULTS", *file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
+  command->footer(kFooter);
+  command->callback([file, &action] { action = [file] { return run_verify(*file); }; });
+}
+
+}  // namespace shardscape::program
