@@ -15,6 +15,7 @@
 #include "sweep/program/step_outputs.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::program {
 
@@ -199,13 +200,15 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
                    std::string(name_of(prediction.reason)) + "\n");
   }
-  if (arguments.optimise_placement && point.plan.disaggregated()) {
+  const bool pooled = point.plan.disaggregated();
+  if (arguments.optimise_placement && pooled) {
     throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
   }
-  const PlacementReport placement = point.plan.disaggregated()
-                                        ? PlacementReport()
-                                        : study_placement(setting, point.plan, details, faults,
-                                                          common.reference, arguments.optimise_placement);
+  const bool optimised = sweep::placement_of(study, 0) == sweep::PlacementChoice::optimised;
+  const PlacementReport placement =
+      pooled ? PlacementReport()
+             : study_placement(setting, point.plan, details, faults, common.reference,
+                               timed && (arguments.optimise_placement || optimised));
   constexpr std::size_t kNeighbours = 3;
   const std::vector<Neighbour> nearest = prediction.status == Status::ok
                                              ? std::vector<Neighbour>()
