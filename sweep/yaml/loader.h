@@ -1,5 +1,5 @@
-// Follows references to models, devices, clusters and stacks: a name, a path, or the thing itself written in
-// place.
+// Follows references to models, devices, clusters, stacks and technologies: a name, a path, or the thing
+// itself written in place.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/load.h"
@@ -40,6 +41,18 @@ class Loader {
   std::optional<StackProfile> stack(const Node& reference, const std::string& path,
                                     const std::filesystem::path& folder);
 
+  std::optional<technology::LogicNode> logic(const Node& reference, const std::string& path,
+                                             const std::filesystem::path& folder);
+  std::optional<technology::MemoryTechnology> memory(const Node& reference, const std::string& path,
+                                                     const std::filesystem::path& folder);
+  std::optional<technology::NetworkTechnology> network(const Node& reference, const std::string& path,
+                                                       const std::filesystem::path& folder);
+  std::optional<technology::Floorplan> floorplan(const Node& reference, const std::string& path,
+                                                 const std::filesystem::path& folder);
+  /// The floor plan of a device among the presets.
+  std::optional<technology::Floorplan> floorplan_of(const DeviceSpec& device, const Location& where,
+                                                    const std::string& path);
+
   /// Every file read so far, in order.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
 
@@ -57,9 +70,14 @@ class Loader {
   std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
                                const std::filesystem::path& folder);
 
+  /// `technology: {base:, logic:, memory:, network:, area:, power:}` in place of a device's parts.
+  std::optional<DeviceSpec> built_device(const Node& node, const std::string& path,
+                                         const std::filesystem::path& folder);
+
   const Catalog& catalog_;
   Diagnostics& diagnostics_;
   std::vector<InputFile> files_;
+  std::vector<std::filesystem::path> logic_chain_;  ///< files of the nodes being followed
 };
 
 }  // namespace shardscape::yaml
