@@ -86,10 +86,29 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
       ->allow_extra_args(false);
 }
 
+namespace {
+
+/// Names of the columns of any phase for which `keep` holds.
+template <class Keep>
+std::vector<std::string> column_names(const Keep& keep) {
+  std::vector<std::string> names;
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    const results::ColumnTable table(phase, {}, true, true);
+    for (const results::ColumnInfo& column : table.columns()) {
+      const bool known = std::ranges::find(names, column.name) != names.end();
+      if (keep(column) && !known) names.push_back(column.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) {
   sweep::StudyOptions options;
   options.overrides = arguments.overrides;
   options.objective_columns = objective_columns();
+  options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);
   if (!study) throw BadInput(study.error().to_string());
   if (const std::string problems = objective_problems(*study, arguments.file); !problems.empty()) {
@@ -99,15 +118,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) 
 }
 
 std::vector<std::string> objective_columns() {
-  std::vector<std::string> names;
-  for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {}, true, true);
-    for (const results::ColumnInfo& column : table.columns()) {
-      const bool known = std::ranges::find(names, column.name) != names.end();
-      if (column.better != results::Better::neither && !known) names.push_back(column.name);
-    }
-  }
-  return names;
+  return column_names([](const auto& column) { return column.better != results::Better::neither; });
 }
 
 std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,50 +20,34 @@ namespace {
 
 using yaml::Leaf;
 
-/// The part of a system that an axis moves.
-enum class Part : std::uint8_t { device, fabric, stack };
-constexpr std::array kParts = {Part::device, Part::fabric, Part::stack};
+/// One value of an axis: what it changes.
+struct Value {
+  yaml::Location where;
+  std::vector<Change> changes;
+};
 
-Part part_of(std::string_view path) {
-  if (path.starts_with("device.")) return Part::device;
-  return path.starts_with("fabric.") ? Part::fabric : Part::stack;
-}
-
-/// One axis with what it takes to apply it.
 struct Axis {
   HardwareAxis shown;
-  Leaf leaf;
-  Part part = Part::device;
-  std::vector<yaml::Node> values;
+  yaml::Location where;
+  bool variants = false;
+  std::vector<Value> values;
+
+  [[nodiscard]] bool touches(Part part) const {
+    const auto change_does = [part](const Change& change) { return change.touches(part); };
+    return std::ranges::any_of(
+        values, [&](const Value& value) { return std::ranges::any_of(value.changes, change_does); });
+  }
 };
 
 /// The digits of a combination, one per axis; kBase leaves the axis at the base system.
 using Digits = std::vector<std::size_t>;
 constexpr std::size_t kBase = std::numeric_limits<std::size_t>::max();
 
-/// As the cluster's file has it.
-const char* bandwidth_key(const DimensionSpec& dimension) {
-  return dimension.basis == BandwidthBasis::gpu ? ".bandwidth_per_gpu" : ".bandwidth";
-}
-
-std::vector<Leaf> fabric_leaves(const FabricSpec& fabric) {
-  std::vector<Leaf> leaves;
-  for (const DimensionSpec& dimension : fabric.dimensions) {
-    if (dimension.kind == DimensionKind::custom) continue;  // its links have their own
-    const std::string prefix = "fabric." + dimension.name;
-    leaves.push_back(
-        {prefix + bandwidth_key(dimension), Leaf::Type::quantity, yaml::Dimension::bandwidth, {}, {}});
-    leaves.push_back({prefix + ".latency", Leaf::Type::quantity, yaml::Dimension::time, {}, {}});
+std::string with_spaces(std::string text) {
+  for (char& c : text) {
+    if (c == '.' || c == '_') c = ' ';
   }
-  return leaves;
-}
-
-std::vector<Leaf> all_leaves(const System& base) {
-  std::vector<Leaf> leaves = yaml::device_leaves("device");
-  for (std::vector<Leaf> more : {fabric_leaves(base.fabric), yaml::stack_leaves("stack")}) {
-    leaves.insert(leaves.end(), more.begin(), more.end());
-  }
-  return leaves;
+  return text;
 }
 
 std::string column_name(const Leaf& leaf) {
@@ -77,67 +59,57 @@ std::string column_name(const Leaf& leaf) {
   return name;
 }
 
-/// A value in SI units, or the code of a choice.
-yaml::Parsed<double> numeric_value(const Leaf& leaf, const yaml::Node& node) {
-  constexpr std::int64_t kMax = std::int64_t{1} << 53;  // codes and counts are stored as doubles
-  switch (leaf.type) {
-    case Leaf::Type::quantity:
-      return yaml::parse_quantity_node(node, leaf.dimension);
-    case Leaf::Type::integer:
-      return yaml::parse_integer_node(node, -kMax, kMax).map([](auto v) { return static_cast<double>(v); });
-    case Leaf::Type::flag:
-      return yaml::parse_flag(node).map([](bool v) { return v ? 1.0 : 0.0; });
-    case Leaf::Type::choice: {
-      const std::vector<std::string_view> names(leaf.choices.begin(), leaf.choices.end());
-      return yaml::parse_choice(node, names).map([](std::size_t v) { return static_cast<double>(v); });
-    }
-    default:
-      return yaml::parse_number_node(node);
-  }
+/// A Python identifier in lower case.
+bool is_column_name(std::string_view name) {
+  const auto small = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  return !name.empty() && small(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return small(c) || (c >= '0' && c <= '9'); });
 }
 
-/// Sets `path` (without the part's own name) in a tree.
-void patch(yaml::Node& tree, std::string_view path, const yaml::Node& value) {
-  yaml::Node* node = &tree;
-  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    const std::string_view key = path.substr(0, dot);
-    if (node->find(key) == nullptr) node->set(key, yaml::Node::map());
-    node = node->find(key);
-    path.remove_prefix(dot + 1);
-  }
-  node->set(path, value);
+bool has_effect(const Leaf& leaf) {
+  return leaf.type != Leaf::Type::informational && leaf.type != Leaf::Type::text &&
+         leaf.type != Leaf::Type::list;
 }
 
-void remove(yaml::Node& tree, std::string_view path) {
-  yaml::Node* node = &tree;
-  for (std::size_t dot = path.find('.'); dot != std::string_view::npos && node != nullptr;
-       dot = path.find('.')) {
-    node = node->find(path.substr(0, dot));
-    path.remove_prefix(dot + 1);
+std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key) {
+  std::vector<std::string> all, siblings;
+  const std::string group = key.substr(0, key.find('.') + 1);
+  for (const Leaf& leaf : leaves) {
+    if (!has_effect(leaf)) continue;
+    all.push_back(leaf.path);
+    if (!group.empty() && leaf.path.starts_with(group)) siblings.push_back(leaf.path);
   }
-  if (node != nullptr) node->erase(path);
+  const bool near = !yaml::closest(key, all).empty();
+  return "unknown path" + yaml::suggestion(key, near || siblings.empty() ? all : siblings, "paths");
 }
 
-std::string_view inside_part(std::string_view path) { return path.substr(path.find('.') + 1); }
+/// A number of a device is a value of SI units; a choice has the codes of its names.
+void describe_leaf(const Leaf& leaf, HardwareAxis& shown) {
+  shown.column = column_name(leaf);
+  shown.unit = leaf.type == Leaf::Type::quantity ? yaml::dimension_unit(leaf.dimension) : "1";
+  shown.choices = leaf.choices;
+}
 
 class HardwareParser {
  public:
-  HardwareParser(const yaml::Node& node, const System& base, std::size_t max_systems,
-                 yaml::Diagnostics& diagnostics)
+  HardwareParser(const yaml::Node& node, const BaseSystem& base, const HardwareLimits& limits,
+                 yaml::Loader& loader, yaml::Diagnostics& diagnostics)
       : node_(node),
         base_(base),
-        max_systems_(max_systems),
+        limits_(limits),
+        loader_(loader),
         diagnostics_(diagnostics),
-        device_tree_(yaml::write(base.device)),
-        stack_tree_(yaml::write(base.stack)) {}
+        leaves_(changeable_leaves(base, nullptr)) {}
 
   ParsedHardware run() {
     const std::size_t before = diagnostics_.size();
     read_axes();
+    if (diagnostics_.size() == before) check_conflicts();
     if (diagnostics_.size() == before) check_values();
     ParsedHardware result;
     if (diagnostics_.size() == before) result.systems = multiply();
     if (diagnostics_.size() != before) result.systems.clear();
+    if (diagnostics_.size() == before) result.resolved = resolved();
     for (Axis& axis : axes_) result.axes.push_back(std::move(axis.shown));
     return result;
   }
@@ -153,170 +125,239 @@ class HardwareParser {
                        "must be a map from paths to values, not " + std::string(yaml::kind_name(node_)));
       return;
     }
-    const std::vector<Leaf> leaves = all_leaves(base_);
     std::set<std::string> seen, columns;
     for (const yaml::Entry& entry : node_.entries) {
       if (!seen.insert(entry.key).second) {
         problem(entry.key_where, entry.key, "duplicate key");
         continue;
       }
-      const Leaf* leaf = find_leaf(leaves, entry);
+      std::optional<Axis> axis = read_axis(entry);
+      if (!axis) continue;
+      axis->where = entry.key_where;
+      axis->shown.path = entry.key;
+      axis->shown.long_name = with_spaces(entry.key);
+      if (!columns.insert(axis->shown.column).second) {
+        problem(entry.key_where, entry.key,
+                "its column " + axis->shown.column + " is that of another axis, too");
+      }
+      axes_.push_back(*std::move(axis));
+    }
+  }
+
+  std::optional<Axis> read_axis(const yaml::Entry& entry) {
+    if (is_whole_part(entry.key)) return read_parts(entry);
+    const bool named = entry.key.find('.') == std::string::npos && entry.value.is_map();
+    return named ? read_variants(entry) : read_path(entry);
+  }
+
+  /// The values of one setting.
+  std::optional<Axis> read_path(const yaml::Entry& entry) {
+    const Leaf* leaf = find_leaf(leaves_, entry, entry.key);
+    if (leaf == nullptr) return std::nullopt;
+    Axis axis;
+    describe_leaf(*leaf, axis.shown);
+    for (const yaml::Node* item : axis_items({entry.value, "hardware." + entry.key, diagnostics_})) {
+      std::optional<Change> change = read_setting(*leaf, entry.key, *item);
+      if (!change) continue;
+      axis.shown.labels.push_back(item->text);
+      axis.shown.values.push_back(change->number);
+      axis.values.push_back({item->where, {*std::move(change)}});
+    }
+    return axis;
+  }
+
+  /// Whole devices, clusters or stacks.
+  std::optional<Axis> read_parts(const yaml::Entry& entry) {
+    Axis axis;
+    axis.shown.column = entry.key;
+    axis.shown.unit = "1";
+    for (const yaml::Node* item : axis_items({entry.value, "hardware." + entry.key, diagnostics_})) {
+      std::optional<Change> change = read_whole(entry.key, entry.key, *item);
+      if (!change) continue;
+      const std::string name = change->name();
+      if (add_choice(axis.shown, name)) {
+        axis.values.push_back({item->where, {*std::move(change)}});
+      } else {
+        problem(item->where, entry.key, "two values are named " + name);
+      }
+    }
+    return axis;
+  }
+
+  /// Several settings and parts that move together, under a name.
+  std::optional<Axis> read_variants(const yaml::Entry& entry) {
+    if (!is_column_name(entry.key)) {
+      problem(entry.key_where, entry.key,
+              "names a column, so it takes small letters, digits and _, and begins with a letter");
+      return std::nullopt;
+    }
+    if (std::ranges::find(limits_.taken_columns, entry.key) != limits_.taken_columns.end()) {
+      problem(entry.key_where, entry.key, "is the name of a column that every result has; choose another");
+      return std::nullopt;
+    }
+    if (entry.value.entries.empty())
+      problem(entry.value.where, entry.key, "an empty map; give a variant, such as base: {}");
+    Axis axis;
+    axis.variants = true;
+    axis.shown.column = entry.key;
+    axis.shown.unit = "1";
+    for (const yaml::Entry& variant : entry.value.entries) {
+      if (!add_choice(axis.shown, variant.key)) {
+        problem(variant.key_where, entry.key + '.' + variant.key, "duplicate key");
+        continue;
+      }
+      axis.values.push_back({variant.key_where, read_variant(entry.key + '.' + variant.key, variant.value)});
+    }
+    return axis;
+  }
+
+  std::vector<Change> read_variant(const std::string& shown, const yaml::Node& node) {
+    std::vector<Change> changes;
+    if (!node.is_map()) {
+      problem(
+          node.where, shown,
+          "must be a map from paths to values ({} for the base), not " + std::string(yaml::kind_name(node)));
+      return changes;
+    }
+    std::set<std::string> seen;
+    // What a path may name depends on the cluster, wherever in the map it stands.
+    for (const yaml::Entry& entry : node.entries) {
+      if (!seen.insert(entry.key).second) {
+        problem(entry.key_where, shown + '.' + entry.key, "duplicate key");
+      } else if (is_whole_part(entry.key)) {
+        if (auto change = read_whole(entry.key, shown + '.' + entry.key, entry.value))
+          changes.push_back(*std::move(change));
+      }
+    }
+    const auto cluster = std::ranges::find_if(changes, [](const Change& c) { return c.cluster != nullptr; });
+    const std::vector<Leaf> leaves =
+        changeable_leaves(base_, cluster == changes.end() ? nullptr : cluster->cluster.get());
+    for (const yaml::Entry& entry : node.entries) {
+      if (is_whole_part(entry.key)) continue;
+      const Leaf* leaf = find_leaf(leaves, entry, shown + '.' + entry.key);
       if (leaf == nullptr) continue;
       if (!leaf->replaces.empty() && seen.contains(leaf->replaces)) {
-        problem(entry.key_where, entry.key, "sets the same part as " + leaf->replaces + "; keep one of them");
+        problem(entry.key_where, shown + '.' + entry.key,
+                "sets the same part as " + leaf->replaces + "; keep one of them");
       }
-      if (!columns.insert(column_name(*leaf)).second) {
-        problem(entry.key_where, entry.key,
-                "its column " + column_name(*leaf) + " is that of another axis, too");
-      }
-      read_axis(*leaf, entry.value);
+      if (auto change = read_setting(*leaf, shown + '.' + entry.key, entry.value))
+        changes.push_back(*std::move(change));
     }
+    return changes;
   }
 
-  const Leaf* find_leaf(const std::vector<Leaf>& leaves, const yaml::Entry& entry) {
+  /// False where the name is there already.
+  static bool add_choice(HardwareAxis& shown, const std::string& name) {
+    if (std::ranges::find(shown.choices, name) != shown.choices.end()) return false;
+    shown.values.push_back(static_cast<double>(shown.choices.size()));
+    shown.choices.push_back(name);
+    shown.labels.push_back(name);
+    return true;
+  }
+
+  const Leaf* find_leaf(const std::vector<Leaf>& leaves, const yaml::Entry& entry, const std::string& shown) {
     const auto leaf = std::ranges::find(leaves, entry.key, &Leaf::path);
     if (leaf == leaves.end()) {
-      problem(entry.key_where, entry.key, unknown_path(leaves, entry.key));
-      return nullptr;
+      problem(entry.key_where, shown, unknown_path(leaves, entry.key));
+    } else if (leaf->type == Leaf::Type::informational || leaf->type == Leaf::Type::text) {
+      problem(entry.key_where, shown, "has no effect: it is informational, and no model reads it");
+    } else if (leaf->type == Leaf::Type::list) {
+      problem(entry.key_where, shown, "is a list as a whole; an axis takes settings of a single value");
+    } else if (base_.phase == Phase::training && leaf->path.starts_with("stack.serving.")) {
+      problem(entry.key_where, shown, "has no effect in training");
+    } else {
+      return &*leaf;
     }
-    if (leaf->type == Leaf::Type::informational || leaf->type == Leaf::Type::text) {
-      problem(entry.key_where, entry.key, "has no effect: it is informational, and no model reads it");
-      return nullptr;
-    }
-    if (leaf->type == Leaf::Type::list) {
-      problem(entry.key_where, entry.key, "is a list as a whole; an axis takes settings of a single value");
-      return nullptr;
-    }
-    return &*leaf;
+    return nullptr;
   }
 
-  static std::string unknown_path(const std::vector<Leaf>& leaves, const std::string& key) {
-    std::vector<std::string> all, siblings;
-    const std::string group = key.substr(0, key.find('.') + 1);
-    for (const Leaf& leaf : leaves) {
-      if (leaf.type == Leaf::Type::informational || leaf.type == Leaf::Type::text ||
-          leaf.type == Leaf::Type::list)
-        continue;
-      all.push_back(leaf.path);
-      if (!group.empty() && leaf.path.starts_with(group)) siblings.push_back(leaf.path);
+  std::optional<Change> read_setting(const Leaf& leaf, const std::string& shown, const yaml::Node& node) {
+    const yaml::Parsed<double> value = numeric_value(leaf, node);
+    if (!value) {
+      problem(node.where, shown, value.error());
+      return std::nullopt;
     }
-    const bool near = !yaml::closest(key, all).empty();
-    return "unknown path" + yaml::suggestion(key, near || siblings.empty() ? all : siblings, "paths");
+    Change change;
+    change.leaf = leaf;
+    change.shown = shown;
+    change.value = node;
+    change.number = *value;
+    return change;
   }
 
-  void read_axis(const Leaf& leaf, const yaml::Node& node) {
-    Axis axis;
-    axis.leaf = leaf;
-    axis.part = part_of(leaf.path);
-    axis.shown.path = leaf.path;
-    axis.shown.column = column_name(leaf);
-    axis.shown.unit = leaf.type == Leaf::Type::quantity ? yaml::dimension_unit(leaf.dimension) : "1";
-    axis.shown.long_name = long_name(leaf.path);
-    axis.shown.choices = leaf.choices;
-    for (const yaml::Node* item : axis_items({node, "hardware." + leaf.path, diagnostics_})) {
-      const yaml::Parsed<double> value = numeric_value(leaf, *item);
-      if (!value) {
-        problem(item->where, leaf.path, value.error());
-        continue;
+  std::optional<Change> read_whole(const std::string& part, const std::string& shown,
+                                   const yaml::Node& node) {
+    Change change;
+    change.leaf.path = part;
+    change.shown = shown;
+    change.value = node;
+    const std::string path = "hardware." + shown;
+    const auto keep = [](auto& slot, auto loaded) {
+      if (loaded) slot = std::make_shared<typename decltype(loaded)::value_type>(*std::move(loaded));
+    };
+    if (part == "cluster") keep(change.cluster, loader_.cluster(node, path, base_.folder));
+    if (part == "device") keep(change.device, loader_.device(node, path, base_.folder));
+    if (part == "stack") keep(change.stack, loader_.stack(node, path, base_.folder));
+    if (!change.whole()) return std::nullopt;
+    return change;
+  }
+
+  /// No two axes may change the same setting: one would undo the other.
+  void check_conflicts() {
+    std::map<std::string, std::size_t> owners;  // path -> axis
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      for (const Value& value : axes_[a].values) {
+        for (const Change& change : value.changes) check_conflict(owners, a, change);
       }
-      axis.shown.labels.push_back(item->text);
-      axis.shown.values.push_back(*value);
-      axis.values.push_back(*item);
     }
-    axes_.push_back(std::move(axis));
   }
 
-  static std::string long_name(std::string text) {
-    std::ranges::replace(text, '.', ' ');
-    std::ranges::replace(text, '_', ' ');
-    return text;
+  void check_conflict(std::map<std::string, std::size_t>& owners, std::size_t a, const Change& change) {
+    const std::string& path = change.leaf.path;
+    const auto [own, fresh] = owners.emplace(path, a);
+    if (own->second != a) {
+      problem(axes_[a].where, change.shown, "is set by " + axes_[own->second].shown.path + ", too");
+    }
+    const auto other = owners.find(change.leaf.replaces);
+    if (!change.leaf.replaces.empty() && other != owners.end() && other->second != a) {
+      problem(axes_[a].where, change.shown,
+              "sets the same part as " + change.leaf.replaces + "; keep one of them");
+    }
   }
 
   /// Every value alone must give a good system, and another one than its neighbours in the list.
   void check_values() {
     for (std::size_t a = 0; a < axes_.size(); ++a) {
+      const Axis& axis = axes_[a];
       std::map<std::string, std::size_t> texts;
-      for (std::size_t v = 0; v < axes_[a].values.size(); ++v) {
+      for (std::size_t v = 0; v < axis.values.size(); ++v) {
         Digits digits(axes_.size(), kBase);
         digits[a] = v;
         System system;
-        if (!build(axes_[a].part, digits, system)) continue;
-        const auto [it, fresh] = texts.emplace(text_of(axes_[a].part, system), v);
+        std::string text;
+        bool good = true;
+        for (const Part part : kParts) {
+          good = build(part, digits, system) && good;
+          if (good && axis.touches(part)) text += part_text(part, system);
+        }
+        if (!good) continue;
+        const auto [it, fresh] = texts.emplace(text, v);
         if (fresh) continue;
-        const Axis& axis = axes_[a];
-        problem(axis.values[v].where, axis.leaf.path,
+        const std::string inside = axis.variants ? '.' + axis.shown.labels[v] : std::string();
+        problem(axis.values[v].where, axis.shown.path + inside,
                 axis.shown.labels[v] + " gives the same system as " + axis.shown.labels[it->second]);
       }
     }
   }
 
-  static std::string text_of(Part part, const System& system) {
-    switch (part) {
-      case Part::device:
-        return yaml::emit(yaml::write(system.device));
-      case Part::fabric:
-        return yaml::emit(yaml::write(system.fabric));
-      case Part::stack:
-        return yaml::emit(yaml::write(system.stack));
-    }
-    return {};
-  }
-
-  /// Fills one part of `system` for the given values of its axes.
+  /// Fills one part of `system` for the given values of the axes.
   bool build(Part part, const Digits& digits, System& system) {
-    yaml::Diagnostics problems;
-    const bool good = part == Part::fabric ? build_fabric(digits, system, problems)
-                                           : build_tree(part, digits, system, problems);
-    if (!good) blame(part, digits, problems);
-    return good;
-  }
-
-  bool build_tree(Part part, const Digits& digits, System& system, yaml::Diagnostics& problems) {
-    yaml::Node tree = part == Part::device ? device_tree_ : stack_tree_;
+    std::vector<const Change*> changes;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
-      if (axes_[a].part != part || digits[a] == kBase) continue;
-      const Leaf& leaf = axes_[a].leaf;
-      if (!leaf.replaces.empty()) remove(tree, inside_part(leaf.replaces));
-      patch(tree, inside_part(leaf.path), axes_[a].values[digits[a]]);
+      if (digits[a] == kBase) continue;
+      for (const Change& change : axes_[a].values[digits[a]].changes) changes.push_back(&change);
     }
-    if (part == Part::device) {
-      auto device = yaml::read_device(tree, "device", problems);
-      if (device) system.device = std::move(*device);
-      return device.has_value();
-    }
-    auto stack = yaml::read_stack(tree, "stack", problems);
-    if (stack) system.stack = std::move(*stack);
-    return stack.has_value();
-  }
-
-  bool build_fabric(const Digits& digits, System& system, yaml::Diagnostics& problems) {
-    system.fabric = base_.fabric;
-    for (std::size_t a = 0; a < axes_.size(); ++a) {
-      if (axes_[a].part != Part::fabric || digits[a] == kBase) continue;
-      const double value = axes_[a].shown.values[digits[a]];
-      for (DimensionSpec& dimension : system.fabric.dimensions) {
-        if (axes_[a].leaf.path == "fabric." + dimension.name + bandwidth_key(dimension))
-          dimension.bandwidth = BytesPerSecond(value);
-        if (axes_[a].leaf.path == "fabric." + dimension.name + ".latency") dimension.latency = Seconds(value);
-      }
-    }
-    const Problems found = system.fabric.validate();
-    for (const Problem& entry : found.list()) problems.add({}, "fabric." + entry.field, entry.message);
-    return found.empty();
-  }
-
-  /// Problems of a patched part are those of the last axis that was patched in.
-  void blame(Part part, const Digits& digits, const yaml::Diagnostics& problems) {
-    for (std::size_t a = axes_.size(); a-- > 0;) {
-      if (axes_[a].part != part || digits[a] == kBase) continue;
-      const Axis& axis = axes_[a];
-      for (const yaml::Diagnostic& found : problems.list()) {
-        const bool elsewhere = part != Part::fabric && found.path != axis.leaf.path;
-        problem(axis.values[digits[a]].where, axis.leaf.path,
-                (elsewhere ? found.path + ": " : std::string()) + found.message);
-      }
-      return;
-    }
+    return build_part(part, base_, changes, system, diagnostics_);
   }
 
   /// The product of all axes. Each part is built once per combination of its own axes.
@@ -324,59 +365,98 @@ class HardwareParser {
     std::size_t count = 1;
     for (const Axis& axis : axes_) {
       count *= axis.values.size();
-      if (count > max_systems_) {
+      if (count > limits_.systems) {
         diagnostics_.add(node_.where, "hardware",
                          "its lists and those of the workload multiply to more than the limit of settings");
         return {};
       }
     }
-    std::vector<System> systems(count, base_);
-    std::array<std::map<Digits, std::size_t>, kParts.size()> built;
-    for (std::size_t index = 0; index < count; ++index) {
-      for (const Part part : kParts) {
-        const Digits digits = digits_of(index, part);
-        const auto [it, fresh] = built[static_cast<std::size_t>(part)].emplace(digits, index);
-        if (!fresh) {
-          copy_part(part, systems[it->second], systems[index]);
-        } else if (std::ranges::any_of(digits, [](std::size_t digit) { return digit != kBase; })) {
+    std::vector<System> systems(count);
+    for (const Part part : kParts) {
+      std::vector<bool> touching;
+      for (const Axis& axis : axes_) touching.push_back(axis.touches(part));
+      std::map<Digits, std::size_t> built;
+      for (std::size_t index = 0; index < count; ++index) {
+        const Digits digits = digits_of(index, touching);
+        const auto [it, fresh] = built.emplace(digits, index);
+        if (fresh) {
           build(part, digits, systems[index]);
+        } else {
+          copy_part(part, systems[it->second], systems[index]);
         }
       }
     }
     return systems;
   }
 
-  static void copy_part(Part part, const System& from, System& to) {
-    if (part == Part::device) to.device = from.device;
-    if (part == Part::fabric) to.fabric = from.fabric;
-    if (part == Part::stack) to.stack = from.stack;
-  }
-
-  /// The digits of combination `index`, those of other parts left at the base.
-  [[nodiscard]] Digits digits_of(std::size_t index, Part part) const {
+  /// The digits of combination `index`, those of axes that don't touch the part left at the base.
+  [[nodiscard]] Digits digits_of(std::size_t index, const std::vector<bool>& touching) const {
     Digits digits(axes_.size(), kBase);
     for (std::size_t a = axes_.size(); a-- > 0;) {
       const std::size_t digit = index % axes_[a].values.size();
       index /= axes_[a].values.size();
-      if (axes_[a].part == part) digits[a] = digit;
+      if (touching[a]) digits[a] = digit;
     }
     return digits;
   }
 
+  [[nodiscard]] yaml::Node resolved() const {
+    yaml::Node node = yaml::Node::map();
+    for (const Axis& axis : axes_) {
+      yaml::Node values = axis.variants ? yaml::Node::map() : yaml::Node::list();
+      for (std::size_t v = 0; v < axis.values.size(); ++v) {
+        const std::vector<Change>& changes = axis.values[v].changes;
+        if (axis.variants) {
+          yaml::Node variant = yaml::Node::map();
+          for (const Change& change : changes) variant.set(change.leaf.path, change.resolved());
+          values.set(axis.shown.labels[v], std::move(variant));
+        } else {
+          values.flow = !changes.front().whole();
+          values.items.push_back(changes.front().resolved());
+        }
+      }
+      node.set(axis.shown.path, std::move(values));
+    }
+    return node;
+  }
+
   const yaml::Node& node_;
-  const System& base_;
-  std::size_t max_systems_;
+  const BaseSystem& base_;
+  const HardwareLimits& limits_;
+  yaml::Loader& loader_;
   yaml::Diagnostics& diagnostics_;
-  yaml::Node device_tree_, stack_tree_;
+  std::vector<Leaf> leaves_;
   std::vector<Axis> axes_;
 };
 
+/// The fabric without its name and rates.
+std::string wiring_text(FabricSpec fabric) {
+  fabric.name = "fabric";
+  for (DimensionSpec& dimension : fabric.dimensions) {
+    dimension.bandwidth = BytesPerSecond(1);
+    dimension.latency = Seconds(0);
+    dimension.basis = BandwidthBasis::link;
+    dimension.in_network_reduction = false;
+    dimension.fat_tree.uplink_bandwidth.reset();
+    dimension.fat_tree.uplink_latency.reset();
+    dimension.dragonfly.global_bandwidth.reset();
+    dimension.dragonfly.global_latency.reset();
+    for (CustomSpec::Link& link : dimension.custom.links) {
+      link.bandwidth = BytesPerSecond(1);
+      link.latency = Seconds(0);
+    }
+  }
+  return yaml::emit(yaml::write(fabric));
+}
+
 }  // namespace
 
-ParsedHardware parse_hardware(const yaml::Node* node, const System& base, std::size_t max_systems,
-                              yaml::Diagnostics& diagnostics) {
-  if (node == nullptr) return {{}, {base}};
-  return HardwareParser(*node, base, max_systems, diagnostics).run();
+ParsedHardware parse_hardware(const yaml::Node* node, const BaseSystem& base, const HardwareLimits& limits,
+                              yaml::Loader& loader, yaml::Diagnostics& diagnostics) {
+  if (node == nullptr) return {{}, {base.system}, {}};
+  return HardwareParser(*node, base, limits, loader, diagnostics).run();
 }
+
+bool same_wiring(const FabricSpec& a, const FabricSpec& b) { return wiring_text(a) == wiring_text(b); }
 
 }  // namespace shardscape::sweep

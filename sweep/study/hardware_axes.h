@@ -1,15 +1,21 @@
-// The `hardware:` of a study: what-if axes over numbers and choices of the device, the fabric and the stack.
+// The `hardware:` of a study: what-if axes over the device, the fabric and the stack. Three forms:
 //
-// An axis patches the YAML tree of the resolved part and reads it again, strictly: a what-if obeys every rule
-// that a file obeys.
+//   device.hbm.bandwidth: ["2.0 TB/s", "3.35 TB/s"]     values of one setting, by its path
+//   device: [a100-sxm-80gb, h100-sxm-80gb]              whole parts: device, cluster (with its device), stack
+//   variant: {base: {}, B: {device.l2.capacity: ...}}   named variants: several settings and parts together
+//
+// Axes multiply. Whole parts are put in first, settings by path on top of them.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "engine/spec/scenario.h"
 #include "sweep/study/study.h"
+#include "sweep/study/system_changes.h"
 #include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::sweep {
@@ -17,11 +23,20 @@ namespace shardscape::sweep {
 struct ParsedHardware {
   std::vector<HardwareAxis> axes;  ///< in file order, first slowest
   std::vector<System>
-      systems;  ///< their product; the base alone without axes; empty where there are problems
+      systems;          ///< their product; the base alone without axes; empty where there are problems
+  yaml::Node resolved;  ///< the axes, whole parts in full; parses back to the same systems
 };
 
-/// `node` may be null (no `hardware:`). `max_systems` bounds the product.
-ParsedHardware parse_hardware(const yaml::Node* node, const System& base, std::size_t max_systems,
-                              yaml::Diagnostics& diagnostics);
+struct HardwareLimits {
+  std::size_t systems = 1;                 ///< bound of the product
+  std::vector<std::string> taken_columns;  ///< names that no variant axis may have
+};
+
+/// `node` may be null (no `hardware:`).
+ParsedHardware parse_hardware(const yaml::Node* node, const BaseSystem& base, const HardwareLimits& limits,
+                              yaml::Loader& loader, yaml::Diagnostics& diagnostics);
+
+/// True where both fabrics have the same dimensions with the same links, whatever their rates.
+bool same_wiring(const FabricSpec& a, const FabricSpec& b);
 
 }  // namespace shardscape::sweep

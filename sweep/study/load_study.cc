@@ -54,6 +54,7 @@ class StudyParser {
     read_mode();
     reader_.finish();
     check_device_faults();
+    check_fault_wiring();
     if (!diagnostics_.empty()) return std::nullopt;
     check_positions();
     if (!diagnostics_.empty()) return std::nullopt;
@@ -132,19 +133,13 @@ class StudyParser {
     if (!cluster_ || !stack_) return;
     // Without a good number of GPUs the axes can still be checked, on the fabric as its file has it.
     const FabricSpec& fabric = fabric_ ? *fabric_ : cluster_->fabric.fabric;
-    const std::size_t limit = kMaxSettings / std::max<std::size_t>(1, study_.workloads.size());
-    ParsedHardware parsed = parse_hardware(node, {cluster_->device, fabric, *stack_}, limit, diagnostics_);
+    BaseSystem base{{cluster_->device, fabric, *stack_}, cluster_->fabric, gpus_, phase_, folder_};
+    const HardwareLimits limits{kMaxSettings / std::max<std::size_t>(1, study_.workloads.size()),
+                                options_.fixed_columns};
+    ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
-    if (node != nullptr && node->is_map() && phase_ == Phase::training) refuse_serving(*node);
-  }
-
-  /// A server's settings are read by inference alone.
-  void refuse_serving(const yaml::Node& hardware) {
-    for (const yaml::Entry& entry : hardware.entries) {
-      if (entry.key.starts_with("stack.serving."))
-        diagnostics_.add(entry.key_where, "hardware." + entry.key, "has no effect in training");
-    }
+    hardware_resolved_ = std::move(parsed.resolved);
   }
 
   /// A value or a list of texts; nothing where the key is absent.
@@ -196,6 +191,17 @@ class StudyParser {
       if (!is_device_kind(weighted.kind)) continue;
       state_.bad("faults.kind", root_.find("faults")->find("kind")->where,
                  std::string(name_of(weighted.kind)) + " is modelled in mode hierarchical only");
+    }
+  }
+
+  /// Every point meets the same faults, so every setting must have the same links.
+  void check_fault_wiring() {
+    if (!study_.faults || !fabric_) return;
+    for (const System& system : study_.systems) {
+      if (same_wiring(system.fabric, *fabric_)) continue;
+      return state_.bad("faults", root_.find("faults")->where,
+                        "need the same links in every setting, but `hardware` rewires the cluster (" +
+                            system.fabric.name + "); leave one of them out");
     }
   }
 
@@ -257,7 +263,7 @@ class StudyParser {
     node.set("stack", yaml::write(*stack_));
     node.set("workload", workload_resolved_);
     node.set("space", write_space(study_.space, study_.phase()));
-    if (!study_.hardware.empty()) node.set("hardware", resolved_hardware());
+    if (!study_.hardware.empty()) node.set("hardware", hardware_resolved_);
     if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
     if (study_.faults) node.set("faults", write_faults(*study_.faults));
     if (study_.reliability)
@@ -284,12 +290,6 @@ class StudyParser {
     return node;
   }
 
-  yaml::Node resolved_hardware() const {
-    yaml::Node node = yaml::Node::map();
-    for (const HardwareAxis& axis : study_.hardware) node.set(axis.path, text_list(axis.labels));
-    return node;
-  }
-
   static yaml::Node text_list(const std::vector<std::string>& values) {
     yaml::Node list = yaml::Node::list();
     list.flow = true;
@@ -306,7 +306,7 @@ class StudyParser {
   yaml::Reader reader_;
   yaml::Loader loader_;
   Study study_;
-  yaml::Node workload_resolved_;
+  yaml::Node workload_resolved_, hardware_resolved_;
   std::optional<ModelSpec> model_;
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;

@@ -22,6 +22,8 @@ struct StudyOptions {
   std::vector<std::string> overrides;
   /// Columns that `objectives:` may name; not checked where the list is empty.
   std::vector<std::string> objective_columns;
+  /// Columns that results have whatever the study; no axis of `hardware:` may take their names.
+  std::vector<std::string> fixed_columns;
 };
 
 /// Reads and checks a study together with its model, cluster, device and stack. The study that comes back is

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "sweep/yaml/suggest.h"
+
 namespace shardscape::sweep {
 
 namespace {
@@ -31,6 +33,25 @@ std::optional<yaml::Node> parse_value(const std::string& text, const yaml::Locat
   for (const yaml::Diagnostic& problem : problems.list()) diagnostics.add(where, key, problem.message);
   if (value) yaml::relocate(*value, where);
   return value;
+}
+
+/// Named variants of `axis` only; an unknown name is a problem and gives nothing.
+std::optional<yaml::Node> choose_variants(const yaml::Node& axis, const yaml::Node& names,
+                                          const std::string& key, yaml::Diagnostics& diagnostics) {
+  yaml::Node chosen = yaml::Node::map();
+  chosen.where = names.where;
+  for (const yaml::Node& name : names.is_list() ? names.items : std::vector{names}) {
+    if (const yaml::Node* const variant = axis.find(name.text)) {
+      chosen.set(name.text, *variant);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const yaml::Entry& entry : axis.entries) known.push_back(entry.key);
+    diagnostics.add(names.where, key,
+                    "unknown variant \"" + name.text + '"' + yaml::suggestion(name.text, known, "variants"));
+    return std::nullopt;
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -62,6 +83,11 @@ void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnost
       diagnostics.add(where, key, parts[i] + " is no map in the study; set " + parts[i] + " itself");
       return;
     }
+  }
+  const yaml::Node* const old = node->find(parts.back());
+  if (key.starts_with(kHardware) && old != nullptr && old->is_map() && !value->is_map()) {
+    value = choose_variants(*old, *value, key, diagnostics);
+    if (!value) return;
   }
   node->set(parts.back(), std::move(*value));
 }

@@ -9,7 +9,8 @@
 namespace shardscape::sweep {
 
 /// Applies one override to the root map of a study. KEY is a dotted path; what follows "hardware." is one
-/// key, dots and all. Everything it sets is located as "--set KEY=VALUE".
+/// key, dots and all; for an axis of named variants VALUE may be the names to keep. Everything it sets is
+/// located as "--set KEY=VALUE".
 void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnostics& diagnostics);
 
 }  // namespace shardscape::sweep

@@ -14,15 +14,15 @@
 
 namespace shardscape::sweep {
 
-/// One `hardware:` axis: a number (or a choice) of the device, the fabric or the stack, by its path.
+/// One `hardware:` axis: a setting of device, fabric or stack by its path, whole parts, or named variants.
 struct HardwareAxis {
-  std::string path;  ///< "device.hbm.bandwidth"
+  std::string path;  ///< its key: "device.hbm.bandwidth", "cluster", "variant"
   std::string
       column;  ///< column name, a Python identifier that ends in its unit: "device_hbm_bandwidth_bytes_per_s"
   std::string unit;  ///< UDUNITS-style: "byte s-1", "s", "Hz", "1"
   std::string long_name;
-  std::vector<std::string> labels;   ///< the values as written in the study
-  std::vector<double> values;        ///< in SI units; for a choice: the codes 0, 1, ... of `choices`
+  std::vector<std::string> labels;   ///< as written in the study; of parts and variants the names
+  std::vector<double> values;        ///< in SI units; for choices, parts and variants codes of `choices`
   std::vector<std::string> choices;  ///< names of the codes; empty for numbers
 };
 

@@ -365,6 +365,114 @@ TEST(Hardware, IdenticalSystemsAndConflictsAreProblems) {
                       "s.yaml:33:3: hardware.device.l2.capacity", "duplicate key"));
 }
 
+// A second cluster in the same words: twice the switch, another device.
+const char* const kOther =
+    "{name: other, device: {name: gpu2, sm: {count: 20, clock: 1 GHz, tensor_flops_per_clock: {bf16: 2048}, "
+    "vector_flops_per_clock: 128, registers: 256 KiB, sram: 100 KiB, sram_bytes_per_clock: 128}, "
+    "l2: {capacity: 8 MiB, bytes_per_clock: 512}, "
+    "hbm: {stacks: 4, capacity_per_stack: 32 GiB, bandwidth_per_stack: 1 TB/s}, kernel_latency: 2 us}, "
+    "dimensions: [{name: nvl, kind: switch, size: 8, bandwidth: 900 GB/s, latency: 1 us}, "
+    "{name: net, kind: switch, size: fill, bandwidth: 50 GB/s, latency: 2 us, scope: scale_out}]}";
+
+TEST(HardwareVariants, MoveSettingsAndPartsTogether) {
+  const Study study =
+      good(training(std::string("hardware:\n"
+                                "  variant:\n"
+                                "    base: {}\n"
+                                "    A: {device.l2.capacity: 10 MiB, fabric.nvswitch.size: 8}\n"
+                                "    B: {fabric.nvl.bandwidth: 1.8 TB/s, cluster: ") +
+                    kOther + "}\n  stack.attention: [naive, flash]\n"));
+  ASSERT_EQ(study.hardware.size(), 2U);
+  const HardwareAxis& axis = study.hardware[0];
+  EXPECT_EQ(axis.path, "variant");
+  EXPECT_EQ(axis.column, "variant");
+  EXPECT_EQ(axis.unit, "1");
+  EXPECT_EQ(axis.choices, (std::vector<std::string>{"base", "A", "B"}));
+  EXPECT_EQ(axis.labels, axis.choices);
+  EXPECT_EQ(axis.values, (std::vector<double>{0, 1, 2}));
+  ASSERT_EQ(study.systems.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const System& system = study.systems[i];
+    const std::size_t variant = i / 2;
+    EXPECT_EQ(system.stack.attention, i % 2 == 0 ? AttentionKernel::naive : AttentionKernel::flash);
+    EXPECT_EQ(system.device.name, variant == 2 ? "gpu2" : "gpu");
+    EXPECT_EQ(system.device.l2.capacity.value(), (variant == 0   ? 4.0
+                                                  : variant == 1 ? 10.0
+                                                                 : 8.0) *
+                                                     (1 << 20));
+    EXPECT_EQ(system.fabric.size(), 16);
+    EXPECT_EQ(system.fabric.dimensions[0].shape[0], variant == 0 ? 4 : 8);
+    EXPECT_EQ(system.fabric.dimensions[0].bandwidth.value(), variant == 2 ? 1.8e12 : 300e9);
+  }
+}
+
+TEST(HardwareVariants, WholePartsAreAnAxisUnderTheirNames) {
+  const Study study = good(training(std::string("hardware: {cluster: [") + kOther +
+                                    "], stack: [{name: a, communication: {bucket: 1 MB}}, "
+                                    "{name: b, communication: {bucket: 1 MB}, attention: naive}], "
+                                    "device.hbm.bandwidth: [1 TB/s, 2 TB/s]}\n"));
+  EXPECT_EQ(study.hardware[0].labels, (std::vector<std::string>{"other"}));
+  EXPECT_EQ(study.hardware[1].column, "stack");
+  EXPECT_EQ(study.hardware[1].choices, (std::vector<std::string>{"a", "b"}));
+  ASSERT_EQ(study.systems.size(), 4U);
+  EXPECT_EQ(study.systems[2].stack.name, "b");
+  EXPECT_EQ(study.systems[3].device.name, "gpu2");
+  EXPECT_EQ(study.systems[3].device.hbm_peak().value(), 2e12);
+  EXPECT_EQ(study.systems[3].device.memory_capacity().value(), 128.0 * (1 << 30));
+}
+
+TEST(HardwareVariants, ProblemsAreLocated) {
+  const auto with = [](const std::string& hardware) {
+    return bad(training("hardware:\n  " + hardware + "\n"));
+  };
+  EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacty: 1 MiB}}"),
+                      "s.yaml:32:17: hardware.variant.A.device.l2.capacty",
+                      "did you mean \"device.l2.capacity\"?"));
+  EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacity: 3}}"),
+                      "s.yaml:32:37: hardware.variant.A.device.l2.capacity", "bare number"));
+  EXPECT_TRUE(reports(with("variant: {A: {device.hbm.stacks: 0}}"),
+                      "s.yaml:32:36: hardware.variant.A.device.hbm.stacks", "greater than 0"));
+  EXPECT_TRUE(reports(with("variant: {A: 7}"), "s.yaml:32:16: hardware.variant.A", "must be a map"));
+  EXPECT_TRUE(reports(with("variant: {base: {}, A: {}}"), "s.yaml:32:23: hardware.variant.A",
+                      "A gives the same system as base"));
+  EXPECT_TRUE(reports(with("variant: {A: {}, A: {}}"), "s.yaml:32:20: hardware.variant.A", "duplicate"));
+  EXPECT_TRUE(reports(with("variant: {}"), "s.yaml:32:12: hardware.variant", "empty"));
+  EXPECT_TRUE(reports(with("My-Variant: {A: {}}"), "s.yaml:32:3: hardware.My-Variant", "names a column"));
+  EXPECT_TRUE(reports(with("variant: {A: {stack.serving.token_budget: 8}}"),
+                      "s.yaml:32:17: hardware.variant.A.stack.serving.token_budget", "training"));
+  EXPECT_TRUE(reports(with("variant: {A: {fabric.nvswitch.size: 3}}"),
+                      "s.yaml:32:39: hardware.variant.A.fabric.nvswitch.size", "grows in units of 3"));
+  EXPECT_TRUE(
+      reports(with("variant: {A: {device: nowhere}}"), "s.yaml:32:25: hardware.variant.A.device", "nowhere"));
+  EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacity: 9 MiB}}\n  device.l2.capacity: 8 MiB"),
+                      "s.yaml:33:3: hardware.device.l2.capacity", "is set by variant, too"));
+  StudyOptions options;
+  options.fixed_columns = {"status"};
+  EXPECT_TRUE(reports(bad(training("hardware: {status: {A: {}}}\n"), options),
+                      "s.yaml:31:12: hardware.status", "column"));
+}
+
+TEST(HardwareVariants, FaultsNeedTheSameLinksEverywhere) {
+  const std::string faults = "faults: {kind: soft_link, samples: 2, derate: 0.5}\n";
+  EXPECT_EQ(good(training("hardware: {variant: {a: {fabric.nvswitch.bandwidth: 1 GB/s}}}\n" + faults))
+                .systems.size(),
+            1U);
+  EXPECT_TRUE(reports(bad(training("hardware: {variant: {a: {fabric.nvswitch.size: 8}}}\n" + faults)),
+                      "s.yaml:32:9: faults", "same links"));
+}
+
+TEST(HardwareVariants, SetKeepsTheNamedOnes) {
+  const std::string text = training(
+      "hardware: {variant: {base: {}, A: {device.l2.capacity: 5 MiB}, B: {device.l2.capacity: 6 MiB}}}\n");
+  StudyOptions options;
+  options.overrides = {"hardware.variant=[B, base]"};
+  EXPECT_EQ(good(text, options).hardware[0].labels, (std::vector<std::string>{"B", "base"}));
+  options.overrides = {"hardware.variant=A"};
+  EXPECT_EQ(good(text, options).systems[0].device.l2.capacity.value(), 5.0 * (1 << 20));
+  options.overrides = {"hardware.variant=C"};
+  EXPECT_TRUE(reports(bad(text, options), "--set hardware.variant=C: hardware.variant", "unknown variant"));
+}
+
 TEST(Overrides, SetReplacesAndAdds) {
   StudyOptions options;
   options.overrides = {"workload.global_batch=[64, 128]", "space.tensor_parallel=[4,8]", "gpus=32",
@@ -408,6 +516,9 @@ TEST(Resolved, ParsesBackToAnEqualStudy) {
           "hardware: {device.hbm.bandwidth: [1.1 TB/s, \"2.2 TB/s\"], stack.attention: [naive, flash], "
           "device.sm.sram_bytes_per_clock: [64, 128]}\n"
           "constraints: [\"tp <= 4 or pp == 1\"]\nobjectives: [memory_peak_bytes]\n"),
+      training(std::string("hardware: {cluster: [") + kOther +
+               "], variant: {base: {}, A: {device.l2.capacity: 9 MiB, stack: {name: x, communication: "
+               "{bucket: 1 MB}}}}}\n"),
   };
   for (const std::string& text : texts) {
     const Study first = good(text);

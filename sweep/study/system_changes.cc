@@ -1,0 +1,257 @@
+#include "sweep/study/system_changes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sweep/yaml/specs.h"
+#include "sweep/yaml/value.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+using yaml::Leaf;
+
+constexpr std::string_view kFabric = "fabric.";
+constexpr std::string_view kSize = ".size";
+
+/// As the cluster's file has it.
+const char* bandwidth_key(const DimensionSpec& dimension) {
+  return dimension.basis == BandwidthBasis::gpu ? ".bandwidth_per_gpu" : ".bandwidth";
+}
+
+std::string fabric_path(const DimensionSpec& dimension, std::string_view key) {
+  return std::string(kFabric).append(dimension.name).append(key);
+}
+
+/// The size of a dimension is one number, and it is given.
+bool has_size(const DimensionSpec& dimension) {
+  return !dimension.shaped() && dimension.kind != DimensionKind::custom &&
+         dimension.shape.front() != FabricTemplate::kFill;
+}
+
+void add_fabric_leaves(const FabricTemplate& fabric, std::vector<Leaf>& leaves) {
+  for (const DimensionSpec& dimension : fabric.fabric.dimensions) {
+    if (has_size(dimension))
+      leaves.push_back({fabric_path(dimension, kSize), Leaf::Type::integer, {}, {}, {}});
+    if (dimension.kind == DimensionKind::custom) continue;  // its links have their own
+    leaves.push_back({fabric_path(dimension, bandwidth_key(dimension)),
+                      Leaf::Type::quantity,
+                      yaml::Dimension::bandwidth,
+                      {},
+                      {}});
+    leaves.push_back(
+        {fabric_path(dimension, ".latency"), Leaf::Type::quantity, yaml::Dimension::time, {}, {}});
+  }
+}
+
+/// Sets `path` (without the part's own name) in a tree.
+void patch(yaml::Node& tree, std::string_view path, const yaml::Node& value) {
+  yaml::Node* node = &tree;
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    const std::string_view key = path.substr(0, dot);
+    if (node->find(key) == nullptr) node->set(key, yaml::Node::map());
+    node = node->find(key);
+    path.remove_prefix(dot + 1);
+  }
+  node->set(path, value);
+}
+
+void remove(yaml::Node& tree, std::string_view path) {
+  yaml::Node* node = &tree;
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos && node != nullptr;
+       dot = path.find('.')) {
+    node = node->find(path.substr(0, dot));
+    path.remove_prefix(dot + 1);
+  }
+  if (node != nullptr) node->erase(path);
+}
+
+std::string_view inside_part(std::string_view path) { return path.substr(path.find('.') + 1); }
+
+/// A tree with the single settings that the changes give.
+void patch_all(yaml::Node& tree, std::span<const Change* const> changes) {
+  for (const Change* change : changes) {
+    if (change->whole()) continue;
+    if (!change->leaf.replaces.empty()) remove(tree, inside_part(change->leaf.replaces));
+    patch(tree, inside_part(change->leaf.path), change->value);
+  }
+}
+
+bool build_device(const BaseSystem& base, std::span<const Change* const> changes, System& system,
+                  yaml::Diagnostics& problems) {
+  const DeviceSpec* start = &base.system.device;
+  bool own = false;  // a device given as such goes before that of a cluster
+  for (const Change* change : changes) {
+    if (change->cluster && !own) start = &change->cluster->device;
+    if (change->device) start = change->device.get(), own = true;
+  }
+  yaml::Node tree = yaml::write(*start);
+  patch_all(tree, changes);
+  auto device = yaml::read_device(tree, "device", problems);
+  if (device) system.device = std::move(*device);
+  return device.has_value();
+}
+
+bool build_stack(const BaseSystem& base, std::span<const Change* const> changes, System& system,
+                 yaml::Diagnostics& problems) {
+  const StackProfile* start = &base.system.stack;
+  for (const Change* change : changes) {
+    if (change->stack) start = change->stack.get();
+  }
+  yaml::Node tree = yaml::write(*start);
+  patch_all(tree, changes);
+  auto stack = yaml::read_stack(tree, "stack", problems);
+  if (stack) system.stack = std::move(*stack);
+  return stack.has_value();
+}
+
+/// Applies a setting to each dimension that it names; true where there is one.
+bool apply_to_fabric(const Change& change, FabricSpec& fabric) {
+  bool found = false;
+  for (DimensionSpec& dimension : fabric.dimensions) {
+    const std::string& path = change.leaf.path;
+    if (path == fabric_path(dimension, bandwidth_key(dimension))) {
+      dimension.bandwidth = BytesPerSecond(change.number);
+      found = true;
+    } else if (path == fabric_path(dimension, ".latency")) {
+      dimension.latency = Seconds(change.number);
+      found = true;
+    } else if (path == fabric_path(dimension, kSize)) {
+      dimension.shape = {static_cast<std::int64_t>(change.number)};
+      found = true;
+    }
+  }
+  return found;
+}
+
+bool is_size(const Change& change) { return !change.whole() && change.leaf.path.ends_with(kSize); }
+
+bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes, System& system,
+                  yaml::Diagnostics& problems) {
+  FabricTemplate fabric = base.fabric;
+  bool wiring = false;
+  const auto apply = [&](const Change& change, FabricSpec& to) {
+    if (!apply_to_fabric(change, to))
+      problems.add({}, change.leaf.path, "cluster " + to.name + " has no such setting for these GPUs");
+  };
+  for (const Change* change : changes) {
+    if (change->cluster) fabric = change->cluster->fabric, wiring = true;
+  }
+  for (const Change* change : changes) {
+    if (is_size(*change)) apply(*change, fabric.fabric), wiring = true;
+  }
+  Problems found;
+  if (wiring && base.gpus) {
+    system.fabric = fabric.instantiate(*base.gpus, found);
+  } else {
+    system.fabric = wiring ? fabric.fabric : base.system.fabric;
+  }
+  for (const Change* change : changes) {
+    if (!change->whole() && !is_size(*change)) apply(*change, system.fabric);
+  }
+  const Problems rules = found.empty() ? system.fabric.validate() : std::move(found);
+  for (const Problem& entry : rules.list()) {
+    problems.add({}, entry.field == "gpus" ? "gpus" : std::string(kFabric) + entry.field, entry.message);
+  }
+  return problems.empty();
+}
+
+}  // namespace
+
+bool is_whole_part(std::string_view path) { return path == "cluster" || path == "device" || path == "stack"; }
+
+bool Change::touches(Part part) const {
+  switch (part) {
+    case Part::device:
+      return cluster || device || leaf.path.starts_with("device.");
+    case Part::fabric:
+      return cluster || leaf.path.starts_with(kFabric);
+    case Part::stack:
+      return stack || leaf.path.starts_with("stack.");
+  }
+  return false;
+}
+
+std::string Change::name() const {
+  if (cluster) return cluster->name;
+  return device ? device->name : stack->name;
+}
+
+yaml::Node Change::resolved() const {
+  if (device) return yaml::write(*device);
+  if (stack) return yaml::write(*stack);
+  if (!cluster) return value;
+  yaml::Node node = yaml::write(cluster->fabric.fabric);
+  node.set("device", yaml::write(cluster->device));
+  return node;
+}
+
+std::vector<Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster* cluster) {
+  std::vector<Leaf> leaves = yaml::device_leaves("device");
+  add_fabric_leaves(cluster != nullptr ? cluster->fabric : base.fabric, leaves);
+  const std::vector<Leaf> stack = yaml::stack_leaves("stack");
+  leaves.insert(leaves.end(), stack.begin(), stack.end());
+  return leaves;
+}
+
+yaml::Parsed<double> numeric_value(const Leaf& leaf, const yaml::Node& node) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 53;  // codes and counts are stored as doubles
+  switch (leaf.type) {
+    case Leaf::Type::quantity:
+      return yaml::parse_quantity_node(node, leaf.dimension);
+    case Leaf::Type::integer:
+      return yaml::parse_integer_node(node, -kMax, kMax).map([](auto v) { return static_cast<double>(v); });
+    case Leaf::Type::flag:
+      return yaml::parse_flag(node).map([](bool v) { return v ? 1.0 : 0.0; });
+    case Leaf::Type::choice: {
+      const std::vector<std::string_view> names(leaf.choices.begin(), leaf.choices.end());
+      return yaml::parse_choice(node, names).map([](std::size_t v) { return static_cast<double>(v); });
+    }
+    default:
+      return yaml::parse_number_node(node);
+  }
+}
+
+bool build_part(Part part, const BaseSystem& base, std::span<const Change* const> changes, System& system,
+                yaml::Diagnostics& diagnostics) {
+  std::vector<const Change*> touching;
+  for (const Change* change : changes) {
+    if (change->touches(part)) touching.push_back(change);
+  }
+  if (touching.empty()) {
+    copy_part(part, base.system, system);
+    return true;
+  }
+  yaml::Diagnostics problems;
+  const bool good = part == Part::device   ? build_device(base, touching, system, problems)
+                    : part == Part::fabric ? build_fabric(base, touching, system, problems)
+                                           : build_stack(base, touching, system, problems);
+  const Change& last = *touching.back();
+  for (const yaml::Diagnostic& found : problems.list()) {
+    const bool elsewhere = found.path != last.leaf.path && part != Part::fabric;
+    diagnostics.add(last.value.where, "hardware." + last.shown,
+                    (elsewhere ? found.path + ": " : std::string()) + found.message);
+  }
+  return good;
+}
+
+std::string part_text(Part part, const System& system) {
+  switch (part) {
+    case Part::device:
+      return yaml::emit(yaml::write(system.device));
+    case Part::fabric:
+      return yaml::emit(yaml::write(system.fabric));
+    case Part::stack:
+      return yaml::emit(yaml::write(system.stack));
+  }
+  return {};
+}
+
+void copy_part(Part part, const System& from, System& to) {
+  if (part == Part::device) to.device = from.device;
+  if (part == Part::fabric) to.fabric = from.fabric;
+  if (part == Part::stack) to.stack = from.stack;
+}
+
+}  // namespace shardscape::sweep
