@@ -6,7 +6,6 @@
 #include <sstream>
 #include <system_error>
 
-#include "sweep/technology/build_device.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/suggest.h"
@@ -178,52 +177,81 @@ std::optional<technology::Floorplan> Loader::floorplan(const Node& reference, co
   return read_floorplan(target->node, target->prefix, diagnostics_, load_logic, load_memory);
 }
 
-std::optional<technology::Floorplan> Loader::floorplan_of(const DeviceSpec& device, const Location& where,
-                                                          const std::string& path) {
-  std::vector<std::string> devices;
-  for (const Catalog::Entry& entry : catalog_.list(PresetKind::floorplan)) {
-    Node reference = Node::scalar(entry.file.string());
-    reference.where = where;
-    std::optional<technology::Floorplan> plan = floorplan(reference, path, {});
-    if (!plan) return std::nullopt;
-    if (plan->device == device.name) return plan;
-    devices.push_back(plan->device);
+std::optional<std::vector<technology::Floorplan>> Loader::floorplans(const Node* references,
+                                                                     const Location& where,
+                                                                     const std::string& path,
+                                                                     const fs::path& folder) {
+  std::vector<Node> nodes;
+  if (references != nullptr) {
+    nodes = references->is_list() ? references->items : std::vector{*references};
+  } else {
+    for (const Catalog::Entry& entry : catalog_.list(PresetKind::floorplan))
+      nodes.emplace_back(Node::scalar(entry.file.string())).where = where;
   }
-  diagnostics_.add(where, path,
-                   "device " + device.name + " has no floor plan to scale it by; devices with one: " +
-                       (devices.empty() ? "none" : join(devices)));
-  return std::nullopt;
+  std::vector<technology::Floorplan> plans;
+  for (const Node& node : nodes) {
+    std::optional<technology::Floorplan> plan = floorplan(node, path, folder);
+    if (!plan) return std::nullopt;
+    plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+std::optional<technology::Choice> Loader::technology_choice(std::string_view key, const Node& node,
+                                                            const std::string& path, const fs::path& folder) {
+  technology::Choice choice;
+  if (key == "logic") choice.logic = logic(node, path, folder);
+  if (key == "memory") choice.memory = memory(node, path, folder);
+  if (key == "network") choice.network = network(node, path, folder);
+  const auto keep = [&](auto parsed, auto& value) {
+    if (parsed) value = *parsed;
+    if (!parsed) diagnostics_.add(node.where, path, parsed.error());
+  };
+  if (key == "area") keep(parse_value<technology::SquareMetres>(node), choice.area);
+  if (key == "power") keep(parse_value<technology::Watts>(node), choice.power);
+  if (choice.empty()) return std::nullopt;
+  return choice;
+}
+
+tl::expected<technology::BuiltDevice, Problems> build_device(
+    const DeviceSpec& device, const std::vector<technology::Floorplan>& floorplans,
+    const technology::Choice& choice) {
+  const auto plan = std::ranges::find(floorplans, device.name, &technology::Floorplan::device);
+  if (plan != floorplans.end()) return technology::build_device(device, *plan, choice);
+  std::vector<std::string> devices;
+  for (const technology::Floorplan& known : floorplans) devices.push_back(known.device);
+  Problems problems;
+  problems.add("base", "device " + device.name + " has no floor plan to scale it by; devices with one: " +
+                           (devices.empty() ? "none" : join(devices)));
+  return tl::unexpected(std::move(problems));
 }
 
 std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::string& path,
                                                const fs::path& folder) {
+  const std::size_t before = diagnostics_.size();
   ReadState state(node.where, path, diagnostics_);
   Reader reader(node, "", state);
-  const Node* recipe = reader.take("technology");
+  const Node& recipe = *reader.take("technology");
   reader.finish();
-  const std::string inside = path.empty() ? "technology" : path + ".technology";
-  Reader keys(*recipe, "technology", state);
-  if (!recipe->is_map()) return std::nullopt;
-  const std::size_t before = diagnostics_.size();
-  const Node* base_node = keys.take_required("base");
+  Reader keys(recipe, "technology", state);
+  if (!recipe.is_map()) return std::nullopt;
+  const std::string inside = path.empty() ? "technology." : path + ".technology.";
   std::optional<DeviceSpec> base;
-  if (base_node != nullptr) base = device(*base_node, inside + ".base", folder);
+  if (const Node* key = keys.take_required("base")) base = device(*key, inside + "base", folder);
   technology::Choice choice;
-  if (const Node* key = keys.take("logic")) choice.logic = logic(*key, inside + ".logic", folder);
-  if (const Node* key = keys.take("memory")) choice.memory = memory(*key, inside + ".memory", folder);
-  if (const Node* key = keys.take("network")) choice.network = network(*key, inside + ".network", folder);
-  keys.maybe("area", choice.area);
-  keys.maybe("power", choice.power);
+  for (const char* key : kTechnologyKeys) {
+    const Node* value = keys.take(key);
+    if (value == nullptr) continue;
+    if (const auto part = technology_choice(key, *value, inside + key, folder)) choice.merge(*part);
+  }
+  const auto plans = floorplans(keys.take("floorplan"), recipe.where, inside + "floorplan", folder);
   keys.finish();
-  if (diagnostics_.size() != before || state.failed() || !base) return std::nullopt;
-  const auto plan = floorplan_of(*base, base_node->where, inside + ".base");
-  if (!plan) return std::nullopt;
-  auto built = technology::build_device(*base, *plan, choice);
+  if (diagnostics_.size() != before || !base || !plans) return std::nullopt;
+  auto built = build_device(*base, *plans, choice);
   if (built) return std::move(built->device);
   for (const Problem& problem : built.error().list()) {
-    const Node* key = recipe->find(problem.field);
-    diagnostics_.add(key != nullptr ? key->where : recipe->where, inside + '.' + problem.field,
-                     problem.message);
+    const Node* key = recipe.find(problem.field);
+    diagnostics_.add(key != nullptr ? key->where : recipe.where, inside + problem.field, problem.message);
   }
   return std::nullopt;
 }

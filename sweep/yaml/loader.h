@@ -2,12 +2,15 @@
 // itself written in place.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sweep/technology/build_device.h"
 #include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
@@ -15,6 +18,14 @@
 #include "sweep/yaml/node.h"
 
 namespace shardscape::yaml {
+
+/// The keys of technology::Choice.
+inline constexpr std::array kTechnologyKeys = {"logic", "memory", "network", "area", "power"};
+
+/// `device` rebuilt by the floor plan that is its own.
+tl::expected<technology::BuiltDevice, Problems> build_device(
+    const DeviceSpec& device, const std::vector<technology::Floorplan>& floorplans,
+    const technology::Choice& choice);
 
 /// A file that went into a result: its name there ("models/llama3.1-70b.yaml") and its text.
 struct InputFile {
@@ -49,9 +60,13 @@ class Loader {
                                                        const std::filesystem::path& folder);
   std::optional<technology::Floorplan> floorplan(const Node& reference, const std::string& path,
                                                  const std::filesystem::path& folder);
-  /// The floor plan of a device among the presets.
-  std::optional<technology::Floorplan> floorplan_of(const DeviceSpec& device, const Location& where,
-                                                    const std::string& path);
+  /// Every floor plan among the presets; problems are said to stand at `path`.
+  std::optional<std::vector<technology::Floorplan>> floorplans(const Location& where,
+                                                               const std::string& path);
+  /// One key of technology::Choice by its name ("logic", "area", ...) with what the node refers to or says.
+  std::optional<technology::Choice> technology_choice(std::string_view key, const Node& node,
+                                                      const std::string& path,
+                                                      const std::filesystem::path& folder);
 
   /// Every file read so far, in order.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
