@@ -31,6 +31,7 @@ tl::expected<technology::BuiltDevice, Problems> build_device(
 struct InputFile {
   std::string name;
   std::string text;
+  friend bool operator==(const InputFile&, const InputFile&) = default;
 };
 
 /// The text of a file, or why it cannot be read.
@@ -60,15 +61,16 @@ class Loader {
                                                        const std::filesystem::path& folder);
   std::optional<technology::Floorplan> floorplan(const Node& reference, const std::string& path,
                                                  const std::filesystem::path& folder);
-  /// Every floor plan among the presets; problems are said to stand at `path`.
-  std::optional<std::vector<technology::Floorplan>> floorplans(const Location& where,
-                                                               const std::string& path);
+  /// The floor plan or the list of them that `references` gives; where it is null, all among the presets.
+  std::optional<std::vector<technology::Floorplan>> floorplans(const Node* references, const Location& where,
+                                                               const std::string& path,
+                                                               const std::filesystem::path& folder);
   /// One key of technology::Choice by its name ("logic", "area", ...) with what the node refers to or says.
   std::optional<technology::Choice> technology_choice(std::string_view key, const Node& node,
                                                       const std::string& path,
                                                       const std::filesystem::path& folder);
 
-  /// Every file read so far, in order.
+  /// Every file read so far, in the order of first reading.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
 
  private:
