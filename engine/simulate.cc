@@ -395,9 +395,10 @@ void Simulator::Impl::explain_training(const ParallelPlan& plan, std::int32_t cr
   const std::int64_t tokens = setting.workload.sequence_length;
   const double microbatches = pipeline.microbatches;
   const auto add = [&](const std::vector<workload::Operator>& operators, double count, Recompute recompute) {
-    passes::explain({operators, "forward", count, count, recompute == Recompute::none ? 0 : count,
-                     recompute == Recompute::selective},
-                    setting, plan, collectives, details.operators);
+    passes::explain(
+        {operators, "forward", count, count, recompute == Recompute::none ? 0 : count,
+         recompute == Recompute::selective, network::stage_slice(critical, network::PlanLayout(plan), plan)},
+        setting, plan, collectives, details.operators);
   };
   if (critical == 0) {
     add(workload::embedding_operators(setting, key, tokens, workload::Mode::training), microbatches,

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "engine/network/collectives.h"
 #include "engine/network/placement.h"
 #include "engine/network/ring_order.h"
+#include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
 
@@ -170,6 +172,8 @@ struct CollectiveModel::Candidate {
   double far_steps = 0;  ///< of them, across the scale-out network
   CostCurve healthy;
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
+  /// By axis of the slices and, where dead links make detours, epoch of the faults (else 0).
+  std::map<std::pair<RankGroup::Level, std::uint64_t>, SliceLinks> slices;
 };
 
 struct CollectiveModel::Priced {
@@ -243,7 +247,10 @@ void CollectiveModel::set_faults(const FaultSet& faults) {
 void CollectiveModel::forget_sick_prices() {
   for (auto& [group, costs] : memo_) {
     for (OpCosts& op : costs->ops) {
-      for (Candidate& candidate : op.candidates) candidate.sick.clear();
+      for (Candidate& candidate : op.candidates) {
+        candidate.sick.clear();
+        std::erase_if(candidate.slices, [](const auto& entry) { return entry.first.second != 0; });
+      }
       for (auto& [bytes, priced] : op.by_bytes) priced.sick.clear();
     }
   }
@@ -333,6 +340,22 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate)
   return pattern;
 }
 
+/// With its groups and bytes, ready to be simulated.
+Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
+                                    double bytes) const {
+  Pattern pattern = pattern_of(op, candidate);
+  pattern.bytes = bytes;
+  pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
+  pattern.ring_order = candidate.choice.ring_order;
+  if (is_pass(op)) {
+    pattern.sends = sends_of(op, groups);
+    for (PointToPoint& send : pattern.sends) send.bytes = bytes;
+  } else {
+    pattern.groups = groups.nested();
+  }
+  return pattern;
+}
+
 CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                                       const SiblingGroups& groups) const {
   if (is_pass(op)) return maker.one_round(sends_of(op, groups));
@@ -382,6 +405,59 @@ bool CollectiveModel::touched(const CostCurve& curve) const {
   return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
 }
 
+bool CollectiveModel::detours() const { return std::ranges::any_of(faults_.links, &LinkFault::removed); }
+
+/// What the groups of each slice use, detours included.
+SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& candidate,
+                                        RankGroup::Level axis) {
+  std::vector<LinkSet> links;
+  const bool detour = detours();
+  if (detour) (void)sick_network();  // what the maker looks at
+  for (std::int32_t i = 0; i < axis.extent; ++i) {
+    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
+    links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links);
+    if (!detour) continue;
+    const CostCurve sick = make_curve(*actual_maker_, costs.op, candidate, groups);
+    if (!sick.cut_off) links.back().insert_all(sick.links);
+  }
+  return SliceLinks(std::move(links));
+}
+
+/// The same from the messages themselves.
+SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Candidate& candidate,
+                                                RankGroup::Level axis) {
+  std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent), LinkSet(fabric_.links().size()));
+  for (std::int32_t i = 0; i < axis.extent; ++i) {
+    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
+    const Pattern pattern = pattern_of(costs.op, candidate, groups, 1);
+    for (PricedNetwork* network : {healthy_.get(), &sick_network()}) {
+      const auto built = build_traffic({pattern}, network->routes());
+      if (!built) continue;
+      for (const std::int32_t link : built->traffic.path_links)
+        links[static_cast<std::size_t>(i)].insert(link);
+    }
+  }
+  return SliceLinks(std::move(links));
+}
+
+/// Whether faults slow the groups of the slice.
+bool CollectiveModel::touched(const OpCosts& costs, Candidate& candidate, const Slice& slice) {
+  if (healthy()) return false;
+  if (reference_) {
+    return slice.everything() ||
+           slice_links_plainly(costs, candidate, slice.axis).touched(slice.index, faults_.links);
+  }
+  if (!touched(candidate.healthy)) return false;
+  if (slice.everything()) return true;
+  const std::pair key(slice.axis, detours() ? fault_epoch_ : 0);
+  auto entry = candidate.slices.find(key);
+  if (entry == candidate.slices.end()) {
+    entry = candidate.slices.emplace(key, slice_links(costs, candidate, slice.axis)).first;
+    if (key.second != 0) ++sick_prices_;
+  }
+  return entry->second.touched(slice.index, faults_.links);
+}
+
 CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidate) {
   const auto [entry, fresh] = candidate.sick.try_emplace(fault_epoch_);
   if (fresh) {
@@ -404,18 +480,8 @@ double CollectiveModel::fixed(const Candidate& candidate) const {
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
                                                  const Candidate& candidate, double bytes) const {
-  SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
-  Pattern pattern = pattern_of(costs.op, candidate);
-  pattern.bytes = bytes;
-  pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
-  pattern.ring_order = candidate.choice.ring_order;
-  if (is_pass(costs.op)) {
-    pattern.sends = sends_of(costs.op, groups);
-    for (PointToPoint& send : pattern.sends) send.bytes = bytes;
-  } else {
-    pattern.groups = groups.nested();
-  }
-  return network.simulate(pattern);
+  return network.simulate(
+      pattern_of(costs.op, candidate, sibling_groups(costs.group, fabric_, placement_), bytes));
 }
 
 double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
@@ -450,16 +516,16 @@ double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double b
 }
 
 /// Of the chosen algorithm on the links as they are; infinite where they are cut.
-double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double bytes) {
+double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double bytes, const Slice& slice) {
   Candidate& candidate = costs.candidates[chosen];
+  const bool sick = touched(costs, candidate, slice);
   if (reference_)
-    return simulated(healthy() ? *healthy_ : sick_network(), costs, candidate, bytes).value_or(kNever);
-  if (healthy() || !touched(candidate.healthy)) return candidate.healthy.at(bytes, *healthy_, tolerance_);
-  return sick_time(costs, candidate, bytes);
+    return simulated(sick ? sick_network() : *healthy_, costs, candidate, bytes).value_or(kNever);
+  return sick ? sick_time(costs, candidate, bytes) : candidate.healthy.at(bytes, *healthy_, tolerance_);
 }
 
 /// The chosen candidate and its time, kept by bytes and, where faults touch it, by faults.
-std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, double bytes) {
+std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, double bytes, const Slice& slice) {
   const auto [entry, fresh] = costs.by_bytes.try_emplace(std::bit_cast<std::uint64_t>(bytes));
   Priced& priced = entry->second;
   if (fresh) {
@@ -467,7 +533,7 @@ std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, doubl
     priced.healthy = healthy_time(costs, costs.candidates[priced.chosen], bytes);
   }
   Candidate& candidate = costs.candidates[priced.chosen];
-  if (healthy() || !touched(candidate.healthy)) return {priced.chosen, priced.healthy};
+  if (!touched(costs, candidate, slice)) return {priced.chosen, priced.healthy};
   const auto [sick, unknown] = priced.sick.try_emplace(fault_epoch_);
   if (unknown) {
     ++sick_prices_;
@@ -476,14 +542,14 @@ std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, doubl
   return {priced.chosen, sick->second};
 }
 
-Seconds CollectiveModel::price(OpCosts& costs, double bytes) {
+Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
   double seconds = 0;
   std::size_t chosen = 0;
   if (reference_ || !memoise_ || costs.affine) {
     chosen = choose(costs, bytes);
-    seconds = network_time(costs, chosen, bytes);
+    seconds = network_time(costs, chosen, bytes, slice);
   } else {
-    std::tie(chosen, seconds) = remembered(costs, bytes);
+    std::tie(chosen, seconds) = remembered(costs, bytes, slice);
   }
   if (recording_) recorded_.insert_all(costs.candidates[chosen].healthy.links);
   if (!std::isfinite(seconds)) {
@@ -493,9 +559,10 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes) {
   return Seconds(fixed(costs.candidates[chosen]) + seconds);
 }
 
-Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
+Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
+                              const Slice& slice) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
-  return calls * price(costs_of(op, group), bytes.value() / calls);
+  return calls * price(costs_of(op, group), bytes.value() / calls, slice);
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,

@@ -38,6 +38,7 @@
 #include "engine/network/flow_set.h"
 #include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
+#include "engine/network/slices.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/stack.h"
 
@@ -100,6 +101,7 @@ class CollectiveModel {
   /// forgets unreachable(). Throws nothing; ids must exist. Operations that no faulty link carries keep their
   /// healthy price; prices of the others are remembered for each set of faults, up to kMostSickPrices.
   void set_faults(const FaultSet& faults);
+  [[nodiscard]] bool has_faults() const { return !healthy(); }
 
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
   /// uses them on a healthy fabric. Turning it on forgets what was collected. Not on the plain path.
@@ -123,8 +125,11 @@ class CollectiveModel {
   ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
   ///   full output; passes: one message. calls: the operation is cut into this many collective calls
   ///   (buckets), each with its own fixed cost.
+  ///   slice: no group leaves it, and only its own are waited for: the time is the healthy one unless a
+  ///   faulty link carries them or groups that contend with them (slices.h).
   /// 0 for groups of one rank, and where unreachable() becomes true.
-  Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
+  Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
+               const Slice& slice = {});
 
   /// What time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
@@ -154,6 +159,8 @@ class CollectiveModel {
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
+  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
+                                   double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                        const SiblingGroups& groups) const;
   CostCurve& sick_curve(const OpCosts& costs, Candidate& candidate);
@@ -161,14 +168,18 @@ class CollectiveModel {
   PricedNetwork& sick_network();
   void forget_sick_prices();
   [[nodiscard]] bool touched(const CostCurve& curve) const;
+  [[nodiscard]] bool touched(const OpCosts& costs, Candidate& candidate, const Slice& slice);
+  [[nodiscard]] bool detours() const;
+  SliceLinks slice_links(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
+  SliceLinks slice_links_plainly(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
 
   [[nodiscard]] double fixed(const Candidate& candidate) const;
   [[nodiscard]] double healthy_time(const OpCosts& costs, Candidate& candidate, double bytes);
   std::size_t choose(OpCosts& costs, double bytes);
-  Seconds price(OpCosts& costs, double bytes);
-  double network_time(OpCosts& costs, std::size_t chosen, double bytes);
+  Seconds price(OpCosts& costs, double bytes, const Slice& slice);
+  double network_time(OpCosts& costs, std::size_t chosen, double bytes, const Slice& slice);
   double sick_time(OpCosts& costs, Candidate& candidate, double bytes);
-  std::pair<std::size_t, double> remembered(OpCosts& costs, double bytes);
+  std::pair<std::size_t, double> remembered(OpCosts& costs, double bytes, const Slice& slice);
   std::optional<double> simulated(PricedNetwork& network, const OpCosts& costs, const Candidate& candidate,
                                   double bytes) const;
 

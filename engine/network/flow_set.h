@@ -42,6 +42,12 @@ class LinkSet {
   void insert_all(const LinkSet& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
+  [[nodiscard]] bool intersects(const LinkSet& other) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if ((words_[i] & other.words_[i]) != 0) return true;
+    }
+    return false;
+  }
 
  private:
   static std::size_t word(std::int32_t link) { return static_cast<std::size_t>(link) / 64; }

@@ -46,13 +46,13 @@ std::vector<std::vector<std::int32_t>> SiblingGroups::nested() const {
 }
 
 SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
-                             std::span<const std::int32_t> placement) {
+                             std::span<const std::int32_t> placement, const Slice& slice) {
   const std::vector<std::int32_t> offsets = offsets_of(group);
   SiblingGroups result;
   result.size = offsets.size();
-  result.ranks.reserve(static_cast<std::size_t>(fabric.ranks()));
+  result.ranks.reserve(static_cast<std::size_t>(fabric.ranks() / slice.axis.extent));
   for (std::int32_t origin = 0; origin < fabric.ranks(); ++origin) {
-    if (!starts_group(group, origin)) continue;
+    if (!starts_group(group, origin) || !slice.contains(origin)) continue;
     for (const std::int32_t offset : offsets) {
       const std::int32_t rank = origin + offset;
       result.ranks.push_back(placement.empty() ? rank : placement[static_cast<std::size_t>(rank)]);

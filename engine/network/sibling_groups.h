@@ -7,6 +7,7 @@
 
 #include "engine/network/fabric.h"
 #include "engine/network/rank_group.h"
+#include "engine/network/slices.h"
 
 namespace shardscape::network {
 
@@ -22,10 +23,10 @@ struct SiblingGroups {
   [[nodiscard]] std::vector<std::vector<std::int32_t>> nested() const;
 };
 
-/// The groups that tile the fabric, in the order of their first logical ranks; logical rank i lies on rank
-/// placement[i] (on i where the placement is empty).
+/// The groups that tile the fabric, or a slice of it that none of them leaves, in the order of their first
+/// logical ranks; logical rank i lies on rank placement[i] (on i where the placement is empty).
 SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
-                             std::span<const std::int32_t> placement);
+                             std::span<const std::int32_t> placement, const Slice& slice = {});
 
 /// The same groups, each in the order of ring_order(). The groups must be boxes.
 SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric);

@@ -63,8 +63,8 @@ const char* collective_name(network::CollectiveOp op) {
 class RowWriter {
  public:
   RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
-            std::vector<OperatorRow>& rows)
-      : setting_(setting), layout_(plan), collectives_(collectives), rows_(rows) {}
+            const network::Slice& slice, std::vector<OperatorRow>& rows)
+      : setting_(setting), layout_(plan), collectives_(collectives), slice_(slice), rows_(rows) {}
 
   void add(const Operator& op, const std::string& phase, double count, bool backward) {
     if (count <= 0) return;
@@ -82,7 +82,7 @@ class RowWriter {
   void add_collective(const Operator& op, const std::string& phase, double count, const CollectiveCall& call,
                       bool backward) {
     if (call.repeats <= 0) return;
-    const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis));
+    const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis), 1, slice_);
     const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
     rows_.push_back({phase, std::string(op.name),
                      std::string(collective_name(call.op)) + " " + shape_text(op, backward),
@@ -92,6 +92,7 @@ class RowWriter {
   const Setting& setting_;
   network::PlanLayout layout_;
   network::CollectiveModel& collectives_;
+  network::Slice slice_;
   std::vector<OperatorRow>& rows_;
 };
 
@@ -99,7 +100,7 @@ class RowWriter {
 
 void explain(const ExplainedLayer& layer, const Setting& setting, const ParallelPlan& plan,
              network::CollectiveModel& collectives, std::vector<OperatorRow>& rows) {
-  RowWriter writer(setting, plan, collectives, rows);
+  RowWriter writer(setting, plan, collectives, layer.slice, rows);
   for (const Operator& op : layer.operators) writer.add(op, layer.forward_phase, layer.forward_count, false);
   for (const Operator& op : layer.operators) writer.add(op, "backward", layer.backward_count, true);
   for (const Operator& op : layer.operators) {

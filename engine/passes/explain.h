@@ -18,6 +18,7 @@ struct ExplainedLayer {
   double backward_count = 0;   ///< 0 for inference
   double recompute_count = 0;  ///< forwards repeated in backward
   bool recompute_core_only = false;
+  network::Slice slice = {};  ///< collectives are those of this stage
 };
 
 /// Appends a row per operator and direction that takes time. Collectives show their full time, hidden parts

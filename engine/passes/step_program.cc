@@ -79,6 +79,7 @@ class ProgramMaker {
 
   trace::StageProgram make_stage(std::int32_t s) {
     const auto index = static_cast<std::size_t>(s);
+    slice_ = network::stage_slice(s, layout_, in_.plan);
     const std::int32_t v = in_.pipeline.virtual_stages;
     const std::int64_t tokens = in_.setting.workload.sequence_length;
     const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
@@ -171,7 +172,7 @@ class ProgramMaker {
     const network::RankGroup group = layout_.group(call.axis);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.repeats = static_cast<std::int32_t>(call.repeats);
-    step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group)).value();
+    step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
     if (tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
     steps.push_back(std::move(step));
   }
@@ -226,7 +227,7 @@ class ProgramMaker {
       const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
       made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
       made.repeats = static_cast<std::int32_t>(calls_of_part);
-      made.seconds = collectives_.time(call.op, call.bytes, group, call.calls).value() / parts;
+      made.seconds = collectives_.time(call.op, call.bytes, group, call.calls, slice_).value() / parts;
       return made;
     };
     stage.forward_gather = step(calls.forward_gather, "weights for forward", chunks);
@@ -241,6 +242,7 @@ class ProgramMaker {
   const TrainingScratch& scratch_;
   const StackProfile& stack_;
   network::PlanLayout layout_;
+  network::Slice slice_;  ///< the stage at hand
 };
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace {
 using network::CollectiveOp;
 using network::PlanLayout;
 using network::RankGroup;
+using network::Slice;
 
 struct Groups {
   RankGroup tensor, context, shard, pipeline;  ///< shard: data and context together
@@ -21,22 +22,23 @@ struct CommTime {
 };
 
 CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const Groups& groups,
-                     network::CollectiveModel& collectives) {
+                     network::CollectiveModel& collectives, const Slice& slice) {
   CommTime sum;
   for (const workload::CollectiveCall& call : calls) {
     const bool tensor = call.axis == PlanAxis::tensor;
-    const Seconds time =
-        call.repeats * collectives.time(call.op, call.bytes, tensor ? groups.tensor : groups.context);
+    const Seconds time = call.repeats * collectives.time(call.op, call.bytes,
+                                                         tensor ? groups.tensor : groups.context, 1, slice);
     (tensor ? sum.tensor : sum.context) += time;
   }
   return sum;
 }
 
-/// Times of the pieces that stages are put together from.
+/// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
-  LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives)
-      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack) {}
+  LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+             const Slice& slice)
+      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack), slice_(slice) {}
 
   [[nodiscard]] PassTime forward(const LayerCost& layer) const {
     PassTime time = forward_device(layer);
@@ -55,7 +57,7 @@ class LayerTimer {
       weight.compute = layer.weight;
       weight_launch = layer.weight_kernels * stack_.host.backward_layer;
     }
-    const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_);
+    const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_, slice_);
     PassTime time;
     time.compute = layer.backward - weight.compute;
     time.tensor_comm = exposed_tensor(comm.tensor);
@@ -76,7 +78,7 @@ class LayerTimer {
 
  private:
   [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
-    const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_);
+    const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_, slice_);
     PassTime time;
     time.compute = layer.forward;
     time.tensor_comm = exposed_tensor(comm.tensor);
@@ -99,6 +101,7 @@ class LayerTimer {
   const Groups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
+  Slice slice_;
 };
 
 /// Data-parallel traffic of one stage.
@@ -113,10 +116,11 @@ struct DataComm {
 /// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
 /// behind it. Zero where the backward is whole.
 DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
-                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives) {
+                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives,
+                   const Slice& slice) {
   const DataTraffic traffic = data_traffic(in, parameters);
   const auto cost = [&](const DataTraffic::Part& part) {
-    return collectives.time(part.op, part.bytes, groups.shard, part.calls);
+    return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
   };
   const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
@@ -200,20 +204,33 @@ class StageTimer {
   LayerTimer::Backward backward_;
 };
 
-void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, TrainingScratch& scratch) {
+/// What a stage waits for: its own groups. While all links are healthy, stages are alike.
+Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs& in,
+               const network::CollectiveModel& collectives) {
+  if (!collectives.has_faults()) return {};
+  return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
+}
+
+void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+                      network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
-  const StageTimer healthy(in, in.costs, timer);
+  const auto timer_of = [&](std::size_t s) {
+    return LayerTimer(in, groups, collectives, slice_of(s, layout, in, collectives));
+  };
+  const LayerTimer first_timer = timer_of(0);
+  const StageTimer first(in, in.costs, first_timer);
   for (std::size_t s = 0; s < stages; ++s) {
-    const StagePasses passes = healthy.of(s);
+    const bool alike = s == 0 || !collectives.has_faults();
+    const StagePasses passes = alike ? first.of(s) : StageTimer(in, in.costs, timer_of(s)).of(s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
   }
   for (const SickStage& sick : in.sick) {
-    const StagePasses passes = StageTimer(in, sick.costs, timer).of(sick.stage);
+    const StagePasses passes = StageTimer(in, sick.costs, timer_of(sick.stage)).of(sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
     if (passes.forward.total() > forward.total()) forward = passes.forward;
@@ -225,8 +242,8 @@ void fill_stage_times(const TrainingInputs& in, const LayerTimer& timer, Trainin
 
 /// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
 /// tail.
-void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
-                       TrainingScratch& scratch) {
+void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   const double overlap = in.setting.system.stack.communication.data_overlap;
   scratch.tails.resize(stages);
@@ -235,7 +252,7 @@ void add_data_parallel(const TrainingInputs& in, const Groups& groups, network::
         in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
     const Seconds last_backward = scratch.backward[s].total();
     const DataComm comm = data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s],
-                                    scratch.weight[s], collectives);
+                                    scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
     scratch.forward[s].data_comm += comm.per_forward;
     scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
     scratch.weight[s] += comm.per_weight;
@@ -342,8 +359,8 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   const PlanLayout layout(in.plan);
   const Groups groups{layout.group(PlanAxis::tensor), layout.group(PlanAxis::context),
                       layout.group(PlanAxis::data, PlanAxis::context), layout.group(PlanAxis::pipeline)};
-  fill_stage_times(in, LayerTimer(in, groups, collectives), scratch);
-  add_data_parallel(in, groups, collectives, scratch);
+  fill_stage_times(in, layout, groups, collectives, scratch);
+  add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
 
   const auto after_pipeline = [&](std::size_t s) {

@@ -13,6 +13,9 @@
 // exchanged; since one pipeline stands for all replicas, devices that are sick on different stages of
 // different replicas count as if they were of the same one: never too short, exact for one sick device.
 //
+// A sick link slows the stages whose groups, or groups that contend with them, send over it; a boundary
+// between stages costs what the sickest of them does.
+//
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.
 #pragma once

@@ -136,16 +136,21 @@ struct Case {
   /// One random call on both.
   void compare(int round) {
     const PlanLayout layout(plan);
-    const RankGroup group = random.below(3) == 0
-                                ? layout.group(PlanAxis::data, PlanAxis::context)
-                                : layout.group(static_cast<PlanAxis>(random.below(kPlanAxes)));
+    const auto axis = static_cast<PlanAxis>(random.below(kPlanAxes));
+    const bool shard = random.below(3) == 0;
+    const RankGroup group = shard ? layout.group(PlanAxis::data, PlanAxis::context) : layout.group(axis);
+    Slice slice;
+    if ((shard || axis != PlanAxis::pipeline) && random.below(2) == 0) {
+      const auto stages = static_cast<std::uint64_t>(plan.pipeline);
+      slice = stage_slice(static_cast<std::int32_t>(random.below(stages)), layout, plan);
+    }
     const CollectiveOp op = kOps[random.below(std::size(kOps))];
     const Bytes bytes(random.below(2) == 0 ? 1e7 * random.uniform() : 1e5 * random.uniform());
     const auto calls = static_cast<double>(1 + random.below(2));
     SCOPED_TRACE(text + " round " + std::to_string(round) + " op " + std::to_string(static_cast<int>(op)) +
                  " levels " + std::to_string(group.depth) + " size " + std::to_string(group.size()));
-    const double expected = reference.time(op, bytes, group, calls).value();
-    const double actual = fast.time(op, bytes, group, calls).value();
+    const double expected = reference.time(op, bytes, group, calls, slice).value();
+    const double actual = fast.time(op, bytes, group, calls, slice).value();
     ASSERT_EQ(fast.unreachable(), reference.unreachable());
     if (fast.unreachable()) {
       EXPECT_FALSE(fast.describe_unreachable().empty());
@@ -153,13 +158,13 @@ struct Case {
       return;
     }
     const auto choice = exact.choice(op, bytes, group, calls);
-    EXPECT_NEAR(exact.time(op, bytes, group, calls).value(), expected, 1e-9 * expected)
+    EXPECT_NEAR(exact.time(op, bytes, group, calls, slice).value(), expected, 1e-9 * expected)
         << to_string(choice.value_or(CollectiveChoice{}));
     if (fast.choice(op, bytes, group, calls) == choice) {
       EXPECT_GE(actual, expected * (1 - 1e-9));
       EXPECT_LE(actual, expected * (1 + kTolerance));
     }
-    EXPECT_EQ(fast.time(op, bytes, group, calls).value(), actual) << "remembered";
+    EXPECT_EQ(fast.time(op, bytes, group, calls, slice).value(), actual) << "remembered";
   }
 
   CounterRng random;

@@ -187,6 +187,26 @@ TEST(Flattened, FaultsActOnTheFabric) {
   EXPECT_GT(around.step_time, predict(setting, plan, ExecutionMode::flattened).step_time);
 }
 
+// A sick link of one tensor group slows its stage; the others wait for that stage only, in both modes. Pairs:
+// larger groups drift, see above.
+TEST(Flattened, ASickTensorLinkSlowsOneStage) {
+  Setting setting = cluster_setting(true, 64);
+  setting.system.stack.communication.algorithms = {Algorithm::ring};
+  ParallelPlan plan = plan_of(2, 1, 4, 8);
+  plan.order = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
+  const network::Fabric fabric(setting.system.fabric);
+  for (const std::int32_t stage : {0, 2}) {
+    FaultSet sick;
+    const LinkFault fault{fabric.find_link(16 * stage, 16 * stage + 1), 0.15, {}};
+    network::add_fault(sick, fabric, fault, network::FaultDirections::both);
+    const Prediction well = predict(setting, plan, ExecutionMode::hierarchical);
+    const Prediction hierarchical = predict(setting, plan, ExecutionMode::hierarchical, sick);
+    const Prediction flattened = predict(setting, plan, ExecutionMode::flattened, sick);
+    EXPECT_GT(hierarchical.step_time / well.step_time, 1.1);
+    EXPECT_NEAR(flattened.step_time / hierarchical.step_time, 1, 0.05) << stage;
+  }
+}
+
 TEST(Flattened, ACutGroupIsUnreachable) {
   Setting setting = small_setting(2, 4);
   setting.system.fabric = {"ring", {test::dimension("ring", DimensionKind::ring, {2}, 50e9, 1e-6)}};

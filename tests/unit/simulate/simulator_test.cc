@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "engine/network/fabric.h"
+#include "engine/network/faulty_fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
@@ -103,6 +105,47 @@ TEST(SimulatorFaults, IdleLinkCostsNothing) {
     }
   }
   EXPECT_EQ(simulator.run(plan).step_time.value(), healthy);  // healed
+}
+
+// Two stages of tensor pairs on a ring of 4: the links between ranks 2 and 3 carry stage 1 only, which
+// becomes as slow as on a machine whose links are all like that.
+TEST(SimulatorFaults, ASickLinkSlowsTheStageThatSendsOverIt) {
+  Setting setting = small(4);
+  setting.system.fabric.dimensions = {test::dimension("ring", DimensionKind::ring, {4}, 10e9)};
+  Setting slow = setting;
+  slow.system.fabric.dimensions = {test::dimension("ring", DimensionKind::ring, {4}, 5e9)};
+  const network::Fabric fabric(setting.system.fabric);
+  FaultSet sick;
+  network::add_fault(sick, fabric, {fabric.find_link(2, 3), 0.5, {}}, network::FaultDirections::both);
+  const ParallelPlan plan = test::plan_of(2, 1, 2, 1);
+  for (const bool reference : {false, true}) {
+    const SimulateOptions options{.reference = reference, .time_infeasible = true};
+    Details well, ill, all_slow;
+    Simulator(setting, options).run(plan, {}, &well);
+    Simulator(setting, options).run(plan, sick, &ill);
+    Simulator(slow, options).run(plan, {}, &all_slow);
+    EXPECT_EQ(ill.stage_forward[0].value(), well.stage_forward[0].value());
+    EXPECT_EQ(ill.stage_backward[0].value(), well.stage_backward[0].value());
+    EXPECT_NEAR(ill.stage_forward[1].value(), all_slow.stage_forward[1].value(), 1e-12);
+    EXPECT_NEAR(ill.stage_backward[1].value(), all_slow.stage_backward[1].value(), 1e-12);
+    EXPECT_GT(ill.stage_forward[1], well.stage_forward[1]);
+  }
+}
+
+// The same link carries both stages where their tensor groups lie across each other: 0 and 2, 1 and 3.
+TEST(SimulatorFaults, ASickLinkSlowsStagesThatShareIt) {
+  Setting setting = small(4);
+  setting.system.fabric.dimensions = {test::dimension("ring", DimensionKind::ring, {4}, 10e9)};
+  const network::Fabric fabric(setting.system.fabric);
+  ParallelPlan plan = test::plan_of(2, 1, 2, 1);
+  plan.order = {PlanAxis::pipeline, PlanAxis::tensor, PlanAxis::context, PlanAxis::data};
+  FaultSet sick;
+  network::add_fault(sick, fabric, {fabric.find_link(1, 2), 0.5, {}}, network::FaultDirections::both);
+  Simulator simulator(setting, {.time_infeasible = true});
+  Details well, ill;
+  simulator.run(plan, {}, &well);
+  simulator.run(plan, sick, &ill);
+  for (const std::size_t stage : {0, 1}) EXPECT_GT(ill.stage_forward[stage], well.stage_forward[stage]);
 }
 
 /// Sums of the rows of the operator table.

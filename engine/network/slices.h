@@ -1,0 +1,47 @@
+// Which part of the machine a sick link slows.
+//
+// A slice is what has one coordinate along an axis of the plan: a pipeline stage. Groups that lie inside of
+// slices wait for a sick link only where they, or groups that contend with them for links, send over it:
+// slices fall into components that share links, and a fault touches whole components.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/network/flow_set.h"
+#include "engine/network/rank_group.h"
+#include "engine/spec/fault.h"
+
+namespace shardscape::network {
+
+/// Logical ranks r with r / stride % extent == index; all ranks where the extent is 1.
+struct Slice {
+  RankGroup::Level axis;
+  std::int32_t index = 0;
+  [[nodiscard]] bool everything() const { return axis.extent == 1; }
+  [[nodiscard]] bool contains(std::int32_t rank) const {
+    return everything() || rank / axis.stride % axis.extent == index;
+  }
+};
+
+inline Slice stage_slice(std::int32_t stage, const PlanLayout& layout, const ParallelPlan& plan) {
+  return {{plan.pipeline, layout.stride(PlanAxis::pipeline)}, stage};
+}
+
+/// The links of one operation's groups, slice by slice.
+class SliceLinks {
+ public:
+  /// links[i]: of all groups in slice i; the sets belong to one fabric.
+  explicit SliceLinks(std::vector<LinkSet> links);
+
+  /// Whether a slice that shares links with slice `index`, directly or over others, uses a faulty one.
+  [[nodiscard]] bool touched(std::int32_t index, std::span<const LinkFault> faults) const;
+
+ private:
+  std::vector<LinkSet> components_;        ///< links of each
+  std::vector<std::size_t> component_of_;  ///< by slice
+};
+
+}  // namespace shardscape::network
