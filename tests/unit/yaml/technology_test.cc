@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sweep/technology/build_device.h"
 #include "sweep/yaml/load.h"
 #include "tests/unit/yaml/problems_of.h"
 
