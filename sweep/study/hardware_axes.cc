@@ -183,7 +183,7 @@ class HardwareParser {
   /// Whole devices, clusters or stacks.
   std::optional<Axis> read_parts(const yaml::Entry& entry) {
     Axis axis;
-    axis.shown.column = entry.key;
+    axis.shown.column = identifier(entry.key);
     axis.shown.unit = "1";
     for (const yaml::Node* item : axis_items({entry.value, "hardware." + entry.key, diagnostics_})) {
       std::optional<Change> change = read_whole(entry.key, entry.key, *item);
