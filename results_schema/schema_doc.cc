@@ -63,7 +63,7 @@ Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN wher
 )";
 
 constexpr const char* kEnding = R"(
-Each `hardware:` axis of the study adds one column before the outputs, named after its path and unit: f8 for a number, a code with `flag_meanings` for a choice.
+Each `hardware:` axis of the study adds one column before the outputs, named after its path and unit: f8 for a number, a code with `flag_meanings` for a choice, a whole part or a named variant. `placement:` adds one likewise.
 )";
 
 struct Described {

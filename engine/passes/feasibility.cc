@@ -20,9 +20,14 @@ Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
 
 Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-  const bool uniform = setting.system.stack.partition == PartitionRule::uniform || plan.virtual_stages > 1;
-  // Balanced stages may hold no block at all.
-  if (uniform && chunks > setting.model.layers) return Reason::fewer_layers_than_stages;
+  const bool uniform = setting.system.stack.partition == PartitionRule::uniform;
+  // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
+  // the head.
+  constexpr std::int64_t kEnds = 2;
+  const bool too_few = uniform                   ? chunks > setting.model.layers
+                       : plan.virtual_stages > 1 ? chunks > setting.model.layers + kEnds
+                                                 : false;
+  if (too_few) return Reason::fewer_layers_than_stages;
   if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
   return Reason::none;
 }

@@ -15,6 +15,7 @@
 #include "sweep/program/step_outputs.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::program {
 
@@ -190,8 +191,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
                    std::string(name_of(prediction.reason)) + "\n");
   }
-  const PlacementReport placement =
-      study_placement(setting, point.plan, details, faults, common.reference, arguments.optimise_placement);
+  const bool optimised = sweep::placement_of(study, 0) == sweep::PlacementChoice::optimised;
+  const PlacementReport placement = study_placement(setting, point.plan, details, faults, common.reference,
+                                                    timed && (arguments.optimise_placement || optimised));
   constexpr std::size_t kNeighbours = 3;
   const std::vector<Neighbour> nearest = prediction.status == Status::ok
                                              ? std::vector<Neighbour>()

@@ -135,7 +135,8 @@ Prediction BlockWorker::predict(const PointIndex& point) {
   if (setting_index_ != point.setting) {
     evaluator_.reset();  // before the setting it refers to
     setting_ = std::make_unique<Setting>(job_->study().setting(point.setting));
-    evaluator_ = (*factory_)(*setting_);
+    evaluator_ =
+        (*factory_)(*setting_, placement_of(job_->study(), point.setting / job_->study().workloads.size()));
     setting_index_ = point.setting;
   }
   return evaluator_->evaluate(point.plan);

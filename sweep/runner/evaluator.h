@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/simulate.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::sweep {
 
@@ -19,9 +20,10 @@ class Evaluator {
 };
 
 /// Makes the evaluator of a setting; the setting outlives it. Called from any worker thread.
-using EvaluatorFactory = std::function<std::unique_ptr<Evaluator>(const Setting&)>;
+using EvaluatorFactory = std::function<std::unique_ptr<Evaluator>(const Setting&, PlacementChoice)>;
 
-/// The engine itself.
+/// Evaluates by simulation. An optimised placement is searched for each plan that is ok on the plain one, as
+/// `simulate --optimise-placement` does; faults meet the plan where it lies then.
 EvaluatorFactory simulator_factory(SimulateOptions options = {});
 
 }  // namespace shardscape::sweep

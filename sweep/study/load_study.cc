@@ -9,6 +9,7 @@
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/overrides.h"
+#include "sweep/study/placement_axis.h"
 #include "sweep/study/reliability_parser.h"
 #include "sweep/study/space_parser.h"
 #include "sweep/study/workload_parser.h"
@@ -47,6 +48,7 @@ class StudyParser {
     read_workload();
     read_space();
     read_hardware();
+    read_placement();
     read_constraints();
     read_faults();
     read_reliability();
@@ -134,12 +136,21 @@ class StudyParser {
     // Without a good number of GPUs the axes can still be checked, on the fabric as its file has it.
     const FabricSpec& fabric = fabric_ ? *fabric_ : cluster_->fabric.fabric;
     BaseSystem base{{cluster_->device, fabric, *stack_}, cluster_->fabric, gpus_, phase_, folder_};
-    const HardwareLimits limits{kMaxSettings / std::max<std::size_t>(1, study_.workloads.size()),
-                                options_.fixed_columns};
+    HardwareLimits limits{max_systems(), options_.fixed_columns};
+    limits.taken_columns.emplace_back("placement");
     ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
     hardware_resolved_ = std::move(parsed.resolved);
+  }
+
+  [[nodiscard]] std::size_t max_systems() const {
+    return kMaxSettings / std::max<std::size_t>(1, study_.workloads.size());
+  }
+
+  void read_placement() {
+    const yaml::Node* node = reader_.take("placement");
+    if (node != nullptr) add_placement_axis(*node, max_systems(), study_, diagnostics_);
   }
 
   /// A value or a list of texts; nothing where the key is absent.
@@ -263,7 +274,8 @@ class StudyParser {
     node.set("stack", yaml::write(*stack_));
     node.set("workload", workload_resolved_);
     node.set("space", write_space(study_.space, study_.phase()));
-    if (!study_.hardware.empty()) node.set("hardware", hardware_resolved_);
+    if (hardware_resolved_.is_map()) node.set("hardware", hardware_resolved_);
+    if (auto placement = write_placement(study_)) node.set("placement", *std::move(placement));
     if (!study_.space.constraints.empty()) node.set("constraints", text_list(study_.space.constraints));
     if (study_.faults) node.set("faults", write_faults(*study_.faults));
     if (study_.reliability)

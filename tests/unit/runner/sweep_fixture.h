@@ -114,7 +114,9 @@ class FakeEvaluator final : public Evaluator {
 };
 
 inline EvaluatorFactory fake_factory(std::atomic<std::uint64_t>& calls) {
-  return [&calls](const Setting& setting) { return std::make_unique<FakeEvaluator>(setting, calls); };
+  return [&calls](const Setting& setting, PlacementChoice) {
+    return std::make_unique<FakeEvaluator>(setting, calls);
+  };
 }
 
 /// A folder of its own, removed at the end.

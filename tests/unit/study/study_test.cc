@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "sweep/study/load_study.h"
+#include "sweep/study/placement_axis.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::sweep {
@@ -503,6 +504,28 @@ TEST(HardwareTechnology, RebuildsTheDeviceAndTheNetwork) {
   EXPECT_EQ(variants->systems[1].device.name, "a100-sxm-80gb+n5+hbm3");
 }
 
+TEST(Placement, IsTheFastestAxis) {
+  const Study study =
+      good(training("hardware: {device.l2.capacity: [5 MiB, 6 MiB]}\nplacement: [optimised, plain]\n"));
+  ASSERT_EQ(study.hardware.size(), 2U);
+  EXPECT_EQ(study.hardware[1].column, "placement");
+  EXPECT_EQ(study.hardware[1].choices, (std::vector<std::string>{"plain", "optimised"}));
+  EXPECT_EQ(study.hardware[1].values, (std::vector<double>{1, 0}));
+  ASSERT_EQ(study.systems.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(study.systems[i].device.l2.capacity.value(), (i < 2 ? 5.0 : 6.0) * (1 << 20));
+    EXPECT_EQ(placement_of(study, i), i % 2 == 0 ? PlacementChoice::optimised : PlacementChoice::plain);
+  }
+  EXPECT_EQ(placement_of(good(training("")), 0), PlacementChoice::plain);
+}
+
+TEST(Placement, ProblemsAreLocated) {
+  EXPECT_TRUE(reports(bad(training("placement: optimized\n")), "s.yaml:31:12: placement", "\"optimised\""));
+  EXPECT_TRUE(reports(bad(training("placement: [plain, plain]\n")), "s.yaml:31:20: placement", "twice"));
+  EXPECT_TRUE(reports(bad(training("hardware: {placement: {a: {}}}\n")), "s.yaml:31:12: hardware.placement",
+                      "column"));
+}
+
 TEST(HardwareVariants, SetKeepsTheNamedOnes) {
   const std::string text = training(
       "hardware: {variant: {base: {}, A: {device.l2.capacity: 5 MiB}, B: {device.l2.capacity: 6 MiB}}}\n");
@@ -558,7 +581,8 @@ TEST(Resolved, ParsesBackToAnEqualStudy) {
           "hardware: {device.hbm.bandwidth: [1.1 TB/s, \"2.2 TB/s\"], stack.attention: [naive, flash], "
           "device.sm.sram_bytes_per_clock: [64, 128]}\n"
           "constraints: [\"tp <= 4 or pp == 1\"]\nobjectives: [memory_peak_bytes]\n"),
-      training(std::string("hardware: {cluster: [") + kOther +
+      training("placement: [optimised]\n"),
+      training(std::string("placement: [plain, optimised]\nhardware: {cluster: [") + kOther +
                "], variant: {base: {}, A: {device.l2.capacity: 9 MiB, stack: {name: x, communication: "
                "{bucket: 1 MB}}}}}\n"),
   };

@@ -57,9 +57,22 @@ TEST(PartitionBalanced, LargeHeadEmptiesTheLastStages) {
 
 TEST(PartitionBalanced, VirtualStagesArePartitionedEvenly) {
   Layers layers;
-  EXPECT_FALSE(partition_layers(model(7, 768), PartitionRule::balanced, 2, 2, layers));
   EXPECT_TRUE(partition_layers(model(8, 768), PartitionRule::balanced, 2, 2, layers));
   EXPECT_EQ(layers, (Layers{4, 4}));
+}
+
+TEST(PartitionBalanced, ChunksAreFilledInOrderWhereTheyDoNotDivide) {
+  // 7 blocks and a head of one: 8 units over 4 chunks of 2. Chunks 0 and 2 lie on stage 0, 1 and 3 on
+  // stage 1.
+  Layers layers;
+  EXPECT_FALSE(partition_layers(model(7, 768), PartitionRule::uniform, 2, 2, layers));
+  ASSERT_TRUE(partition_layers(model(7, 768), PartitionRule::balanced, 2, 2, layers));
+  EXPECT_EQ(layers, (Layers{4, 3}));
+  // 126 blocks and a head of 0.66 over 128 chunks of 0.98953: block b starts at b and falls to chunk
+  // floor(b / 0.98953). No block starts in chunk 95 (94.005 to 94.995) and none in chunk 127 (from 125.67):
+  // both are of stage 15.
+  ASSERT_TRUE(partition_layers(model(126, 507), PartitionRule::balanced, 16, 8, layers));
+  EXPECT_EQ(layers, (Layers{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 6}));
 }
 
 TEST(PartitionBalanced, CoversAllLayersAndNeverGrows) {
