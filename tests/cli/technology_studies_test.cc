@@ -111,6 +111,17 @@ TEST_F(TechnologyStudies, EveryPartFromA100ToB200Counts) {
   EXPECT_FALSE(time.contains({"h200", "fp4"}));
 }
 
+TEST_F(TechnologyStudies, CheckListsWhatIsBuilt) {
+  const Finished checked =
+      run({"check", SHARDSCAPE_SOURCE_DIR "/sweep/studies/technology-nodes.yaml", "--set",
+           "hardware.technology.logic=n7", "--set", "hardware.technology.memory=hbm2e", "--set",
+           "hardware.technology.network=ndr-x8", "--set", "gpus=64"});
+  ASSERT_EQ(checked.code, 0) << checked.err;
+  EXPECT_TRUE(contains(checked.out, "built devices\n")) << checked.out;
+  EXPECT_TRUE(contains(checked.out, "a100-sxm-80gb+n7+hbm2e+ndr-x8  108")) << checked.out;
+  EXPECT_TRUE(contains(checked.out, "80.00 GiB  2.048 TB/s  ")) << checked.out;
+}
+
 TEST_F(TechnologyStudies, BadTechnologiesAreLocatedAndNothingIsWritten) {
   const auto bad = [&](const std::string& hardware) {
     write("study.yaml", std::string(kSmallStudy) + "hardware:\n" + hardware);
