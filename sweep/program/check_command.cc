@@ -86,6 +86,39 @@ void print_axes(const sweep::Study& study) {
   table.print(std::cout, 2);
 }
 
+/// What the technologies of the study make of its device, each once.
+void print_built_devices(const sweep::Study& study) {
+  constexpr std::size_t kMostRows = 40;
+  const auto is_technology = [](const sweep::HardwareAxis& axis) {
+    return axis.path.starts_with("technology.");
+  };
+  if (std::ranges::none_of(study.hardware, is_technology)) return;
+  TextTable table;
+  table.add_column("device", TextTable::Align::left);
+  for (const char* heading : {"SMs", "clock", "peak", "L2", "memory", "bandwidth", "power"})
+    table.add_column(heading);
+  std::vector<std::vector<std::string>> rows;
+  for (const System& system : study.systems) {
+    const DeviceSpec& d = system.device;
+    const Precision precision = study.workloads.front().precision;
+    std::vector<std::string> row = {d.name,
+                                    format_count(static_cast<std::uint64_t>(d.sm.count)),
+                                    format_si(d.sm.clock.value(), "Hz"),
+                                    format_si(d.tensor_peak(precision).value(), "FLOP/s"),
+                                    format_bytes(d.l2.capacity.value()),
+                                    format_bytes(d.memory_capacity().value()),
+                                    format_si(d.hbm_peak().value(), "B/s"),
+                                    format_fixed(d.facts.power_watts, 0) + " W"};
+    if (std::ranges::find(rows, row) == rows.end()) rows.push_back(std::move(row));
+  }
+  std::cout << "\nbuilt devices";
+  if (rows.size() > kMostRows) std::cout << ", the first " << kMostRows << " of " << rows.size();
+  std::cout << '\n';
+  rows.resize(std::min(rows.size(), kMostRows));
+  for (std::vector<std::string>& row : rows) table.add_row(std::move(row));
+  table.print(std::cout, 2);
+}
+
 void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   TextTable table = list();
   table.add_row({"study", study.title});
@@ -98,6 +131,7 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   table.print(std::cout);
   std::cout << '\n';
   print_axes(study);
+  print_built_devices(study);
   std::cout << "\npoints\n";
   TextTable counts = list();
   counts.add_row({"(tp, cp, pp, dp)", format_count(job.space().tuples())});

@@ -1,4 +1,4 @@
-// shardscape presets: what models, devices, clusters and stacks there are.
+// shardscape presets: what models, devices, clusters, stacks and technologies there are.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -23,10 +23,15 @@ constexpr const char* kFooter =
     "  shardscape presets a100-sxm-80gb\n"
     "  shardscape presets --presets my-presets";
 
-constexpr std::array<std::pair<PresetKind, const char*>, 4> kKinds = {{{PresetKind::model, "models"},
-                                                                       {PresetKind::device, "devices"},
-                                                                       {PresetKind::cluster, "clusters"},
-                                                                       {PresetKind::stack, "stacks"}}};
+constexpr std::array<std::pair<PresetKind, const char*>, 8> kKinds = {
+    {{PresetKind::model, "models"},
+     {PresetKind::device, "devices"},
+     {PresetKind::cluster, "clusters"},
+     {PresetKind::stack, "stacks"},
+     {PresetKind::logic, "logic nodes"},
+     {PresetKind::memory, "memory technologies"},
+     {PresetKind::network, "network technologies"},
+     {PresetKind::floorplan, "floor plans"}}};
 
 std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
 
@@ -71,6 +76,33 @@ std::string facts(const StackProfile& stack) {
          format_percent(stack.communication.scale_out_fraction);
 }
 
+std::string facts(const technology::LogicNode& logic) {
+  const technology::LogicScaling& step = logic.step;
+  return "over " + (logic.relative_to ? logic.relative_to->name : "its predecessor") + ": density x" +
+         format_fixed(step.density, 2) + ", clock x" + format_fixed(step.clock_at_equal_power, 2) +
+         " at equal power, power x" + format_fixed(step.power_at_equal_clock, 2) + " at equal clock";
+}
+
+std::string picojoules(technology::JoulesPerBit energy) {
+  return format_fixed(energy.value() * 1e12, 2) + " pJ/b";
+}
+
+std::string facts(const technology::MemoryTechnology& memory) {
+  return format_bytes(memory.capacity_per_stack.value()) + " at " +
+         format_si(memory.bandwidth_per_stack.value(), "B/s") + " per stack, " + picojoules(memory.energy);
+}
+
+std::string facts(const technology::NetworkTechnology& network) {
+  return format_si(network.bandwidth.value(), "B/s") + " per GPU, " + picojoules(network.energy);
+}
+
+std::string facts(const technology::Floorplan& plan) {
+  constexpr double kSquareMillimetres = 1e6;
+  return plan.logic.name + ", " + plan.memory.name + ", " +
+         format_fixed(plan.area.value() * kSquareMillimetres, 0) + " mm2, " +
+         format_fixed(plan.power.value(), 0) + " W";
+}
+
 /// What `use` makes of the spec behind a preset, or the problems of its file.
 template <class Use>
 tl::expected<std::string, std::string> with_preset(const Catalog& catalog, PresetKind kind,
@@ -88,6 +120,14 @@ tl::expected<std::string, std::string> with_preset(const Catalog& catalog, Prese
       return apply(yaml::load_cluster(catalog, name));
     case PresetKind::stack:
       return apply(yaml::load_stack(catalog, name));
+    case PresetKind::logic:
+      return apply(yaml::load_logic(catalog, name));
+    case PresetKind::memory:
+      return apply(yaml::load_memory(catalog, name));
+    case PresetKind::network:
+      return apply(yaml::load_network(catalog, name));
+    case PresetKind::floorplan:
+      return apply(yaml::load_floorplan(catalog, name));
   }
   return tl::unexpected(std::string("?"));
 }
@@ -134,7 +174,7 @@ int show_preset(const Catalog& catalog, const std::string& name) {
 
 void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action) {
   CLI::App* const command =
-      app.add_subcommand("presets", "List models, devices, clusters and stacks, or show one");
+      app.add_subcommand("presets", "List models, devices, clusters, stacks and technologies, or show one");
   const auto name = std::make_shared<std::string>();
   command->add_option("NAME", *name, "Show this preset with every default filled in");
   command->footer(kFooter);

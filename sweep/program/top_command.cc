@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 #include <iostream>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -29,6 +31,7 @@ constexpr const char* kFooter =
     "  shardscape top out.h5 --by mfu --where 'tp <= 8 and recompute == none'\n"
     "  shardscape top out.h5 --where 'status == memory' --by memory_peak_bytes\n"
     "  shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv\n"
+    "  shardscape top out.h5 --per precision,tp\n"
     "\n"
     "--where takes the names of all columns, and tp, sp, cp, pp, dp, zero, mbs, vpp, order; codes compare "
     "with their\n"
@@ -38,7 +41,7 @@ constexpr const char* kFooter =
 struct TopArguments {
   std::filesystem::path file;
   std::optional<std::uint64_t> count;
-  std::string by, where, pareto;
+  std::string by, where, pareto, per;
   std::string format = "table";
   bool breakdown = false;
 };
@@ -133,21 +136,54 @@ Candidates candidates(const ResultReader& reader, const std::string& where) {
   return found;
 }
 
-/// The best `count` of the rows by one column, then by row; rows without a value last.
+/// Rows by one column, the best first, then by row; rows without a value last.
+class Ranking {
+ public:
+  Ranking(const ResultReader& reader, const ColumnInfo& by)
+      : values_(reader.read(by.name)), sign_(by.better == Better::larger ? -1 : 1) {}
+
+  bool operator()(std::uint64_t a, std::uint64_t b) const {
+    const bool a_missing = std::isnan(values_[a]), b_missing = std::isnan(values_[b]);
+    if (a_missing != b_missing) return b_missing;
+    if (!a_missing && values_[a] != values_[b]) return sign_ * values_[a] < sign_ * values_[b];
+    return a < b;
+  }
+
+ private:
+  std::vector<double> values_;
+  double sign_;
+};
+
+/// The best `count` of the rows.
 std::vector<std::uint64_t> best_rows(const ResultReader& reader, std::vector<std::uint64_t> rows,
                                      const ColumnInfo& by, std::uint64_t count) {
-  const std::vector<double> values = reader.read(by.name);
-  const double sign = by.better == Better::larger ? -1 : 1;
-  const auto before = [&](std::uint64_t a, std::uint64_t b) {
-    const bool a_missing = std::isnan(values[a]), b_missing = std::isnan(values[b]);
-    if (a_missing != b_missing) return b_missing;
-    if (!a_missing && values[a] != values[b]) return sign * values[a] < sign * values[b];
-    return a < b;
-  };
+  const Ranking before(reader, by);
   const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count, rows.size()));
   std::partial_sort(rows.begin(), middle, rows.end(), before);
   rows.erase(middle, rows.end());
   return rows;
+}
+
+/// The best row of each combination of values in the columns, in the order of those values.
+std::vector<std::uint64_t> best_rows_per(const ResultReader& reader, const std::vector<std::uint64_t>& rows,
+                                         const ColumnInfo& by, const std::vector<std::string>& names) {
+  std::vector<std::vector<double>> columns;
+  for (const std::string& name : names)
+    columns.push_back(reader.read(require_column(reader, name, "--per").name));
+  const Ranking before(reader, by);
+  std::map<std::vector<double>, std::uint64_t> best;
+  std::vector<double> key(columns.size());
+  for (const std::uint64_t row : rows) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const double value = columns[i][row];
+      key[i] = std::isnan(value) ? std::numeric_limits<double>::infinity() : value;  // NaN has no order
+    }
+    const auto [it, fresh] = best.emplace(key, row);
+    if (!fresh && before(row, it->second)) it->second = row;
+  }
+  std::vector<std::uint64_t> result;
+  for (const auto& [values, row] : best) result.push_back(row);
+  return result;
 }
 
 /// The rows that no other row beats in all of the columns at once, best in the first column first.
@@ -195,12 +231,14 @@ RowFormat parse_format(const std::string& text) {
 }
 
 void print_heading(const ResultReader& reader, const Candidates& found,
-                   const std::vector<std::string>& ranking, bool pareto, std::size_t shown) {
+                   const std::vector<std::string>& ranking, bool pareto, const std::string& per,
+                   std::size_t shown) {
   const auto title = reader.attributes().find("title");
   if (title != reader.attributes().end()) std::cout << title->second << ": ";
-  std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking) << ", "
-            << format_count(shown) << " of " << format_count(found.rows.size())
-            << (found.any_status ? " matching" : " feasible") << " points";
+  std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
+            << (per.empty() ? "" : " for each " + join_names(split(per))) << ", " << format_count(shown)
+            << " of " << format_count(found.rows.size()) << (found.any_status ? " matching" : " feasible")
+            << " points";
   if (!reader.complete()) {
     std::cout << " so far (" << format_count(reader.row_count()) << " of "
               << format_count(reader.total_points()) << " points are there)";
@@ -221,6 +259,9 @@ int run_top(const TopArguments& arguments) {
   if (pareto) {
     rows = pareto_rows(reader, found.rows, ranking);
     if (arguments.count && rows.size() > *arguments.count) rows.resize(*arguments.count);
+  } else if (!arguments.per.empty()) {
+    rows = best_rows_per(reader, found.rows, ranking_column(reader, arguments), split(arguments.per));
+    if (arguments.count && rows.size() > *arguments.count) rows.resize(*arguments.count);
   } else {
     rows = best_rows(reader, found.rows, ranking_column(reader, arguments),
                      arguments.count.value_or(results::kTopCount));
@@ -230,7 +271,7 @@ int run_top(const TopArguments& arguments) {
     print_machine(std::cout, reader, chosen, format);
     return kDone;
   }
-  print_heading(reader, found, ranking, pareto, chosen.rows.size());
+  print_heading(reader, found, ranking, pareto, arguments.per, chosen.rows.size());
   if (!chosen.rows.empty()) {
     print_table(std::cout, reader, chosen, {ranking, arguments.breakdown, found.any_status});
   }
@@ -244,8 +285,7 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
   const auto arguments = std::make_shared<TopArguments>();
   command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
       ->required();
-  command
-      ->add_option("-n,--count", arguments->count, "Rows to show (default 10; the whole front with --pareto)")
+  command->add_option("-n,--count", arguments->count, "Rows to show (default 10; all with --pareto or --per)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   CLI::Option* const by =
@@ -256,6 +296,9 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
   command->add_option("--pareto", arguments->pareto, "The Pareto front over these columns")
       ->type_name("A,B,...")
       ->excludes(by);
+  command->add_option("--per", arguments->per, "The best row of each combination of values in these columns")
+      ->type_name("A,B,...")
+      ->excludes("--pareto");
   command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
   command->footer(kFooter);

@@ -13,12 +13,16 @@
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/suggest.h"
+#include "sweep/yaml/technology.h"
 
 namespace shardscape::sweep {
 
 namespace {
 
 using yaml::Leaf;
+
+constexpr std::string_view kTechnology = "technology.";
+constexpr std::string_view kFloorplan = "technology.floorplan";
 
 /// One value of an axis: what it changes.
 struct Value {
@@ -50,11 +54,15 @@ std::string with_spaces(std::string text) {
   return text;
 }
 
-std::string column_name(const Leaf& leaf) {
-  std::string name = leaf.path;
-  for (char& c : name) {
+std::string identifier(std::string text) {
+  for (char& c : text) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
+  return text;
+}
+
+std::string column_name(const Leaf& leaf) {
+  std::string name = identifier(leaf.path);
   if (leaf.type == Leaf::Type::quantity) name += yaml::dimension_suffix(leaf.dimension);
   return name;
 }
@@ -105,6 +113,9 @@ class HardwareParser {
     const std::size_t before = diagnostics_.size();
     read_axes();
     if (diagnostics_.size() == before) check_conflicts();
+    if (floorplans_ && !technology_) {
+      problem(node_.where, std::string(kFloorplan), "has no effect: no technology is named");
+    }
     if (diagnostics_.size() == before) check_values();
     ParsedHardware result;
     if (diagnostics_.size() == before) result.systems = multiply();
@@ -126,7 +137,10 @@ class HardwareParser {
       return;
     }
     std::set<std::string> seen, columns;
+    const yaml::Node* const plans = node_.find(kFloorplan);
+    if (plans != nullptr && !read_floorplans(plans, *plans)) return;
     for (const yaml::Entry& entry : node_.entries) {
+      if (&entry.value == plans) continue;
       if (!seen.insert(entry.key).second) {
         problem(entry.key_where, entry.key, "duplicate key");
         continue;
@@ -145,7 +159,7 @@ class HardwareParser {
   }
 
   std::optional<Axis> read_axis(const yaml::Entry& entry) {
-    if (is_whole_part(entry.key)) return read_parts(entry);
+    if (is_reference(entry.key)) return read_parts(entry);
     const bool named = entry.key.find('.') == std::string::npos && entry.value.is_map();
     return named ? read_variants(entry) : read_path(entry);
   }
@@ -169,7 +183,7 @@ class HardwareParser {
   /// Whole devices, clusters or stacks.
   std::optional<Axis> read_parts(const yaml::Entry& entry) {
     Axis axis;
-    axis.shown.column = entry.key;
+    axis.shown.column = identifier(entry.key);
     axis.shown.unit = "1";
     for (const yaml::Node* item : axis_items({entry.value, "hardware." + entry.key, diagnostics_})) {
       std::optional<Change> change = read_whole(entry.key, entry.key, *item);
@@ -224,7 +238,7 @@ class HardwareParser {
     for (const yaml::Entry& entry : node.entries) {
       if (!seen.insert(entry.key).second) {
         problem(entry.key_where, shown + '.' + entry.key, "duplicate key");
-      } else if (is_whole_part(entry.key)) {
+      } else if (is_reference(entry.key)) {
         if (auto change = read_whole(entry.key, shown + '.' + entry.key, entry.value))
           changes.push_back(*std::move(change));
       }
@@ -233,7 +247,7 @@ class HardwareParser {
     const std::vector<Leaf> leaves =
         changeable_leaves(base_, cluster == changes.end() ? nullptr : cluster->cluster.get());
     for (const yaml::Entry& entry : node.entries) {
-      if (is_whole_part(entry.key)) continue;
+      if (is_reference(entry.key)) continue;
       const Leaf* leaf = find_leaf(leaves, entry, shown + '.' + entry.key);
       if (leaf == nullptr) continue;
       if (!leaf->replaces.empty() && seen.contains(leaf->replaces)) {
@@ -282,6 +296,7 @@ class HardwareParser {
     change.shown = shown;
     change.value = node;
     change.number = *value;
+    if (leaf.path.starts_with(kTechnology) && !read_technology(change)) return std::nullopt;
     return change;
   }
 
@@ -298,8 +313,26 @@ class HardwareParser {
     if (part == "cluster") keep(change.cluster, loader_.cluster(node, path, base_.folder));
     if (part == "device") keep(change.device, loader_.device(node, path, base_.folder));
     if (part == "stack") keep(change.stack, loader_.stack(node, path, base_.folder));
+    if (part.starts_with(kTechnology)) read_technology(change);
     if (!change.whole()) return std::nullopt;
     return change;
+  }
+
+  bool read_floorplans(const yaml::Node* references, const yaml::Node& at) {
+    const std::string path = "hardware." + std::string(kFloorplan);
+    auto plans = loader_.floorplans(references, at.where, path, base_.folder);
+    if (plans) floorplans_ = std::make_shared<const std::vector<technology::Floorplan>>(*std::move(plans));
+    return plans.has_value();
+  }
+
+  bool read_technology(Change& change) {
+    const std::string path = "hardware." + change.shown;
+    if (!floorplans_ && !read_floorplans(nullptr, change.value)) return false;
+    technology_ = true;
+    change.floorplans = floorplans_;
+    const std::string_view key = std::string_view(change.leaf.path).substr(kTechnology.size());
+    change.technology = loader_.technology_choice(key, change.value, path, base_.folder);
+    return change.technology.has_value();
   }
 
   /// No two axes may change the same setting: one would undo the other.
@@ -417,6 +450,11 @@ class HardwareParser {
       }
       node.set(axis.shown.path, std::move(values));
     }
+    if (technology_) {
+      yaml::Node plans = yaml::Node::list();
+      for (const technology::Floorplan& plan : *floorplans_) plans.items.push_back(yaml::write(plan));
+      node.set(kFloorplan, std::move(plans));
+    }
     return node;
   }
 
@@ -426,6 +464,8 @@ class HardwareParser {
   yaml::Loader& loader_;
   yaml::Diagnostics& diagnostics_;
   std::vector<Leaf> leaves_;
+  std::shared_ptr<const std::vector<technology::Floorplan>> floorplans_;  ///< once read
+  bool technology_ = false;                                               ///< a technology is named
   std::vector<Axis> axes_;
 };
 

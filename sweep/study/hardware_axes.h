@@ -1,10 +1,12 @@
-// The `hardware:` of a study: what-if axes over the device, the fabric and the stack. Three forms:
+// The `hardware:` of a study: what-if axes over the device, the fabric and the stack. Four forms:
 //
 //   device.hbm.bandwidth: ["2.0 TB/s", "3.35 TB/s"]     values of one setting, by its path
 //   device: [a100-sxm-80gb, h100-sxm-80gb]              whole parts: device, cluster (with its device), stack
 //   variant: {base: {}, B: {device.l2.capacity: ...}}   named variants: several settings and parts together
+//   technology.logic: [n7, n5]                          the device rebuilt, see system_changes.h
+//   technology.floorplan: ga100                         by this floor plan: no axis, may be left out
 //
-// Axes multiply. Whole parts are put in first, settings by path on top of them.
+// Axes multiply. Whole parts are put in first, then technologies, settings by path on top of them.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sweep/yaml/specs.h"
+#include "sweep/yaml/technology.h"
 #include "sweep/yaml/value.h"
 
 namespace shardscape::sweep {
@@ -14,6 +15,7 @@ using yaml::Leaf;
 
 constexpr std::string_view kFabric = "fabric.";
 constexpr std::string_view kSize = ".size";
+constexpr std::string_view kTechnology = "technology.";
 
 /// As the cluster's file has it.
 const char* bandwidth_key(const DimensionSpec& dimension) {
@@ -78,6 +80,24 @@ void patch_all(yaml::Node& tree, std::span<const Change* const> changes) {
   }
 }
 
+/// The device in the technologies that the changes give.
+std::optional<DeviceSpec> rebuild(const DeviceSpec& device, std::span<const Change* const> changes,
+                                  yaml::Diagnostics& problems) {
+  technology::Choice choice;
+  const std::vector<technology::Floorplan>* floorplans = nullptr;
+  for (const Change* change : changes) {
+    if (!change->technology) continue;
+    choice.merge(*change->technology);
+    floorplans = change->floorplans.get();
+  }
+  if (floorplans == nullptr) return device;
+  auto built = yaml::build_device(device, *floorplans, choice);
+  if (built) return std::move(built->device);
+  for (const Problem& problem : built.error().list())
+    problems.add({}, std::string(kTechnology) + problem.field, problem.message);
+  return std::nullopt;
+}
+
 bool build_device(const BaseSystem& base, std::span<const Change* const> changes, System& system,
                   yaml::Diagnostics& problems) {
   const DeviceSpec* start = &base.system.device;
@@ -86,7 +106,9 @@ bool build_device(const BaseSystem& base, std::span<const Change* const> changes
     if (change->cluster && !own) start = &change->cluster->device;
     if (change->device) start = change->device.get(), own = true;
   }
-  yaml::Node tree = yaml::write(*start);
+  const std::optional<DeviceSpec> rebuilt = rebuild(*start, changes, problems);
+  if (!rebuilt) return false;
+  yaml::Node tree = yaml::write(*rebuilt);
   patch_all(tree, changes);
   auto device = yaml::read_device(tree, "device", problems);
   if (device) system.device = std::move(*device);
@@ -125,6 +147,18 @@ bool apply_to_fabric(const Change& change, FabricSpec& fabric) {
   return found;
 }
 
+/// Every GPU has the network's bandwidth into the scale-out dimensions; false where there is none.
+bool apply_network(const technology::NetworkTechnology& network, FabricSpec& fabric) {
+  bool found = false;
+  for (DimensionSpec& dimension : fabric.dimensions) {
+    if (dimension.scope != LinkScope::scale_out || dimension.kind == DimensionKind::custom) continue;
+    dimension.bandwidth = network.bandwidth;
+    dimension.basis = BandwidthBasis::gpu;
+    found = true;
+  }
+  return found;
+}
+
 bool is_size(const Change& change) { return !change.whole() && change.leaf.path.ends_with(kSize); }
 
 bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes, System& system,
@@ -148,6 +182,8 @@ bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes
     system.fabric = wiring ? fabric.fabric : base.system.fabric;
   }
   for (const Change* change : changes) {
+    if (change->technology && !apply_network(*change->technology->network, system.fabric))
+      problems.add({}, change->leaf.path, "cluster " + system.fabric.name + " has no scale_out dimension");
     if (!change->whole() && !is_size(*change)) apply(*change, system.fabric);
   }
   const Problems rules = found.empty() ? system.fabric.validate() : std::move(found);
@@ -159,14 +195,17 @@ bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes
 
 }  // namespace
 
-bool is_whole_part(std::string_view path) { return path == "cluster" || path == "device" || path == "stack"; }
+bool is_reference(std::string_view path) {
+  return path == "cluster" || path == "device" || path == "stack" || path == "technology.logic" ||
+         path == "technology.memory" || path == "technology.network";
+}
 
 bool Change::touches(Part part) const {
   switch (part) {
     case Part::device:
-      return cluster || device || leaf.path.starts_with("device.");
+      return cluster || device || technology || leaf.path.starts_with("device.");
     case Part::fabric:
-      return cluster || leaf.path.starts_with(kFabric);
+      return cluster || (technology && technology->network) || leaf.path.starts_with(kFabric);
     case Part::stack:
       return stack || leaf.path.starts_with("stack.");
   }
@@ -175,12 +214,18 @@ bool Change::touches(Part part) const {
 
 std::string Change::name() const {
   if (cluster) return cluster->name;
+  if (technology && technology->logic) return technology->logic->name;
+  if (technology && technology->memory) return technology->memory->name;
+  if (technology && technology->network) return technology->network->name;
   return device ? device->name : stack->name;
 }
 
 yaml::Node Change::resolved() const {
   if (device) return yaml::write(*device);
   if (stack) return yaml::write(*stack);
+  if (technology && technology->logic) return yaml::write(*technology->logic);
+  if (technology && technology->memory) return yaml::write(*technology->memory);
+  if (technology && technology->network) return yaml::write(*technology->network);
   if (!cluster) return value;
   yaml::Node node = yaml::write(cluster->fabric.fabric);
   node.set("device", yaml::write(cluster->device));
@@ -190,6 +235,10 @@ yaml::Node Change::resolved() const {
 std::vector<Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster* cluster) {
   std::vector<Leaf> leaves = yaml::device_leaves("device");
   add_fabric_leaves(cluster != nullptr ? cluster->fabric : base.fabric, leaves);
+  for (const char* reference : {"technology.logic", "technology.memory", "technology.network"})
+    leaves.push_back({reference, Leaf::Type::choice, {}, {}, {}});
+  leaves.push_back({"technology.area", Leaf::Type::quantity, yaml::Dimension::area, {}, {}});
+  leaves.push_back({"technology.power", Leaf::Type::quantity, yaml::Dimension::power, {}, {}});
   const std::vector<Leaf> stack = yaml::stack_leaves("stack");
   leaves.insert(leaves.end(), stack.begin(), stack.end());
   return leaves;

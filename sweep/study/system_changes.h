@@ -1,5 +1,7 @@
 // Changes of a system: whole parts by reference ("cluster", "device", "stack"), single settings by their path
-// ("device.hbm.bandwidth", "fabric.rail.latency", "stack.attention").
+// ("device.hbm.bandwidth", "fabric.rail.latency", "stack.attention"), and technologies ("technology.logic",
+// ".memory", ".network", ".area", ".power"), which rebuild the device under its budgets
+// (sweep/technology/build_device.h); a network also sets the bandwidth of the scale-out dimensions.
 //
 // A change patches the YAML tree of the part and reads it again, strictly: a what-if obeys every rule that a
 // file obeys.
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "engine/spec/scenario.h"
+#include "sweep/technology/technology.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
@@ -45,17 +48,21 @@ struct Change {
   std::shared_ptr<const yaml::Cluster> cluster;
   std::shared_ptr<const DeviceSpec> device;
   std::shared_ptr<const StackProfile> stack;
+  /// One key of it, with the floor plans there are.
+  std::optional<technology::Choice> technology;
+  std::shared_ptr<const std::vector<technology::Floorplan>> floorplans;
 
-  [[nodiscard]] bool whole() const { return cluster || device || stack; }
+  /// No single setting of a part.
+  [[nodiscard]] bool whole() const { return cluster || device || stack || technology; }
   [[nodiscard]] bool touches(Part part) const;
-  /// The name of the whole part.
+  /// The name of the whole part or the technology.
   [[nodiscard]] std::string name() const;
   /// `value`, a whole part written in full.
   [[nodiscard]] yaml::Node resolved() const;
 };
 
-/// True for "cluster", "device" and "stack".
-bool is_whole_part(std::string_view path);
+/// True for "cluster", "device" and "stack", and for the technologies that have files.
+bool is_reference(std::string_view path);
 
 /// The settings that may be changed one by one; `cluster` replaces the base's own where it is given.
 std::vector<yaml::Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster* cluster);

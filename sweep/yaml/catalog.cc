@@ -32,13 +32,21 @@ tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::p
 }  // namespace
 
 std::string_view to_string(PresetKind kind) {
-  constexpr std::array<std::string_view, 4> kNames = {"model", "device", "cluster", "stack"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "model",     "device", "cluster", "stack", "logic node", "memory technology", "network technology",
+      "floor plan"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view preset_folder(PresetKind kind) {
-  constexpr std::array<std::string_view, 4> kFolders = {"models", "hw_presets/devices", "hw_presets/clusters",
-                                                        "hw_presets/stacks"};
+  constexpr std::array<std::string_view, 8> kFolders = {"models",
+                                                        "hw_presets/devices",
+                                                        "hw_presets/clusters",
+                                                        "hw_presets/stacks",
+                                                        "hw_presets/technology/logic",
+                                                        "hw_presets/technology/memory",
+                                                        "hw_presets/technology/network",
+                                                        "hw_presets/technology/floorplans"};
   return kFolders[static_cast<std::size_t>(kind)];
 }
 

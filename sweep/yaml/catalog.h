@@ -10,16 +10,17 @@
 
 namespace shardscape::yaml {
 
-enum class PresetKind : std::uint8_t { model, device, cluster, stack };
+enum class PresetKind : std::uint8_t { model, device, cluster, stack, logic, memory, network, floorplan };
 
 /// "model", "device", ...
 std::string_view to_string(PresetKind kind);
 /// The folder of a kind inside a preset directory: "models", "hw_presets/devices", ...
 std::string_view preset_folder(PresetKind kind);
 
-/// A preset directory contains `models/` and `hw_presets/devices|clusters|stacks/`; each preset is one file
-/// NAME.yaml there. Where several directories have the same name, the first directory of the list wins.
-/// Immutable after construction: lookups are safe from any thread (they read the file system).
+/// A preset directory contains `models/`, `hw_presets/devices|clusters|stacks/` and
+/// `hw_presets/technology/logic|memory|network|floorplans/`; each preset is one file NAME.yaml there. Where
+/// several directories have the same name, the first directory of the list wins. Immutable after
+/// construction: lookups are safe from any thread (they read the file system).
 class Catalog {
  public:
   struct Entry {

@@ -14,6 +14,7 @@
 #include "engine/spec/fabric.h"
 #include "engine/spec/model.h"
 #include "engine/spec/stack.h"
+#include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
 
@@ -35,11 +36,23 @@ tl::expected<Cluster, Diagnostics> load_cluster(const Catalog& catalog, std::str
                                                 const std::filesystem::path& relative_to = {});
 tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::string_view name,
                                                    const std::filesystem::path& relative_to = {});
+tl::expected<technology::LogicNode, Diagnostics> load_logic(const Catalog& catalog, std::string_view name,
+                                                            const std::filesystem::path& relative_to = {});
+tl::expected<technology::MemoryTechnology, Diagnostics> load_memory(
+    const Catalog& catalog, std::string_view name, const std::filesystem::path& relative_to = {});
+tl::expected<technology::NetworkTechnology, Diagnostics> load_network(
+    const Catalog& catalog, std::string_view name, const std::filesystem::path& relative_to = {});
+tl::expected<technology::Floorplan, Diagnostics> load_floorplan(
+    const Catalog& catalog, std::string_view name, const std::filesystem::path& relative_to = {});
 
 /// The spec as YAML with every default filled in; loading it gives an equal spec.
 std::string to_yaml(const ModelSpec& model);
 std::string to_yaml(const DeviceSpec& device);
 std::string to_yaml(const Cluster& cluster);
 std::string to_yaml(const StackProfile& stack);
+std::string to_yaml(const technology::LogicNode& logic);
+std::string to_yaml(const technology::MemoryTechnology& memory);
+std::string to_yaml(const technology::NetworkTechnology& network);
+std::string to_yaml(const technology::Floorplan& floorplan);
 
 }  // namespace shardscape::yaml

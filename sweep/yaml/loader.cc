@@ -1,5 +1,6 @@
 #include "sweep/yaml/loader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
@@ -7,6 +8,9 @@
 
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/specs.h"
+#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/technology.h"
+#include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {
 
@@ -55,7 +59,8 @@ std::optional<std::string> Loader::text_of(PresetKind kind, const fs::path& file
     diagnostics_.add(reference.where, path, file.string() + ": " + text.error());
     return std::nullopt;
   }
-  files_.push_back({std::string(preset_folder(kind)) + '/' + file.filename().string(), *text});
+  InputFile input{std::string(preset_folder(kind)) + '/' + file.filename().string(), *text};
+  if (std::ranges::find(files_, input) == files_.end()) files_.push_back(std::move(input));
   return std::move(*text);
 }
 
@@ -95,6 +100,8 @@ std::optional<DeviceSpec> Loader::device(const Node& reference, const std::strin
                                          const fs::path& folder) {
   const std::optional<Target> target = follow(PresetKind::device, reference, path, folder);
   if (!target) return std::nullopt;
+  if (target->node.is_map() && target->node.find("technology") != nullptr)
+    return built_device(target->node, target->prefix, target->folder);
   return read_device(target->node, target->prefix, diagnostics_);
 }
 
@@ -117,6 +124,137 @@ std::optional<Cluster> Loader::cluster(const Node& reference, const std::string&
   std::optional<DeviceSpec> gpu = device(*device_reference, device_path, target->folder);
   if (!fabric || !gpu) return std::nullopt;
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};
+}
+
+std::optional<technology::LogicNode> Loader::logic(const Node& reference, const std::string& path,
+                                                   const fs::path& folder) {
+  const std::optional<Target> target = follow(PresetKind::logic, reference, path, folder);
+  if (!target) return std::nullopt;
+  const fs::path file(*target->node.where.source);
+  const auto load_older = [&](const Node& older, const std::string& at) {
+    std::shared_ptr<const technology::LogicNode> result;
+    if (auto node = logic(older, at, target->folder))
+      result = std::make_shared<const technology::LogicNode>(*std::move(node));
+    return result;
+  };
+  const bool own_file = reference.is_scalar();
+  if (own_file && std::ranges::find(logic_chain_, file) != logic_chain_.end()) {
+    diagnostics_.add(reference.where, path, "goes in a circle: the chain comes back to " + file.string());
+    return std::nullopt;
+  }
+  if (own_file) logic_chain_.push_back(file);
+  auto result = read_logic(target->node, target->prefix, diagnostics_, load_older);
+  if (own_file) logic_chain_.pop_back();
+  return result;
+}
+
+std::optional<technology::MemoryTechnology> Loader::memory(const Node& reference, const std::string& path,
+                                                           const fs::path& folder) {
+  const std::optional<Target> target = follow(PresetKind::memory, reference, path, folder);
+  if (!target) return std::nullopt;
+  return read_memory(target->node, target->prefix, diagnostics_);
+}
+
+std::optional<technology::NetworkTechnology> Loader::network(const Node& reference, const std::string& path,
+                                                             const fs::path& folder) {
+  const std::optional<Target> target = follow(PresetKind::network, reference, path, folder);
+  if (!target) return std::nullopt;
+  return read_network(target->node, target->prefix, diagnostics_);
+}
+
+std::optional<technology::Floorplan> Loader::floorplan(const Node& reference, const std::string& path,
+                                                       const fs::path& folder) {
+  const std::optional<Target> target = follow(PresetKind::floorplan, reference, path, folder);
+  if (!target) return std::nullopt;
+  const auto load_logic = [&](const Node& node, const std::string& at) {
+    std::shared_ptr<const technology::LogicNode> result;
+    if (auto found = logic(node, at, target->folder))
+      result = std::make_shared<const technology::LogicNode>(*std::move(found));
+    return result;
+  };
+  const auto load_memory = [&](const Node& node, const std::string& at) {
+    return memory(node, at, target->folder);
+  };
+  return read_floorplan(target->node, target->prefix, diagnostics_, load_logic, load_memory);
+}
+
+std::optional<std::vector<technology::Floorplan>> Loader::floorplans(const Node* references,
+                                                                     const Location& where,
+                                                                     const std::string& path,
+                                                                     const fs::path& folder) {
+  std::vector<Node> nodes;
+  if (references != nullptr) {
+    nodes = references->is_list() ? references->items : std::vector{*references};
+  } else {
+    for (const Catalog::Entry& entry : catalog_.list(PresetKind::floorplan))
+      nodes.emplace_back(Node::scalar(entry.file.string())).where = where;
+  }
+  std::vector<technology::Floorplan> plans;
+  for (const Node& node : nodes) {
+    std::optional<technology::Floorplan> plan = floorplan(node, path, folder);
+    if (!plan) return std::nullopt;
+    plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+std::optional<technology::Choice> Loader::technology_choice(std::string_view key, const Node& node,
+                                                            const std::string& path, const fs::path& folder) {
+  technology::Choice choice;
+  if (key == "logic") choice.logic = logic(node, path, folder);
+  if (key == "memory") choice.memory = memory(node, path, folder);
+  if (key == "network") choice.network = network(node, path, folder);
+  const auto keep = [&](auto parsed, auto& value) {
+    if (parsed) value = *parsed;
+    if (!parsed) diagnostics_.add(node.where, path, parsed.error());
+  };
+  if (key == "area") keep(parse_value<technology::SquareMetres>(node), choice.area);
+  if (key == "power") keep(parse_value<technology::Watts>(node), choice.power);
+  if (choice.empty()) return std::nullopt;
+  return choice;
+}
+
+tl::expected<technology::BuiltDevice, Problems> build_device(
+    const DeviceSpec& device, const std::vector<technology::Floorplan>& floorplans,
+    const technology::Choice& choice) {
+  const auto plan = std::ranges::find(floorplans, device.name, &technology::Floorplan::device);
+  if (plan != floorplans.end()) return technology::build_device(device, *plan, choice);
+  std::vector<std::string> devices;
+  for (const technology::Floorplan& known : floorplans) devices.push_back(known.device);
+  Problems problems;
+  problems.add("base", "device " + device.name + " has no floor plan to scale it by; devices with one: " +
+                           (devices.empty() ? "none" : join(devices)));
+  return tl::unexpected(std::move(problems));
+}
+
+std::optional<DeviceSpec> Loader::built_device(const Node& node, const std::string& path,
+                                               const fs::path& folder) {
+  const std::size_t before = diagnostics_.size();
+  ReadState state(node.where, path, diagnostics_);
+  Reader reader(node, "", state);
+  const Node& recipe = *reader.take("technology");
+  reader.finish();
+  Reader keys(recipe, "technology", state);
+  if (!recipe.is_map()) return std::nullopt;
+  const std::string inside = path.empty() ? "technology." : path + ".technology.";
+  std::optional<DeviceSpec> base;
+  if (const Node* key = keys.take_required("base")) base = device(*key, inside + "base", folder);
+  technology::Choice choice;
+  for (const char* key : kTechnologyKeys) {
+    const Node* value = keys.take(key);
+    if (value == nullptr) continue;
+    if (const auto part = technology_choice(key, *value, inside + key, folder)) choice.merge(*part);
+  }
+  const auto plans = floorplans(keys.take("floorplan"), recipe.where, inside + "floorplan", folder);
+  keys.finish();
+  if (diagnostics_.size() != before || !base || !plans) return std::nullopt;
+  auto built = build_device(*base, *plans, choice);
+  if (built) return std::move(built->device);
+  for (const Problem& problem : built.error().list()) {
+    const Node* key = recipe.find(problem.field);
+    diagnostics_.add(key != nullptr ? key->where : recipe.where, inside + problem.field, problem.message);
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -161,7 +299,41 @@ tl::expected<StackProfile, Diagnostics> load_stack(const Catalog& catalog, std::
   });
 }
 
+tl::expected<technology::LogicNode, Diagnostics> load_logic(const Catalog& catalog, std::string_view name,
+                                                            const fs::path& relative_to) {
+  return load<technology::LogicNode>(catalog, name, [&](Loader& loader, const Node& reference) {
+    return loader.logic(reference, "", relative_to);
+  });
+}
+
+tl::expected<technology::MemoryTechnology, Diagnostics> load_memory(const Catalog& catalog,
+                                                                    std::string_view name,
+                                                                    const fs::path& relative_to) {
+  return load<technology::MemoryTechnology>(catalog, name, [&](Loader& loader, const Node& reference) {
+    return loader.memory(reference, "", relative_to);
+  });
+}
+
+tl::expected<technology::NetworkTechnology, Diagnostics> load_network(const Catalog& catalog,
+                                                                      std::string_view name,
+                                                                      const fs::path& relative_to) {
+  return load<technology::NetworkTechnology>(catalog, name, [&](Loader& loader, const Node& reference) {
+    return loader.network(reference, "", relative_to);
+  });
+}
+
+tl::expected<technology::Floorplan, Diagnostics> load_floorplan(const Catalog& catalog, std::string_view name,
+                                                                const fs::path& relative_to) {
+  return load<technology::Floorplan>(catalog, name, [&](Loader& loader, const Node& reference) {
+    return loader.floorplan(reference, "", relative_to);
+  });
+}
+
 std::string to_yaml(const ModelSpec& model) { return emit(write(model)); }
+std::string to_yaml(const technology::LogicNode& logic) { return emit(write(logic)); }
+std::string to_yaml(const technology::MemoryTechnology& memory) { return emit(write(memory)); }
+std::string to_yaml(const technology::NetworkTechnology& network) { return emit(write(network)); }
+std::string to_yaml(const technology::Floorplan& floorplan) { return emit(write(floorplan)); }
 std::string to_yaml(const DeviceSpec& device) { return emit(write(device)); }
 std::string to_yaml(const StackProfile& stack) { return emit(write(stack)); }
 

@@ -1,13 +1,17 @@
-// Follows references to models, devices, clusters and stacks: a name, a path, or the thing itself written in
-// place.
+// Follows references to models, devices, clusters, stacks and technologies: a name, a path, or the thing
+// itself written in place.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sweep/technology/build_device.h"
+#include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/load.h"
@@ -15,10 +19,19 @@
 
 namespace shardscape::yaml {
 
+/// The keys of technology::Choice.
+inline constexpr std::array kTechnologyKeys = {"logic", "memory", "network", "area", "power"};
+
+/// `device` rebuilt by the floor plan that is its own.
+tl::expected<technology::BuiltDevice, Problems> build_device(
+    const DeviceSpec& device, const std::vector<technology::Floorplan>& floorplans,
+    const technology::Choice& choice);
+
 /// A file that went into a result: its name there ("models/llama3.1-70b.yaml") and its text.
 struct InputFile {
   std::string name;
   std::string text;
+  friend bool operator==(const InputFile&, const InputFile&) = default;
 };
 
 /// The text of a file, or why it cannot be read.
@@ -40,7 +53,24 @@ class Loader {
   std::optional<StackProfile> stack(const Node& reference, const std::string& path,
                                     const std::filesystem::path& folder);
 
-  /// Every file read so far, in order.
+  std::optional<technology::LogicNode> logic(const Node& reference, const std::string& path,
+                                             const std::filesystem::path& folder);
+  std::optional<technology::MemoryTechnology> memory(const Node& reference, const std::string& path,
+                                                     const std::filesystem::path& folder);
+  std::optional<technology::NetworkTechnology> network(const Node& reference, const std::string& path,
+                                                       const std::filesystem::path& folder);
+  std::optional<technology::Floorplan> floorplan(const Node& reference, const std::string& path,
+                                                 const std::filesystem::path& folder);
+  /// The floor plan or the list of them that `references` gives; where it is null, all among the presets.
+  std::optional<std::vector<technology::Floorplan>> floorplans(const Node* references, const Location& where,
+                                                               const std::string& path,
+                                                               const std::filesystem::path& folder);
+  /// One key of technology::Choice by its name ("logic", "area", ...) with what the node refers to or says.
+  std::optional<technology::Choice> technology_choice(std::string_view key, const Node& node,
+                                                      const std::string& path,
+                                                      const std::filesystem::path& folder);
+
+  /// Every file read so far, in the order of first reading.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
 
  private:
@@ -57,9 +87,14 @@ class Loader {
   std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
                                const std::filesystem::path& folder);
 
+  /// `technology: {base:, logic:, memory:, network:, area:, power:}` in place of a device's parts.
+  std::optional<DeviceSpec> built_device(const Node& node, const std::string& path,
+                                         const std::filesystem::path& folder);
+
   const Catalog& catalog_;
   Diagnostics& diagnostics_;
   std::vector<InputFile> files_;
+  std::vector<std::filesystem::path> logic_chain_;  ///< files of the nodes being followed
 };
 
 }  // namespace shardscape::yaml

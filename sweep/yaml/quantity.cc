@@ -14,6 +14,8 @@ namespace shardscape::yaml {
 
 namespace {
 
+constexpr std::size_t kDimensions = static_cast<std::size_t>(Dimension::energy_per_bit) + 1;
+
 /// value in base units = number * factor / divisor; powers of ten on either side stay exact.
 struct Unit {
   std::string name;
@@ -59,6 +61,12 @@ std::vector<Unit> make_units() {
   add_family(units, kDecimal, "FLOP", Dimension::work);
   add_family(units, kDecimal, "FLOP/s", Dimension::work_rate);
   add_family(units, std::span(kDecimal).first(4), "W", Dimension::power);
+  for (const Prefix& prefix : kFractions) {
+    const std::string name(prefix.name);
+    units.push_back({name + "m", Dimension::length, 1, prefix.factor});
+    units.push_back({name + "m2", Dimension::area, 1, prefix.factor * prefix.factor});
+    units.push_back({name + "J/b", Dimension::energy_per_bit, 1, prefix.factor});
+  }
   return units;
 }
 
@@ -132,26 +140,28 @@ std::size_t number_length(std::string_view text) {
 }  // namespace
 
 std::string_view dimension_name(Dimension dimension) {
-  constexpr std::array<std::string_view, 7> kNames = {"a time",      "a frequency",       "an amount of data",
-                                                      "a bandwidth", "an amount of work", "a rate of work",
-                                                      "a power"};
+  constexpr std::array<std::string_view, kDimensions> kNames = {
+      "a time",         "a frequency", "an amount of data", "a bandwidth", "an amount of work",
+      "a rate of work", "a power",     "a length",          "an area",     "an energy per bit"};
   return kNames[static_cast<std::size_t>(dimension)];
 }
 
 std::string_view dimension_example(Dimension dimension) {
-  constexpr std::array<std::string_view, 7> kExamples = {"5 us",    "1.41 GHz",    "80 GiB", "25 GB/s",
-                                                         "1 PFLOP", "312 TFLOP/s", "400 W"};
+  constexpr std::array<std::string_view, kDimensions> kExamples = {
+      "5 us",        "1.41 GHz", "80 GiB", "25 GB/s", "1 PFLOP",
+      "312 TFLOP/s", "400 W",    "10 mm",  "826 mm2", "3.9 pJ/b"};
   return kExamples[static_cast<std::size_t>(dimension)];
 }
 
 std::string_view dimension_unit(Dimension dimension) {
-  constexpr std::array<std::string_view, 7> kUnits = {"s", "Hz", "byte", "byte s-1", "1", "s-1", "W"};
+  constexpr std::array<std::string_view, kDimensions> kUnits = {"s",   "Hz", "byte", "byte s-1", "1",
+                                                                "s-1", "W",  "m",    "m2",       "J bit-1"};
   return kUnits[static_cast<std::size_t>(dimension)];
 }
 
 std::string_view dimension_suffix(Dimension dimension) {
-  constexpr std::array<std::string_view, 7> kSuffixes = {"_s",     "_hz",          "_bytes", "_bytes_per_s",
-                                                         "_flops", "_flops_per_s", "_w"};
+  constexpr std::array<std::string_view, kDimensions> kSuffixes = {
+      "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w", "_m", "_m2", "_j_per_bit"};
   return kSuffixes[static_cast<std::size_t>(dimension)];
 }
 

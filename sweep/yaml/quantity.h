@@ -3,7 +3,7 @@
 //
 // Decimal prefixes are powers of ten (GB = 1e9 B), binary ones powers of two (GiB = 2^30 B); B is a byte, b a
 // bit. Values are base SI units: seconds, hertz, bytes, bytes per second, floating-point operations (per
-// second), watts.
+// second), watts, metres, square metres, joules per bit.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,27 @@
 
 namespace shardscape::yaml {
 
-enum class Dimension : std::uint8_t { time, frequency, data, bandwidth, work, work_rate, power };
+enum class Dimension : std::uint8_t {
+  time,
+  frequency,
+  data,
+  bandwidth,
+  work,
+  work_rate,
+  power,
+  length,
+  area,
+  energy_per_bit
+};
 
 /// How messages name a dimension: "a bandwidth, such as \"25 GB/s\"".
 std::string_view dimension_name(Dimension dimension);
 std::string_view dimension_example(Dimension dimension);
-/// UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W".
+/// UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W", "m", "m2",
+/// "J bit-1".
 std::string_view dimension_unit(Dimension dimension);
-/// What a column name ends in: "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w".
+/// What a column name ends in: "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w",
+/// "_m", "_m2", "_j_per_bit".
 std::string_view dimension_suffix(Dimension dimension);
 
 /// The value in base units. Errors (a bare number, an unknown unit, a unit of another dimension, no number,

@@ -99,6 +99,27 @@ TEST_F(TopTest, ParetoFrontIsTheUndominatedSet) {
   }
 }
 
+TEST_F(TopTest, PerGivesTheBestRowOfEachCombination) {
+  const json all = rows({"-n", "100000"});
+  std::map<std::pair<int, std::string>, json> expected;  // the first of each, as `all` has the best first
+  for (const json& row : all) {
+    expected.emplace(std::pair(row.at("tensor_parallel").get<int>(), row.at("recompute").get<std::string>()),
+                     row);
+  }
+  const json found = rows({"--per", "tp,recompute"});
+  ASSERT_EQ(found.size(), expected.size());
+  int last = 0;
+  for (const json& row : found) {
+    EXPECT_EQ(row, expected.at({row.at("tensor_parallel"), row.at("recompute")}));
+    EXPECT_GE(row.at("tensor_parallel"), last);
+    last = row.at("tensor_parallel");
+  }
+  EXPECT_EQ(rows({"--per", "tp,recompute", "-n", "2"}).size(), 2U);
+  const Finished bad = top({"--per", "tensor"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_TRUE(contains(bad.err, "--per: no column 'tensor'")) << bad.err;
+}
+
 TEST_F(TopTest, CsvAndJsonHoldTheSameValues) {
   const json expected = rows({"-n", "3"});
   std::istringstream csv(top({"-n", "3", "--format", "csv"}).out);

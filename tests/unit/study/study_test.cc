@@ -483,6 +483,48 @@ TEST(HardwareVariants, FaultsNeedTheSameLinksEverywhere) {
                       "s.yaml:32:9: faults", "same links"));
 }
 
+// A technology rebuilds the device, a network also sets the links into the scale-out dimension; settings by
+// path go on top, and a variant may name technologies too.
+TEST(HardwareTechnology, RebuildsTheDeviceAndTheNetwork) {
+  const yaml::Catalog catalog({fs::path(SHARDSCAPE_SOURCE_DIR)});
+  const std::string head =
+      "model: llama2-7b\ncluster: dgx-a100\ngpus: 16\nstack: megatron-lm\n" + std::string(kTraining);
+  const auto study = parse_study(head +
+                                     "hardware:\n"
+                                     "  technology.logic: [n7, n5]\n"
+                                     "  technology.network: [ndr-x8, xdr-x8]\n"
+                                     "  technology.power: 500 W\n"
+                                     "  device.l2.capacity: 64 MiB\n",
+                                 "s.yaml", {}, catalog);
+  ASSERT_TRUE(study.has_value()) << study.error().to_string();
+  EXPECT_EQ(study->hardware[0].column, "technology_logic");
+  EXPECT_EQ(study->hardware[0].choices, (std::vector<std::string>{"n7", "n5"}));
+  EXPECT_EQ(study->hardware[2].column, "technology_power_w");
+  EXPECT_EQ(study->hardware[2].values, std::vector<double>{500});
+  ASSERT_EQ(study->systems.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const System& system = study->systems[i];
+    EXPECT_EQ(system.device.name,
+              std::string("a100-sxm-80gb+") + (i < 2 ? "n7" : "n5") + (i % 2 == 0 ? "+ndr-x8" : "+xdr-x8"));
+    EXPECT_EQ(system.device.sm.count > 108, i >= 2);
+    EXPECT_EQ(system.device.l2.capacity.value(), 64.0 * (1 << 20));
+    EXPECT_NEAR(system.device.facts.power_watts, 500, 1e-6);
+    EXPECT_EQ(system.fabric.dimensions[0].bandwidth.value(), 300e9);
+    EXPECT_EQ(system.fabric.dimensions[1].bandwidth.value(), i % 2 == 0 ? 100e9 : 200e9);
+  }
+  const Study back = good(study->resolved_yaml);  // without any preset
+  EXPECT_EQ(back.resolved_yaml, study->resolved_yaml);
+  EXPECT_EQ(back.systems[3].device.sm.clock.value(), study->systems[3].device.sm.clock.value());
+
+  const auto variants = parse_study(head +
+                                        "hardware:\n  built:\n    now: {}\n"
+                                        "    next: {technology.logic: n5, technology.memory: hbm3}\n",
+                                    "s.yaml", {}, catalog);
+  ASSERT_TRUE(variants.has_value()) << variants.error().to_string();
+  EXPECT_EQ(variants->systems[0].device.name, "a100-sxm-80gb");
+  EXPECT_EQ(variants->systems[1].device.name, "a100-sxm-80gb+n5+hbm3");
+}
+
 TEST(Placement, IsTheFastestAxis) {
   const Study study =
       good(training("hardware: {device.l2.capacity: [5 MiB, 6 MiB]}\nplacement: [optimised, plain]\n"));
