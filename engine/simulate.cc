@@ -471,8 +471,9 @@ void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, 
 
 /// Collectives over the ranks of one pool, on the fabric with the faults of this point.
 network::CollectiveModel& Simulator::Impl::pool_collectives(const passes::PoolInputs& pool) {
-  const auto [entry, fresh] = pool_models.try_emplace({pool.placement.front(), pool.placement.size()}, fabric,
-                                                      setting.system.stack.communication);
+  const auto [entry, fresh] =
+      pool_models.try_emplace({pool.placement.front(), pool.placement.size()}, fabric,
+                              setting.system.stack.communication, setting.system.device.hbm_peak());
   network::CollectiveModel& model = entry->second;
   if (fresh) {
     model.use_reference(options.reference);

@@ -15,6 +15,7 @@
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
 #include "sweep/study/faults_parser.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::program {
 
@@ -128,7 +129,8 @@ FaultCost measure_faults(const sweep::SweepJob& job, std::span<const std::uint64
     if (current != point.setting) {
       evaluator.reset();  // before the setting it refers to
       setting = std::make_unique<Setting>(job.study().setting(point.setting));
-      evaluator = factory(*setting);
+      evaluator =
+          factory(*setting, sweep::placement_of(job.study(), point.setting / job.study().workloads.size()));
       current = point.setting;
     }
     const Prediction healthy = evaluator->evaluate(point.plan);

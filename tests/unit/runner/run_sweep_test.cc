@@ -175,7 +175,7 @@ TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
     const SegmentStore store = SegmentStore::create(parts, job.manifest(example_run()));
     SweepOptions options;
     options.threads = 2;
-    options.evaluator = [](const Setting&) { return std::make_unique<Failing>(); };
+    options.evaluator = [](const Setting&, PlacementChoice) { return std::make_unique<Failing>(); };
     options.seal.rows = 1;
     EXPECT_THROW(run_sweep(job, store, options), std::runtime_error);
   }
