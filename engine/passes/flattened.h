@@ -16,8 +16,8 @@ struct FlattenedRun {
   network::PricedNetwork& network;  ///< set to the faults
   std::span<const std::int32_t> placement;
   execution::Executor& executor;
-  bool want_programs = false, want_timeline = false;     ///< fill the fields below
-  std::int64_t events = 0, messages = 0, operators = 0;  ///< out
+  bool want_programs = false, want_timeline = false;         ///< fill the fields below
+  std::int64_t events = 0, messages = 0, operators = 0;      ///< out
   std::shared_ptr<const execution::Programs> programs = {};  ///< out: what was executed
   std::string timeline = {};                                 ///< out: see trace/program_timeline.h
 };
