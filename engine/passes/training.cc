@@ -252,7 +252,8 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
     scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
     for (const SickStage& sick : in.sick) {
       if (sick.stage == s)
-        scratch.tails[s].optimizer = std::max(scratch.tails[s].optimizer, optimizer_on(sick.setting.system.device));
+        scratch.tails[s].optimizer =
+            std::max(scratch.tails[s].optimizer, optimizer_on(sick.setting.system.device));
     }
   }
 }
