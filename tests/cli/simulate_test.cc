@@ -293,6 +293,24 @@ TEST_F(SimulateTest, FlattenedJsonHasTheSameKeysAndAddsUp) {
   EXPECT_EQ(simulate(point, (std::string(kSmallStudy) + "mode: flattened\n").c_str()), flattened);
 }
 
+TEST_F(SimulateTest, FlattenedModeTakesAThousandGpus) {
+  // 8 layers, 4 microbatches: every message of 1,024 ranks.
+  write("model.yaml",
+        "name: eight-layers\nlayers: 8\nhidden: 4096\nheads: 32\nkv_heads: 8\nffn_hidden: 14336\n"
+        "vocabulary: 128256\nmlp: swiglu\nnorm: rmsnorm\nposition: rotary\ntied_embeddings: false\n"
+        "source: shapes of Llama 3.1 8B, a quarter of its layers\n");
+  const json document =
+      simulate({"--mode", "flattened"},
+               "study: thousand\nmodel: ./model.yaml\ncluster: dgx-h100\ngpus: 1024\nstack: megatron-lm\n"
+               "workload: {phase: training, sequence_length: 4096, global_batch: 128, precision: bf16}\n"
+               "space:\n  tensor_parallel: [8]\n  sequence_parallel: [true]\n  pipeline_parallel: [4]\n"
+               "  data_parallel: fill\n  recompute: [full]\nobjectives: [step_time_s]\n");
+  EXPECT_EQ(document.at("status"), "ok");
+  const double step = document.at("step_time_s");
+  EXPECT_GT(step, 0);
+  EXPECT_NEAR(sum(document.at("breakdown")), step, 1e-9 * step);
+}
+
 TEST_F(SimulateTest, CompareShowsBothModesByClass) {
   const json both = simulate({"--point", "tp=2,pp=2,dp=2", "--compare"});
   const json& difference = both.at("difference");
