@@ -7,6 +7,7 @@
 
 #include "engine/network/rank_group.h"
 #include "engine/passes/data_traffic.h"
+#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
@@ -94,7 +95,7 @@ class ProgramMaker {
       const auto embedding = workload::embedding_operators(in_.setting, key, tokens, training);
       const auto block = workload::block_operators(in_.setting, key, tokens, training);
       const auto head = workload::head_operators(in_.setting, key, tokens, training);
-      const std::int32_t blocks = in_.layers[index] / v;
+      const std::int32_t blocks = workload::layers_of_chunk(in_.layers[index], v, c);
       if (first) append(chunk.forward, embedding, Part::forward, "embedding");
       for (std::int32_t l = 0; l < blocks; ++l) append(chunk.forward, block, Part::forward, block_name(l));
       if (last) append(chunk.forward, head, Part::forward, "head");

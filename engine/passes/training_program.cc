@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/schedule/pipeline.h"
+#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
@@ -149,8 +150,8 @@ double TrainingProgram::parameters(std::int32_t stage) const {
 
 std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) {
   const std::int32_t chunks = in_.pipeline.virtual_stages;
-  const std::int32_t total = in_.layers[static_cast<std::size_t>(pass.stage)];
-  const std::int32_t blocks = total / chunks + (pass.chunk < total % chunks ? 1 : 0);
+  const std::int32_t blocks =
+      workload::layers_of_chunk(in_.layers[static_cast<std::size_t>(pass.stage)], chunks, pass.chunk);
   const bool embeds = pass.stage == 0 && pass.chunk == 0;
   const bool heads = pass.stage + 1 == in_.plan.pipeline && pass.chunk + 1 == chunks;
   std::vector<Item> items;

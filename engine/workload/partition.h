@@ -24,4 +24,10 @@ namespace shardscape::workload {
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
                       std::int32_t virtual_stages, std::vector<std::int32_t>& layers);
 
+/// Blocks of chunk `chunk` of a stage that holds `layers` in all: they are dealt evenly, the first chunks
+/// hold what is over. Timing by stages takes every chunk as their mean.
+constexpr std::int32_t layers_of_chunk(std::int32_t layers, std::int32_t virtual_stages, std::int32_t chunk) {
+  return layers / virtual_stages + (chunk < layers % virtual_stages ? 1 : 0);
+}
+
 }  // namespace shardscape::workload

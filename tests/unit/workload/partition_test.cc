@@ -75,6 +75,17 @@ TEST(PartitionBalanced, ChunksAreFilledInOrderWhereTheyDoNotDivide) {
   EXPECT_EQ(layers, (Layers{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 6}));
 }
 
+TEST(PartitionBalanced, ChunksOfAStageAddUpToIt) {
+  for (std::int32_t layers = 0; layers <= 20; ++layers) {
+    for (std::int32_t chunks = 1; chunks <= 9; ++chunks) {
+      std::int32_t sum = 0;
+      for (std::int32_t c = 0; c < chunks; ++c) sum += layers_of_chunk(layers, chunks, c);
+      EXPECT_EQ(sum, layers);
+      EXPECT_LE(layers_of_chunk(layers, chunks, 0) - layers_of_chunk(layers, chunks, chunks - 1), 1);
+    }
+  }
+}
+
 TEST(PartitionBalanced, CoversAllLayersAndNeverGrows) {
   // Brute force over shapes: a block belongs to the stage in whose share of the total its start lies, where
   // the stages share [0, blocks + head) evenly. Integers only: block = 768 units, head = vocabulary units.
