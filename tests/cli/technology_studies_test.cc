@@ -38,8 +38,8 @@ TEST_F(TechnologyStudies, LatencyFallsWithBandwidthAndStaysAboveWhatItMustRead) 
   const double weights = 2 * (40 * (4 * 5120.0 * 5120 + 3 * 5120.0 * 13824) + 32000 * 5120.0) / 2;
   std::map<double, double> latency;  // by bandwidth
   for (const json& row : rows) {
-    const double rate = bandwidth.at(row.at("technology_memory"));
-    const double token = row.at("itl_s");
+    const double rate = bandwidth.at(row.at("technology_memory").get<std::string>());
+    const double token = row.at("itl_s").get<double>();
     EXPECT_GE(token, weights / rate) << row.at("technology_memory");
     EXPECT_GE(row.at("e2e_s").get<double>(), 20 * weights / rate);
     latency[rate] = token;
@@ -91,7 +91,8 @@ TEST_F(TechnologyStudies, EveryPartFromA100ToB200Counts) {
             "space.rank_order=tp-cp-dp-pp", "space.schedule=interleaved", "space.virtual_stages=3"});
   std::map<std::pair<std::string, std::string>, double> time;
   for (const json& row : rows) {
-    time[{row.at("system"), row.at("precision")}] = row.at("step_time_s");
+    time[{row.at("system").get<std::string>(), row.at("precision").get<std::string>()}] =
+        row.at("step_time_s").get<double>();
     EXPECT_LT(row.at("mfu").get<double>(), 1);
   }
   const auto at = [&](const char* system, const char* precision) { return time.at({system, precision}); };
