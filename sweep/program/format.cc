@@ -101,6 +101,7 @@ std::string format_value(double value, std::string_view unit) {
   if (unit == "byte s-1") return format_si(value, "B/s");
   if (unit == "s-1") return format_si(value, "/s");
   if (unit == "Hz") return format_si(value, "Hz");
+  if (unit == "m2") return four_digits(value * 1e6) + " mm2";  // a prefix would be squared
   if (unit != "1") return format_si(value, unit);
   if (value == std::floor(value) && std::abs(value) < 1e15) return print("%.0f", value);
   return print("%.4g", value);

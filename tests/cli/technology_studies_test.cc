@@ -38,8 +38,8 @@ TEST_F(TechnologyStudies, LatencyFallsWithBandwidthAndStaysAboveWhatItMustRead) 
   const double weights = 2 * (40 * (4 * 5120.0 * 5120 + 3 * 5120.0 * 13824) + 32000 * 5120.0) / 2;
   std::map<double, double> latency;  // by bandwidth
   for (const json& row : rows) {
-    const double rate = bandwidth.at(row.at("technology_memory"));
-    const double token = row.at("itl_s");
+    const double rate = bandwidth.at(row.at("technology_memory").get<std::string>());
+    const double token = row.at("itl_s").get<double>();
     EXPECT_GE(token, weights / rate) << row.at("technology_memory");
     EXPECT_GE(row.at("e2e_s").get<double>(), 20 * weights / rate);
     latency[rate] = token;
@@ -91,15 +91,17 @@ TEST_F(TechnologyStudies, EveryPartFromA100ToB200Counts) {
             "space.rank_order=tp-cp-dp-pp", "space.schedule=interleaved", "space.virtual_stages=3"});
   std::map<std::pair<std::string, std::string>, double> time;
   for (const json& row : rows) {
-    time[{row.at("system"), row.at("precision")}] = row.at("step_time_s");
+    time[{row.at("system").get<std::string>(), row.at("precision").get<std::string>()}] =
+        row.at("step_time_s").get<double>();
     EXPECT_LT(row.at("mfu").get<double>(), 1);
   }
   const auto at = [&](const char* system, const char* precision) { return time.at({system, precision}); };
+  // Without the domain of 36, which groups of 8 straddle.
   const std::vector<std::pair<const char*, const char*>> chain = {
-      {"a100", "bf16"},         {"h100_compute", "bf16"}, {"h100_memory", "bf16"},  {"h100", "bf16"},
-      {"h100", "fp8"},          {"h200", "fp8"},          {"b200_compute", "fp8"},  {"b200_memory", "fp8"},
-      {"b200", "fp8"},          {"b200", "fp4"},          {"b200_domain16", "fp4"}, {"b200_domain36", "fp4"},
-      {"b200_domain72", "fp4"}, {"gb200_nvl72", "fp4"}};
+      {"a100", "bf16"},      {"h100_compute", "bf16"}, {"h100_memory", "bf16"},  {"h100", "bf16"},
+      {"h100", "fp8"},       {"h200", "fp8"},          {"b200_compute", "fp8"},  {"b200_memory", "fp8"},
+      {"b200", "fp8"},       {"b200", "fp4"},          {"b200_domain16", "fp4"}, {"b200_domain72", "fp4"},
+      {"gb200_nvl72", "fp4"}};
   for (std::size_t i = 1; i < chain.size(); ++i) {
     EXPECT_LE(at(chain[i].first, chain[i].second), at(chain[i - 1].first, chain[i - 1].second) * (1 + 1e-9))
         << chain[i].first << ' ' << chain[i].second;
@@ -132,9 +134,9 @@ TEST_F(TechnologyStudies, BadTechnologiesAreLocatedAndNothingIsWritten) {
   };
   EXPECT_TRUE(
       contains(bad("  technology.logic: [n7, n55]\n"),
-               "study.yaml:18:26: hardware.technology.logic: unknown logic node \"n55\"; did you mean"));
+               "study.yaml:19:26: hardware.technology.logic: unknown logic node \"n55\"; did you mean"));
   EXPECT_TRUE(contains(bad("  technology.power: [400 W, 50 W]\n"),
-                       "study.yaml:18:29: hardware.technology.power: is too small: 64 W of memory"));
+                       "study.yaml:19:29: hardware.technology.power: is too small: 64 W of memory"));
   EXPECT_TRUE(
       contains(bad("  technology.area: 826\n"), "is a bare number where a unit is due; write an area"));
   EXPECT_TRUE(contains(bad("  technology.logics: n7\n"), "did you mean \"technology.logic\"?"));

@@ -110,9 +110,10 @@ TEST_F(TopTest, PerGivesTheBestRowOfEachCombination) {
   ASSERT_EQ(found.size(), expected.size());
   int last = 0;
   for (const json& row : found) {
-    EXPECT_EQ(row, expected.at({row.at("tensor_parallel"), row.at("recompute")}));
-    EXPECT_GE(row.at("tensor_parallel"), last);
-    last = row.at("tensor_parallel");
+    EXPECT_EQ(row,
+              expected.at({row.at("tensor_parallel").get<int>(), row.at("recompute").get<std::string>()}));
+    EXPECT_GE(row.at("tensor_parallel").get<int>(), last);
+    last = row.at("tensor_parallel").get<int>();
   }
   EXPECT_EQ(rows({"--per", "tp,recompute", "-n", "2"}).size(), 2U);
   const Finished bad = top({"--per", "tensor"});

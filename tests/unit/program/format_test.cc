@@ -56,6 +56,7 @@ TEST(Format, BytesAreBinary) {
 
 TEST(Format, ValuesFollowTheUnitOfTheirColumn) {
   EXPECT_EQ(format_value(2e12, "byte s-1"), "2.000 TB/s");
+  EXPECT_EQ(format_value(826e-6, "m2"), "826.0 mm2");
   EXPECT_EQ(format_value(1.41e9, "Hz"), "1.410 GHz");
   EXPECT_EQ(format_value(4096, "1"), "4096");
   EXPECT_EQ(format_value(0.41234, "1"), "0.4123");
