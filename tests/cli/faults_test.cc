@@ -80,13 +80,13 @@ TEST_F(FaultsTest, AThousandDrawsAreThoseOfThePlainPath) {
   }
 }
 
-// Sixteen faults at a time, links and devices: segments fill up with their rows.
+// Thirty-two faults at a time: segments fill up with their rows.
 TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
   const std::vector<std::string> many = {"--set",
-                                         "faults.kind=[soft_link, slow_device]",
+                                         "faults.kind=[slow_device, hbm_derate]",
                                          "faults.derate=0.5",
-                                         "faults.simultaneous=16",
-                                         "faults.samples=1200",
+                                         "faults.simultaneous=32",
+                                         "faults.samples=300",
                                          "--progress",
                                          "none"};
   const auto with = [&](std::vector<std::string> more) {
