@@ -236,7 +236,9 @@ void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, dou
   const std::int32_t communicator = programs_->communicator_of[programs_->at(lane_number, rank)];
   const CallTraffic& call = programs_->communicators[static_cast<std::size_t>(communicator)]
                                 .calls[static_cast<std::size_t>(lane.call)];
-  add_timer(from + programs_->call_seconds + call.copy_seconds, {kNone, rank, lane_number, 0, 0, kNone});
+  const std::vector<double>& stretch = programs_->copy_stretch;
+  const double copies = call.copy_seconds * (stretch.empty() ? 1 : stretch[static_cast<std::size_t>(rank)]);
+  add_timer(from + programs_->call_seconds + copies, {kNone, rank, lane_number, 0, 0, kNone});
 }
 
 void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {

@@ -112,6 +112,8 @@ struct Programs {
   std::vector<std::int32_t> incoming;                ///< likewise: what the other rank sends through it
   network::Traffic wires;   ///< every connection of calls and channels; no messages, no gates
   double call_seconds = 0;  ///< before the first byte of every call and message
+  /// By rank: by how much a slow memory stretches its own copies in collectives; empty: by nothing.
+  std::vector<double> copy_stretch;
 
   [[nodiscard]] std::size_t at(std::int32_t lane, std::int32_t rank) const {
     return static_cast<std::size_t>(lane) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank);

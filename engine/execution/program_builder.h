@@ -57,6 +57,12 @@ class ProgramBuilder {
     programs_.sequence_of[static_cast<std::size_t>(rank)] = sequence;
   }
 
+  /// The rank's memory runs at this share of its healthy rate, > 0.
+  void set_memory_share(std::int32_t rank, double share) {
+    programs_.copy_stretch.resize(static_cast<std::size_t>(programs_.ranks), 1);
+    programs_.copy_stretch[static_cast<std::size_t>(rank)] = 1 / share;
+  }
+
   /// Dead links cut off ranks that have to talk: what was built is worthless.
   [[nodiscard]] bool unreachable() const { return unreachable_; }
   [[nodiscard]] std::span<const double> bytes_per_second() const { return network_.bytes_per_second(); }

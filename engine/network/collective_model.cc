@@ -482,6 +482,7 @@ SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Cand
     const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
     const Pattern pattern = pattern_of(costs.op, candidate, groups, 1);
     for (PricedNetwork* network : {healthy_.get(), &sick_network()}) {
+      if (!network->has_switches_for(pattern)) continue;
       const auto built = build_traffic({pattern}, network->routes());
       if (!built) continue;
       for (const std::int32_t link : built->traffic.path_links)

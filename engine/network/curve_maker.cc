@@ -481,6 +481,8 @@ CostCurve CurveMaker::general(const Pattern& pattern, const SiblingGroups& group
   UnionFind joined(groups.count());
   for (std::size_t g = 0; g < groups.count() && !curve.cut_off; ++g) {
     single.groups = groups.nested(std::span(&g, 1));
+    curve.cut_off = !network_.has_switches_for(single);
+    if (curve.cut_off) break;
     auto built = build_traffic({single}, network_.routes());
     curve.cut_off = !built;
     if (!built) break;

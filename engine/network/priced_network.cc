@@ -1,8 +1,9 @@
 #include "engine/network/priced_network.h"
 
-#include "engine/network/step_latency.h"
+#include <algorithm>
 
 #include "engine/network/collectives.h"
+#include "engine/network/step_latency.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
@@ -36,13 +37,16 @@ double PricedNetwork::step_latency(std::span<const std::int32_t> path) const {
   return latency + network::step_latency(fabric(), communication_, path);
 }
 
+bool PricedNetwork::has_switches_for(const Pattern& pattern) const {
+  if (pattern.algorithm != Algorithm::in_network || !routes_.cut()) return true;
+  SwitchTree tree;
+  return std::ranges::all_of(pattern.groups, [&](const std::vector<std::int32_t>& group) {
+    return find_switch_tree(routes_, group, tree);
+  });
+}
+
 std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {
-  if (pattern.algorithm == Algorithm::in_network && routes_.cut()) {
-    SwitchTree tree;
-    for (const std::vector<std::int32_t>& group : pattern.groups) {
-      if (!find_switch_tree(routes_, group, tree)) return std::nullopt;
-    }
-  }
+  if (!has_switches_for(pattern)) return std::nullopt;
   const auto built = build_traffic({pattern}, routes_);
   if (!built) return std::nullopt;
   return simulator_.run(built->traffic, bytes_per_second_).completion_time;

@@ -31,6 +31,9 @@ class PricedNetwork {
   /// step; nothing more on hops between switches, which reduce.
   [[nodiscard]] double step_latency(std::span<const std::int32_t> path) const;
 
+  /// Whether dead links leave a pattern that the network reduces its switches.
+  [[nodiscard]] bool has_switches_for(const Pattern& pattern) const;
+
   /// Seconds from the start to the last receipt of one pattern, all its groups at once; nothing where dead
   /// links cut it. The pattern must suit the healthy fabric.
   std::optional<double> simulate(const Pattern& pattern);

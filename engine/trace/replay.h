@@ -44,7 +44,8 @@ struct Replay {
 struct ReplayOptions {
   StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
-  FaultSet faults = {};
+  FaultSet faults =
+      {};  ///< of devices: the share of the memory's rate, for stack.local_copy; clocks do nothing
   bool reference = false;  ///< the naive simulator
 };
 

@@ -117,6 +117,8 @@ ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::
                              BytesPerSecond memory_rate, const FaultSet& faults)
     : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack, memory_rate) {
   network_.set_faults(faults);
+  for (const DeviceFault& fault : faults.devices)
+    memory_share_.try_emplace(fault.rank, 1).first->second *= fault.hbm_share;
 }
 
 Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::vector<std::int32_t>& ranks) {
@@ -187,7 +189,9 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
                                           static_cast<std::int32_t>(ranks.size()));
   if (copies > Seconds(0)) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const std::int32_t copied = builder.add_gate(0, copies.value());
+      const auto slow = memory_share_.find(ranks[i]);
+      const double share = slow == memory_share_.end() ? 1 : slow->second;
+      const std::int32_t copied = builder.add_gate(0, copies.value() / share);
       builder.opens(entry[i], copied);
       if (!before.empty()) builder.opens(before[i], copied);
       group.entry[i] = copied;

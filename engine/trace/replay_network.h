@@ -55,6 +55,7 @@ class ReplayNetwork {
   const StackProfile::Communication& stack_;
   network::PricedNetwork network_, healthy_;
   network::CollectiveModel model_;
+  std::map<std::int32_t, double> memory_share_;  ///< of ranks with a slow memory
   /// By group, kind and bytes; patterns without their groups.
   std::map<std::tuple<std::int32_t, CollectiveKind, double>, network::Pattern> choices_;
 };

@@ -132,8 +132,10 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   options.memory_rate = machine.cluster.device.hbm_peak();
   options.reference = common.reference;
   options.faults = parse_faults(arguments.faults, machine.fabric);
-  if (!options.faults.devices.empty()) {
-    throw BadInput("--fault: replay takes faults of links; what a sick device takes is in its trace\n");
+  if (std::ranges::any_of(options.faults.devices,
+                          [](const DeviceFault& f) { return f.compute_share != 1; })) {
+    throw BadInput(
+        "--fault: replay takes faults of links and memories; what a slow device takes is in its trace\n");
   }
   const auto replay = trace::replay(loaded->trace, fabric, options);
   if (!replay) throw BadInput(chakra::located(replay.error(), *loaded));
@@ -163,8 +165,9 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--fault", arguments->faults,
-                   "A sick link, as for simulate: 0-1=0.5 or 0-1=dead; repeatable")
-      ->type_name("LINK=DERATE")
+                   "A sick link or memory, as for simulate: 0-1=0.5, 0-1=dead or hbm_derate:1=0.5 (slows the "
+                   "copies of collectives; the rest is in the trace); repeatable")
+      ->type_name("FAULT")
       ->allow_extra_args(false);
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kFooter);

@@ -23,7 +23,8 @@ double round_trip(const Setting& setting, const ParallelPlan& plan, const FaultS
   const ProgramExport exported(*details.executed, setting.system.stack.host.step_fixed.value());
   ReplayOptions options;
   options.stack = setting.system.stack.communication;
-  options.faults.links = faults.links;  // sick devices are in the durations
+  options.memory_rate = setting.system.device.hbm_peak();
+  options.faults = faults;  // of devices: for copies; what else they slow is in the durations
   const auto result = replay(exported.all(), network::Fabric(setting.system.fabric), options);
   EXPECT_TRUE(result.has_value()) << result.error().front().message;
   return result ? result->step_time / out.step_time.value() : 0;

@@ -140,7 +140,8 @@ class NaiveExecutor {
       const double copies = p_.communicators[static_cast<std::size_t>(group)]
                                 .calls[static_cast<std::size_t>(lane.call)]
                                 .copy_seconds;
-      lane.enters = now_ + p_.call_seconds + copies;
+      const double stretch = p_.copy_stretch.empty() ? 1 : p_.copy_stretch[static_cast<std::size_t>(r)];
+      lane.enters = now_ + p_.call_seconds + stretch * copies;
       return true;
     }
     if (lane.inside && due(lane.enters)) {

@@ -59,8 +59,14 @@ TEST_F(FeasibilityTest, LayersByPipeline) {
   setting.system.stack.partition = PartitionRule::balanced;
   expect(test::plan_of(1, 1, 3, 1), Status::ok, Reason::none);
   expect(test::plan_of(1, 1, 9, 1), Status::ok, Reason::none);  // late stages hold the head or nothing
-  ParallelPlan plan = test::plan_of(1, 1, 3, 1);                // chunks are cut evenly under either rule
+  setting.workload = test::training(1024, 33);
+  ParallelPlan plan = test::plan_of(1, 1, 3, 1);
   plan.schedule = ScheduleKind::interleaved;
+  plan.virtual_stages = 3;  // 9 chunks for 8 layers, the embedding and the head
+  expect(plan, Status::ok, Reason::none);
+  plan.virtual_stages = 4;
+  expect(plan, Status::indivisible, Reason::fewer_layers_than_stages);
+  setting.system.stack.partition = PartitionRule::uniform;
   plan.virtual_stages = 2;
   expect(plan, Status::indivisible, Reason::layers_by_pipeline);
 }
