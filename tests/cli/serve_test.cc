@@ -110,8 +110,7 @@ TEST_F(ServeTest, ImpossiblePoolsAreRefused) {
           "no plan fills the 4 GPUs", study);
   refused({"simulate", "--set", "space.prefill_gpus=4"}, "has no effect in training", kSmallStudy);
   refused({"simulate", "--point", "tp=4,prefill_tp=4"}, "no effect without prefill_dp", study);
-  refused({"simulate", "--point", "tp=4,prefill_tp=8,prefill_dp=1"}, "is not a whole number from 1 to 7",
-          study);
+  refused({"simulate", "--point", "tp=4,prefill_tp=4,prefill_dp=2"}, "less than the number of GPUs", study);
   refused({"simulate", "--point", kPools, "--optimise-placement"}, "one kind of replica", study);
   refused({"simulate", "--set", "hardware={stack.serving.kv_transfer: [per_layer]}"},
           "without space.prefill_gpus", study);
