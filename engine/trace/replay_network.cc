@@ -193,6 +193,7 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
       const double share = slow == memory_share_.end() ? 1 : slow->second;
       const std::int32_t copied = builder.add_gate(0, copies.value() / share);
       builder.opens(entry[i], copied);
+      builder.opens(copied, exit[i]);
       if (!before.empty()) builder.opens(before[i], copied);
       group.entry[i] = copied;
     }
