@@ -122,7 +122,7 @@ struct Details {
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
   bool want_program = false;   ///< set by the caller: fill `program`
-  std::shared_ptr<const trace::StepProgram> program;  ///< of a training step, for charts and traces
+  std::shared_ptr<const trace::StepProgram> program;    ///< of a training step, for charts and traces
   std::shared_ptr<const execution::Programs> executed;  ///< likewise, flattened mode only: of every rank
 };
 

@@ -178,7 +178,8 @@ void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& no
   node.tag = static_cast<std::int32_t>(
       attributes.number("comm_tag", std::numeric_limits<std::int32_t>::min(), kRanks, false).value_or(0));
   node.bytes = attributes.number("comm_size", 0, kMostBytes, true).value_or(0);
-  node.channel = static_cast<std::int32_t>(attributes.number(kChannelAttribute, 0, kRanks, false).value_or(0));
+  node.channel =
+      static_cast<std::int32_t>(attributes.number(kChannelAttribute, 0, kRanks, false).value_or(0));
 }
 
 void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceNode& node) {

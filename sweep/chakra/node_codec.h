@@ -2,8 +2,8 @@
 //
 // Written are the attributes that simulators of Chakra traces read, and shardscape_duration_ns: durations are
 // whole microseconds in the format, the attribute (a double, nanoseconds) has the exact one. comm_size of a
-// collective is what one rank puts in (for all_gather its own part), as ASTRA-sim takes it. Sends and receives
-// have shardscape_channel where it is not 0.
+// collective is what one rank puts in (for all_gather its own part), as ASTRA-sim takes it. Sends and
+// receives have shardscape_channel where it is not 0.
 #pragma once
 
 #include <functional>
