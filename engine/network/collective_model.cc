@@ -4,16 +4,14 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
-#include "engine/network/components.h"
 #include "engine/network/placement.h"
 #include "engine/network/ring_order.h"
-#include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
 
@@ -186,56 +184,6 @@ double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n) {
   return 0;
 }
 
-struct CollectiveModel::Candidate {
-  /// Sibling groups that share links with each other and with no other group: what happens to one part leaves
-  /// the time of the others as it is.
-  struct Part {
-    SiblingGroups groups;
-    CostCurve healthy;
-    std::unordered_map<std::uint64_t, double> simulated;  ///< of `healthy`, by bytes, where it needs that
-  };
-  using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
-
-  CollectiveChoice choice;
-  double copied = 0;  ///< bytes per byte of the operation
-  double steps = 1;
-  double far_steps = 0;  ///< of them, across the scale-out network
-  CostCurve healthy;
-  std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
-
-  // Made with the first soft fault.
-  bool is_split = false;
-  std::vector<Part> parts;                                  ///< several, or none
-  std::vector<std::int32_t> part_of_link;                   ///< -1: no traffic
-  std::unordered_map<std::uint64_t, double> simulated;      ///< of `healthy`, likewise
-  std::unordered_map<std::uint64_t, SickParts> sick_parts;  ///< by epoch
-
-  void split(CollectiveModel& model, const OpCosts& costs);
-  SickParts& touched_parts(CollectiveModel& model, const OpCosts& costs);
-  std::optional<double> part_by_part(CollectiveModel& model, const OpCosts& costs, double bytes);
-
-  /// By axis of the slices and, where dead links make detours, epoch of the faults (else 0).
-  std::map<std::pair<RankGroup::Level, std::uint64_t>, SliceLinks> slices;
-};
-
-struct CollectiveModel::Priced {
-  std::size_t chosen = 0;
-  double healthy = 0;                              ///< seconds of the network
-  std::unordered_map<std::uint64_t, double> sick;  ///< likewise where faults touch it, by their epoch
-};
-
-struct CollectiveModel::OpCosts {
-  CollectiveOp op = CollectiveOp::all_reduce;
-  RankGroup group;
-  std::vector<Candidate> candidates;  ///< empty: not analysed yet
-  bool affine = false;                ///< all healthy curves are
-  std::unordered_map<std::uint64_t, Priced> by_bytes;
-};
-
-struct CollectiveModel::GroupCosts {
-  std::array<OpCosts, kCollectiveOps> ops;
-};
-
 CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
                                  BytesPerSecond memory_rate)
     : fabric_(fabric),
@@ -258,67 +206,9 @@ std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const
   return hash;
 }
 
-std::size_t CollectiveModel::FaultKeyHash::operator()(const FaultKey& key) const {
-  std::uint64_t hash = key.size();
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
-void CollectiveModel::set_faults(const FaultSet& faults) {
-  cut_group_.reset();
-  if (faults.links.empty() && healthy()) return;
-  faults_.links = faults.links;
-  fault_epoch_ = 0;
-  if (healthy()) return;
-  if (sick_prices_ > kMostSickPrices) forget_sick_prices();
-  FaultKey key;
-  for (const LinkFault& fault : faults_.links) {
-    key.insert(key.end(), {static_cast<std::uint64_t>(fault.link), fault.removed ? 1U : 0U,
-                           std::bit_cast<std::uint64_t>(fault.derate),
-                           std::bit_cast<std::uint64_t>(fault.added_latency.value())});
-  }
-  const auto [entry, fresh] = epochs_.try_emplace(std::move(key), last_epoch_ + 1);
-  if (fresh) {
-    ++last_epoch_;
-    ++sick_prices_;
-  }
-  fault_epoch_ = entry->second;
-}
-
 void CollectiveModel::set_memory_share(double share) {
   SHARDSCAPE_CHECK(share > 0 && share <= 1, share);
   memory_share_ = share;
-}
-
-void CollectiveModel::forget_sick_prices() {
-  for (auto& [group, costs] : memo_) {
-    for (OpCosts& op : costs->ops) {
-      for (Candidate& candidate : op.candidates) {
-        candidate.sick.clear();
-        candidate.sick_parts.clear();
-        std::erase_if(candidate.slices, [](const auto& entry) { return entry.first.second != 0; });
-      }
-      for (auto& [bytes, priced] : op.by_bytes) priced.sick.clear();
-    }
-  }
-  epochs_.clear();
-  sick_prices_ = 0;
-}
-
-/// The network with the current faults.
-PricedNetwork& CollectiveModel::sick_network() {
-  if (!actual_) {
-    actual_ = std::make_unique<PricedNetwork>(fabric_, communication_);
-    actual_maker_ = std::make_unique<CurveMaker>(*actual_);
-  }
-  if (actual_epoch_ != fault_epoch_) {
-    actual_->set_faults(faults_);
-    actual_epoch_ = fault_epoch_;
-  }
-  return *actual_;
 }
 
 void CollectiveModel::record_links(bool on) {
@@ -452,179 +342,6 @@ CollectiveModel::OpCosts& CollectiveModel::costs_of(CollectiveOp op, const RankG
   return result;
 }
 
-bool CollectiveModel::touched(const CostCurve& curve) const {
-  return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
-}
-
-bool CollectiveModel::detours() const { return std::ranges::any_of(faults_.links, &LinkFault::removed); }
-
-/// What the groups of each slice use, detours included.
-SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& candidate,
-                                        RankGroup::Level axis) {
-  std::vector<LinkSet> links;
-  const bool detour = detours();
-  if (detour) (void)sick_network();  // what the maker looks at
-  for (std::int32_t i = 0; i < axis.extent; ++i) {
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
-    links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links);
-    if (!detour) continue;
-    const CostCurve sick = make_curve(*actual_maker_, costs.op, candidate, groups);
-    if (!sick.cut_off) links.back().insert_all(sick.links);
-  }
-  return SliceLinks(std::move(links));
-}
-
-/// The same from the messages themselves.
-SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Candidate& candidate,
-                                                RankGroup::Level axis) {
-  std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent), LinkSet(fabric_.links().size()));
-  for (std::int32_t i = 0; i < axis.extent; ++i) {
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
-    const Pattern pattern = pattern_of(costs.op, candidate, groups, 1);
-    for (PricedNetwork* network : {healthy_.get(), &sick_network()}) {
-      if (!network->has_switches_for(pattern)) continue;
-      const auto built = build_traffic({pattern}, network->routes());
-      if (!built) continue;
-      for (const std::int32_t link : built->traffic.path_links)
-        links[static_cast<std::size_t>(i)].insert(link);
-    }
-  }
-  return SliceLinks(std::move(links));
-}
-
-/// Whether faults slow the groups of the slice.
-bool CollectiveModel::touched(const OpCosts& costs, Candidate& candidate, const Slice& slice) {
-  if (healthy()) return false;
-  if (reference_) {
-    return slice.everything() ||
-           slice_links_plainly(costs, candidate, slice.axis).touched(slice.index, faults_.links);
-  }
-  if (!touched(candidate.healthy)) return false;
-  if (slice.everything()) return true;
-  const std::pair key(slice.axis, detours() ? fault_epoch_ : 0);
-  auto entry = candidate.slices.find(key);
-  if (entry == candidate.slices.end()) {
-    entry = candidate.slices.emplace(key, slice_links(costs, candidate, slice.axis)).first;
-    if (key.second != 0) ++sick_prices_;
-  }
-  return entry->second.touched(slice.index, faults_.links);
-}
-
-CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidate) {
-  const auto [entry, fresh] = candidate.sick.try_emplace(fault_epoch_);
-  if (fresh) {
-    ++sick_prices_;
-    (void)sick_network();  // what the maker looks at
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
-    entry->second = make_curve(*actual_maker_, costs.op, candidate, groups);
-  }
-  return entry->second;
-}
-
-// ---- soft faults, part by part ----
-//
-// A soft fault leaves every route as it is, so the groups still fall into the same parts, and the operation
-// takes as long as its slowest part. With T the healthy time of all parts, t(p) that of part p and t'(p) with
-// the faults, t'(p) >= t(p) for the touched ones makes the time max(T, max over touched p of t'(p)): only the
-// touched parts are priced again. Where sharing makes some part faster (links that others leave to it), all
-// is priced anew.
-
-namespace {
-
-/// Splitting looks at every link for every group.
-constexpr double kMostLinksToSplit = 1 << 26;
-
-double healthy_at(CostCurve& curve, std::unordered_map<std::uint64_t, double>& simulated, double bytes,
-                  PricedNetwork& network, double tolerance) {
-  if (curve.needs_no_simulation()) return curve.at(bytes, network, tolerance);
-  const auto [entry, fresh] = simulated.try_emplace(std::bit_cast<std::uint64_t>(bytes));
-  if (fresh) entry->second = curve.at(bytes, network, tolerance);
-  return entry->second;
-}
-
-SiblingGroups chosen(const SiblingGroups& groups, std::span<const std::size_t> which) {
-  SiblingGroups result;
-  result.size = groups.size;
-  for (const std::size_t g : which) {
-    const std::span<const std::int32_t> group = groups.group(g);
-    result.ranks.insert(result.ranks.end(), group.begin(), group.end());
-  }
-  return result;
-}
-
-}  // namespace
-
-void CollectiveModel::Candidate::split(CollectiveModel& model, const OpCosts& costs) {
-  if (is_split) return;
-  is_split = true;
-  const SiblingGroups groups = sibling_groups(costs.group, model.fabric_, model.placement_);
-  const std::size_t links = model.fabric_.links().size();
-  if (groups.count() < 2 ||
-      static_cast<double>(groups.count()) * static_cast<double>(links) > kMostLinksToSplit)
-    return;
-  UnionFind joined(groups.count());
-  std::vector<std::int32_t> user(links, -1);
-  for (std::size_t g = 0; g < groups.count(); ++g) {
-    const LinkSet used =
-        model.make_curve(*model.healthy_maker_, costs.op, *this, chosen(groups, std::span(&g, 1))).links;
-    for (std::size_t link = 0; link < links; ++link) {
-      if (!used.contains(static_cast<std::int32_t>(link))) continue;
-      if (user[link] < 0) user[link] = static_cast<std::int32_t>(g);
-      joined.join(static_cast<std::size_t>(user[link]), g);
-    }
-  }
-  const auto sets = joined.sets();
-  if (sets.size() < 2) return;
-  std::vector<std::int32_t> part_of_group(groups.count());
-  for (const std::vector<std::size_t>& set : sets) {
-    for (const std::size_t g : set) part_of_group[g] = static_cast<std::int32_t>(parts.size());
-    Part part;
-    part.groups = chosen(groups, set);
-    part.healthy = model.make_curve(*model.healthy_maker_, costs.op, *this, part.groups);
-    parts.push_back(std::move(part));
-  }
-  for (const std::int32_t group : user)
-    part_of_link.push_back(group < 0 ? -1 : part_of_group[static_cast<std::size_t>(group)]);
-}
-
-/// The parts that the current faults touch, and their curves.
-CollectiveModel::Candidate::SickParts& CollectiveModel::Candidate::touched_parts(CollectiveModel& model,
-                                                                                 const OpCosts& costs) {
-  const auto [entry, fresh] = sick_parts.try_emplace(model.fault_epoch_);
-  SickParts& curves = entry->second;
-  if (!fresh) return curves;
-  ++model.sick_prices_;
-  (void)model.sick_network();  // what the maker looks at
-  for (const LinkFault& fault : model.faults_.links) {
-    const std::int32_t part = part_of_link[static_cast<std::size_t>(fault.link)];
-    const auto same = [&](const auto& curve) { return curve.first == static_cast<std::size_t>(part); };
-    if (part < 0 || std::ranges::any_of(curves, same)) continue;
-    const auto index = static_cast<std::size_t>(part);
-    curves.emplace_back(index, model.make_curve(*model.actual_maker_, costs.op, *this, parts[index].groups));
-  }
-  return curves;
-}
-
-/// The time with soft faults; nothing where the parts do not tell it.
-std::optional<double> CollectiveModel::Candidate::part_by_part(CollectiveModel& model, const OpCosts& costs,
-                                                               double bytes) {
-  if (std::ranges::any_of(model.faults_.links, &LinkFault::removed)) return std::nullopt;
-  split(model, costs);
-  if (parts.empty()) return std::nullopt;
-  constexpr double kRounding = 1e-12;
-  double time = healthy_at(healthy, simulated, bytes, *model.healthy_, model.tolerance_);
-  for (auto& [index, curve] : touched_parts(model, costs)) {
-    Part& part = parts[index];
-    PricedNetwork& network = curve.needs_no_simulation() ? *model.healthy_ : model.sick_network();
-    const double sick_time = curve.at(bytes, network, model.tolerance_);
-    const double healthy_time =
-        healthy_at(part.healthy, part.simulated, bytes, *model.healthy_, model.tolerance_);
-    if (sick_time < healthy_time * (1 - kRounding)) return std::nullopt;
-    time = std::max(time, sick_time);
-  }
-  return time;
-}
-
 // ---- prices ----
 
 /// Everything but the network.
@@ -739,24 +456,6 @@ std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes b
   if (group.depth == 0 || bytes <= Bytes(0) || is_pass(op)) return std::nullopt;
   OpCosts& costs = costs_of(op, group);
   return costs.candidates[choose(costs, bytes.value() / calls)].choice;
-}
-
-std::string CollectiveModel::describe_unreachable() {
-  SHARDSCAPE_CHECK(cut_group_.has_value(), cut_group_.has_value());
-  FaultyFabric& routes = sick_network().routes();
-  // Whoever reaches the first member both ways reaches all others over it.
-  const SiblingGroups groups = sibling_groups(*cut_group_, fabric_, placement_);
-  std::vector<std::int32_t> path;
-  for (std::size_t g = 0; g < groups.count(); ++g) {
-    const std::int32_t first = groups.group(g)[0];
-    for (const std::int32_t other : groups.group(g)) {
-      for (const auto& [from, to] : {std::pair(first, other), std::pair(other, first)}) {
-        if (from == to || routes.append_route(from, to, path)) continue;
-        return routes.describe(routes.explain(from, to));
-      }
-    }
-  }
-  return "dead links cut the switches that reduce for a group off from its ranks";
 }
 
 }  // namespace shardscape::network

@@ -1,0 +1,64 @@
+// What a CollectiveModel remembers; for its own files.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/network/collective_model.h"
+
+namespace shardscape::network {
+
+struct CollectiveModel::Candidate {
+  /// Sibling groups that share links with each other and with no other group: what happens to one part leaves
+  /// the time of the others as it is.
+  struct Part {
+    SiblingGroups groups;
+    CostCurve healthy;
+    std::unordered_map<std::uint64_t, double> simulated;  ///< of `healthy`, by bytes, where it needs that
+  };
+  using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
+
+  CollectiveChoice choice;
+  double copied = 0;  ///< bytes per byte of the operation
+  double steps = 1;
+  double far_steps = 0;  ///< of them, across the scale-out network
+  CostCurve healthy;
+  std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
+
+  // Made with the first soft fault.
+  bool is_split = false;
+  std::vector<Part> parts;                                  ///< several, or none
+  std::vector<std::int32_t> part_of_link;                   ///< -1: no traffic
+  std::unordered_map<std::uint64_t, double> simulated;      ///< of `healthy`, likewise
+  std::unordered_map<std::uint64_t, SickParts> sick_parts;  ///< by epoch
+
+  void split(CollectiveModel& model, const OpCosts& costs);
+  SickParts& touched_parts(CollectiveModel& model, const OpCosts& costs);
+  std::optional<double> part_by_part(CollectiveModel& model, const OpCosts& costs, double bytes);
+
+  /// By axis of the slices and, where dead links make detours, epoch of the faults (else 0).
+  std::map<std::pair<RankGroup::Level, std::uint64_t>, SliceLinks> slices;
+};
+
+struct CollectiveModel::Priced {
+  std::size_t chosen = 0;
+  double healthy = 0;                              ///< seconds of the network
+  std::unordered_map<std::uint64_t, double> sick;  ///< likewise where faults touch it, by their epoch
+};
+
+struct CollectiveModel::OpCosts {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  RankGroup group;
+  std::vector<Candidate> candidates;  ///< empty: not analysed yet
+  bool affine = false;                ///< all healthy curves are
+  std::unordered_map<std::uint64_t, Priced> by_bytes;
+};
+
+struct CollectiveModel::GroupCosts {
+  std::array<OpCosts, kCollectiveOps> ops;
+};
+
+}  // namespace shardscape::network
