@@ -78,6 +78,42 @@ void expect_no_slower(const Times& fast, const Times& slow, const std::string& w
   }
 }
 
+// 64 A100s at 312 TFLOP/s and 80 GiB. A step of 128 sequences of 4,096 tokens has at least six FLOPs per
+// parameter and token, and weights in bf16 lie once on each pipeline of tp * pp devices, whose fullest holds
+// its share.
+TEST_F(StudiesTest, NoPlanOfLlamaBeatsThePeakOrTheMemory) {
+  constexpr double kParameters = 70.55e9, kTokens = 128 * 4096, kPeak = 64 * 312e12;
+  constexpr double kCapacity = 80.0 * 1024 * 1024 * 1024;
+  const std::vector<CsvRow> all = rows(
+      "llama3.1-70b-64xa100", {"space.zero_stage=1", "space.microbatch_size=1", "space.virtual_stages=2"});
+  std::map<std::string, std::map<std::string, const CsvRow*>> by_recompute;
+  int timed = 0;
+  for (const CsvRow& row : all) {
+    if (row.at("status") == "indivisible") continue;
+    const double memory = number(row, "memory_peak_bytes");
+    EXPECT_EQ(row.at("status"), memory <= kCapacity ? "ok" : "memory") << plan_of(row);
+    EXPECT_GE(memory, 2 * kParameters / (number(row, "tensor_parallel") * number(row, "pipeline_parallel")));
+    if (row.at("status") != "ok") continue;
+    ++timed;
+    EXPECT_GT(number(row, "step_time_s"), 6 * kParameters * kTokens / kPeak) << plan_of(row);
+    EXPECT_LT(number(row, "mfu"), 1);
+    CsvRow other = row;
+    other["recompute"] = "";
+    by_recompute[plan_of(other)][row.at("recompute")] = &row;
+  }
+  EXPECT_GT(timed, 100);
+  // Recomputing everything takes longer and holds less.
+  int pairs = 0;
+  for (const auto& [plan, choices] : by_recompute) {
+    if (!choices.contains("none") || !choices.contains("full")) continue;
+    const CsvRow &none = *choices.at("none"), &full = *choices.at("full");
+    EXPECT_GT(number(full, "step_time_s"), number(none, "step_time_s")) << plan;
+    EXPECT_LE(number(full, "memory_peak_bytes"), number(none, "memory_peak_bytes")) << plan;
+    ++pairs;
+  }
+  EXPECT_GT(pairs, 10);
+}
+
 TEST_F(StudiesTest, MappingAnOptimisedPlacementIsNeverSlower) {
   const std::vector<CsvRow> all =
       rows("llama3.1-70b-mapping",
