@@ -141,12 +141,16 @@ class StudyParser {
     study_.hardware = std::move(parsed.axes);
     study_.systems = std::move(parsed.systems);
     hardware_resolved_ = std::move(parsed.resolved);
-    const bool pooled = std::ranges::any_of(study_.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
     const char* const transfer = "stack.serving.kv_transfer";
-    if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled) return;
+    if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled()) return;
     if (const yaml::Node* axis = node->find(transfer))
       state_.bad(std::string("hardware.") + transfer, axis->where,
                  "has no effect without space.prefill_gpus");
+  }
+
+  /// Some plans have a pool that prefills.
+  [[nodiscard]] bool pooled() const {
+    return std::ranges::any_of(study_.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
   }
 
   [[nodiscard]] std::size_t max_systems() const {
@@ -155,7 +159,17 @@ class StudyParser {
 
   void read_placement() {
     const yaml::Node* node = reader_.take("placement");
-    if (node != nullptr) add_placement_axis(*node, max_systems(), study_, diagnostics_);
+    if (node == nullptr) return;
+    const std::size_t before = diagnostics_.size();
+    add_placement_axis(*node, max_systems(), study_, diagnostics_);
+    if (diagnostics_.size() > before || !pooled()) return;
+    for (std::size_t i = 0; i < study_.systems.size(); ++i) {
+      if (placement_of(study_, i) != PlacementChoice::optimised) continue;
+      return diagnostics_.add(
+          node->where, "placement",
+          "optimised places one kind of replica, but space.prefill_gpus has plans with a pool "
+          "that prefills; leave one of them out");
+    }
   }
 
   /// A value or a list of texts; nothing where the key is absent.
