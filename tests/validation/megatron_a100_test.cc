@@ -24,7 +24,7 @@ struct Row {
   double measured_step_time_s;
 };
 
-constexpr double kTolerance = 0.30;
+constexpr double kTolerance = 0.09;
 
 std::string run_program(const std::string& arguments) {
   const std::string command = std::string(SHARDSCAPE_PROGRAM) + " " + arguments;
