@@ -9,7 +9,7 @@ namespace shardscape::results {
 
 namespace {
 
-constexpr std::uint64_t kRowsAtOnce = 1U << 18U;
+constexpr std::uint64_t kRowsCompared = 1U << 18U;
 
 std::string attribute(const ResultReader& reader, const char* name) {
   const auto found = reader.attributes().find(name);
@@ -46,8 +46,8 @@ void compare(const std::string& table, const std::vector<ColumnInfo>& columns, s
     ColumnDifference difference;
     difference.table = table;
     difference.column = column.name;
-    for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
-      const RowRange range{begin, begin + kRowsAtOnce};
+    for (std::uint64_t begin = 0; begin < rows; begin += kRowsCompared) {
+      const RowRange range{begin, begin + kRowsCompared};
       const auto [a, b] = read(column.name, range);
       for (std::size_t i = 0; i < a.size(); ++i) {
         const double size = distance(column, a[i], b[i], tolerance);

@@ -62,7 +62,7 @@ Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `gr
 Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
 )";
 
-constexpr const char* kEnding = R"(
+constexpr const char* kClosingText = R"(
 Each `hardware:` axis of the study adds one column before the outputs, named after its path and unit: f8 for a number, a code with `flag_meanings` for a choice, a whole part or a named variant. `placement:` adds one likewise.
 )";
 
@@ -147,7 +147,7 @@ std::string schema_markdown() {
     }
     text += row_of(columns[i]);
   }
-  text += kEnding;
+  text += kClosingText;
   text += sample_columns_text();
   text += "\n## Codes\n\n";
   for (const Described& described : columns) {

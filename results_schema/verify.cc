@@ -14,7 +14,7 @@ namespace shardscape::results {
 
 namespace {
 
-constexpr std::uint64_t kRowsAtOnce = 65536;
+constexpr std::uint64_t kRowsVerified = 65536;
 constexpr std::uint64_t kSampleRowsAtOnce = 1U << 20U;
 constexpr double kBreakdownTolerance = 1e-5;  // of sums of f4
 constexpr double kSlowdownTolerance = 1e-12;
@@ -54,7 +54,7 @@ class Verifier {
   Verification run() {
     check_fingerprints();
     SummaryBuilder builder(directions_of(reader_.objectives(), reader_.columns()));
-    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsAtOnce)
+    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsVerified)
       check_rows(begin, builder);
     if (reader_.complete()) check_summary(builder.finish());
     if (!reader_.sample_columns().empty()) check_samples();
@@ -83,7 +83,7 @@ class Verifier {
   }
 
   void check_rows(std::uint64_t begin, SummaryBuilder& builder) {
-    const RowRange range{begin, begin + kRowsAtOnce};
+    const RowRange range{begin, begin + kRowsVerified};
     const auto ids = reader_.point_ids(range);
     Columns values;
     for (const ColumnInfo& column : reader_.columns()) {

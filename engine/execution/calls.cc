@@ -3,7 +3,6 @@
 namespace shardscape::execution {
 
 namespace {
-constexpr std::int32_t kNone = Programs::kNone;
 constexpr std::int32_t kEnded = -2;
 }  // namespace
 

@@ -11,8 +11,6 @@ namespace shardscape::execution {
 
 namespace {
 
-constexpr std::int32_t kNone = Programs::kNone;
-
 /// What wakes up: a message to be released, or a member that enters a call.
 struct Timer {
   std::int32_t connection = kNone;  ///< kNone: enter the call

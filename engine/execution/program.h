@@ -87,8 +87,11 @@ struct Communicator {
   std::vector<CallTraffic> calls;
 };
 
+/// No entry of a table.
+inline constexpr std::int32_t kNone = -1;
+
 struct Programs {
-  static constexpr std::int32_t kNone = -1;
+  static constexpr std::int32_t kNone = execution::kNone;
 
   std::int32_t ranks = 0;
   std::int32_t lanes = 0;

@@ -16,8 +16,6 @@ namespace shardscape::execution {
 
 namespace {
 
-constexpr std::int32_t kNone = Programs::kNone;
-
 using network::CollectiveOp;
 using network::GroupTraffic;
 using network::Operation;

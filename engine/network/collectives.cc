@@ -12,8 +12,6 @@ namespace shardscape::network {
 
 namespace {
 
-constexpr std::int32_t kNone = TrafficBuilder::kNone;
-
 /// Gates of the members, each member's in the order in which they open. Where members have to be let in, each
 /// gate waits for the one before it: messages that could go earlier would overtake the member's entry.
 class MemberGates {

@@ -42,13 +42,13 @@ std::vector<FlowLine> upper_envelope(std::vector<FlowLine> lines) {
 }
 
 /// The first steps of halving-doubling: partner i xor distance, the share halved each time.
-struct Exchange {
+struct ShareExchange {
   std::size_t distance = 1;
   double share = 0.5;
 };
 
-std::vector<Exchange> exchanges(Operation operation, std::size_t n) {
-  std::vector<Exchange> halving, all;
+std::vector<ShareExchange> exchanges(Operation operation, std::size_t n) {
+  std::vector<ShareExchange> halving, all;
   double share = 0.5;
   for (std::size_t distance = 1; distance < n; distance *= 2, share /= 2)
     halving.push_back({distance, share});
@@ -122,7 +122,7 @@ std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std
     add_shift(all.back(), 1);
     add_shift(all.back(), n - 1);
   } else if (pattern.algorithm == Algorithm::halving_doubling) {
-    for (const Exchange& exchange : exchanges(pattern.operation, n)) {
+    for (const ShareExchange& exchange : exchanges(pattern.operation, n)) {
       all.push_back({{}, exchange.share, 1});
       for (std::size_t i = 0; i < n; ++i) all.back().flows.emplace_back(i, i ^ exchange.distance);
     }

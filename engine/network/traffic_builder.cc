@@ -107,8 +107,6 @@ std::pair<Traffic, std::int64_t> TrafficBuilder::finish() {
 
 namespace {
 
-constexpr std::int32_t kNone = TrafficBuilder::kNone;
-
 /// Builds pattern after pattern. `owed_[p][r]` is the gate that opens when rank r has received everything
 /// pattern p owes it; only patterns that others come after have one.
 class PatternBuilder {

@@ -18,10 +18,13 @@
 
 namespace shardscape::network {
 
+/// No gate, connection or message.
+inline constexpr std::int32_t kNone = -1;
+
 /// Low level: gates, connections, messages. Memory O(messages + route entries).
 class TrafficBuilder {
  public:
-  static constexpr std::int32_t kNone = -1;
+  static constexpr std::int32_t kNone = network::kNone;
 
   /// `fabric` must outlive the builder.
   explicit TrafficBuilder(FaultyFabric& fabric) : fabric_(fabric) {}

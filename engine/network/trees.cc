@@ -11,7 +11,6 @@ namespace shardscape::network {
 
 namespace {
 
-constexpr std::int32_t kNone = TrafficBuilder::kNone;
 constexpr std::size_t kSwitch = static_cast<std::size_t>(-1);
 
 /// A tree with its connections. Nothing goes over an edge with no bytes.

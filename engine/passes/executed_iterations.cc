@@ -30,8 +30,6 @@ Bracket bracket(double seconds) {
   return {low, high, (seconds - low) / (high - low)};
 }
 
-double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
-
 /// The classes of time that a rank books where it works.
 constexpr std::array<std::pair<Account, TimeClass>, 4> kBooked = {
     {{Account::compute, TimeClass::compute},

@@ -16,8 +16,6 @@ using workload::LayerKey;
 using workload::Operator;
 using workload::OperatorKind;
 
-double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
-
 /// The forward sums of an operator list but for its attention core.
 LayerCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   LayerCost cost;

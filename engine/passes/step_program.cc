@@ -7,6 +7,7 @@
 
 #include "engine/network/rank_group.h"
 #include "engine/passes/data_traffic.h"
+#include "engine/trace/collective_kind.h"
 #include "engine/workload/partition.h"
 
 namespace shardscape::passes {
@@ -15,7 +16,6 @@ namespace {
 
 using network::CollectiveOp;
 using trace::ChunkProgram;
-using trace::CollectiveKind;
 using trace::GroupAxis;
 using trace::ProgramStep;
 using trace::StepKind;
@@ -23,17 +23,6 @@ using workload::Operator;
 using workload::OperatorKind;
 
 enum class Part : std::uint8_t { forward, backward, input_gradient, weight_gradient };
-
-CollectiveKind kind_of(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case CollectiveOp::all_gather:
-      return CollectiveKind::all_gather;
-    default:
-      return CollectiveKind::all_reduce;
-  }
-}
 
 /// What one rank puts in, out of CollectiveModel's bytes.
 double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
@@ -168,7 +157,7 @@ class ProgramMaker {
     ProgramStep step;
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
     step.name = layer + " " + std::string(op.name);
-    step.collective = kind_of(call.op);
+    step.collective = trace::kind_of(call.op);
     step.axis = tensor ? GroupAxis::tensor : GroupAxis::context;
     const network::RankGroup group = layout_.group(call.axis);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
@@ -223,7 +212,7 @@ class ProgramMaker {
       ProgramStep made;
       made.kind = StepKind::collective;
       made.name = name;
-      made.collective = kind_of(call.op);
+      made.collective = trace::kind_of(call.op);
       made.axis = GroupAxis::shard;
       const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
       made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;

@@ -64,9 +64,9 @@ struct Alarm {
   double share = 0;      ///< send: of the cache
 };
 
-class Course {
+class PooledCourse {
  public:
-  Course(const DisaggregatedLoad& in, bool keep)
+  PooledCourse(const DisaggregatedLoad& in, bool keep)
       : in_(in),
         keep_(keep),
         requests_(static_cast<std::size_t>(in.load.clients)),
@@ -410,7 +410,7 @@ class Course {
 }  // namespace
 
 DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations) {
-  return Course(load, keep_iterations).run();
+  return PooledCourse(load, keep_iterations).run();
 }
 
 }  // namespace shardscape::serving

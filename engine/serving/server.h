@@ -65,6 +65,7 @@ struct Iteration {
 enum class TimeClass : std::uint8_t { compute, tensor_comm, context_comm, pipeline_comm, host, queue };
 inline constexpr std::size_t kTimeClasses = 6;
 using IterationTime = std::array<double, kTimeClasses>;  ///< seconds
+inline double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
 inline double total(const IterationTime& time) { return std::accumulate(time.begin(), time.end(), 0.0); }
 
 /// A pure function. As a function of the cached tokens alone it must be convex and piecewise linear: then

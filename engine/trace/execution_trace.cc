@@ -4,6 +4,16 @@
 
 namespace shardscape::trace {
 
+TraceNode message_node(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes) {
+  TraceNode node;
+  node.name = std::move(name);
+  node.kind = kind;
+  node.peer = peer;
+  node.tag = tag;
+  node.bytes = bytes;
+  return node;
+}
+
 std::uint64_t RankTrace::add(TraceNode node, std::span<const std::uint64_t> on) {
   node.id = nodes.size();
   node.dependencies_begin = static_cast<std::uint32_t>(dependencies.size());

@@ -60,6 +60,9 @@ struct TraceNode {
   std::uint32_t dependencies_end = 0;
 };
 
+/// A message to or from `peer` (a send or a receive).
+TraceNode message_node(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes);
+
 struct RankTrace {
   std::vector<TraceNode> nodes;
   std::vector<std::uint64_t> dependencies;  ///< ids of nodes that have to end first

@@ -1,4 +1,5 @@
 #include "engine/trace/pipeline_trace.h"
+#include "engine/trace/microseconds.h"
 
 #include <nlohmann/json.hpp>
 
@@ -7,8 +8,6 @@ namespace shardscape::trace {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr double kMicroseconds = 1e6;
 
 class TraceBuilder {
  public:

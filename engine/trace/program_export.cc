@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/trace/block_names.h"
+#include "engine/trace/collective_kind.h"
 
 namespace shardscape::trace {
 
@@ -14,21 +15,6 @@ using execution::Instruction;
 using execution::Programs;
 using network::CollectiveOp;
 using Ids = std::vector<std::uint64_t>;
-
-CollectiveKind kind_of(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case CollectiveOp::all_gather:
-      return CollectiveKind::all_gather;
-    case CollectiveOp::all_to_all:
-      return CollectiveKind::all_to_all;
-    case CollectiveOp::broadcast:
-      return CollectiveKind::broadcast;
-    default:
-      return CollectiveKind::all_reduce;
-  }
-}
 
 bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
 
@@ -66,9 +52,9 @@ class SendReader {
 };
 
 /// Builds one rank's nodes in program order.
-class RankBuilder {
+class InstructionTracer {
  public:
-  RankBuilder(const Programs& programs, double before, std::int32_t rank)
+  InstructionTracer(const Programs& programs, double before, std::int32_t rank)
       : programs_(programs),
         rank_(rank),
         lanes_(static_cast<std::size_t>(programs.lanes)),
@@ -135,13 +121,10 @@ class RankBuilder {
     node.seconds = seconds;
     return node;
   }
-  TraceNode message(NodeKind kind, std::string name, std::int32_t peer, std::int32_t channel, double bytes) {
-    TraceNode node;
-    node.name = std::move(name);
-    node.kind = kind;
-    node.peer = peer;
-    node.tag = node.channel = channel;
-    node.bytes = bytes;
+  static TraceNode message(NodeKind kind, std::string name, std::int32_t peer, std::int32_t channel,
+                           double bytes) {
+    TraceNode node = message_node(kind, std::move(name), peer, channel, bytes);
+    node.channel = channel;
     return node;
   }
   std::uint64_t add(TraceNode node, const Ids& on) { return trace_.add(std::move(node), on); }
@@ -290,7 +273,7 @@ ProgramExport::ProgramExport(const Programs& programs, double before) : programs
 }
 
 RankTrace ProgramExport::rank(std::int32_t rank) const {
-  return RankBuilder(programs_, before_, rank).build();
+  return InstructionTracer(programs_, before_, rank).build();
 }
 
 }  // namespace shardscape::trace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/trace/block_names.h"
+#include "engine/trace/microseconds.h"
 
 namespace shardscape::trace {
 
@@ -19,8 +20,6 @@ using execution::Instruction;
 using execution::MessageSpan;
 using execution::Programs;
 using nlohmann::ordered_json;
-
-constexpr double kMicroseconds = 1e6;
 
 enum Track : std::int32_t { kPasses = 0, kHost = 1, kCompute = 2, kWait = 3, kCommunication = 4 };
 

@@ -255,10 +255,10 @@ TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
 }
 
 TraceProblems reach_problems(const ReplayTraffic& traffic, const network::FaultyFabric& routes) {
-  constexpr std::size_t kReported = 5;
+  constexpr std::size_t kProblemsShown = 5;
   TraceProblems problems;
   for (const network::Unreachable& pair : traffic.unreachable()) {
-    if (problems.size() == kReported) break;
+    if (problems.size() == kProblemsShown) break;
     problems.push_back(
         {pair.source, std::nullopt, routes.describe(routes.explain(pair.source, pair.destination))});
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/network/rank_group.h"
+#include "engine/trace/microseconds.h"
 
 namespace shardscape::trace {
 
@@ -15,9 +16,7 @@ using nlohmann::ordered_json;
 using schedule::PipelineOperation;
 using schedule::PipelineSpan;
 
-constexpr double kMicroseconds = 1e6;
-
-enum Track : int { kHost = 0, kCompute = 1, kCommunication = 2, kWait = 3 };
+enum DeviceTrack : int { kHostTrack = 0, kComputeTrack = 1, kCommunicationTrack = 2, kWaitTrack = 3 };
 constexpr const char* kTrackNames[] = {"host", "compute", "communication", "wait"};
 
 class TimelineWriter {
@@ -87,11 +86,11 @@ class TimelineWriter {
     label(process, 0, "process_name",
           {{"name", "stage " + std::to_string(stage) + ": rank " + std::to_string(first) +
                         (each > 1 ? " and " + std::to_string(each - 1) + " alike" : "")}});
-    for (const int track : {kHost, kCompute, kCommunication, kWait}) {
+    for (const int track : {kHostTrack, kComputeTrack, kCommunicationTrack, kWaitTrack}) {
       label(process, track, "thread_name", {{"name", kTrackNames[track]}});
       label(process, track, "thread_sort_index", {{"sort_index", track}});
     }
-    slice(process, kHost, "once per step", "host", -offset_, 0);
+    slice(process, kHostTrack, "once per step", "host", -offset_, 0);
   }
 
   void add_span(const PipelineSpan& span) {
@@ -99,7 +98,7 @@ class TimelineWriter {
     const auto stage = static_cast<std::size_t>(span.stage);
     const int process = span.stage + 1;
     const bool detailed = op.microbatch < detailed_;
-    if (detailed) slice(process, kWait, "pipeline", "wait", free_[stage], span.start);
+    if (detailed) slice(process, kWaitTrack, "pipeline", "wait", free_[stage], span.start);
     free_[stage] = program_.transfer.blocking ? span.sent : span.end;
     if (!detailed) return;
     const ChunkProgram& chunk = program_.stages[stage].chunks[static_cast<std::size_t>(op.chunk)];
@@ -112,24 +111,24 @@ class TimelineWriter {
     const double scale = length > span.end - span.start ? (span.end - span.start) / length : 1;
     double now = span.start;
     for (const ProgramStep& step : steps) now = add_step(process, step, now, scale, op.microbatch);
-    slice(process, kWait, "data-parallel communication", "wait", now, span.end);
+    slice(process, kWaitTrack, "data-parallel communication", "wait", now, span.end);
     if (span.sent <= span.end) return;
     const char* const what = op.backward ? "send gradient" : "send activation";
-    slice(process, kCommunication, what, "communication", span.end, span.sent,
+    slice(process, kCommunicationTrack, what, "communication", span.end, span.sent,
           {{"microbatch", op.microbatch}, {"bytes", program_.boundary_bytes}, {"bound", "link"}});
-    if (program_.transfer.blocking) slice(process, kWait, what, "wait", span.end, span.sent);
+    if (program_.transfer.blocking) slice(process, kWaitTrack, what, "wait", span.end, span.sent);
   }
 
   double add_step(int process, const ProgramStep& step, double now, double scale, std::int32_t microbatch) {
     const double end = now + scale * step.exposed();
     if (step.kind == StepKind::compute) {
-      slice(process, kCompute, step.name, "compute", now, end,
+      slice(process, kComputeTrack, step.name, "compute", now, end,
             {{"microbatch", microbatch}, {"bound", step.bound}});
     } else if (step.kind == StepKind::wait) {
-      slice(process, kWait, step.name, "wait", now, end, {{"microbatch", microbatch}});
+      slice(process, kWaitTrack, step.name, "wait", now, end, {{"microbatch", microbatch}});
     } else {
-      slice(process, kWait, step.name, "wait", now, end, {{"microbatch", microbatch}});
-      slice(process, kCommunication, step.name, "communication", now - scale * step.hidden, end,
+      slice(process, kWaitTrack, step.name, "wait", now, end, {{"microbatch", microbatch}});
+      slice(process, kCommunicationTrack, step.name, "communication", now - scale * step.hidden, end,
             communication_args(step, microbatch));
     }
     return end;
@@ -153,10 +152,11 @@ class TimelineWriter {
     for (const auto& step : {program_.stages[stage].gradients, program_.stages[stage].weights}) {
       if (step) bytes += step->bytes * step->repeats;
     }
-    slice(process, kCommunication, "gradients and weights", "communication", begin, reduced,
+    slice(process, kCommunicationTrack, "gradients and weights", "communication", begin, reduced,
           {{"group", "data"}, {"bytes", bytes}, {"bound", "link"}});
-    slice(process, kWait, "data-parallel communication", "wait", begin, reduced);
-    slice(process, kCompute, "optimizer", "compute", reduced, reduced + tail.optimizer, {{"bound", "hbm"}});
+    slice(process, kWaitTrack, "data-parallel communication", "wait", begin, reduced);
+    slice(process, kComputeTrack, "optimizer", "compute", reduced, reduced + tail.optimizer,
+          {{"bound", "hbm"}});
   }
 
   const StepProgram& program_;

@@ -216,16 +216,6 @@ class RankBuilder {
     return node;
   }
 
-  TraceNode message(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes) {
-    TraceNode node;
-    node.name = std::move(name);
-    node.kind = kind;
-    node.peer = peer;
-    node.tag = tag;
-    node.bytes = bytes;
-    return node;
-  }
-
   Ids pass_round(const std::string& name, const ProgramStep& step, const Ids& start) {
     const std::vector<std::int32_t>& ring =
         groups_[static_cast<std::size_t>(
@@ -235,8 +225,8 @@ class RankBuilder {
     const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
     // Messages of boundaries have tags from 0 up.
     constexpr std::int32_t kRingTag = -1;
-    return {add(message(NodeKind::send, name, to, kRingTag, step.bytes), start),
-            add(message(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
+    return {add(message_node(NodeKind::send, name, to, kRingTag, step.bytes), start),
+            add(message_node(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
   }
 
   // Boundaries: forward to the next stage, and from the last to the first for the next chunk; backward back.
@@ -262,8 +252,8 @@ class RankBuilder {
     const auto from = neighbour(op.chunk, op.backward ? 1 : -1);
     if (!from || from->stage == stage_) return;
     const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
-    Ids ends = {add(message(NodeKind::receive, name, rank_of_stage(from->stage),
-                            tag_of(op.backward, op.chunk, op.microbatch), program_.boundary_bytes),
+    Ids ends = {add(message_node(NodeKind::receive, name, rank_of_stage(from->stage),
+                                 tag_of(op.backward, op.chunk, op.microbatch), program_.boundary_bytes),
                     {})};
     if (program_.boundary_gather_bytes > 0) {
       ProgramStep gather;
@@ -281,8 +271,8 @@ class RankBuilder {
     if (!to || to->stage == stage_) return;
     const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
     const std::uint64_t id =
-        add(message(NodeKind::send, name, rank_of_stage(to->stage),
-                    tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
+        add(message_node(NodeKind::send, name, rank_of_stage(to->stage),
+                         tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
             front_);
     if (program_.transfer.blocking) follow({id});
   }

@@ -5,6 +5,7 @@
 function(shardscape_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
   add_library(shardscape_${name} STATIC ${ARG_SOURCES})
+  set_target_properties(shardscape_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)  # with CMAKE_UNITY_BUILD: a folder at a time
   target_include_directories(shardscape_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   foreach(include IN LISTS ARG_INCLUDES)
     target_include_directories(shardscape_${name} SYSTEM PUBLIC ${include})
@@ -19,6 +20,9 @@ function(shardscape_warnings target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Both see ghosts in g++ 12's own headers when optimising: std::string's operator+ (GCC bug 105651) and std::optional (GCC bug 80635).
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
+    if(CMAKE_UNITY_BUILD)  # types of one file's anonymous namespace in its own classes: no fault where many files are compiled as one
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
   endif()
   if(SHARDSCAPE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)

@@ -11,7 +11,7 @@ namespace shardscape::chakra {
 namespace {
 
 /// A node holds names, shapes and a list of dependencies; protobuf itself refuses 2 GiB.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 30;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message)
     return broken("cut off: the message at byte " + std::to_string(begin_) + " says it has " +
                   std::to_string(length) + " bytes, the file has " + std::to_string(left_) + " more");
   }
-  if (length > kMostBytes) {
+  if (length > kLongestRecord) {
     return broken("the message at byte " + std::to_string(begin_) + " says it has " + std::to_string(length) +
                   " bytes, more than any node has");
   }

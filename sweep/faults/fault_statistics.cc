@@ -9,7 +9,6 @@ namespace shardscape::sweep {
 namespace {
 
 constexpr double kNormal95 = 1.959963984540054;  // quantile 0.975 of the normal law
-constexpr double kNoticeable = 0.01;
 
 double percentile(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size()) - 1e-9));

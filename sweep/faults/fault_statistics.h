@@ -16,6 +16,9 @@ struct SampleOutcome {
   std::int32_t link = -1, device = -1;  ///< of its first fault
 };
 
+/// Slowdowns above this count as noticed.
+inline constexpr double kNoticeable = 0.01;
+
 /// Percentiles by nearest rank: the smallest value that at least the share p of the values do not exceed.
 results::FaultSummary summarise(std::span<const SampleOutcome> samples);
 

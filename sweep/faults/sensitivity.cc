@@ -9,6 +9,7 @@
 
 #include "engine/spec/fault.h"
 #include "results_schema/summary.h"
+#include "sweep/faults/fault_statistics.h"
 
 namespace shardscape::sweep {
 
@@ -17,7 +18,6 @@ namespace {
 using results::ResultReader;
 
 constexpr std::uint64_t kRowsAtOnce = 1U << 20U;
-constexpr double kNoticeable = 0.01;
 
 void require_samples(const ResultReader& reader) {
   if (!reader.sample_columns().empty()) return;

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using calibrate::Constant;
 
-constexpr const char* kExamples =
+constexpr const char* kCalibrateExamples =
     "Examples:\n"
     "  shardscape calibrate --list                                        what can be fitted, and how far\n"
     "  shardscape calibrate runs.csv --stack nanotron-a -o nanotron-a.yaml\n"
@@ -283,7 +283,7 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
   command->add_flag("--list", arguments->list, "List the constants that can be fitted, with their ranges");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
-  command->footer(kExamples);
+  command->footer(kCalibrateExamples);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_calibrate(*arguments, common); };
   });

@@ -18,7 +18,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kCheckFooter =
     "Examples:\n"
     "  shardscape check study.yaml\n"
     "  shardscape check study.yaml --set gpus=128\n"
@@ -46,16 +46,9 @@ std::string values_of(const std::vector<T>& values, const Text& text) {
   return join_names(texts);
 }
 
-TextTable list() {
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
-  return table;
-}
-
 void print_axes(const sweep::Study& study) {
   const sweep::SpaceSpec& space = study.space;
-  TextTable table = list();
+  TextTable table = TextTable::pairs();
   table.add_row({"tensor_parallel", values_of(space.tensor)});
   table.add_row({"context_parallel", values_of(space.context)});
   table.add_row({"pipeline_parallel", values_of(space.pipeline)});
@@ -120,7 +113,7 @@ void print_built_devices(const sweep::Study& study) {
 }
 
 void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
-  TextTable table = list();
+  TextTable table = TextTable::pairs();
   table.add_row({"study", study.title});
   table.add_row({"model", study.model_name + " (" + format_parameters(study.model.parameters()) + ")"});
   table.add_row({"cluster",
@@ -133,7 +126,7 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   print_axes(study);
   print_built_devices(study);
   std::cout << "\npoints\n";
-  TextTable counts = list();
+  TextTable counts = TextTable::pairs();
   counts.add_row({"(tp, cp, pp, dp)", format_count(job.space().tuples())});
   counts.add_row({"plans", format_count(job.space().plans())});
   counts.add_row({"settings", format_count(job.space().settings()) + " (" +
@@ -248,7 +241,7 @@ void add_check_command(CLI::App& app, const CommonOptions& common, Action& actio
       "check", "Parse a study, count its points and rejections, estimate time and file size");
   const auto arguments = std::make_shared<StudyArguments>();
   add_study_arguments(*command, *arguments);
-  command->footer(kFooter);
+  command->footer(kCheckFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_check(*arguments, common); };
   });

@@ -12,7 +12,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDiffFooter =
     "Examples:\n"
     "  shardscape diff a.h5 b.h5\n"
     "  shardscape sweep study.yaml -o plain.h5 --reference && shardscape diff out.h5 plain.h5 --tolerance "
@@ -95,7 +95,7 @@ void add_diff_command(CLI::App& app, const CommonOptions& /*common*/, Action& ac
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kFooter);
+  command->footer(kDiffFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_diff(*arguments); }; });
 }
 

@@ -17,7 +17,7 @@ namespace {
 using results::ColumnInfo;
 using results::ResultReader;
 
-constexpr const char* kFooter =
+constexpr const char* kExportFooter =
     "Examples:\n"
     "  shardscape export out.h5 --csv points.csv\n"
     "  shardscape export out.h5 --csv samples.csv --table fault_samples\n"
@@ -94,7 +94,7 @@ void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
   command->add_option("--table", arguments->table, "points (default) or fault_samples")
       ->type_name("TABLE")
       ->check(CLI::IsMember({"points", "fault_samples"}));
-  command->footer(kFooter);
+  command->footer(kExportFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }
 

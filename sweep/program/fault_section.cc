@@ -87,13 +87,6 @@ class FaultMeter {
   std::vector<results::FaultSampleRecord> rows_;
 };
 
-TextTable list() {
-  TextTable table;
-  table.add_column("", TextTable::Align::left);
-  table.add_column("", TextTable::Align::left);
-  return table;
-}
-
 std::string kinds_of(const sweep::FaultStudy& study, const network::Fabric& fabric) {
   double total = 0;
   for (const sweep::WeightedKind& weighted : study.kinds) total += weighted.weight;
@@ -143,7 +136,7 @@ void print_faults(std::ostream& out, const sweep::SweepJob& job, double feasible
   const sweep::FaultStudy& study = *job.study().faults;
   const yaml::Node written = sweep::write_faults(study);
   const std::string samples = format_count(job.fault_draws()->draws().size());
-  TextTable table = list();
+  TextTable table = TextTable::pairs();
   table.add_row({"kind", kinds_of(study, network::Fabric(job.study().systems.front().fabric))});
   for (const char* key : {"derate", "added_latency", "directions", "placement", "seed"}) {
     if (written.find(key) != nullptr) table.add_row({key, text_of(written, key)});
@@ -165,7 +158,7 @@ void print_reliability(std::ostream& out, const sweep::Study& study) {
   const Seconds failures = reliability.device_failure_interval / static_cast<double>(study.gpus);
   const Seconds interval =
       reliability.checkpoint_interval.value_or(sweep::daly_interval(reliability.checkpoint_write, failures));
-  TextTable table = list();
+  TextTable table = TextTable::pairs();
   table.add_row({"between failures", format_duration(failures.value()) + " of the machine, " +
                                          format_duration(reliability.device_failure_interval.value()) +
                                          " of a device"});

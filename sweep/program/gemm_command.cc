@@ -20,7 +20,7 @@ namespace {
 using compute::GemmCost;
 using compute::GemmTile;
 
-constexpr const char* kFooter =
+constexpr const char* kGemmFooter =
     "Examples:\n"
     "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
     "  shardscape gemm 1 8192 28672 --device h100-sxm-80gb --dtype fp8 --json\n"
@@ -206,7 +206,7 @@ void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action
   command->add_option("--clock", arguments->clock, "As profiled with the SM clock locked here")
       ->type_name("HZ");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kFooter);
+  command->footer(kGemmFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_gemm(*arguments, common); };
   });

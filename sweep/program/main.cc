@@ -15,7 +15,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kMainFooter =
     "Examples:\n"
     "  shardscape check sweep/studies/llama3.1-70b-64xa100.yaml\n"
     "  shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5\n"
@@ -95,7 +95,7 @@ int run(int argc, char** argv) {
   CLI::App app("Shardscape explores how to shard a large language model over a GPU cluster.", "shardscape");
   app.set_version_flag("--version", "shardscape " + std::string(version()));
   app.require_subcommand(1);
-  app.footer(kFooter);
+  app.footer(kMainFooter);
   add_sweep_command(app, common, action);
   add_check_command(app, common, action);
   add_simulate_command(app, common, action);

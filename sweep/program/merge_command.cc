@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFooter =
+constexpr const char* kMergeFooter =
     "Examples:\n"
     "  shardscape sweep study.yaml -o a.h5 --shard 1/2        on one machine\n"
     "  shardscape sweep study.yaml -o b.h5 --shard 2/2        on another\n"
@@ -67,7 +67,7 @@ void add_merge_command(CLI::App& app, const CommonOptions& common, Action& actio
   command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5 ...");
   command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
   command->add_flag("--force", arguments->force, "Replace what lies at the output path");
-  command->footer(kFooter);
+  command->footer(kMergeFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_merge(*arguments, common); };
   });

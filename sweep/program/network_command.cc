@@ -13,7 +13,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kNetworkFooter =
     "Examples:\n"
     "  shardscape network case.json\n"
     "  shardscape network case.json --json\n"
@@ -96,7 +96,7 @@ void add_network_command(CLI::App& app, const CommonOptions& common, Action& act
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_option("--timeline", arguments->timeline, "Write the utilisation of every link over time")
       ->type_name("OUT.json");
-  command->footer(kFooter);
+  command->footer(kNetworkFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_network(*arguments, common); };
   });

@@ -17,7 +17,7 @@ namespace {
 using yaml::Catalog;
 using yaml::PresetKind;
 
-constexpr const char* kFooter =
+constexpr const char* kPresetsFooter =
     "Examples:\n"
     "  shardscape presets\n"
     "  shardscape presets a100-sxm-80gb\n"
@@ -177,7 +177,7 @@ void add_presets_command(CLI::App& app, const CommonOptions& common, Action& act
       app.add_subcommand("presets", "List models, devices, clusters, stacks and technologies, or show one");
   const auto name = std::make_shared<std::string>();
   command->add_option("NAME", *name, "Show this preset with every default filled in");
-  command->footer(kFooter);
+  command->footer(kPresetsFooter);
   command->callback([name, &common, &action] {
     action = [name, &common] {
       const Catalog catalog = make_catalog(common);

@@ -26,7 +26,7 @@ std::chrono::nanoseconds interval(ProgressMode mode) {
   return mode == ProgressMode::json ? 1s : 5s;
 }
 
-std::size_t terminal_width() {
+std::size_t progress_width() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 120;
   return size.ws_col;
@@ -81,7 +81,7 @@ double ProgressReporter::elapsed_seconds() const {
 }
 
 void ProgressReporter::rewrite(const std::string& text) {
-  const std::string line = text.substr(0, terminal_width() - 1);
+  const std::string line = text.substr(0, progress_width() - 1);
   const std::size_t blanks = width_ > line.size() ? width_ - line.size() : 0;
   std::cerr << '\r' << line << std::string(blanks, ' ') << std::flush;
   width_ = line.size();

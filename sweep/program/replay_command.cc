@@ -18,7 +18,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kReplayFooter =
     "Examples:\n"
     "  shardscape replay traces --cluster dgx-h100\n"
     "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --json\n"
@@ -170,7 +170,7 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
       ->type_name("FAULT")
       ->allow_extra_args(false);
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kFooter);
+  command->footer(kReplayFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_replay(*arguments, common); };
   });

@@ -23,7 +23,7 @@ using results::ColumnGroup;
 using results::ColumnInfo;
 using results::ResultReader;
 
-constexpr const char* kFooter =
+constexpr const char* kSensitivityFooter =
     "Examples:\n"
     "  shardscape sensitivity out.h5                      plans, links and the distribution at a glance\n"
     "  shardscape sensitivity out.h5 --by-plan -n 20\n"
@@ -297,7 +297,7 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Act
   command->add_option("--format", arguments->format, "table, csv or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"table", "csv", "json"}));
-  command->footer(kFooter);
+  command->footer(kSensitivityFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_sensitivity(*arguments); }; });
 }
 

@@ -21,7 +21,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kSimulateFooter =
     "Examples:\n"
     "  shardscape simulate study.yaml\n"
     "  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 "
@@ -287,7 +287,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kFooter);
+  command->footer(kSimulateFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_simulate(*arguments, common); };
   });

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using results::SegmentStore;
 
-constexpr const char* kFooter =
+constexpr const char* kSweepFooter =
     "Examples:\n"
     "  shardscape sweep study.yaml -o out.h5\n"
     "  shardscape sweep study.yaml -o out.h5 --resume          after an interruption\n"
@@ -345,7 +345,7 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
                    "auto, plain, json (one object per line on stdout) or none")
       ->type_name("MODE");
   command->add_flag("--stats", arguments->stats, "Say where time and memory went");
-  command->footer(kFooter);
+  command->footer(kSweepFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_sweep_command(*arguments, common); };
   });

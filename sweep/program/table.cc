@@ -7,6 +7,13 @@
 
 namespace shardscape::program {
 
+TextTable TextTable::pairs() {
+  TextTable table;
+  table.add_column("", Align::left);
+  table.add_column("", Align::left);
+  return table;
+}
+
 void TextTable::add_column(std::string heading, Align align) {
   const std::size_t width = heading.size();
   columns_.push_back({std::move(heading), align, width});

@@ -12,6 +12,9 @@ class TextTable {
  public:
   enum class Align { left, right };
 
+  /// Two columns without headings, both on the left: names and what they stand for.
+  static TextTable pairs();
+
   void add_column(std::string heading, Align align = Align::right);
   /// One cell per column.
   void add_row(std::vector<std::string> cells);

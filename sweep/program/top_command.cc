@@ -24,7 +24,7 @@ using results::Better;
 using results::ColumnInfo;
 using results::ResultReader;
 
-constexpr const char* kFooter =
+constexpr const char* kTopFooter =
     "Examples:\n"
     "  shardscape top out.h5\n"
     "  shardscape top out.h5 -n 10 --breakdown\n"
@@ -301,7 +301,7 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
       ->excludes("--pareto");
   command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
-  command->footer(kFooter);
+  command->footer(kTopFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_top(*arguments); }; });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kValidateExamples =
     "Examples:\n"
     "  shardscape validate                                   the published figures that come with the "
     "program\n"
@@ -47,7 +47,7 @@ struct ValidateArguments {
 
 /// The tables that are understood, column by column.
 std::string help_text() {
-  std::string text = kExamples;
+  std::string text = kValidateExamples;
   text += "\nA table is recognised by its header. Columns in [] may be absent; blank cells are unknown.\n";
   for (const validate::TableKind kind :
        {validate::TableKind::plans, validate::TableKind::gemm, validate::TableKind::collectives}) {

@@ -10,7 +10,7 @@ namespace shardscape::program {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kVerifyFooter =
     "Examples:\n"
     "  shardscape verify out.h5\n"
     "  shardscape verify out.h5.parts          of a sweep that is running or was interrupted\n"
@@ -38,7 +38,7 @@ void add_verify_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       app.add_subcommand("verify", "Check that a result file is whole and agrees with itself");
   const auto file = std::make_shared<std::filesystem::path>();
   command->add_option("RESULTS", *file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
-  command->footer(kFooter);
+  command->footer(kVerifyFooter);
   command->callback([file, &action] { action = [file] { return run_verify(*file); }; });
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/network/fabric.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::sweep {
 
@@ -41,9 +42,28 @@ std::vector<Constraint> compile(const std::vector<std::string>& texts) {
   return constraints;
 }
 
-results::BlockLayout block_layout(std::uint64_t points, std::optional<std::uint64_t> limit, Shard shard) {
+std::shared_ptr<const FaultDraws> draws_of(const Study& study) {
+  if (!study.faults) return nullptr;
+  // Hardware axes change rates, never the wiring: link ids and ranks are those of every setting.
+  return std::make_shared<const FaultDraws>(*study.faults, network::Fabric(study.systems.front().fabric));
+}
+
+/// What a feasible point costs, in evaluations: a fault sample is about one, a search for a placement takes
+/// half a second and more.
+std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws) {
+  constexpr std::uint64_t kPlacementSearch = 50'000;
+  std::uint64_t evaluations = 1 + (draws == nullptr ? 0 : draws->draws().size());
+  for (std::size_t system = 0; system < study.systems.size(); ++system) {
+    if (placement_of(study, system) == PlacementChoice::optimised) return evaluations + kPlacementSearch;
+  }
+  return evaluations;
+}
+
+results::BlockLayout block_layout(std::uint64_t points, std::uint64_t evaluations,
+                                  std::optional<std::uint64_t> limit, Shard shard) {
   SHARDSCAPE_CHECK(shard.index >= 1 && shard.index <= shard.count, shard.index, shard.count);
-  auto layout = results::BlockLayout::whole(std::min(points, limit.value_or(points)), rows_per_block(points));
+  auto layout = results::BlockLayout::whole(std::min(points, limit.value_or(points)),
+                                            rows_per_block(points, evaluations));
   const std::uint64_t blocks = layout.blocks.count;
   const auto cut = [&](std::uint64_t part) {  // part * blocks / count without overflow
     return blocks / shard.count * part + blocks % shard.count * part / shard.count;
@@ -54,8 +74,12 @@ results::BlockLayout block_layout(std::uint64_t points, std::optional<std::uint6
 
 }  // namespace
 
-std::uint32_t rows_per_block(std::uint64_t points) {
-  return std::bit_ceil(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(points / 256, 64, 4096)));
+std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
+  constexpr std::uint64_t kMostEvaluations = 32'768, kLeastRows = 8;
+  SHARDSCAPE_CHECK(evaluations >= 1, evaluations);
+  const std::uint64_t many = std::bit_ceil(std::clamp<std::uint64_t>(points / 256, 64, 4096));
+  const std::uint64_t quick = std::bit_floor(std::max(kMostEvaluations / evaluations, kLeastRows));
+  return static_cast<std::uint32_t>(std::min(many, quick));
 }
 
 SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard)
@@ -64,14 +88,9 @@ SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard
       constraints_(compile(study.space.constraints)),
       columns_(study.phase(), hardware_columns(study), study.faults.has_value(),
                study.reliability.has_value()),
-      layout_(block_layout(space_.size(), limit, shard)),
-      hardware_(hardware_values(study)) {
-  // Hardware axes change rates, never the wiring: link ids and ranks are those of every setting.
-  if (study.faults) {
-    fault_draws_ =
-        std::make_shared<const FaultDraws>(*study.faults, network::Fabric(study.systems.front().fabric));
-  }
-}
+      fault_draws_(draws_of(study)),
+      layout_(block_layout(space_.size(), evaluations_per_point(study, fault_draws_.get()), limit, shard)),
+      hardware_(hardware_values(study)) {}
 
 std::span<const double> SweepJob::hardware(std::uint64_t setting) const {
   const std::size_t axes = study_->hardware.size();

@@ -25,10 +25,11 @@ struct Shard {
   std::uint64_t count = 1;
 };
 
-/// Rows of one block: a function of the number of points of the space alone, so that every run of a study
-/// cuts it alike. Enough blocks for every thread to have many, short enough that none takes long: 1/256 of
-/// the space, a power of two in 64 .. 4096.
-std::uint32_t rows_per_block(std::uint64_t points);
+/// Rows of one block: a function of the study alone, so that every run of it cuts it alike. Enough blocks for
+/// every thread to have many: 1/256 of the space, a power of two in 64 .. 4096. Short enough that none takes
+/// long, as an interrupted sweep finishes those in flight: at most 32,768 evaluations, each some ten
+/// microseconds, where a point takes `evaluations` of them, but at least 8 rows.
+std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations = 1);
 
 /// Immutable; any number of threads may use one object.
 class SweepJob {
@@ -59,9 +60,9 @@ class SweepJob {
   DesignSpace space_;
   std::vector<Constraint> constraints_;
   results::ColumnTable columns_;
+  std::shared_ptr<const FaultDraws> fault_draws_;
   results::BlockLayout layout_;
   std::vector<double> hardware_;  ///< systems x axes
-  std::shared_ptr<const FaultDraws> fault_draws_;
 };
 
 }  // namespace shardscape::sweep

@@ -9,6 +9,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/suggest.h"
+#include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
 
@@ -31,8 +32,6 @@ bool is_word_char(char c) {
 }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string describe(const Token& token) {
   return token.kind == TokenKind::end ? "the end of the expression" : quote(token.text);

@@ -11,12 +11,11 @@
 
 #include "engine/base/suggest.h"
 #include "sweep/space/design_space.h"
+#include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
 
 namespace {
-
-std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string_view trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");

@@ -21,7 +21,6 @@ namespace {
 
 using yaml::Leaf;
 
-constexpr std::string_view kTechnology = "technology.";
 constexpr std::string_view kFloorplan = "technology.floorplan";
 
 /// One value of an axis: what it changes.

@@ -15,7 +15,6 @@ using yaml::Leaf;
 
 constexpr std::string_view kFabric = "fabric.";
 constexpr std::string_view kSize = ".size";
-constexpr std::string_view kTechnology = "technology.";
 
 /// As the cluster's file has it.
 const char* bandwidth_key(const DimensionSpec& dimension) {

@@ -26,6 +26,9 @@
 
 namespace shardscape::sweep {
 
+/// Paths of technologies begin so.
+inline constexpr std::string_view kTechnology = "technology.";
+
 /// The parts of a system.
 enum class Part : std::uint8_t { device, fabric, stack };
 inline constexpr std::array kParts = {Part::device, Part::fabric, Part::stack};

@@ -31,7 +31,7 @@ constexpr std::array<Field, 5> kFields = {{
 }};
 
 /// One listed key: how each of its values changes a workload.
-struct Axis {
+struct ListedKey {
   std::vector<std::function<void(WorkloadSpec&)>> values;
 };
 
@@ -95,7 +95,7 @@ class WorkloadParser {
 
   template <class T>
   void add_axis(const std::string& key, const std::vector<T>& values, T WorkloadSpec::*member) {
-    Axis axis;
+    ListedKey axis;
     yaml::Node list = yaml::Node::list();
     list.flow = true;
     for (const T& value : values) {
@@ -121,7 +121,7 @@ class WorkloadParser {
   /// The product of the axes, last one fastest.
   void multiply() {
     std::size_t count = 1;
-    for (const Axis& axis : axes_) {
+    for (const ListedKey& axis : axes_) {
       count *= axis.values.size();
       if (count > kMaxSettings) {
         return state_.bad("workload", node_.where,
@@ -154,7 +154,7 @@ class WorkloadParser {
   yaml::Diagnostics& diagnostics_;
   yaml::ReadState state_;
   yaml::Reader reader_;
-  std::vector<Axis> axes_;
+  std::vector<ListedKey> axes_;
   ParsedWorkload result_;
 };
 

@@ -30,7 +30,8 @@ struct CollectiveRow {
   double bytes = 0, measured_s = 0;
 };
 
-std::optional<CollectiveRow> read_row(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
+std::optional<CollectiveRow> read_collective(RowReader& reader, Presets& presets,
+                                             const EvaluateOptions& options) {
   CollectiveRow row;
   for (const char* column : {"cluster", "collective", "gpus", "gpus_per_node", "bytes", "median_s"}) {
     reader.need(column);
@@ -120,7 +121,7 @@ class Benches {
   std::unique_ptr<Bench> make(const CollectiveRow& row, RowReader& reader) {
     const auto cluster = presets_.cluster(row.cluster, options_.folder);
     const auto stack = presets_.stack(row.stack, options_.folder);
-    SHARDSCAPE_CHECK(cluster && stack, row.cluster, row.stack);  // as read_row() found
+    SHARDSCAPE_CHECK(cluster && stack, row.cluster, row.stack);  // as read_collective() found
     const std::int64_t node = node_size((*cluster)->fabric.fabric);
     const std::int64_t nodes = row.gpus / row.per_node;
     if (row.per_node > node) {
@@ -158,7 +159,7 @@ void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOp
   const ColumnIndex index(table);
   for (const TableRow& cells : table.rows) {
     RowReader reader(table, index, cells, out.problems);
-    const std::optional<CollectiveRow> row = read_row(reader, presets, options);
+    const std::optional<CollectiveRow> row = read_collective(reader, presets, options);
     if (!row) continue;
     Bench* const bench = benches.find(*row, reader);
     if (bench == nullptr) continue;

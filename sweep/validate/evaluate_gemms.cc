@@ -30,7 +30,7 @@ std::optional<compute::GemmTile> read_tile(RowReader& reader) {
   return std::nullopt;
 }
 
-std::optional<GemmRow> read_row(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
+std::optional<GemmRow> read_gemm(RowReader& reader, Presets& presets, const EvaluateOptions& options) {
   GemmRow row;
   for (const char* column : {"m", "n", "k", "measured_time_s"}) reader.need(column);
   row.shape.m = reader.integer("m").value_or(0);
@@ -77,7 +77,7 @@ void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions&
   const ColumnIndex index(table);
   for (const TableRow& cells : table.rows) {
     RowReader reader(table, index, cells, out.problems);
-    const std::optional<GemmRow> row = read_row(reader, presets, options);
+    const std::optional<GemmRow> row = read_gemm(reader, presets, options);
     if (!row) continue;
     const Pair own{out.rows.size(), row->measured_s, predict(*row, false)};
     out.metrics[0].pairs.push_back(own);

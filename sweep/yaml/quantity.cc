@@ -86,13 +86,6 @@ std::string due(Dimension dimension) {
          std::string(dimension_example(dimension)) + '"';
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 /// "GBps" and "TFLOPS" are meant as rates: compare them as "gb/s" and "tflop/s".
 std::string normalised(std::string_view unit) {
   std::string text = lower(unit);

@@ -1,31 +1,11 @@
 #include "sweep/yaml/specs.h"
 
 #include "sweep/yaml/describe.h"
+#include "sweep/yaml/read_spec.h"
 
 namespace shardscape::yaml {
 
 namespace {
-
-template <class Spec>
-std::optional<Spec> read(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
-  Spec spec;
-  ReadState state(node.where, prefix, diagnostics);
-  Reader reader(node, "", state);
-  if (!node.is_map()) return std::nullopt;
-  describe(reader, spec);
-  reader.finish();
-  state.report(spec.validate());
-  if (state.failed()) return std::nullopt;
-  return spec;
-}
-
-template <class Spec>
-Node write_spec(Spec spec) {
-  Node node = Node::map();
-  Writer writer(node);
-  describe(writer, spec);
-  return node;
-}
 
 template <class Spec>
 std::vector<Leaf> leaves(const std::string& prefix) {
@@ -39,16 +19,16 @@ std::vector<Leaf> leaves(const std::string& prefix) {
 }  // namespace
 
 std::optional<ModelSpec> read_model(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
-  return read<ModelSpec>(node, prefix, diagnostics);
+  return read_spec<ModelSpec>(node, prefix, diagnostics);
 }
 
 std::optional<DeviceSpec> read_device(const Node& node, const std::string& prefix, Diagnostics& diagnostics) {
-  return read<DeviceSpec>(node, prefix, diagnostics);
+  return read_spec<DeviceSpec>(node, prefix, diagnostics);
 }
 
 std::optional<StackProfile> read_stack(const Node& node, const std::string& prefix,
                                        Diagnostics& diagnostics) {
-  return read<StackProfile>(node, prefix, diagnostics);
+  return read_spec<StackProfile>(node, prefix, diagnostics);
 }
 
 std::optional<FabricTemplate> read_fabric(const Node& node, const std::string& prefix,

@@ -6,17 +6,17 @@
 
 namespace shardscape::yaml {
 
-namespace {
-
-constexpr std::size_t kMaxCompared = 128;  // longer texts are no misspelt names
-constexpr std::size_t kMaxListed = 40;
-
 std::string lower(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
+
+namespace {
+
+constexpr std::size_t kMaxCompared = 128;  // longer texts are no misspelt names
+constexpr std::size_t kMaxListed = 40;
 
 /// Distance without regard to case, or a large number where the candidate can't be meant.
 std::size_t similarity(std::string_view text, std::string_view candidate) {

@@ -9,6 +9,9 @@
 
 namespace shardscape::yaml {
 
+/// Letters A to Z made small.
+std::string lower(std::string_view text);
+
 /// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
 /// alignment). O(|a| |b|).
 std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -1,6 +1,6 @@
 #include "sweep/yaml/technology.h"
 
-#include "sweep/yaml/visitors.h"
+#include "sweep/yaml/read_spec.h"
 
 namespace shardscape::yaml {
 
@@ -8,8 +8,6 @@ using technology::Floorplan;
 using technology::LogicNode;
 using technology::MemoryTechnology;
 using technology::NetworkTechnology;
-
-namespace {
 
 // The keys of each; references are read and written apart.
 
@@ -59,42 +57,17 @@ void describe(V& v, Floorplan& plan) {
   });
 }
 
-/// `take_references` reads the keys that refer to other specs; false where one of them is bad.
-template <class Spec, class Take>
-std::optional<Spec> read(const Node& node, const std::string& prefix, Diagnostics& diagnostics,
-                         const Take& take_references) {
-  Spec spec;
-  ReadState state(node.where, prefix, diagnostics);
-  Reader reader(node, "", state);
-  if (!node.is_map()) return std::nullopt;
-  const bool references = take_references(reader, spec);
-  describe(reader, spec);
-  reader.finish();
-  if (!references) return std::nullopt;
-  state.report(spec.validate());
-  if (state.failed()) return std::nullopt;
-  return spec;
-}
-
-constexpr auto kNoReferences = [](Reader&, auto&) { return true; };
+namespace {
 
 std::string joined(const std::string& prefix, const char* key) {
   return prefix.empty() ? key : prefix + '.' + key;
-}
-
-template <class Spec>
-Node write_spec(Spec spec) {
-  Node node = Node::map();
-  Writer writer(node);
-  describe(writer, spec);
-  return node;
 }
 
 }  // namespace
 
 std::optional<LogicNode> read_logic(const Node& node, const std::string& prefix, Diagnostics& diagnostics,
                                     const LogicReference& load_older) {
-  return read<LogicNode>(node, prefix, diagnostics, [&](Reader& reader, LogicNode& logic) {
+  return read_spec<LogicNode>(node, prefix, diagnostics, [&](Reader& reader, LogicNode& logic) {
     const Node* older = reader.take("relative_to");
     if (older == nullptr) return true;
     logic.relative_to = load_older(*older, joined(prefix, "relative_to"));
@@ -104,18 +77,18 @@ std::optional<LogicNode> read_logic(const Node& node, const std::string& prefix,
 
 std::optional<MemoryTechnology> read_memory(const Node& node, const std::string& prefix,
                                             Diagnostics& diagnostics) {
-  return read<MemoryTechnology>(node, prefix, diagnostics, kNoReferences);
+  return read_spec<MemoryTechnology>(node, prefix, diagnostics);
 }
 
 std::optional<NetworkTechnology> read_network(const Node& node, const std::string& prefix,
                                               Diagnostics& diagnostics) {
-  return read<NetworkTechnology>(node, prefix, diagnostics, kNoReferences);
+  return read_spec<NetworkTechnology>(node, prefix, diagnostics);
 }
 
 std::optional<Floorplan> read_floorplan(const Node& node, const std::string& prefix, Diagnostics& diagnostics,
                                         const LogicReference& load_logic,
                                         const MemoryReference& load_memory) {
-  return read<Floorplan>(node, prefix, diagnostics, [&](Reader& reader, Floorplan& plan) {
+  return read_spec<Floorplan>(node, prefix, diagnostics, [&](Reader& reader, Floorplan& plan) {
     const Node* logic_node = reader.take_required("logic");
     const Node* memory_node = reader.take_required("memory");
     if (logic_node == nullptr || memory_node == nullptr) return false;

@@ -17,7 +17,7 @@ class BadInputTest : public ProgramTest {
   }
 };
 
-struct Case {
+struct BadStudy {
   const char* what;
   const char* with;
   const char* located;  ///< how one of the lines starts
@@ -25,7 +25,7 @@ struct Case {
 };
 
 TEST_F(BadInputTest, StudiesAreRefusedWithPlaceAndRemedy) {
-  const std::vector<Case> cases = {
+  const std::vector<BadStudy> cases = {
       {"model: llama3.1-8b", "model: llama3.1-9b", "study.yaml:2:8: model: ", "llama3.1-8b"},
       {"cluster: dgx-a100", "cluster: dgx-a10", "study.yaml:3:10: cluster: ", "dgx-a100"},
       {"stack: megatron-lm", "stak: megatron-lm", "study.yaml:5:1: ", "stack"},
@@ -35,7 +35,7 @@ TEST_F(BadInputTest, StudiesAreRefusedWithPlaceAndRemedy) {
       {"objectives: [step_time_s", "objectives: [step_time", "study.yaml:17:14: ", "step_time_s"},
       {"objectives: [step_time_s", "objectives: [ttft_s", "study.yaml", "ttft_s"},
   };
-  for (const Case& c : cases) {
+  for (const BadStudy& c : cases) {
     write("study.yaml", changed(c.what, c.with));
     for (const char* command : {"sweep", "check", "simulate"}) {
       std::vector<std::string> arguments = {command, "study.yaml"};

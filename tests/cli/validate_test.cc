@@ -6,18 +6,12 @@
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/csv.h"
+#include "tests/support/plan_table.h"
 
 namespace shardscape::cli {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kHeader =
-    "id,phase,model,cluster,stack,gpus,tensor_parallel,sequence_parallel,context_parallel,pipeline_parallel,"
-    "data_parallel,zero_stage,recompute,schedule,virtual_stages,microbatch_size,num_microbatches,global_"
-    "batch,"
-    "sequence_length,prompt_tokens,output_tokens,concurrency,measured_step_time_s,measured_memory_peak_bytes,"
-    "measured_oom,measured_ttft_s,measured_itl_s,measured_e2e_s,source\n";
 
 constexpr const char* kTraining =
     "fast,training,llama3.1-8b,dgx-a100,megatron-lm,8,2,1,1,1,4,1,selective,1f1b,1,1,8,32,4096,,,,5,,0,,,,"
@@ -28,7 +22,7 @@ constexpr const char* kTraining =
 class ValidateTest : public ProgramTest {};
 
 TEST_F(ValidateTest, JsonHasEveryStatistic) {
-  write("runs.csv", std::string(kHeader) + kTraining);
+  write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const Finished finished = run({"validate", "runs.csv", "--json", "--rows", "--hold-out", "1/2"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json file = json::parse(finished.out).at("files").at(0);
@@ -60,7 +54,7 @@ TEST_F(ValidateTest, JsonHasEveryStatistic) {
 
 TEST_F(ValidateTest, PredictionsAreThoseOfTheReport) {
   write("runs.csv",
-        std::string(kHeader) + kTraining +
+        std::string(test::kPlanHeader) + kTraining +
             "chat,inference,llama3.1-8b,dgx-a100,nim,8,8,,1,1,1,,,,,,,,,1000,200,4,,,,0.2,0.02,,\n");
   const Finished finished = run({"validate", "runs.csv", "--json", "--rows", "--predictions", "out.csv"});
   ASSERT_EQ(finished.code, 0) << finished.err;
@@ -81,7 +75,7 @@ TEST_F(ValidateTest, PredictionsAreThoseOfTheReport) {
 }
 
 TEST_F(ValidateTest, ReferencePathPredictsTheSame) {
-  write("runs.csv", std::string(kHeader) + kTraining);
+  write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   ASSERT_EQ(run({"validate", "runs.csv", "--predictions", "a.csv"}).code, 0);
   ASSERT_EQ(run({"validate", "runs.csv", "--predictions", "b.csv", "--reference"}).code, 0);
   const std::vector<test::CsvRow> fast = test::read_csv(work() / "a.csv"),
@@ -100,7 +94,7 @@ TEST_F(ValidateTest, ReferencePathPredictsTheSame) {
 TEST_F(ValidateTest, BadRowsAreLocatedAndTheOthersReported) {
   write(
       "runs.csv",
-      std::string(kHeader) + kTraining +
+      std::string(test::kPlanHeader) + kTraining +
           "odd,training,llama3.1-8c,dgx-a100,megatron-lm,8,2,1,1,1,4,x,full,1f1b,1,1,8,32,4096,,,,5,,,,,,\n"
           "few,training,llama3.1-8b,dgx-a100,megatron-lm,8,2,1,1,1,2,1,full,1f1b,1,1,,32,4096,,,,5,,,,,,\n"
           "who,training,llama3.1-8c,dgx-a100,megatron-lm,8,2,1,1,1,4,1,full,1f1b,1,1,8,32,4096,,,,5,,,,,,\n");
@@ -130,19 +124,19 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-/// kHeader, two good rows, and another: kTraining's first with these changes.
+/// test::kPlanHeader, two good rows, and another: kTraining's first with these changes.
 std::string with_row(std::initializer_list<std::array<const char*, 2>> changes) {
   const std::string rows = kTraining;
   std::string row = replaced(rows.substr(0, rows.find('\n') + 1), "fast", "third");
   for (const auto& [from, to] : changes) row = replaced(row, from, to);
-  return std::string(kHeader) + kTraining + row;
+  return std::string(test::kPlanHeader) + kTraining + row;
 }
 
 const std::string kChat =
     "chat,inference,llama3.1-8b,dgx-a100,nim,8,8,,1,1,1,,,,,,,,,1000,200,4,,,,0.2,0.02,,\n";
 
 std::vector<Broken> broken_tables() {
-  const std::string header = kHeader, rows = kTraining;
+  const std::string header = test::kPlanHeader, rows = kTraining;
   const std::string kernels = "id,m,n,k,tile_m,tile_n,tile_k,stages,grid_size,sm_clock_hz,measured_time_s\n";
   const std::string calls = "id,cluster,stack,collective,gpus,gpus_per_node,bytes,median_s\n";
   return {
@@ -265,7 +259,7 @@ TEST_F(ValidateTest, BrokenTablesNameRowAndColumn) {
 
 TEST_F(ValidateTest, TtftAloneIsThatOfConcurrencyOne) {
   const std::string alone = replaced(replaced(kChat, "chat", "alone"), "200,4,", "200,1,");
-  write("runs.csv", std::string(kHeader) + kChat + alone);
+  write("runs.csv", std::string(test::kPlanHeader) + kChat + alone);
   const Finished finished = run({"validate", "runs.csv", "--json", "--rows"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json file = json::parse(finished.out).at("files").at(0);
@@ -291,21 +285,21 @@ TEST_F(ValidateTest, NothingIsWrittenWhereNothingIsPredicted) {
 }
 
 TEST_F(ValidateTest, MeasurementsAreNeverOverwritten) {
-  write("runs.csv", std::string(kHeader) + kTraining);
+  write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const Finished finished = run({"validate", "runs.csv", "--predictions", "./runs.csv"});
   EXPECT_EQ(finished.code, 2);
-  EXPECT_EQ(read_file(work() / "runs.csv"), std::string(kHeader) + kTraining);
+  EXPECT_EQ(read_file(work() / "runs.csv"), std::string(test::kPlanHeader) + kTraining);
 }
 
 TEST_F(ValidateTest, UnwritablePredictionsAreAnEnvironmentFailure) {
-  write("runs.csv", std::string(kHeader) + kTraining);
+  write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const Finished finished = run({"validate", "runs.csv", "--predictions", "absent/out.csv"});
   EXPECT_EQ(finished.code, 1);
   EXPECT_TRUE(contains(finished.err, "absent/out.csv: cannot be written")) << finished.err;
 }
 
 TEST_F(ValidateTest, CheckMissesBarsWithCodeThree) {
-  write("runs.csv", std::string(kHeader) + kTraining);
+  write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const std::vector<std::string> loose = {"validate", "runs.csv", "--check", "--bar", "step_time.mape=1000%"};
   EXPECT_EQ(run(loose).code, 0);
   const Finished strict = run({"validate", "runs.csv", "--check", "--bar", "step_time.mape=0.0001%"});
@@ -317,7 +311,7 @@ TEST_F(ValidateTest, CheckMissesBarsWithCodeThree) {
 }
 
 TEST_F(ValidateTest, BadOptionsAreExplained) {
-  write("runs.csv", std::string(kHeader) + kTraining);
+  write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const Finished bar =
       run({"validate", "runs.csv", "--check", "--bar", "step_tim.mape=5%", "--bar", "ttft.mape=x"});
   EXPECT_EQ(bar.code, 2);

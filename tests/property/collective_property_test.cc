@@ -37,7 +37,7 @@ FabricSpec random_fabric(CounterRng& random) {
 
 /// A vertex of the oracle: the coordinates, the last one -1 for ranks and else the axis whose crossbar it is.
 using Vertex = std::vector<std::int64_t>;
-using Hop = std::pair<Vertex, Vertex>;
+using Wire = std::pair<Vertex, Vertex>;
 
 struct OracleAxis {
   std::size_t dimension;
@@ -67,7 +67,7 @@ class Oracle {
   };
   /// When all `flows` start together.
   [[nodiscard]] LockStep lock_step(const std::vector<std::pair<std::int32_t, std::int32_t>>& flows) const {
-    std::map<Hop, std::pair<int, double>> load;  // flows, seconds per byte of the link
+    std::map<Wire, std::pair<int, double>> load;  // flows, seconds per byte of the link
     LockStep result;
     for (const auto& [from, to] : flows) {
       double path_latency = 0;

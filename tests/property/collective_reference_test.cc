@@ -17,13 +17,13 @@
 namespace shardscape::network {
 namespace {
 
-constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
-                                 CollectiveOp::all_gather, CollectiveOp::all_to_all,
-                                 CollectiveOp::broadcast,  CollectiveOp::ring_pass,
-                                 CollectiveOp::chain_pass};
+constexpr CollectiveOp kAllOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
+                                    CollectiveOp::all_gather, CollectiveOp::all_to_all,
+                                    CollectiveOp::broadcast,  CollectiveOp::ring_pass,
+                                    CollectiveOp::chain_pass};
 
 /// Of the order of the links, so that copies weigh in the choice of algorithms.
-constexpr BytesPerSecond kMemory(5e9);
+constexpr BytesPerSecond kMemoryRate(5e9);
 
 DimensionSpec random_dimension(CounterRng& random, const std::string& name, bool outermost) {
   const auto pick = [&](std::int64_t low, std::int64_t high) {
@@ -70,7 +70,7 @@ DimensionSpec random_dimension(CounterRng& random, const std::string& name, bool
   return d;
 }
 
-FabricSpec random_fabric(CounterRng& random) {
+FabricSpec random_small_fabric(CounterRng& random) {
   for (;;) {
     FabricSpec spec;
     spec.name = "random";
@@ -110,15 +110,15 @@ FaultSet random_faults(CounterRng& random, const Fabric& fabric, bool removals) 
   return faults;
 }
 
-struct Case {
-  explicit Case(std::uint64_t seed)
+struct Drawn {
+  explicit Drawn(std::uint64_t seed)
       : random(seed, 7),
-        spec(random_fabric(random)),
+        spec(random_small_fabric(random)),
         fabric(spec),
         communication(random_stack(random)),
-        fast(fabric, communication, kMemory),
-        exact(fabric, communication, kMemory),
-        reference(fabric, communication, kMemory),
+        fast(fabric, communication, kMemoryRate),
+        exact(fabric, communication, kMemoryRate),
+        reference(fabric, communication, kMemoryRate),
         plan(test::random_plan(random, fabric.ranks())) {
     reference.use_reference(true);
     exact.set_tolerance(1e-9);
@@ -148,7 +148,7 @@ struct Case {
       const auto stages = static_cast<std::uint64_t>(plan.pipeline);
       slice = stage_slice(static_cast<std::int32_t>(random.below(stages)), layout, plan);
     }
-    const CollectiveOp op = kOps[random.below(std::size(kOps))];
+    const CollectiveOp op = kAllOps[random.below(std::size(kAllOps))];
     const Bytes bytes(random.below(2) == 0 ? 1e7 * random.uniform() : 1e5 * random.uniform());
     const auto calls = static_cast<double>(1 + random.below(2));
     SCOPED_TRACE(text + " round " + std::to_string(round) + " op " + std::to_string(static_cast<int>(op)) +
@@ -183,7 +183,7 @@ struct Case {
 
 TEST(CollectiveReference, FastPathsAgreeWithTheSimulator) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Case test(seed);
+    Drawn test(seed);
     for (int round = 0; round < 4; ++round) test.compare(round);
     if (testing::Test::HasFailure()) return;
   }
@@ -192,7 +192,7 @@ TEST(CollectiveReference, FastPathsAgreeWithTheSimulator) {
 TEST(CollectiveReference, FastPathsAgreeWithTheSimulatorUnderFaults) {
   int cut = 0;
   for (std::uint64_t seed = 1000; seed < 1400; ++seed) {
-    Case test(seed);
+    Drawn test(seed);
     for (int round = 0; round < 4; ++round) {
       const FaultSet faults =
           round == 3 ? FaultSet{} : random_faults(test.random, test.fabric, seed % 2 == 0);

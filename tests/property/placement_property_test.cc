@@ -22,16 +22,6 @@ struct Case {
   AxisBytes bytes;
 };
 
-ParallelPlan plan_of(std::int32_t tp, std::int32_t cp, std::int32_t dp, std::int32_t pp, const char* order) {
-  ParallelPlan plan;
-  plan.tensor = tp;
-  plan.context = cp;
-  plan.data = dp;
-  plan.pipeline = pp;
-  plan.order = parse_rank_order(order).value();
-  return plan;
-}
-
 DimensionSpec slow(DimensionSpec dimension) {
   dimension.bandwidth = BytesPerSecond(0.25e9);
   return dimension;
@@ -56,12 +46,13 @@ std::vector<Case> tiny_cases() {
   const auto rail = slow(dimension_of("rail", Kind::switched, {2}));
   const auto cube = dimension_of("cube", Kind::hypercube, {8});
   return {
-      {"torus", fabric_of({torus}), plan_of(2, 1, 2, 2, "pp-dp-cp-tp"), gigabytes(8, 0, 2, 1)},
-      {"mesh", fabric_of({mesh}), plan_of(4, 1, 2, 1, "dp-tp-cp-pp"), gigabytes(5, 0, 3, 0)},
-      {"mesh, one group", fabric_of({mesh}), plan_of(8, 1, 1, 1, "tp-cp-dp-pp"), gigabytes(1, 0, 0, 0)},
-      {"line of seven", fabric_of({line}), plan_of(1, 7, 1, 1, "tp-cp-dp-pp"), gigabytes(0, 1, 0, 0)},
-      {"ring and rail", fabric_of({ring, rail}), plan_of(2, 2, 2, 1, "dp-cp-tp-pp"), gigabytes(4, 2, 1, 0)},
-      {"hypercube", fabric_of({cube}), plan_of(2, 1, 1, 4, "pp-tp-cp-dp"), gigabytes(3, 0, 0, 3)},
+      {"torus", fabric_of({torus}), ordered_plan(2, 1, 2, 2, "pp-dp-cp-tp"), gigabytes(8, 0, 2, 1)},
+      {"mesh", fabric_of({mesh}), ordered_plan(4, 1, 2, 1, "dp-tp-cp-pp"), gigabytes(5, 0, 3, 0)},
+      {"mesh, one group", fabric_of({mesh}), ordered_plan(8, 1, 1, 1, "tp-cp-dp-pp"), gigabytes(1, 0, 0, 0)},
+      {"line of seven", fabric_of({line}), ordered_plan(1, 7, 1, 1, "tp-cp-dp-pp"), gigabytes(0, 1, 0, 0)},
+      {"ring and rail", fabric_of({ring, rail}), ordered_plan(2, 2, 2, 1, "dp-cp-tp-pp"),
+       gigabytes(4, 2, 1, 0)},
+      {"hypercube", fabric_of({cube}), ordered_plan(2, 1, 1, 4, "pp-tp-cp-dp"), gigabytes(3, 0, 0, 3)},
   };
 }
 
@@ -102,10 +93,12 @@ std::vector<Case> larger_cases() {
   const auto node = dimension_of("node", Kind::fully_connected, {4});
   const auto mesh = slow(dimension_of("mesh", Kind::mesh, {3, 3}));
   return {
-      {"torus and ring", fabric_of({torus, ring}), plan_of(4, 1, 4, 4, "pp-dp-cp-tp"), gigabytes(9, 0, 2, 1)},
-      {"nodes in a mesh", fabric_of({node, mesh}), plan_of(2, 3, 2, 3, "dp-pp-cp-tp"), gigabytes(9, 3, 2, 1)},
-      {"fat tree", fabric_of({node, slow(fat_tree_of("tree", 8, 2, 4))}), plan_of(4, 2, 4, 1, "dp-cp-tp-pp"),
-       gigabytes(9, 3, 2, 0)},
+      {"torus and ring", fabric_of({torus, ring}), ordered_plan(4, 1, 4, 4, "pp-dp-cp-tp"),
+       gigabytes(9, 0, 2, 1)},
+      {"nodes in a mesh", fabric_of({node, mesh}), ordered_plan(2, 3, 2, 3, "dp-pp-cp-tp"),
+       gigabytes(9, 3, 2, 1)},
+      {"fat tree", fabric_of({node, slow(fat_tree_of("tree", 8, 2, 4))}),
+       ordered_plan(4, 2, 4, 1, "dp-cp-tp-pp"), gigabytes(9, 3, 2, 0)},
   };
 }
 
@@ -187,7 +180,7 @@ TEST(ScotchPlacement, KeepsHeavyGroupsTogether) {
   // cuts no tp ring has the least bytes times hops.
   const Fabric fabric = fabric_of({dimension_of("node", DimensionKind::fully_connected, {4}),
                                    dimension_of("rail", DimensionKind::switched, {2})});
-  const ParallelPlan plan = plan_of(4, 1, 2, 1, "dp-tp-cp-pp");
+  const ParallelPlan plan = ordered_plan(4, 1, 2, 1, "dp-tp-cp-pp");
   const PlacementDemand demand = plan_demand(plan, gigabytes(100, 0, 1, 0));
   const auto mapped = placement::scotch_placement(fabric, demand);
   ASSERT_TRUE(mapped.has_value());

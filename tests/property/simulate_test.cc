@@ -28,7 +28,7 @@ SimulateOptions timed(bool reference = false) {
 bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
 
 /// Step time in training, the whole request in inference.
-double duration(const Prediction& p, const Setting& setting) {
+double whole_time(const Prediction& p, const Setting& setting) {
   return (setting.workload.phase == Phase::training ? p.step_time : p.e2e).value();
 }
 
@@ -84,7 +84,7 @@ class EveryPrediction : public testing::TestWithParam<Phase> {
 TEST_P(EveryPrediction, BreakdownAddsUpAndNothingIsNegative) {
   check(
       [](const Setting& setting, const ParallelPlan&, const Prediction& out, auto&) {
-        const double whole = duration(out, setting);
+        const double whole = whole_time(out, setting);
         EXPECT_GT(whole, 0);
         EXPECT_NEAR(out.breakdown.total().value() / whole, 1, kTolerance);
         for (const double number : numbers(out)) {
@@ -104,7 +104,7 @@ TEST_P(EveryPrediction, RatesFollowFromTheTime) {
     const bool trains = w.phase == Phase::training;
     const double tokens = trains ? static_cast<double>(w.global_batch * w.sequence_length)
                                  : static_cast<double>(w.concurrency * w.output_tokens);
-    EXPECT_NEAR(out.tokens_per_s_per_gpu * gpus * duration(out, setting) / tokens, 1, kTolerance);
+    EXPECT_NEAR(out.tokens_per_s_per_gpu * gpus * whole_time(out, setting) / tokens, 1, kTolerance);
     if (!trains) return;
     const double useful = static_cast<double>(w.global_batch) *
                           workload::model_flops_per_sequence(setting.model, w.sequence_length).value();
@@ -122,7 +122,7 @@ TEST_P(EveryPrediction, ReferencePathAgrees) {
         EXPECT_EQ(plain.status, out.status);
         EXPECT_EQ(plain.peak_stage, out.peak_stage);
         const std::vector<double> fast = numbers(out), slow = numbers(plain);
-        const double scale = duration(plain, setting);
+        const double scale = whole_time(plain, setting);
         for (std::size_t i = 0; i < fast.size(); ++i)
           EXPECT_NEAR(fast[i], slow[i], kTolerance * std::max(scale, std::abs(slow[i]))) << "number " << i;
       },
@@ -144,8 +144,8 @@ TEST_P(EveryPrediction, FasterMemoryIsNeverSlower) {
   check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
     Setting faster = setting;
     faster.system.device.hbm.bandwidth_per_stack *= generator.between(1, 4);
-    const double now = duration(Simulator(faster, timed()).run(plan), setting);
-    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+    const double now = whole_time(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, whole_time(out, setting) * (1 + kTolerance));
   });
 }
 
@@ -155,8 +155,8 @@ TEST_P(EveryPrediction, FasterLinksAreNeverSlower) {
     Setting faster = setting;
     auto& dimensions = faster.system.fabric.dimensions;
     dimensions[generator.below(dimensions.size())].bandwidth *= generator.between(1, 4);
-    const double now = duration(Simulator(faster, timed()).run(plan), setting);
-    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+    const double now = whole_time(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, whole_time(out, setting) * (1 + kTolerance));
   });
 }
 
@@ -164,8 +164,8 @@ TEST_P(EveryPrediction, FasterClockIsNeverSlower) {
   check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
     Setting faster = setting;
     faster.system.device.sm.clock *= generator.between(1, 3);
-    const double now = duration(Simulator(faster, timed()).run(plan), setting);
-    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+    const double now = whole_time(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, whole_time(out, setting) * (1 + kTolerance));
   });
 }
 
@@ -175,8 +175,8 @@ TEST_P(EveryPrediction, ShorterLinksAreNeverSlower) {
     Setting faster = setting;
     auto& dimensions = faster.system.fabric.dimensions;
     dimensions[generator.below(dimensions.size())].latency *= generator.between(0, 1);
-    const double now = duration(Simulator(faster, timed()).run(plan), setting);
-    EXPECT_LE(now, duration(out, setting) * (1 + kTolerance));
+    const double now = whole_time(Simulator(faster, timed()).run(plan), setting);
+    EXPECT_LE(now, whole_time(out, setting) * (1 + kTolerance));
   });
 }
 
@@ -188,9 +188,9 @@ TEST_P(EveryPrediction, SickLinkIsNeverFaster) {
     const double derate = generator.between(0.05, 1);
     Simulator simulator(setting, timed());
     const Prediction sick = simulator.run(plan, {{{link, derate, Seconds(generator.between(0, 1e-4))}}});
-    EXPECT_GE(duration(sick, setting), duration(out, setting) * (1 - kTolerance));
+    EXPECT_GE(whole_time(sick, setting), whole_time(out, setting) * (1 - kTolerance));
     const Prediction sicker = simulator.run(plan, {{{link, derate / 2, Seconds(1e-4)}}});
-    EXPECT_GE(duration(sicker, setting), duration(sick, setting) * (1 - kTolerance));
+    EXPECT_GE(whole_time(sicker, setting), whole_time(sick, setting) * (1 - kTolerance));
   });
 }
 
@@ -200,8 +200,8 @@ TEST_P(EveryPrediction, MoreHostAndCallOverheadIsNeverFaster) {
     slower.system.stack.host.forward_layer += Seconds(generator.between(0, 1e-3));
     slower.system.stack.host.decode_layer += Seconds(generator.between(0, 1e-3));
     slower.system.stack.communication.call += Seconds(generator.between(0, 1e-4));
-    const double now = duration(Simulator(slower, timed()).run(plan), setting);
-    EXPECT_GE(now, duration(out, setting) * (1 - kTolerance));
+    const double now = whole_time(Simulator(slower, timed()).run(plan), setting);
+    EXPECT_GE(now, whole_time(out, setting) * (1 - kTolerance));
   });
 }
 

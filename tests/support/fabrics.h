@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/network/fabric.h"
+#include "engine/spec/plan.h"
 
 namespace shardscape::network {
 
@@ -78,6 +79,18 @@ inline std::vector<std::int32_t> visited(const Fabric& fabric, std::int32_t from
   std::vector<std::int32_t> path;
   fabric.append_route(from, to, path);
   return vertices_along(fabric, from, path);
+}
+
+/// Degrees in the order of the default rank order, innermost first.
+inline ParallelPlan ordered_plan(std::int32_t tp, std::int32_t cp, std::int32_t dp, std::int32_t pp,
+                                 const char* order = "tp-cp-dp-pp") {
+  ParallelPlan plan;
+  plan.tensor = tp;
+  plan.context = cp;
+  plan.data = dp;
+  plan.pipeline = pp;
+  plan.order = parse_rank_order(order).value();
+  return plan;
 }
 
 }  // namespace shardscape::network

@@ -38,6 +38,11 @@ inline network::Fabric make_fabric(std::vector<DimensionSpec> dimensions) {
   return network::Fabric(spec);
 }
 
+/// Every rank linked to every other.
+inline network::Fabric clique(std::int64_t n) {
+  return make_fabric({dimension(DimensionKind::fully_connected, {n})});
+}
+
 inline std::vector<std::int32_t> ranks_up_to(std::int32_t n) {
   std::vector<std::int32_t> ranks(static_cast<std::size_t>(n));
   std::iota(ranks.begin(), ranks.end(), 0);

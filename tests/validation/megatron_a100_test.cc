@@ -52,9 +52,9 @@ double predicted_step_time(const Row& row) {
   }
   const std::string text = run_program("simulate " + study.string() + " --json");
   std::filesystem::remove(study);
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  EXPECT_FALSE(json.is_discarded()) << text;
-  return json.is_discarded() ? std::nan("") : json.at("step_time_s").get<double>();
+  const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
+  EXPECT_FALSE(document.is_discarded()) << text;
+  return document.is_discarded() ? std::nan("") : document.at("step_time_s").get<double>();
 }
 
 void expect_close(const Row& row) {

@@ -14,25 +14,14 @@
 #include "engine/network/traffic_builder.h"
 #include "sweep/network_case/network_case.h"
 #include "tests/support/csv.h"
+#include "tests/support/packet_level.h"
 
 namespace shardscape::network {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kFairQueueTolerance = 0.02;
-constexpr double kCongestionControlTolerance = 0.05;
-constexpr double kPacketGrain = 256 * 1024;  // bytes; in shorter messages the last packet's hops show
-
 fs::path case_folder() { return fs::path(SHARDSCAPE_SOURCE_DIR) / "tests" / "validation" / "network_cases"; }
-
-double smallest_message(const Traffic& traffic) {
-  double bytes = std::numeric_limits<double>::infinity();
-  for (const Message& message : traffic.messages) {
-    if (message.bytes > 0) bytes = std::min(bytes, message.bytes);
-  }
-  return bytes;
-}
 
 double predicted_seconds(const fs::path& file) {
   const auto network = network_case::load_case(file);

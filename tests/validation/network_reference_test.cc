@@ -13,6 +13,7 @@
 #include "engine/network/traffic_builder.h"
 #include "sweep/network_case/network_case.h"
 #include "tests/support/csv.h"
+#include "tests/support/packet_level.h"
 
 namespace shardscape::network {
 namespace {
@@ -20,9 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kFluidTolerance = 1e-3;
-constexpr double kFairQueueTolerance = 0.02;
-constexpr double kCongestionControlTolerance = 0.05;
-constexpr double kPacketGrain = 256 * 1024;  // below, the 8 KiB packets of the reference show
 
 constexpr std::int64_t kSolvedNaively = 500;  // messages; the oracle takes minutes for the largest
 
@@ -30,14 +28,6 @@ constexpr std::int64_t kSolvedNaively = 500;  // messages; the oracle takes minu
 bool left_out_of_congestion_control(const std::string& name) {
   static const std::set<std::string> kNames = {"f02", "r09", "r10", "r11", "r17", "m17", "p05", "s06"};
   return kNames.contains(name.substr(0, 3)) || (name.starts_with("s08") && name.ends_with("1MB"));
-}
-
-double smallest_message(const Traffic& traffic) {
-  double bytes = INFINITY;
-  for (const Message& message : traffic.messages) {
-    if (message.bytes > 0) bytes = std::min(bytes, message.bytes);
-  }
-  return bytes;
 }
 
 TEST(NetworkReference, EveryCaseAgreesWithFluidAndPacketLevelTimes) {

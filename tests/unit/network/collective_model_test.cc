@@ -10,43 +10,44 @@
 namespace shardscape::network {
 namespace {
 
-constexpr double kBandwidth = 1e11;
-constexpr double kHop = 1e-6;
-constexpr double kStep = 3e-6;
-constexpr double kCall = 20e-6;
-constexpr double kBytes = 1e8;
-constexpr double kMemory = 2e12;  ///< bytes per second of a rank's memory
+constexpr double kLinkRate = 1e11;
+constexpr double kLinkLatency = 1e-6;
+constexpr double kRankStep = 3e-6;
+constexpr double kCallTime = 20e-6;
+constexpr double kBuffer = 1e8;
+constexpr double kMemoryRate = 2e12;  ///< bytes per second of a rank's memory
 
 StackProfile::Communication stack() {
   StackProfile::Communication communication;
-  communication.call = Seconds(kCall);
-  communication.rank_step = Seconds(kStep);
+  communication.call = Seconds(kCallTime);
+  communication.rank_step = Seconds(kRankStep);
   communication.bucket = Bytes(1e6);
   return communication;
 }
 
-DimensionSpec dimension(DimensionKind kind, std::vector<std::int64_t> shape, double bandwidth = kBandwidth,
-                        LinkScope scope = LinkScope::scale_up) {
+DimensionSpec fast_dimension(DimensionKind kind, std::vector<std::int64_t> shape,
+                             double bandwidth = kLinkRate, LinkScope scope = LinkScope::scale_up) {
   return {"d" + std::to_string(static_cast<int>(kind)) + std::to_string(bandwidth),
           kind,
           std::move(shape),
           BytesPerSecond(bandwidth),
-          Seconds(kHop),
+          Seconds(kLinkLatency),
           scope};
 }
 
 /// A model with the objects that it refers to.
-struct Bench {
-  explicit Bench(std::vector<DimensionSpec> dimensions, StackProfile::Communication communication_ = stack())
+struct OneFabric {
+  explicit OneFabric(std::vector<DimensionSpec> dimensions,
+                     StackProfile::Communication communication_ = stack())
       : communication(communication_), fabric(FabricSpec{"bench", std::move(dimensions)}) {}
 
-  double seconds(CollectiveOp op, const RankGroup& group, double bytes = kBytes, double calls = 1) {
+  double seconds(CollectiveOp op, const RankGroup& group, double bytes = kBuffer, double calls = 1) {
     return model.time(op, Bytes(bytes), group, calls).value();
   }
 
   StackProfile::Communication communication;
   Fabric fabric;
-  CollectiveModel model{fabric, communication, BytesPerSecond(kMemory)};
+  CollectiveModel model{fabric, communication, BytesPerSecond(kMemoryRate)};
 };
 
 RankGroup group(std::vector<RankGroup::Level> levels) {
@@ -55,21 +56,22 @@ RankGroup group(std::vector<RankGroup::Level> levels) {
   return result;
 }
 
-void expect_relative(double actual, double expected) { EXPECT_NEAR(actual, expected, 1e-12 * expected); }
+void expect_equal(double actual, double expected) { EXPECT_NEAR(actual, expected, 1e-12 * expected); }
 
 TEST(Collectives, RingAllReduceClosedForm) {
   // Patarasuk and Yuan 2009: 2(n-1) steps of B/n each. On a ring a step is one hop, over a switch two.
   for (const std::int32_t n : {2, 3, 4, 8, 16}) {
     SCOPED_TRACE(n);
     for (const DimensionKind kind : {DimensionKind::ring, DimensionKind::switched}) {
-      Bench bench({dimension(kind, {n})});
+      OneFabric bench({fast_dimension(kind, {n})});
       const double hops = kind == DimensionKind::ring ? 1 : 2;
-      const double alpha = kStep + hops * kHop, sweep = (n - 1) * (alpha + kBytes / (n * kBandwidth));
+      const double alpha = kRankStep + hops * kLinkLatency,
+                   sweep = (n - 1) * (alpha + kBuffer / (n * kLinkRate));
       const RankGroup all = group({{n, 1}});
-      expect_relative(bench.seconds(CollectiveOp::all_reduce, all), kCall + 2 * sweep);
-      expect_relative(bench.seconds(CollectiveOp::reduce_scatter, all), kCall + sweep);
-      expect_relative(bench.seconds(CollectiveOp::all_gather, all), kCall + sweep);
-      expect_relative(bench.seconds(CollectiveOp::ring_pass, all), kCall + alpha + kBytes / kBandwidth);
+      expect_equal(bench.seconds(CollectiveOp::all_reduce, all), kCallTime + 2 * sweep);
+      expect_equal(bench.seconds(CollectiveOp::reduce_scatter, all), kCallTime + sweep);
+      expect_equal(bench.seconds(CollectiveOp::all_gather, all), kCallTime + sweep);
+      expect_equal(bench.seconds(CollectiveOp::ring_pass, all), kCallTime + alpha + kBuffer / kLinkRate);
     }
   }
 }
@@ -81,14 +83,14 @@ TEST(Collectives, ScaleOutHasALatencyAndAShareOfItsOwn) {
   communication.rank_step_scale_out = Seconds(50e-6);
   communication.scale_out_fraction = 0.8;
   communication.scale_out_scaling = 0.5;
-  Bench bench({dimension(DimensionKind::switched, {4}),
-               dimension(DimensionKind::switched, {8}, kBandwidth, LinkScope::scale_out)},
-              communication);
-  const double inside = kCall + 3 * (kStep + 2 * kHop + kBytes / (4 * kBandwidth));
-  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})), inside);
+  OneFabric bench({fast_dimension(DimensionKind::switched, {4}),
+                   fast_dimension(DimensionKind::switched, {8}, kLinkRate, LinkScope::scale_out)},
+                  communication);
+  const double inside = kCallTime + 3 * (kRankStep + 2 * kLinkLatency + kBuffer / (4 * kLinkRate));
+  expect_equal(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})), inside);
   const double share = 0.8 * 0.5 * 0.5;
-  const double across = kCall + 7 * (50e-6 + 2 * kHop + kBytes / (8 * share * kBandwidth));
-  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{8, 4}})), across);
+  const double across = kCallTime + 7 * (50e-6 + 2 * kLinkLatency + kBuffer / (8 * share * kLinkRate));
+  expect_equal(bench.seconds(CollectiveOp::all_gather, group({{8, 4}})), across);
 }
 
 // Bytes that one rank of a ring reads and writes, step by step, in chunks of 1/n of the buffer: what comes in
@@ -106,16 +108,15 @@ TEST(Collectives, CopiedBytesAreThoseOfTheSteps) {
   for (const std::int32_t n : {2, 3, 4, 8, 64}) {
     SCOPED_TRACE(n);
     for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::dimension_wise}) {
-      expect_relative(copied_bytes(Operation::all_reduce, algorithm, n), counted_on_a_ring(true, true, n));
-      expect_relative(copied_bytes(Operation::reduce_scatter, algorithm, n),
-                      counted_on_a_ring(true, false, n));
-      expect_relative(copied_bytes(Operation::all_gather, algorithm, n), counted_on_a_ring(false, true, n));
+      expect_equal(copied_bytes(Operation::all_reduce, algorithm, n), counted_on_a_ring(true, true, n));
+      expect_equal(copied_bytes(Operation::reduce_scatter, algorithm, n), counted_on_a_ring(true, false, n));
+      expect_equal(copied_bytes(Operation::all_gather, algorithm, n), counted_on_a_ring(false, true, n));
     }
     // Input read, staged, read by the switches; result written by them, read, written to the output.
-    expect_relative(copied_bytes(Operation::all_reduce, Algorithm::in_network, n), 1 + 2 + 2 + 1);
+    expect_equal(copied_bytes(Operation::all_reduce, Algorithm::in_network, n), 1 + 2 + 2 + 1);
     // Input read, two children's and the parent's halves of both trees (2 in all) in and out, output written.
     const double tree = n == 2 ? 1 + 2 * 1 + 1 : 1 + 2 * 2 + 1;
-    expect_relative(copied_bytes(Operation::all_reduce, Algorithm::double_binary_tree, n), tree);
+    expect_equal(copied_bytes(Operation::all_reduce, Algorithm::double_binary_tree, n), tree);
     EXPECT_EQ(copied_bytes(Operation::all_to_all, Algorithm::direct, n), 0);
     EXPECT_EQ(copied_bytes(Operation::point_to_point, Algorithm::direct, n), 0);
   }
@@ -126,13 +127,13 @@ TEST(Collectives, OwnCopiesAddToTheWire) {
   // the memory's peak rate. Passes hide theirs. Half the rate doubles them.
   StackProfile::Communication copying = stack();
   copying.local_copy = 1.5;
-  Bench plain({dimension(DimensionKind::switched, {4})});
-  Bench bench({dimension(DimensionKind::switched, {4})}, copying);
+  OneFabric plain({fast_dimension(DimensionKind::switched, {4})});
+  OneFabric bench({fast_dimension(DimensionKind::switched, {4})}, copying);
   const RankGroup all = group({{4, 1}});
   const auto added = [&](CollectiveOp op, double calls = 1) {
-    return bench.seconds(op, all, kBytes, calls) - plain.seconds(op, all, kBytes, calls);
+    return bench.seconds(op, all, kBuffer, calls) - plain.seconds(op, all, kBuffer, calls);
   };
-  const double byte = 1.5 * kBytes / kMemory;
+  const double byte = 1.5 * kBuffer / kMemoryRate;
   const auto expect_copies = [&](double share) {
     EXPECT_NEAR(added(CollectiveOp::all_reduce), 5 * byte / share, 1e-12);
     EXPECT_NEAR(added(CollectiveOp::all_reduce, 9), 5 * byte / share, 1e-12);
@@ -157,16 +158,16 @@ TEST(Collectives, CopiesCountInTheChoice) {
   // fill a pipeline). A rank that gets sick keeps its algorithm.
   StackProfile::Communication communication;
   communication.algorithms = {Algorithm::ring, Algorithm::in_network};
-  DimensionSpec d = dimension(DimensionKind::switched, {8});
+  DimensionSpec d = fast_dimension(DimensionKind::switched, {8});
   d.in_network_reduction = true;
   d.latency = Seconds(0);
   const Fabric fabric(FabricSpec{"switch", {d}});
   const RankGroup all = group({{8, 1}});
   const auto chosen = [&](double local_copy, double share) {
     communication.local_copy = local_copy;
-    CollectiveModel model(fabric, communication, BytesPerSecond(kMemory / 20));
+    CollectiveModel model(fabric, communication, BytesPerSecond(kMemoryRate / 20));
     model.set_memory_share(share);
-    return model.choice(CollectiveOp::all_reduce, Bytes(kBytes), all)->algorithm;
+    return model.choice(CollectiveOp::all_reduce, Bytes(kBuffer), all)->algorithm;
   };
   EXPECT_EQ(chosen(0, 1), Algorithm::in_network);
   EXPECT_EQ(chosen(1.3, 1), Algorithm::in_network);
@@ -175,14 +176,14 @@ TEST(Collectives, CopiesCountInTheChoice) {
 }
 
 TEST(Collectives, BucketsPayLatencyEachAndBytesOnce) {
-  Bench bench({dimension(DimensionKind::ring, {4})});
+  OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
   const RankGroup all = group({{4, 1}});
-  const double alpha = 3 * (kStep + kHop), bytes = 3 * kBytes / (4 * kBandwidth);
-  expect_relative(bench.seconds(CollectiveOp::all_gather, all, kBytes, 7), 7 * (kCall + alpha) + bytes);
+  const double alpha = 3 * (kRankStep + kLinkLatency), bytes = 3 * kBuffer / (4 * kLinkRate);
+  expect_equal(bench.seconds(CollectiveOp::all_gather, all, kBuffer, 7), 7 * (kCallTime + alpha) + bytes);
 }
 
 TEST(Collectives, NothingToDoIsFree) {
-  Bench bench({dimension(DimensionKind::ring, {4})});
+  OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
   EXPECT_EQ(bench.seconds(CollectiveOp::all_reduce, RankGroup{}), 0);
   EXPECT_EQ(bench.seconds(CollectiveOp::all_reduce, group({{4, 1}}), 0), 0);
 }
@@ -191,24 +192,23 @@ TEST(Collectives, AchievedFractionFollowsTheScope) {
   StackProfile::Communication communication = stack();
   communication.scale_up_fraction = 0.8;
   communication.scale_out_fraction = 0.5;
-  Bench bench({dimension(DimensionKind::switched, {4}),
-               dimension(DimensionKind::switched, {4}, kBandwidth / 10, LinkScope::scale_out)},
-              communication);
-  const double alpha = kCall + 3 * (kStep + 2 * kHop), share = 0.75 * kBytes;
-  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
-                  alpha + share / (0.8 * kBandwidth));
-  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 4}})),
-                  alpha + share / (0.5 * kBandwidth / 10));
+  OneFabric bench({fast_dimension(DimensionKind::switched, {4}),
+                   fast_dimension(DimensionKind::switched, {4}, kLinkRate / 10, LinkScope::scale_out)},
+                  communication);
+  const double alpha = kCallTime + 3 * (kRankStep + 2 * kLinkLatency), share = 0.75 * kBuffer;
+  expect_equal(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})), alpha + share / (0.8 * kLinkRate));
+  expect_equal(bench.seconds(CollectiveOp::all_gather, group({{4, 4}})),
+               alpha + share / (0.5 * kLinkRate / 10));
 }
 
 TEST(Collectives, DimensionWiseOnATorus) {
   // BlueConnect over 4 x 4: (3/4) B on the first axis, then (3/4)(B/4) on the second. In the flat ring of 16
   // the members 3 -> 4, 7 -> 8, ... take two hops, 3 -> 0 -> 4, and the link 0 -> 4 carries one flow; but the
   // wrap 3 -> 0 is used once, too: no contention, (15/16) B over one link, 15 steps of 2 hops.
-  Bench bench({dimension(DimensionKind::torus, {4, 4})});
+  OneFabric bench({fast_dimension(DimensionKind::torus, {4, 4})});
   const RankGroup all = group({{16, 1}});
-  const double by_axis = 6 * (kStep + kHop) + (0.75 + 0.75 / 4) * kBytes / kBandwidth;
-  expect_relative(bench.seconds(CollectiveOp::all_gather, all), kCall + by_axis);
+  const double by_axis = 6 * (kRankStep + kLinkLatency) + (0.75 + 0.75 / 4) * kBuffer / kLinkRate;
+  expect_equal(bench.seconds(CollectiveOp::all_gather, all), kCallTime + by_axis);
   // The bytes on the wire are those of the flat ring: 3/4 + 3/16 = 15/16; only latency is saved.
   EXPECT_DOUBLE_EQ(0.75 + 0.75 / 4, 15.0 / 16);
 }
@@ -216,59 +216,58 @@ TEST(Collectives, DimensionWiseOnATorus) {
 TEST(Collectives, DimensionWiseSparesTheSlowDimension) {
   // Nodes of 8 on fast links, 4 nodes on rails at a tenth. The flat ring crosses a rail in every step:
   // (31/32) B at a tenth; by dimension (7/8) B fast and (3/4)(B/8) slow.
-  Bench bench(
-      {dimension(DimensionKind::switched, {8}), dimension(DimensionKind::switched, {4}, kBandwidth / 10)});
-  const double fast = 7 * (kStep + 2 * kHop) + 7.0 / 8 * kBytes / kBandwidth;
-  const double slow = 3 * (kStep + 2 * kHop) + 3.0 / 32 * kBytes / (kBandwidth / 10);
-  expect_relative(bench.seconds(CollectiveOp::all_reduce, group({{32, 1}})), kCall + 2 * (fast + slow));
+  OneFabric bench({fast_dimension(DimensionKind::switched, {8}),
+                   fast_dimension(DimensionKind::switched, {4}, kLinkRate / 10)});
+  const double fast = 7 * (kRankStep + 2 * kLinkLatency) + 7.0 / 8 * kBuffer / kLinkRate;
+  const double slow = 3 * (kRankStep + 2 * kLinkLatency) + 3.0 / 32 * kBuffer / (kLinkRate / 10);
+  expect_equal(bench.seconds(CollectiveOp::all_reduce, group({{32, 1}})), kCallTime + 2 * (fast + slow));
 }
 
 TEST(Collectives, StrideTwoOnARingOfFour) {
   // Groups {0,2} and {1,3}; exactly half way goes up: 0-1-2, 2-3-0, 1-2-3, 3-0-1. Every + link (0,1) (1,2)
   // (2,3) (3,0) lies on two of the four paths, so each flow has half a link, two hops away.
-  Bench bench({dimension(DimensionKind::ring, {4})});
+  OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
   const RankGroup pairs = group({{2, 2}});
-  expect_relative(bench.seconds(CollectiveOp::ring_pass, pairs),
-                  kCall + kStep + 2 * kHop + 2 * kBytes / kBandwidth);
-  expect_relative(bench.seconds(CollectiveOp::all_reduce, pairs),
-                  kCall + 2 * (kStep + 2 * kHop + 2 * (kBytes / 2) / kBandwidth));
+  expect_equal(bench.seconds(CollectiveOp::ring_pass, pairs),
+               kCallTime + kRankStep + 2 * kLinkLatency + 2 * kBuffer / kLinkRate);
+  expect_equal(bench.seconds(CollectiveOp::all_reduce, pairs),
+               kCallTime + 2 * (kRankStep + 2 * kLinkLatency + 2 * (kBuffer / 2) / kLinkRate));
 }
 
 TEST(Collectives, StrideTwoOnARingOfEight) {
   // Groups {0,2,4,6} and {1,3,5,7}, each to its +2 neighbour: link (i, i+1) is on the path of i and of i - 1,
   // the last member's 6 -> 0 goes on in the same direction. Two flows per + link, none on the others.
-  Bench bench({dimension(DimensionKind::ring, {8})});
+  OneFabric bench({fast_dimension(DimensionKind::ring, {8})});
   const RankGroup strided = group({{4, 2}});
-  expect_relative(bench.seconds(CollectiveOp::all_gather, strided),
-                  kCall + 3 * (kStep + 2 * kHop + 2 * (kBytes / 4) / kBandwidth));
+  expect_equal(bench.seconds(CollectiveOp::all_gather, strided),
+               kCallTime + 3 * (kRankStep + 2 * kLinkLatency + 2 * (kBuffer / 4) / kLinkRate));
   // A contiguous half {0..3}: 3 -> 0 is three hops back over 3-2-1-0, alone on those links. Ranks drift
   // apart: no chunk goes over the long way more than once in three steps, so the latest has seen 1 + 1 + 3
   // hops.
-  expect_relative(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
-                  kCall + 3 * (kStep + (kBytes / 4) / kBandwidth) + 5 * kHop);
+  expect_equal(bench.seconds(CollectiveOp::all_gather, group({{4, 1}})),
+               kCallTime + 3 * (kRankStep + (kBuffer / 4) / kLinkRate) + 5 * kLinkLatency);
   // The six steps of an all-reduce go once round, six hops, and over the long way again and one more.
-  expect_relative(bench.seconds(CollectiveOp::all_reduce, group({{4, 1}})),
-                  kCall + 6 * (kStep + (kBytes / 4) / kBandwidth) + (6 + 3 + 1) * kHop);
+  expect_equal(bench.seconds(CollectiveOp::all_reduce, group({{4, 1}})),
+               kCallTime + 6 * (kRankStep + (kBuffer / 4) / kLinkRate) + (6 + 3 + 1) * kLinkLatency);
 }
 
 TEST(Collectives, ChainPassGoesBothWaysAndDoesNotClose) {
   // {0..3} on a ring of 8: neighbours only; up and down use different links: one flow each, one hop.
-  Bench bench({dimension(DimensionKind::ring, {8})});
-  expect_relative(bench.seconds(CollectiveOp::chain_pass, group({{4, 1}})),
-                  kCall + kStep + kHop + kBytes / kBandwidth);
+  OneFabric bench({fast_dimension(DimensionKind::ring, {8})});
+  expect_equal(bench.seconds(CollectiveOp::chain_pass, group({{4, 1}})),
+               kCallTime + kRankStep + kLinkLatency + kBuffer / kLinkRate);
   // Stride 4 on 8: {i, i+4}: i -> i+4 and back, both half way, both in + direction: every + link carries 4.
-  expect_relative(bench.seconds(CollectiveOp::chain_pass, group({{2, 4}})),
-                  kCall + kStep + 4 * kHop + 4 * kBytes / kBandwidth);
+  expect_equal(bench.seconds(CollectiveOp::chain_pass, group({{2, 4}})),
+               kCallTime + kRankStep + 4 * kLinkLatency + 4 * kBuffer / kLinkRate);
 }
 
 TEST(Collectives, FaultSlowsOnlyItsUsers) {
-  Bench bench({dimension(DimensionKind::ring, {4}), dimension(DimensionKind::ring, {4})});
+  OneFabric bench({fast_dimension(DimensionKind::ring, {4}), fast_dimension(DimensionKind::ring, {4})});
   const RankGroup inner = group({{4, 1}}), outer = group({{4, 4}});
   const double inner_healthy = bench.seconds(CollectiveOp::ring_pass, inner);
   const double outer_healthy = bench.seconds(CollectiveOp::ring_pass, outer);
   bench.model.set_faults({{{0, 0.25, Seconds(5e-6)}}});  // link 0: rank 0 -> 1
-  expect_relative(bench.seconds(CollectiveOp::ring_pass, inner),
-                  inner_healthy + 5e-6 + 3 * kBytes / kBandwidth);
+  expect_equal(bench.seconds(CollectiveOp::ring_pass, inner), inner_healthy + 5e-6 + 3 * kBuffer / kLinkRate);
   EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, outer), outer_healthy);
   bench.model.set_faults({{{1, 0.25, Seconds(5e-6)}}});  // rank 1 -> 0: a + ring never goes there
   EXPECT_EQ(bench.seconds(CollectiveOp::ring_pass, inner), inner_healthy);

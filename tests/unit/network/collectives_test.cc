@@ -11,6 +11,7 @@
 namespace shardscape::network {
 namespace {
 
+using test::clique;
 using test::collective;
 using test::completion_time;
 using test::dimension;
@@ -21,9 +22,7 @@ using test::ranks_up_to;
 using test::replay;
 using test::traffic_of;
 
-constexpr double kBytes = 3.0 * 5 * 7 * 64 * 1024;
-
-Fabric clique(std::int64_t n) { return make_fabric({dimension(DimensionKind::fully_connected, {n})}); }
+constexpr double kGroupBytes = 3.0 * 5 * 7 * 64 * 1024;
 
 Fabric reducing_switch(std::int64_t n) {
   DimensionSpec spec = dimension(DimensionKind::switched, {n});
@@ -91,7 +90,7 @@ TEST(Collectives, EveryRankHearsFromEveryRankThatItShould) {
       SCOPED_TRACE(std::string(name_of(choice.operation)) + " " + std::string(name_of(choice.algorithm)) +
                    " " + std::to_string(n));
       const Fabric fabric = fabric_for(choice.algorithm, n);
-      Pattern pattern = collective(choice.operation, choice.algorithm, ranks_up_to(n), kBytes);
+      Pattern pattern = collective(choice.operation, choice.algorithm, ranks_up_to(n), kGroupBytes);
       if (takes_chunks(choice.operation, choice.algorithm)) pattern.chunks = 3;
       const PatternTraffic plan = traffic_of({pattern}, fabric);
       EXPECT_DOUBLE_EQ(static_cast<double>(plan.messages()), message_count(pattern, n));
@@ -118,10 +117,10 @@ TEST(Collectives, BytesPerRank) {
     if (tree || choice.algorithm == Algorithm::in_network) continue;
     const std::int32_t n = 8;
     const PatternTraffic plan =
-        traffic_of({collective(choice.operation, choice.algorithm, ranks_up_to(n), kBytes)}, clique(n));
+        traffic_of({collective(choice.operation, choice.algorithm, ranks_up_to(n), kGroupBytes)}, clique(n));
     const double passes = choice.operation == Operation::all_reduce ? 2 : 1;
     for (const double sent : bytes_sent(plan.traffic, n)) {
-      EXPECT_NEAR(sent, passes * kBytes * (n - 1) / n, 1e-6) << name_of(choice.algorithm);
+      EXPECT_NEAR(sent, passes * kGroupBytes * (n - 1) / n, 1e-6) << name_of(choice.algorithm);
     }
   }
 }
@@ -131,7 +130,7 @@ TEST(Collectives, RingReducesEachChunkOnceAndSpreadsIt) {
   for (const std::size_t n : {2U, 3U, 8U}) {
     const auto size = static_cast<std::int32_t>(n);
     const PatternTraffic plan = traffic_of(
-        {collective(Operation::all_reduce, Algorithm::ring, ranks_up_to(size), kBytes)}, clique(size));
+        {collective(Operation::all_reduce, Algorithm::ring, ranks_up_to(size), kGroupBytes)}, clique(size));
     using Sum = std::vector<int>;  // how often each rank's part is in it
     std::vector<std::vector<Sum>> held(n, std::vector<Sum>(n, Sum(n)));
     for (std::size_t r = 0; r < n; ++r) {
@@ -164,7 +163,8 @@ TEST(Collectives, HalvingDoublingExchangesTheRightHalves) {
   // sends the chunks that agree with it in bit d and all bits exchanged before d on the way there.
   constexpr std::size_t n = 16;
   for (const HalvingOrder order : {HalvingOrder::near_first, HalvingOrder::far_first}) {
-    Pattern pattern = collective(Operation::all_reduce, Algorithm::halving_doubling, ranks_up_to(n), kBytes);
+    Pattern pattern =
+        collective(Operation::all_reduce, Algorithm::halving_doubling, ranks_up_to(n), kGroupBytes);
     pattern.halving_order = order;
     const PatternTraffic plan = traffic_of({pattern}, clique(n));
     using Sum = std::vector<int>;
@@ -185,7 +185,8 @@ TEST(Collectives, HalvingDoublingExchangesTheRightHalves) {
         const bool goes = ((c ^ i) & before) == 0 && ((c ^ (k == 0 ? j : i)) & d) == 0;
         if (goes) carried[m][c] = held[i][c];
       }
-      EXPECT_NEAR(plan.traffic.messages[m].bytes, kBytes / n * static_cast<double>(carried[m].size()), 1e-6);
+      EXPECT_NEAR(plan.traffic.messages[m].bytes, kGroupBytes / n * static_cast<double>(carried[m].size()),
+                  1e-6);
     };
     const auto received = [&](std::size_t m, std::size_t k) {
       const std::size_t j = ends(m).second;
@@ -209,69 +210,69 @@ TEST(Collectives, DoubleTreeSharesTheWork) {
   // most two children) is a leaf of the other: 3 B/2 + B/2 at most where n is even.
   for (const std::int32_t n : {2, 4, 6, 10, 16, 32}) {
     Pattern pattern =
-        collective(Operation::all_reduce, Algorithm::double_binary_tree, ranks_up_to(n), kBytes);
+        collective(Operation::all_reduce, Algorithm::double_binary_tree, ranks_up_to(n), kGroupBytes);
     pattern.chunks = 4;
     const std::vector<double> sent = bytes_sent(traffic_of({pattern}, clique(n)).traffic, n);
-    EXPECT_NEAR(std::accumulate(sent.begin(), sent.end(), 0.0), 2 * (n - 1) * kBytes, 1e-3) << n;
-    EXPECT_LE(std::ranges::max(sent), 2 * kBytes + 1e-6) << n;
+    EXPECT_NEAR(std::accumulate(sent.begin(), sent.end(), 0.0), 2 * (n - 1) * kGroupBytes, 1e-3) << n;
+    EXPECT_LE(std::ranges::max(sent), 2 * kGroupBytes + 1e-6) << n;
   }
 }
 
 TEST(Collectives, StepsTakeTheirTime) {
   // On a clique nothing contends; every step is latency plus bytes over bandwidth.
-  const double step = kBytes / 8 / kBandwidth + kLatency;
+  const double step = kGroupBytes / 8 / kBandwidth + kLatency;
   const Fabric fabric = clique(8);
   const auto time = [&](Operation operation, Algorithm algorithm, std::int32_t chunks = 1) {
-    Pattern pattern = collective(operation, algorithm, ranks_up_to(8), kBytes);
+    Pattern pattern = collective(operation, algorithm, ranks_up_to(8), kGroupBytes);
     pattern.chunks = chunks;
     return completion_time({pattern}, fabric);
   };
   EXPECT_NEAR(time(Operation::all_reduce, Algorithm::ring), 14 * step, 1e-12);
   EXPECT_NEAR(time(Operation::all_gather, Algorithm::ring), 7 * step, 1e-12);
   EXPECT_NEAR(time(Operation::all_reduce, Algorithm::bidirectional_ring),
-              14 * (kBytes / 16 / kBandwidth + kLatency), 1e-12);
+              14 * (kGroupBytes / 16 / kBandwidth + kLatency), 1e-12);
   EXPECT_NEAR(time(Operation::all_reduce, Algorithm::direct), 2 * step, 1e-12);
   EXPECT_NEAR(time(Operation::all_to_all, Algorithm::direct), step, 1e-12);
   EXPECT_NEAR(time(Operation::all_to_all, Algorithm::pairwise), 7 * step, 1e-12);
   EXPECT_NEAR(time(Operation::reduce_scatter, Algorithm::halving_doubling),
-              kBytes * 7 / 8 / kBandwidth + 3 * kLatency, 1e-12);
-  EXPECT_NEAR(time(Operation::broadcast, Algorithm::direct), kBytes / kBandwidth + kLatency, 1e-12);
+              kGroupBytes * 7 / 8 / kBandwidth + 3 * kLatency, 1e-12);
+  EXPECT_NEAR(time(Operation::broadcast, Algorithm::direct), kGroupBytes / kBandwidth + kLatency, 1e-12);
   // Chain: the last of c chunks leaves after B/bw and then takes n-2 more hops of B/c.
   EXPECT_NEAR(time(Operation::broadcast, Algorithm::ring, 10),
-              (kBytes + 6 * kBytes / 10) / kBandwidth + 7 * kLatency, 1e-12);
+              (kGroupBytes + 6 * kGroupBytes / 10) / kBandwidth + 7 * kLatency, 1e-12);
   // Heap of 8: the deepest rank is 3 hops away, and every hop has a link of its own.
   EXPECT_NEAR(time(Operation::broadcast, Algorithm::binary_tree, 10),
-              (kBytes + 2 * kBytes / 10) / kBandwidth + 3 * kLatency, 1e-12);
+              (kGroupBytes + 2 * kGroupBytes / 10) / kBandwidth + 3 * kLatency, 1e-12);
 }
 
 TEST(Collectives, PairwiseByXorExchanges) {
-  Pattern pattern = collective(Operation::all_to_all, Algorithm::pairwise, ranks_up_to(8), kBytes);
+  Pattern pattern = collective(Operation::all_to_all, Algorithm::pairwise, ranks_up_to(8), kGroupBytes);
   pattern.partners = PairwisePartners::exclusive_or;
   // On a hypercube with one-hop partners in rounds 1, 2 and 4 and more hops otherwise; on a clique like
   // shift.
-  EXPECT_NEAR(completion_time({pattern}, clique(8)), 7 * (kBytes / 8 / kBandwidth + kLatency), 1e-12);
+  EXPECT_NEAR(completion_time({pattern}, clique(8)), 7 * (kGroupBytes / 8 / kBandwidth + kLatency), 1e-12);
 }
 
 TEST(Collectives, SwitchReducesInTheNetwork) {
   const std::int32_t n = 8;
   const Fabric fabric = reducing_switch(n);
   const auto pattern = [&](Operation operation, std::int32_t chunks) {
-    Pattern result = collective(operation, Algorithm::in_network, ranks_up_to(n), kBytes);
+    Pattern result = collective(operation, Algorithm::in_network, ranks_up_to(n), kGroupBytes);
     result.chunks = chunks;
     return result;
   };
   // All chunks go up after B/bw; the last one then comes down.
   EXPECT_NEAR(completion_time({pattern(Operation::all_reduce, 16)}, fabric),
-              kBytes * (1 + 1.0 / 16) / kBandwidth + 2 * kLatency, 1e-12);
+              kGroupBytes * (1 + 1.0 / 16) / kBandwidth + 2 * kLatency, 1e-12);
   const std::vector<double> sent =
       bytes_sent(traffic_of({pattern(Operation::all_reduce, 16)}, fabric).traffic, fabric.vertices());
-  for (std::size_t r = 0; r < static_cast<std::size_t>(n); ++r) EXPECT_NEAR(sent[r], kBytes, 1e-6);
-  EXPECT_NEAR(sent[static_cast<std::size_t>(n)], n * kBytes, 1e-6);  // one result to each rank
+  for (std::size_t r = 0; r < static_cast<std::size_t>(n); ++r) EXPECT_NEAR(sent[r], kGroupBytes, 1e-6);
+  EXPECT_NEAR(sent[static_cast<std::size_t>(n)], n * kGroupBytes, 1e-6);  // one result to each rank
   // Reduce-scatter: B up, B/n down; all-gather: B/n up, the others' down.
   EXPECT_NEAR(completion_time({pattern(Operation::reduce_scatter, 1)}, fabric),
-              kBytes * (1 + 1.0 / n) / kBandwidth + 2 * kLatency, 1e-12);
+              kGroupBytes * (1 + 1.0 / n) / kBandwidth + 2 * kLatency, 1e-12);
   EXPECT_NEAR(completion_time({pattern(Operation::all_gather, 1)}, fabric),
-              kBytes / kBandwidth + 2 * kLatency, 1e-12);
+              kGroupBytes / kBandwidth + 2 * kLatency, 1e-12);
 }
 
 TEST(Collectives, SwitchTreeFollowsTheLevelsOfAFatTree) {
@@ -299,9 +300,10 @@ TEST(Collectives, SwitchTreeFollowsTheLevelsOfAFatTree) {
     leaves += node.below == 2 ? 1 : 0;
   }
   EXPECT_EQ(leaves, 4);
-  EXPECT_NEAR(completion_time(
-                  {collective(Operation::all_reduce, Algorithm::in_network, ranks_up_to(8), kBytes)}, fabric),
-              4 * (kBytes / kBandwidth + kLatency), 1e-12);
+  EXPECT_NEAR(
+      completion_time({collective(Operation::all_reduce, Algorithm::in_network, ranks_up_to(8), kGroupBytes)},
+                      fabric),
+      4 * (kGroupBytes / kBandwidth + kLatency), 1e-12);
   EXPECT_FALSE(find_switch_tree(FaultyFabric(clique(4)), ranks_up_to(4), tree));
 }
 
@@ -309,9 +311,9 @@ TEST(Collectives, DimensionWiseShrinksTheDataAxisByAxis) {
   // 4 x 2: rings of 4 with B, then of 2 with B/4; on a torus axis of 4 each step goes over a link of its own.
   const Fabric fabric = make_fabric({dimension(DimensionKind::torus, {4, 2})});
   const Pattern pattern =
-      collective(Operation::all_reduce, Algorithm::dimension_wise, ranks_up_to(8), kBytes);
-  const double inner = 3 * (kBytes / 4 / kBandwidth + kLatency);
-  const double outer = 1 * (kBytes / 4 / 2 / kBandwidth + kLatency);
+      collective(Operation::all_reduce, Algorithm::dimension_wise, ranks_up_to(8), kGroupBytes);
+  const double inner = 3 * (kGroupBytes / 4 / kBandwidth + kLatency);
+  const double outer = 1 * (kGroupBytes / 4 / 2 / kBandwidth + kLatency);
   EXPECT_NEAR(completion_time({pattern}, fabric), 2 * (inner + outer), 1e-12);
 }
 
@@ -319,10 +321,10 @@ TEST(Collectives, PipelinePassesMicrobatchesOn) {
   Pattern pattern;
   pattern.operation = Operation::pipeline;
   pattern.groups = {{0, 1, 2, 3}};
-  pattern.bytes = kBytes;
+  pattern.bytes = kGroupBytes;
   pattern.microbatches = 5;
   pattern.compute = 7e-6;
-  const double hop = kBytes / kBandwidth;
+  const double hop = kGroupBytes / kBandwidth;
   EXPECT_NEAR(completion_time({pattern}, clique(4)), (5 + 2) * hop + 3 * kLatency + 2 * pattern.compute,
               1e-12);
   pattern.interval = 10 * hop;  // every microbatch travels alone

@@ -13,7 +13,7 @@
 namespace shardscape::network {
 namespace {
 
-DimensionSpec dimension(const char* name, DimensionKind kind, std::vector<std::int64_t> shape) {
+DimensionSpec named_dimension(const char* name, DimensionKind kind, std::vector<std::int64_t> shape) {
   return {name, kind, std::move(shape), BytesPerSecond(1e9), Seconds(1e-6), LinkScope::scale_up};
 }
 
@@ -43,7 +43,7 @@ std::vector<std::int32_t> visits(const Fabric& f, std::int32_t from, std::int32_
 }
 
 std::size_t links(DimensionKind kind, std::vector<std::int64_t> shape) {
-  return fabric({dimension("d", kind, std::move(shape))}).links().size();
+  return fabric({named_dimension("d", kind, std::move(shape))}).links().size();
 }
 
 TEST(FabricLinks, CountsPerKind) {
@@ -65,8 +65,8 @@ TEST(FabricLinks, CountsPerKind) {
 }
 
 TEST(FabricLinks, DimensionsRepeatInEveryLine) {
-  const Fabric f = fabric(
-      {dimension("torus2d", DimensionKind::torus, {4, 4}), dimension("ring", DimensionKind::ring, {4})});
+  const Fabric f = fabric({named_dimension("torus2d", DimensionKind::torus, {4, 4}),
+                           named_dimension("ring", DimensionKind::ring, {4})});
   EXPECT_EQ(f.ranks(), 64);
   EXPECT_EQ(f.vertices(), 64);
   EXPECT_EQ(f.links().size(), 4U * 64 + 16U * 8);
@@ -77,8 +77,8 @@ TEST(FabricLinks, DimensionsRepeatInEveryLine) {
 
 TEST(FabricLinks, SwitchesFollowTheRanks) {
   // Two nodes of 4: switches 8 and 9 for the nodes, then one per rail, 10..13, by the rail's lowest rank.
-  const Fabric f = fabric(
-      {dimension("nvswitch", DimensionKind::switched, {4}), dimension("rail", DimensionKind::switched, {2})});
+  const Fabric f = fabric({named_dimension("nvswitch", DimensionKind::switched, {4}),
+                           named_dimension("rail", DimensionKind::switched, {2})});
   EXPECT_EQ(f.ranks(), 8);
   EXPECT_EQ(f.vertices(), 8 + 2 + 4);
   EXPECT_EQ(visits(f, 1, 3), (std::vector{1, 8, 3}));
@@ -88,8 +88,8 @@ TEST(FabricLinks, SwitchesFollowTheRanks) {
 }
 
 TEST(FabricLinks, LinksCarryTheirDimension) {
-  std::vector<DimensionSpec> dimensions = {dimension("fast", DimensionKind::fully_connected, {3}),
-                                           dimension("slow", DimensionKind::ring, {4})};
+  std::vector<DimensionSpec> dimensions = {named_dimension("fast", DimensionKind::fully_connected, {3}),
+                                           named_dimension("slow", DimensionKind::ring, {4})};
   dimensions[1].bandwidth = BytesPerSecond(5e8);
   dimensions[1].latency = Seconds(7e-6);
   const Fabric f = fabric(dimensions);
@@ -103,7 +103,7 @@ TEST(FabricLinks, LinksCarryTheirDimension) {
 
 TEST(FabricLinks, IdsAreStable) {
   // The documented order on a ring of 3: (0,1) (1,0) (1,2) (2,1) (2,0) (0,2).
-  const Fabric f = fabric({dimension("r", DimensionKind::ring, {3})});
+  const Fabric f = fabric({named_dimension("r", DimensionKind::ring, {3})});
   const std::vector<std::pair<std::int32_t, std::int32_t>> expected = {{0, 1}, {1, 0}, {1, 2},
                                                                        {2, 1}, {2, 0}, {0, 2}};
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -112,7 +112,7 @@ TEST(FabricLinks, IdsAreStable) {
 }
 
 TEST(FabricRoutes, RingTakesTheShorterWayAndHalfWayGoesUp) {
-  const Fabric f = fabric({dimension("r", DimensionKind::ring, {6})});
+  const Fabric f = fabric({named_dimension("r", DimensionKind::ring, {6})});
   EXPECT_EQ(visits(f, 0, 2), (std::vector{0, 1, 2}));
   EXPECT_EQ(visits(f, 0, 4), (std::vector{0, 5, 4}));
   EXPECT_EQ(visits(f, 0, 3), (std::vector{0, 1, 2, 3}));
@@ -122,7 +122,7 @@ TEST(FabricRoutes, RingTakesTheShorterWayAndHalfWayGoesUp) {
 }
 
 TEST(FabricRoutes, TorusTurnsAxisByAxis) {
-  const Fabric f = fabric({dimension("t", DimensionKind::torus, {4, 4})});
+  const Fabric f = fabric({named_dimension("t", DimensionKind::torus, {4, 4})});
   // (0,0) -> (3,2): one step down the first axis by wrapping, then half way up the second.
   EXPECT_EQ(visits(f, 0, 11), (std::vector{0, 3, 7, 11}));
   EXPECT_EQ(visits(f, 11, 0), (std::vector{11, 8, 12, 0}));
@@ -148,15 +148,18 @@ std::int32_t hops(DimensionKind kind, std::int64_t size, std::int64_t a, std::in
 }
 
 TEST(FabricRoutes, EveryPairOfManyFabrics) {
-  using K = DimensionKind;
+  using Kind = DimensionKind;
   const std::vector<std::vector<DimensionSpec>> fabrics = {
-      {dimension("a", K::ring, {7})},
-      {dimension("a", K::mesh, {3, 4})},
-      {dimension("a", K::torus, {4, 3, 2})},
-      {dimension("a", K::fully_connected, {5}), dimension("b", K::ring, {4})},
-      {dimension("a", K::switched, {4}), dimension("b", K::switched, {3}), dimension("c", K::ring, {2})},
-      {dimension("a", K::ring, {2}), dimension("b", K::mesh, {3}), dimension("c", K::fully_connected, {3})},
-      {dimension("a", K::torus, {1, 4}), dimension("b", K::switched, {1}), dimension("c", K::ring, {3})}};
+      {named_dimension("a", Kind::ring, {7})},
+      {named_dimension("a", Kind::mesh, {3, 4})},
+      {named_dimension("a", Kind::torus, {4, 3, 2})},
+      {named_dimension("a", Kind::fully_connected, {5}), named_dimension("b", Kind::ring, {4})},
+      {named_dimension("a", Kind::switched, {4}), named_dimension("b", Kind::switched, {3}),
+       named_dimension("c", Kind::ring, {2})},
+      {named_dimension("a", Kind::ring, {2}), named_dimension("b", Kind::mesh, {3}),
+       named_dimension("c", Kind::fully_connected, {3})},
+      {named_dimension("a", Kind::torus, {1, 4}), named_dimension("b", Kind::switched, {1}),
+       named_dimension("c", Kind::ring, {3})}};
   for (std::size_t i = 0; i < fabrics.size(); ++i) {
     SCOPED_TRACE(i);
     const Fabric f = fabric(fabrics[i]);
@@ -178,9 +181,9 @@ TEST(FabricRoutes, EveryPairOfManyFabrics) {
 }
 
 TEST(FabricNames, SayWhereALinkRuns) {
-  const Fabric f = fabric({dimension("nvswitch", DimensionKind::switched, {2}),
-                           dimension("torus2d", DimensionKind::torus, {3, 3}),
-                           dimension("rail", DimensionKind::switched, {2})});
+  const Fabric f = fabric({named_dimension("nvswitch", DimensionKind::switched, {2}),
+                           named_dimension("torus2d", DimensionKind::torus, {3, 3}),
+                           named_dimension("rail", DimensionKind::switched, {2})});
   std::map<std::string, int> names;
   for (std::size_t i = 0; i < f.links().size(); ++i) ++names[f.link_name(static_cast<std::int32_t>(i))];
   EXPECT_EQ(names.size(), f.links().size());  // no two links share a name

@@ -13,17 +13,6 @@
 namespace shardscape::network {
 namespace {
 
-ParallelPlan plan_of(std::int32_t tp, std::int32_t cp, std::int32_t dp, std::int32_t pp,
-                     const char* order = "tp-cp-dp-pp") {
-  ParallelPlan plan;
-  plan.tensor = tp;
-  plan.context = cp;
-  plan.data = dp;
-  plan.pipeline = pp;
-  plan.order = parse_rank_order(order).value();
-  return plan;
-}
-
 Placement identity(std::int32_t ranks) {
   Placement placement(static_cast<std::size_t>(ranks));
   std::iota(placement.begin(), placement.end(), 0);
@@ -33,7 +22,7 @@ Placement identity(std::int32_t ranks) {
 TEST(RingSuccessor, WalksEveryMemberOnceAndComesBack) {
   // dp outside cp with pp between: members 0, 2, 8, 10 (strides 2 and 8).
   const RankGroup group =
-      PlanLayout(plan_of(2, 2, 2, 2, "tp-cp-pp-dp")).group(PlanAxis::data, PlanAxis::context);
+      PlanLayout(ordered_plan(2, 2, 2, 2, "tp-cp-pp-dp")).group(PlanAxis::data, PlanAxis::context);
   EXPECT_EQ(ring_successor(group, 1), 3);
   EXPECT_EQ(ring_successor(group, 3), 9);
   EXPECT_EQ(ring_successor(group, 9), 11);
@@ -43,7 +32,7 @@ TEST(RingSuccessor, WalksEveryMemberOnceAndComesBack) {
 TEST(AxisSpans, NamesDimensionsHopsAndContention) {
   const Fabric fabric = fabric_of(
       {dimension_of("board", DimensionKind::ring, {4}), dimension_of("rack", DimensionKind::switched, {4})});
-  const std::vector<AxisSpan> spans = axis_spans(fabric, plan_of(2, 1, 4, 2, "tp-pp-dp-cp"));
+  const std::vector<AxisSpan> spans = axis_spans(fabric, ordered_plan(2, 1, 4, 2, "tp-pp-dp-cp"));
   ASSERT_EQ(spans.size(), 5U);
   // tp: 0 <-> 1, 2 <-> 3 on each board, both ways over one link each.
   EXPECT_EQ(spans[0].dimensions, (std::vector<std::int32_t>{0}));
@@ -70,7 +59,7 @@ TEST(AxisSpans, NamesDimensionsHopsAndContention) {
 TEST(AxisSpans, DataAndContextTogetherCrossWhatBothCross) {
   const Fabric fabric =
       fabric_of({dimension_of("a", DimensionKind::ring, {4}), dimension_of("b", DimensionKind::ring, {4})});
-  const std::vector<AxisSpan> spans = axis_spans(fabric, plan_of(1, 4, 4, 1));
+  const std::vector<AxisSpan> spans = axis_spans(fabric, ordered_plan(1, 4, 4, 1));
   EXPECT_EQ(spans[1].dimensions, (std::vector<std::int32_t>{0}));
   EXPECT_EQ(spans[2].dimensions, (std::vector<std::int32_t>{1}));
   EXPECT_EQ(spans[4].degree, 16);
@@ -81,8 +70,8 @@ TEST(AxisSpans, FollowThePlacement) {
   // Even logical ranks on the first half of the ring, odd ones on the second: tp pairs are half way apart.
   const Fabric fabric = fabric_of({dimension_of("ring", DimensionKind::ring, {4})});
   const Placement placement = {0, 2, 1, 3};
-  EXPECT_EQ(axis_spans(fabric, plan_of(2, 1, 2, 1))[0].hops, 1);
-  EXPECT_EQ(axis_spans(fabric, plan_of(2, 1, 2, 1), placement)[0].hops, 2);
+  EXPECT_EQ(axis_spans(fabric, ordered_plan(2, 1, 2, 1))[0].hops, 1);
+  EXPECT_EQ(axis_spans(fabric, ordered_plan(2, 1, 2, 1), placement)[0].hops, 2);
 }
 
 TEST(PlacementCost, AddsTheWorstLinkOfEachAxis) {
@@ -90,7 +79,7 @@ TEST(PlacementCost, AddsTheWorstLinkOfEachAxis) {
   // dp = 2: half way, two + links per flow, two flows on each + link, 1 GB: 2 s; 4 flows of two hops.
   const Fabric fabric = fabric_of({dimension_of("ring", DimensionKind::ring, {4})});
   const AxisBytes bytes{Bytes(3e9), Bytes(7e9), Bytes(1e9), Bytes(7e9), false};
-  const PlacementCost cost = placement_cost(fabric, plan_demand(plan_of(2, 1, 2, 1), bytes));
+  const PlacementCost cost = placement_cost(fabric, plan_demand(ordered_plan(2, 1, 2, 1), bytes));
   EXPECT_DOUBLE_EQ(cost.congestion_s, 5);
   EXPECT_DOUBLE_EQ(cost.byte_hops, 4 * 3e9 + 8 * 1e9);
 }
@@ -98,18 +87,18 @@ TEST(PlacementCost, AddsTheWorstLinkOfEachAxis) {
 TEST(PlanDemand, PipelinesAreChainsUnlessTheyWrap) {
   AxisBytes bytes;
   bytes.pipeline = Bytes(1);
-  const PlacementDemand chain = plan_demand(plan_of(1, 1, 2, 4), bytes);
+  const PlacementDemand chain = plan_demand(ordered_plan(1, 1, 2, 4), bytes);
   ASSERT_EQ(chain.size(), 1U);
   EXPECT_EQ(chain[0].flows.size(), 2U * 3 * 2);  // two replicas, three boundaries, two ways
   bytes.pipeline_wraps = true;
-  EXPECT_EQ(plan_demand(plan_of(1, 1, 2, 4), bytes)[0].flows.size(), 2U * 4 * 2);
-  EXPECT_EQ(plan_demand(plan_of(1, 1, 4, 2), bytes)[0].flows.size(), 4U * 1 * 2);  // neighbours already
+  EXPECT_EQ(plan_demand(ordered_plan(1, 1, 2, 4), bytes)[0].flows.size(), 2U * 4 * 2);
+  EXPECT_EQ(plan_demand(ordered_plan(1, 1, 4, 2), bytes)[0].flows.size(), 4U * 1 * 2);  // neighbours already
 }
 
 TEST(RegularPlacements, ArePermutationsAndDistinct) {
   const Fabric fabric = fabric_of({dimension_of("torus", DimensionKind::torus, {4, 2}),
                                    dimension_of("rail", DimensionKind::switched, {3})});
-  std::vector<Placement> placements = regular_placements(fabric, plan_of(2, 1, 4, 3));
+  std::vector<Placement> placements = regular_placements(fabric, ordered_plan(2, 1, 4, 3));
   ASSERT_GT(placements.size(), 3U);
   for (const Placement& placement : placements) {
     EXPECT_TRUE(is_placement(placement, 24));
@@ -138,7 +127,7 @@ TEST(ImprovePlacement, FoldsRowMajorTensorGroupsOnATorusIntoBlocks) {
   const Fabric fabric = fabric_of({dimension_of("torus", DimensionKind::torus, {4, 4})});
   AxisBytes bytes;
   bytes.tensor = Bytes(1e9);
-  const ParallelPlan plan = plan_of(8, 1, 2, 1);
+  const ParallelPlan plan = ordered_plan(8, 1, 2, 1);
   const PlacementDemand demand = plan_demand(plan, bytes);
   const PlacementResult result = improve_placement(fabric, demand, regular_placements(fabric, plan));
   EXPECT_DOUBLE_EQ(result.plain.byte_hops, 2 * 10 * 1e9);
@@ -154,7 +143,7 @@ TEST(ImprovePlacement, MovesTensorGroupsOffTheSlowDimension) {
   const Fabric fabric = fabric_of({fast, dimension_of("slow", DimensionKind::ring, {4})});
   AxisBytes bytes;
   bytes.tensor = Bytes(8e9);
-  const PlacementDemand demand = plan_demand(plan_of(4, 1, 4, 1, "dp-pp-cp-tp"), bytes);
+  const PlacementDemand demand = plan_demand(ordered_plan(4, 1, 4, 1, "dp-pp-cp-tp"), bytes);
   const PlacementResult result = improve_placement(fabric, demand, {});
   EXPECT_DOUBLE_EQ(result.plain.congestion_s, 8);
   EXPECT_DOUBLE_EQ(result.best().cost.congestion_s, 2);
@@ -174,7 +163,7 @@ TEST(CollectiveModelPlacement, PricesWhereTheRanksReallyAre) {
   ring.latency = Seconds(0);
   const Fabric fabric = fabric_of({ring});
   const StackProfile::Communication communication;
-  const RankGroup group = PlanLayout(plan_of(2, 1, 2, 1)).group(PlanAxis::tensor);
+  const RankGroup group = PlanLayout(ordered_plan(2, 1, 2, 1)).group(PlanAxis::tensor);
   CollectiveModel model(fabric, communication, BytesPerSecond(1e12));
   const auto pass = [&] { return model.time(CollectiveOp::ring_pass, Bytes(1e9), group).value(); };
   EXPECT_DOUBLE_EQ(pass(), 1);

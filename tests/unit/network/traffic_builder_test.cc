@@ -9,6 +9,7 @@
 namespace shardscape::network {
 namespace {
 
+using test::clique;
 using test::collective;
 using test::completion_time;
 using test::dimension;
@@ -18,9 +19,7 @@ using test::make_fabric;
 using test::ranks_up_to;
 using test::traffic_of;
 
-constexpr double kBytes = 1e6;
-
-Fabric clique(std::int64_t n) { return make_fabric({dimension(DimensionKind::fully_connected, {n})}); }
+constexpr double kMessage = 1e6;
 
 Pattern sends(std::vector<PointToPoint> list, std::vector<std::int32_t> after = {}) {
   Pattern pattern;
@@ -66,14 +65,14 @@ TEST(TrafficBuilder, AGateOpensAnyNumberOfOthers) {
   for (int i = 0; i < 4; ++i) {
     const std::int32_t gate = builder.add_gate();
     builder.opens(first, gate);
-    builder.send(gate, builder.connection(0, 1), kBytes, TrafficBuilder::kNone);
+    builder.send(gate, builder.connection(0, 1), kMessage, TrafficBuilder::kNone);
   }
   const auto [traffic, relays] = builder.finish();
   EXPECT_EQ(relays, 3);
   EXPECT_TRUE(closed_gates(traffic).empty());
   const FlowResult result = FlowSimulator().run(traffic, faulty.bytes_per_second());
   EXPECT_EQ(result.received, 7);
-  EXPECT_NEAR(result.completion_time, 1 + 4 * kBytes / kBandwidth + kLatency, 1e-9);
+  EXPECT_NEAR(result.completion_time, 1 + 4 * kMessage / kBandwidth + kLatency, 1e-9);
 }
 
 TEST(TrafficBuilder, GatesThatWaitForEachOtherAreFound) {
@@ -90,25 +89,25 @@ TEST(TrafficBuilder, GatesThatWaitForEachOtherAreFound) {
 
 TEST(BuildTraffic, ARankEntersWhenItHasWhatItIsOwed) {
   // Rank 1 waits for its two messages, rank 3 is owed nothing.
-  const double hop = kBytes / kBandwidth;
-  const Pattern first = sends({{0, 1, kBytes, 0}, {2, 1, 3 * kBytes, 0}});
-  EXPECT_NEAR(completion_time({first, sends({{1, 2, kBytes, 0}}, {0})}, clique(4)), 4 * hop + 2 * kLatency,
+  const double hop = kMessage / kBandwidth;
+  const Pattern first = sends({{0, 1, kMessage, 0}, {2, 1, 3 * kMessage, 0}});
+  EXPECT_NEAR(completion_time({first, sends({{1, 2, kMessage, 0}}, {0})}, clique(4)), 4 * hop + 2 * kLatency,
               1e-12);
-  EXPECT_NEAR(completion_time({first, sends({{3, 2, kBytes, 0}}, {0})}, clique(4)), 3 * hop + kLatency,
+  EXPECT_NEAR(completion_time({first, sends({{3, 2, kMessage, 0}}, {0})}, clique(4)), 3 * hop + kLatency,
               1e-12);
   // Two patterns after one, and one after both.
-  const std::vector<Pattern> diamond = {sends({{0, 1, kBytes, 0}}), sends({{1, 2, kBytes, 0}}, {0}),
-                                        sends({{1, 2, 2 * kBytes, 0.5}}, {0}),
-                                        sends({{2, 3, kBytes, 0}}, {1, 2})};
+  const std::vector<Pattern> diamond = {sends({{0, 1, kMessage, 0}}), sends({{1, 2, kMessage, 0}}, {0}),
+                                        sends({{1, 2, 2 * kMessage, 0.5}}, {0}),
+                                        sends({{2, 3, kMessage, 0}}, {1, 2})};
   EXPECT_NEAR(completion_time(diamond, clique(4)), 0.5 + 3 * hop + 2 * kLatency, 1e-12);
 }
 
 TEST(BuildTraffic, CollectivesFollowEachOther) {
-  const double step = kBytes / 4 / kBandwidth + kLatency;
+  const double step = kMessage / 4 / kBandwidth + kLatency;
   for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling,
                                     Algorithm::dimension_wise, Algorithm::bidirectional_ring}) {
     const auto pattern = [&](Operation operation, std::vector<std::int32_t> after) {
-      Pattern result = collective(operation, algorithm, ranks_up_to(4), kBytes);
+      Pattern result = collective(operation, algorithm, ranks_up_to(4), kMessage);
       result.after = std::move(after);
       return result;
     };
@@ -120,8 +119,8 @@ TEST(BuildTraffic, CollectivesFollowEachOther) {
         3 * alone, 1e-12)
         << name_of(algorithm);
   }
-  Pattern tree = collective(Operation::all_reduce, Algorithm::double_binary_tree, ranks_up_to(4), kBytes);
-  Pattern later = collective(Operation::all_to_all, Algorithm::pairwise, ranks_up_to(4), kBytes);
+  Pattern tree = collective(Operation::all_reduce, Algorithm::double_binary_tree, ranks_up_to(4), kMessage);
+  Pattern later = collective(Operation::all_to_all, Algorithm::pairwise, ranks_up_to(4), kMessage);
   later.after = {0};
   EXPECT_GE(completion_time({tree, later}, clique(4)),
             3 * step + completion_time({tree}, clique(4)) - 1e-3 * step);
@@ -129,12 +128,12 @@ TEST(BuildTraffic, CollectivesFollowEachOther) {
 
 TEST(BuildTraffic, ALateRankHoldsUpWhatItSendsNotWhatItHears) {
   // Rank 0 enters the ring pass late; rank 1 sends at once and its chunk waits at rank 0.
-  const double hop = kBytes / kBandwidth;
-  Pattern ring = collective(Operation::all_gather, Algorithm::ring, {0, 1, 2}, 3 * kBytes);
+  const double hop = kMessage / kBandwidth;
+  Pattern ring = collective(Operation::all_gather, Algorithm::ring, {0, 1, 2}, 3 * kMessage);
   ring.after = {0};
   const double late = 10 * hop;
   // 3 -> 0 arrives at late + hop + latency; then two steps of the ring.
-  EXPECT_NEAR(completion_time({sends({{3, 0, kBytes, late}}), ring}, clique(4)),
+  EXPECT_NEAR(completion_time({sends({{3, 0, kMessage, late}}), ring}, clique(4)),
               late + 3 * hop + 3 * kLatency, 1e-12);
 }
 
@@ -142,12 +141,12 @@ TEST(BuildTraffic, PipelineRanksAreOwedEveryMicrobatch) {
   Pattern chain;
   chain.operation = Operation::pipeline;
   chain.groups = {{0, 1, 2}};
-  chain.bytes = kBytes;
+  chain.bytes = kMessage;
   chain.microbatches = 3;
   chain.compute = 1e-3;
-  const double hop = kBytes / kBandwidth;
+  const double hop = kMessage / kBandwidth;
   // Rank 1 has its last microbatch after 3 hops, before it has forwarded any.
-  const Pattern later = sends({{1, 3, 5 * kBytes, 0}}, {0});
+  const Pattern later = sends({{1, 3, 5 * kMessage, 0}}, {0});
   EXPECT_NEAR(completion_time({chain, later}, clique(4)), 8 * hop + 2 * kLatency, 1e-12);
 }
 
@@ -161,7 +160,7 @@ TEST(BuildTraffic, EverythingOpensInEveryCombination) {
       const auto operation = static_cast<Operation>(o);
       const auto algorithm = static_cast<Algorithm>(a);
       if (!supports(operation, algorithm)) continue;
-      Pattern pattern = collective(operation, algorithm, ranks_up_to(8), kBytes);
+      Pattern pattern = collective(operation, algorithm, ranks_up_to(8), kMessage);
       if (takes_chunks(operation, algorithm)) pattern.chunks = 2;
       const auto index = static_cast<std::int32_t>(patterns.size());
       if (index > 0) pattern.after.push_back(index - 1);
@@ -183,8 +182,8 @@ TEST(BuildTraffic, PairsThatDeadLinksCutOffAreNamed) {
   fault.removed = true;
   add_fault(faults, fabric, fault, FaultDirections::both);
   faulty.set_faults(faults);
-  EXPECT_TRUE(build_traffic({sends({{0, 1, kBytes, 0}})}, faulty));
-  const auto plan = build_traffic({sends({{0, 1, kBytes, 0}}), sends({{0, 3, kBytes, 0}})}, faulty);
+  EXPECT_TRUE(build_traffic({sends({{0, 1, kMessage, 0}})}, faulty));
+  const auto plan = build_traffic({sends({{0, 1, kMessage, 0}}), sends({{0, 3, kMessage, 0}})}, faulty);
   ASSERT_FALSE(plan);
   ASSERT_EQ(plan.error().list().size(), 1U);
   EXPECT_EQ(plan.error().list()[0].field, "patterns[1]");
@@ -203,7 +202,7 @@ TEST(CheckPatterns, SaysWhatCannotRun) {
     return false;
   };
   const auto with = [](auto change) {
-    Pattern pattern = collective(Operation::all_reduce, Algorithm::ring, {0, 1, 2}, kBytes);
+    Pattern pattern = collective(Operation::all_reduce, Algorithm::ring, {0, 1, 2}, kMessage);
     change(pattern);
     return std::vector<Pattern>{pattern};
   };
@@ -223,12 +222,12 @@ TEST(CheckPatterns, SaysWhatCannotRun) {
       reported(with([](Pattern& p) { p.algorithm = Algorithm::halving_doubling; }), group, "power of two"));
   EXPECT_TRUE(
       reported(with([](Pattern& p) { p.algorithm = Algorithm::in_network; }), group, "in_network_reduction"));
-  Pattern chunky = collective(Operation::broadcast, Algorithm::ring, {0, 1, 2}, kBytes);
+  Pattern chunky = collective(Operation::broadcast, Algorithm::ring, {0, 1, 2}, kMessage);
   chunky.chunks = 2'000'000'000;
   EXPECT_TRUE(reported({chunky}, "patterns[0]", "more than"));
   EXPECT_TRUE(reported({sends({{2, 2, 1, 0}})}, "patterns[0].sends[0][1]", "itself"));
   const Fabric grid = make_fabric({dimension(DimensionKind::mesh, {3, 3})});
-  Pattern corner = collective(Operation::all_reduce, Algorithm::dimension_wise, {0, 1, 3}, kBytes);
+  Pattern corner = collective(Operation::all_reduce, Algorithm::dimension_wise, {0, 1, 3}, kMessage);
   EXPECT_EQ(check_patterns({corner}, FaultyFabric(grid)).list().size(), 1U);
 }
 

@@ -189,6 +189,10 @@ TEST(SweepJob, BlocksAreAFunctionOfTheSpace) {
   EXPECT_EQ(rows_per_block(65 * 256), 128U);
   EXPECT_EQ(rows_per_block(1'000'000), 4096U);  // 3906 rounded up
   EXPECT_EQ(rows_per_block(~std::uint64_t{0}), 4096U);
+  EXPECT_EQ(rows_per_block(5103, 301), 64U);        // 32,768 / 301 is 108
+  EXPECT_EQ(rows_per_block(1'000'000, 17), 1024U);  // 1,927
+  EXPECT_EQ(rows_per_block(1'000'000, 3073), 8U);   // 10
+  EXPECT_EQ(rows_per_block(1'000'000, 1'000'000), 8U);
 }
 
 TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {

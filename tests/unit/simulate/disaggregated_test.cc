@@ -32,8 +32,8 @@ ParallelPlan pools(const ParallelPlan& decode, PrefillPool prefill) {
   return plan;
 }
 
-Prediction predict(const Setting& setting, const ParallelPlan& plan,
-                   ExecutionMode mode = ExecutionMode::hierarchical) {
+Prediction predict_pools(const Setting& setting, const ParallelPlan& plan,
+                         ExecutionMode mode = ExecutionMode::hierarchical) {
   const Prediction out = Simulator(setting, {.mode = mode}).run(plan);
   EXPECT_EQ(out.status, Status::ok) << name_of(out.reason);
   EXPECT_NEAR(out.breakdown.total().value(), out.e2e.value(), 1e-9 * out.e2e.value());
@@ -48,8 +48,8 @@ constexpr double kCache = 2.0 * 2 * kPrompt * 8 * 8 * 64;
 TEST(Disaggregated, OneAtATimeIsPrefillTransferAndSteps) {
   for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
     const Setting setting = server(2, 1);
-    const Prediction out = predict(setting, pools(plan_of(1, 1, 1, 1), {1, 1, 1}), mode);
-    const Prediction alone = predict(server(1, 1), plan_of(1, 1, 1, 1), mode);
+    const Prediction out = predict_pools(setting, pools(plan_of(1, 1, 1, 1), {1, 1, 1}), mode);
+    const Prediction alone = predict_pools(server(1, 1), plan_of(1, 1, 1, 1), mode);
     EXPECT_DOUBLE_EQ(out.kv_bytes.value(), kCache);
     const network::Fabric fabric(setting.system.fabric);
     std::vector<std::int32_t> path;
@@ -72,7 +72,7 @@ TEST(Disaggregated, OneAtATimeIsPrefillTransferAndSteps) {
 // half of a quarter twice, every link in a quarter.
 TEST(Disaggregated, EveryRankTakesItsHeadsAndLayers) {
   const Setting setting = server(8, 1);
-  const Prediction out = predict(setting, pools(plan_of(4, 1, 1, 1), {2, 2, 1}));
+  const Prediction out = predict_pools(setting, pools(plan_of(4, 1, 1, 1), {2, 2, 1}));
   EXPECT_DOUBLE_EQ(out.kv_bytes.value(), kCache);
   EXPECT_NEAR(out.kv_transfer.value(), kCache / 4 / kLink, 2.1 * kLatency);
 }
@@ -86,7 +86,7 @@ TEST(Disaggregated, CachesAreWholeWhateverTheLayouts) {
            {plan_of(1, 1, 1, 2), plan_of(2, 2, 2, 1), plan_of(16, 1, 1, 1), plan_of(8, 1, 4, 1)}) {
         const ParallelPlan plan = pools(decode, {tensor, pipeline, 2});
         Setting setting = server(plan.gpus(), 1);
-        const Prediction out = predict(setting, plan);
+        const Prediction out = predict_pools(setting, plan);
         const double copies = std::max(1, decode.tensor / 8);
         EXPECT_NEAR(out.kv_bytes.value(), copies * kCache, 1e-6 * kCache);
         EXPECT_GT(out.kv_transfer, Seconds(0));
@@ -98,9 +98,9 @@ TEST(Disaggregated, CachesAreWholeWhateverTheLayouts) {
 TEST(Disaggregated, StacksSayWhenCachesLeave) {
   Setting setting = server(2, 1);
   const ParallelPlan plan = pools(plan_of(1, 1, 1, 1), {1, 1, 1});
-  const Prediction after = predict(setting, plan);
+  const Prediction after = predict_pools(setting, plan);
   setting.system.stack.serving.kv_transfer = KvTransfer::per_layer;
-  const Prediction layers = predict(setting, plan);
+  const Prediction layers = predict_pools(setting, plan);
   EXPECT_LT(layers.breakdown.kv_transfer, after.breakdown.kv_transfer);
   EXPECT_LT(layers.ttft, after.ttft);
   EXPECT_NEAR(layers.itl / after.itl, 1, 1e-9);
@@ -111,7 +111,7 @@ TEST(Disaggregated, StacksSayWhenCachesLeave) {
 TEST(Disaggregated, MemoryOfEachPoolIsItsOwn) {
   Setting setting = server(2, 8);
   const ParallelPlan plan = pools(plan_of(1, 1, 1, 1), {1, 1, 1});
-  const Prediction roomy = predict(setting, plan);
+  const Prediction roomy = predict_pools(setting, plan);
   // With their last token, in blocks of 16: 1056 tokens; prompts alone 1008.
   Details details;
   Simulator(setting).run(plan, {}, &details);
@@ -120,7 +120,7 @@ TEST(Disaggregated, MemoryOfEachPoolIsItsOwn) {
   EXPECT_EQ(roomy.prefill_memory_peak, details.prefill.stage_memory.at(0).total());
   EXPECT_EQ(roomy.memory_peak, std::max(roomy.prefill_memory_peak, details.stage_memory.at(0).total()));
   setting.system.stack.serving.max_batch = 2;
-  const Prediction narrow = predict(setting, plan);
+  const Prediction narrow = predict_pools(setting, plan);
   EXPECT_LE(narrow.decode_batch, 2);
   EXPECT_GT(narrow.breakdown.bubble, roomy.breakdown.bubble);
 
@@ -163,8 +163,8 @@ TEST(Disaggregated, PoolsOfAnySizeFlattenedAsPriced) {
                            pools(plan_of(2, 1, 2, 2), {2, 1, 3})}) {
     Setting setting = server(plan.gpus(), 12);
     setting.system.stack.host.decode_layer = Seconds(2e-5);
-    const Prediction h = predict(setting, plan);
-    const Prediction f = predict(setting, plan, ExecutionMode::flattened);
+    const Prediction h = predict_pools(setting, plan);
+    const Prediction f = predict_pools(setting, plan, ExecutionMode::flattened);
     EXPECT_NEAR(f.itl / h.itl, 1, 0.05) << plan.gpus();
     EXPECT_NEAR(f.e2e / h.e2e, 1, 0.05) << plan.gpus();
   }

@@ -14,8 +14,8 @@ namespace {
 
 using test::plan_of;
 
-Prediction predict(const Setting& setting, const ParallelPlan& plan,
-                   ExecutionMode mode = ExecutionMode::flattened, bool reference = false) {
+Prediction predict_requests(const Setting& setting, const ParallelPlan& plan,
+                            ExecutionMode mode = ExecutionMode::flattened, bool reference = false) {
   const Prediction out =
       Simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode}).run(plan);
   EXPECT_TRUE(out.status == Status::ok || out.status == Status::memory) << name_of(out.reason);
@@ -51,7 +51,7 @@ TEST(FlattenedInference, OneLayerOnATensorPairIsItsSixAllReduces) {
   setting.system.stack.communication.call = Seconds(7e-6);
   setting.system.stack.communication.rank_step = Seconds(3e-6);
   setting.system.stack.communication.algorithms = {Algorithm::ring};
-  const Prediction out = predict(setting, plan_of(2, 1, 1, 1));
+  const Prediction out = predict_requests(setting, plan_of(2, 1, 1, 1));
   const auto all_reduce = [](double tokens) { return 7e-6 + 2 * 1024 * tokens / 100e9 + 2 * 3e-6; };
   EXPECT_NEAR(out.breakdown.tensor_comm.value(), 3 * (all_reduce(512) + all_reduce(1)), 1e-12);
   EXPECT_EQ(out.breakdown.host.value(), 0);
@@ -66,12 +66,12 @@ TEST(FlattenedInference, TheHostSetsThePaceOfShortBlocks) {
   setting.system.stack.host.decode_gap = Seconds(1e-3);
   setting.system.stack.host.decode_step_fixed = Seconds(2e-3);
   setting.system.stack.host.decode_sequence = Seconds(3e-3);
-  const Prediction out = predict(setting, plan_of(1, 1, 1, 1));
+  const Prediction out = predict_requests(setting, plan_of(1, 1, 1, 1));
   // Beside blocks there are the embedding and the head.
   const double blocks = 4 * (5e-2 + 1e-3);
   EXPECT_GT(out.itl.value(), blocks + 5e-3);
   EXPECT_LT(out.itl.value(), blocks + 5e-3 + 1e-3);
-  expect_same(out, predict(setting, plan_of(1, 1, 1, 1), ExecutionMode::hierarchical), 1e-9);
+  expect_same(out, predict_requests(setting, plan_of(1, 1, 1, 1), ExecutionMode::hierarchical), 1e-9);
 }
 
 TEST(FlattenedInference, LoneReplicasAreAsPriced) {
@@ -81,7 +81,8 @@ TEST(FlattenedInference, LoneReplicasAreAsPriced) {
       setting.workload.output_tokens = 40;
       setting.system.stack.host.decode_layer = Seconds(1e-5);
       const ParallelPlan plan = plan_of(tensor, 1, 1, 1);
-      expect_same(predict(setting, plan), predict(setting, plan, ExecutionMode::hierarchical), 1e-3);
+      expect_same(predict_requests(setting, plan),
+                  predict_requests(setting, plan, ExecutionMode::hierarchical), 1e-3);
     }
   }
 }
@@ -100,7 +101,7 @@ TEST(FlattenedInference, GroupsTakeTurnsOnTheStages) {
   lone.system.fabric = test::crossbar(1);
   lone.workload.concurrency = 1;
   const auto itl = [&](const Setting& s, const ParallelPlan& p, ExecutionMode mode) {
-    return predict(s, p, mode).itl.value();
+    return predict_requests(s, p, mode).itl.value();
   };
   for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
     EXPECT_NEAR(itl(setting, plan, mode) / itl(lone, plan_of(1, 1, 1, 1), mode), 1, 0.02);
@@ -112,7 +113,7 @@ TEST(FlattenedInference, GroupsTakeTurnsOnTheStages) {
   for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
     // The last stage: four blocks and the head (the lone one's embedding is a few microseconds more).
     EXPECT_NEAR(itl(setting, plan, mode) / (2 * half), 1, 0.01);
-    EXPECT_GT(predict(setting, plan, mode).breakdown.bubble, Seconds(0));
+    EXPECT_GT(predict_requests(setting, plan, mode).breakdown.bubble, Seconds(0));
   }
 }
 
@@ -122,8 +123,8 @@ TEST(FlattenedInference, MemoryOfIterationsChangesNothing) {
   setting.system.stack.serving.token_budget = 700;
   setting.system.stack.serving.max_batch = 4;
   const ParallelPlan plan = plan_of(2, 1, 2, 1);
-  const Prediction fast = predict(setting, plan),
-                   plain = predict(setting, plan, ExecutionMode::flattened, true);
+  const Prediction fast = predict_requests(setting, plan),
+                   plain = predict_requests(setting, plan, ExecutionMode::flattened, true);
   EXPECT_NEAR(fast.e2e / plain.e2e, 1, 1e-9);
   EXPECT_NEAR(fast.ttft / plain.ttft, 1, 1e-9);
   EXPECT_NEAR(fast.itl_spread.p95 / plain.itl_spread.p95, 1, 1e-9);

@@ -16,8 +16,8 @@ namespace {
 
 using test::plan_of;
 
-Prediction predict(const Setting& setting, const ParallelPlan& plan, ExecutionMode mode,
-                   const FaultSet& faults = {}, Details* details = nullptr) {
+Prediction predict_step(const Setting& setting, const ParallelPlan& plan, ExecutionMode mode,
+                        const FaultSet& faults = {}, Details* details = nullptr) {
   Simulator simulator(setting, {.time_infeasible = true, .mode = mode});
   return simulator.run(plan, faults, details);
 }
@@ -65,8 +65,8 @@ Setting cluster_setting(bool torus, std::int64_t ranks) {
 }
 
 double gap(const Setting& setting, const ParallelPlan& plan) {
-  const Prediction h = predict(setting, plan, ExecutionMode::hierarchical);
-  const Prediction f = predict(setting, plan, ExecutionMode::flattened);
+  const Prediction h = predict_step(setting, plan, ExecutionMode::hierarchical);
+  const Prediction f = predict_step(setting, plan, ExecutionMode::flattened);
   EXPECT_TRUE(h.status == Status::ok || h.status == Status::memory) << name_of(h.reason);
   EXPECT_NEAR(f.breakdown.total().value(), f.step_time.value(), 1e-9 * f.step_time.value());
   return f.step_time / h.step_time - 1;
@@ -78,8 +78,8 @@ TEST(Flattened, ASingleRankIsTheSumOfItsOperators) {
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     ParallelPlan plan = plan_of(1, 1, 1, 1);
     plan.recompute = recompute;
-    const Prediction h = predict(setting, plan, ExecutionMode::hierarchical);
-    const Prediction f = predict(setting, plan, ExecutionMode::flattened);
+    const Prediction h = predict_step(setting, plan, ExecutionMode::hierarchical);
+    const Prediction f = predict_step(setting, plan, ExecutionMode::flattened);
     EXPECT_NEAR(f.step_time.value(), h.step_time.value(), 1e-12 * h.step_time.value());
     EXPECT_NEAR(f.breakdown.compute.value(), h.breakdown.compute.value(), 1e-9);
     EXPECT_NEAR(f.breakdown.recompute.value(), h.breakdown.recompute.value(), 1e-9);
@@ -98,7 +98,7 @@ TEST(Flattened, TensorPairsTakeTheirClosedForm) {
     ParallelPlan plan = plan_of(2, 1, 1, 1);
     plan.sequence_parallel = sequence_parallel;
     EXPECT_NEAR(gap(setting, plan), 0, 1e-9);
-    const Prediction f = predict(setting, plan, ExecutionMode::flattened);
+    const Prediction f = predict_step(setting, plan, ExecutionMode::flattened);
     EXPECT_GT(f.breakdown.tensor_comm, Seconds(0));
   }
 }
@@ -174,9 +174,9 @@ TEST(Flattened, FaultsActOnTheFabric) {
   const network::Fabric fabric(setting.system.fabric);
   FaultSet sick;
   network::add_fault(sick, fabric, {fabric.find_link(0, 1), 0.5, {}}, network::FaultDirections::one);
-  const Prediction well = predict(setting, plan, ExecutionMode::flattened);
-  const Prediction slow = predict(setting, plan, ExecutionMode::flattened, sick);
-  const Prediction hierarchical = predict(setting, plan, ExecutionMode::hierarchical, sick);
+  const Prediction well = predict_step(setting, plan, ExecutionMode::flattened);
+  const Prediction slow = predict_step(setting, plan, ExecutionMode::flattened, sick);
+  const Prediction hierarchical = predict_step(setting, plan, ExecutionMode::hierarchical, sick);
   EXPECT_GT(slow.step_time, well.step_time);
   EXPECT_LE(slow.step_time, hierarchical.step_time);
   EXPECT_GT(slow.step_time / hierarchical.step_time, 0.8);
@@ -184,9 +184,9 @@ TEST(Flattened, FaultsActOnTheFabric) {
   FaultSet removed;
   LinkFault dead{fabric.find_link(0, 1), 1, {}, true};
   network::add_fault(removed, fabric, dead, network::FaultDirections::both);
-  const Prediction around = predict(setting, plan, ExecutionMode::flattened, removed);
+  const Prediction around = predict_step(setting, plan, ExecutionMode::flattened, removed);
   EXPECT_EQ(around.status, Status::ok);
-  EXPECT_GT(around.step_time, predict(setting, plan, ExecutionMode::flattened).step_time);
+  EXPECT_GT(around.step_time, predict_step(setting, plan, ExecutionMode::flattened).step_time);
 }
 
 // A sick link of one tensor group slows its stage; the others wait for that stage only, in both modes. Pairs:
@@ -201,9 +201,9 @@ TEST(Flattened, ASickTensorLinkSlowsOneStage) {
     FaultSet sick;
     const LinkFault fault{fabric.find_link(16 * stage, 16 * stage + 1), 0.15, {}};
     network::add_fault(sick, fabric, fault, network::FaultDirections::both);
-    const Prediction well = predict(setting, plan, ExecutionMode::hierarchical);
-    const Prediction hierarchical = predict(setting, plan, ExecutionMode::hierarchical, sick);
-    const Prediction flattened = predict(setting, plan, ExecutionMode::flattened, sick);
+    const Prediction well = predict_step(setting, plan, ExecutionMode::hierarchical);
+    const Prediction hierarchical = predict_step(setting, plan, ExecutionMode::hierarchical, sick);
+    const Prediction flattened = predict_step(setting, plan, ExecutionMode::flattened, sick);
     EXPECT_GT(hierarchical.step_time / well.step_time, 1.1);
     EXPECT_NEAR(flattened.step_time / hierarchical.step_time, 1, 0.05) << stage;
   }
@@ -216,7 +216,8 @@ TEST(Flattened, ACutGroupIsUnreachable) {
   FaultSet cut;
   for (std::size_t link = 0; link < fabric.links().size(); ++link)
     cut.links.push_back({static_cast<std::int32_t>(link), 1, {}, true});
-  EXPECT_EQ(predict(setting, plan_of(2, 1, 1, 1), ExecutionMode::flattened, cut).status, Status::unreachable);
+  EXPECT_EQ(predict_step(setting, plan_of(2, 1, 1, 1), ExecutionMode::flattened, cut).status,
+            Status::unreachable);
 }
 
 // 8 layers, 2 microbatches, a tensor pair: forward and backward of a block have 2 all-reduces of 2 x 2
@@ -225,7 +226,7 @@ TEST(Flattened, EveryMessageIsExecuted) {
   Setting setting = small_setting(2, 2);
   setting.system.stack.communication.algorithms = {Algorithm::ring};
   Details details;
-  predict(setting, plan_of(2, 1, 1, 1), ExecutionMode::flattened, {}, &details);
+  predict_step(setting, plan_of(2, 1, 1, 1), ExecutionMode::flattened, {}, &details);
   const std::int64_t calls = 2 * (8 * 4 + 2);
   const std::int64_t messages = 4 * calls, entries = 2 * calls;
   EXPECT_GT(details.events, 2 * messages + entries);

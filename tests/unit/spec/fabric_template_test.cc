@@ -8,7 +8,7 @@
 namespace shardscape {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
+using Extent = std::vector<std::int64_t>;
 
 FabricTemplate dgx(DimensionKind innermost = DimensionKind::switched) {
   FabricTemplate cluster;
@@ -25,12 +25,12 @@ FabricTemplate dgx(DimensionKind innermost = DimensionKind::switched) {
 }
 
 /// Shapes of the dimensions that result; fails the test where there are problems.
-std::vector<Shape> shapes(const FabricTemplate& cluster, std::int64_t gpus) {
+std::vector<Extent> shapes(const FabricTemplate& cluster, std::int64_t gpus) {
   Problems problems;
   const FabricSpec fabric = cluster.instantiate(gpus, problems);
   for (const Problem& problem : problems.list()) ADD_FAILURE() << gpus << ": " << problem.message;
   EXPECT_EQ(fabric.size(), gpus);
-  std::vector<Shape> result;
+  std::vector<Extent> result;
   for (const DimensionSpec& dimension : fabric.dimensions) result.push_back(dimension.shape);
   return result;
 }
@@ -44,18 +44,18 @@ bool fits(const FabricTemplate& cluster, std::int64_t gpus) {
 
 TEST(FabricTemplate, OpenDimensionTakesTheRest) {
   EXPECT_TRUE(dgx().open());
-  EXPECT_EQ(shapes(dgx(), 64), (std::vector<Shape>{{8}, {8}}));
-  EXPECT_EQ(shapes(dgx(), 1024), (std::vector<Shape>{{8}, {128}}));
-  EXPECT_EQ(shapes(dgx(), 16), (std::vector<Shape>{{8}, {2}}));
+  EXPECT_EQ(shapes(dgx(), 64), (std::vector<Extent>{{8}, {8}}));
+  EXPECT_EQ(shapes(dgx(), 1024), (std::vector<Extent>{{8}, {128}}));
+  EXPECT_EQ(shapes(dgx(), 16), (std::vector<Extent>{{8}, {2}}));
 }
 
-TEST(FabricTemplate, OneNodeHasNoRail) { EXPECT_EQ(shapes(dgx(), 8), (std::vector<Shape>{{8}})); }
+TEST(FabricTemplate, OneNodeHasNoRail) { EXPECT_EQ(shapes(dgx(), 8), (std::vector<Extent>{{8}})); }
 
 TEST(FabricTemplate, PartOfASwitchOrCliqueIsAFabric) {
-  EXPECT_EQ(shapes(dgx(), 4), (std::vector<Shape>{{4}}));
-  EXPECT_EQ(shapes(dgx(), 3), (std::vector<Shape>{{3}}));
-  EXPECT_EQ(shapes(dgx(), 1), std::vector<Shape>{});
-  EXPECT_EQ(shapes(dgx(DimensionKind::fully_connected), 4), (std::vector<Shape>{{4}}));
+  EXPECT_EQ(shapes(dgx(), 4), (std::vector<Extent>{{4}}));
+  EXPECT_EQ(shapes(dgx(), 3), (std::vector<Extent>{{3}}));
+  EXPECT_EQ(shapes(dgx(), 1), std::vector<Extent>{});
+  EXPECT_EQ(shapes(dgx(DimensionKind::fully_connected), 4), (std::vector<Extent>{{4}}));
 }
 
 TEST(FabricTemplate, WhatDoesNotFitIsAProblem) {
@@ -70,8 +70,8 @@ TEST(FabricTemplate, PartialInnermostNeedsExactlyTwoDimensions) {
   cluster.fabric.dimensions.insert(
       cluster.fabric.dimensions.begin() + 1,
       {"board", DimensionKind::ring, {4}, BytesPerSecond(1e11), Seconds(1e-6), LinkScope::scale_up});
-  EXPECT_EQ(shapes(cluster, 64), (std::vector<Shape>{{8}, {4}, {2}}));
-  EXPECT_EQ(shapes(cluster, 32), (std::vector<Shape>{{8}, {4}}));
+  EXPECT_EQ(shapes(cluster, 64), (std::vector<Extent>{{8}, {4}, {2}}));
+  EXPECT_EQ(shapes(cluster, 32), (std::vector<Extent>{{8}, {4}}));
   EXPECT_FALSE(fits(cluster, 4));
   EXPECT_FALSE(fits(cluster, 48));
 }
@@ -82,7 +82,7 @@ TEST(FabricTemplate, ClosedClusterHasItsOwnSize) {
   cluster.fabric.dimensions = {{"torus", DimensionKind::torus, {4, 4}, BytesPerSecond(1e11), Seconds(1e-6)},
                                {"ring", DimensionKind::ring, {4}, BytesPerSecond(25e9), Seconds(1e-6)}};
   EXPECT_FALSE(cluster.open());
-  EXPECT_EQ(shapes(cluster, 64), (std::vector<Shape>{{4, 4}, {4}}));
+  EXPECT_EQ(shapes(cluster, 64), (std::vector<Extent>{{4, 4}, {4}}));
   EXPECT_FALSE(fits(cluster, 32));
   EXPECT_FALSE(fits(cluster, 128));
   EXPECT_FALSE(fits(cluster, 0));

@@ -19,13 +19,13 @@ namespace {
 
 using nlohmann::json;
 
-struct Drawn {
+struct DrawnStep {
   Prediction prediction;
   std::shared_ptr<const StepProgram> program;
   json document;
 };
 
-Drawn drawn(ScheduleKind kind, std::int64_t batch, bool async) {
+DrawnStep drawn(ScheduleKind kind, std::int64_t batch, bool async) {
   Setting s;
   s.model = test::llama(8, 1024, 16, 4, 4096, 32000);
   s.system.device = test::round_device();
@@ -39,7 +39,7 @@ Drawn drawn(ScheduleKind kind, std::int64_t batch, bool async) {
   plan.schedule = kind;
   Details details;
   details.want_program = true;
-  Drawn d;
+  DrawnStep d;
   d.prediction = Simulator(s).run(plan, {}, &details);
   d.program = details.program;
   d.document = json::parse(step_timeline_json(*d.program));
@@ -48,7 +48,7 @@ Drawn drawn(ScheduleKind kind, std::int64_t batch, bool async) {
 
 TEST(StepTimeline, EveryEventIsOneOfTheFormat) {
   for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
-    const Drawn d = drawn(kind, 16, false);
+    const DrawnStep d = drawn(kind, 16, false);
     std::set<std::pair<int, std::string>> tracks;
     std::map<std::string, int> overview;  // slices of the pipeline by category
     for (const json& event : d.document.at("traceEvents")) {
@@ -88,7 +88,7 @@ TEST(StepTimeline, ComputeAndWaitsFillTheStep) {
   for (const bool async : {false, true}) {
     for (const ScheduleKind kind :
          {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
-      const Drawn d = drawn(kind, 16, async);
+      const DrawnStep d = drawn(kind, 16, async);
       std::map<int, std::vector<std::pair<double, double>>> devices;
       for (const json& event : d.document.at("traceEvents")) {
         if (event.at("ph") != "X" || event.at("pid") == 0) continue;
@@ -113,7 +113,7 @@ TEST(StepTimeline, ComputeAndWaitsFillTheStep) {
 }
 
 TEST(StepTimeline, LongStepsStayBounded) {
-  const Drawn d = drawn(ScheduleKind::one_f_one_b, 4096, false);
+  const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 4096, false);
   const int detailed = d.document.at("otherData").at("operators_of_microbatches");
   EXPECT_LT(detailed, 2048);
   std::size_t slices = 0;

@@ -9,20 +9,14 @@
 #include "sweep/space/point_text.h"
 #include "sweep/study/load_study.h"
 #include "sweep/validate/predictions_file.h"
+#include "tests/support/plan_table.h"
 
 namespace shardscape::validate {
 namespace {
 
 yaml::Catalog catalog() { return yaml::Catalog({SHARDSCAPE_SOURCE_DIR}); }
 
-constexpr const char* kHeader =
-    "id,phase,model,cluster,stack,gpus,tensor_parallel,sequence_parallel,context_parallel,pipeline_parallel,"
-    "data_parallel,zero_stage,recompute,schedule,virtual_stages,microbatch_size,num_microbatches,global_"
-    "batch,"
-    "sequence_length,prompt_tokens,output_tokens,concurrency,measured_step_time_s,measured_memory_peak_bytes,"
-    "measured_oom,measured_ttft_s,measured_itl_s,measured_e2e_s,source\n";
-
-Evaluation evaluated(const std::string& rows, const std::string& header = kHeader) {
+Evaluation evaluated(const std::string& rows, const std::string& header = test::kPlanHeader) {
   Presets presets(catalog());
   return evaluate(parse_csv(header + rows, "t.csv"), presets, {});
 }
@@ -152,7 +146,7 @@ TEST(EvaluatePlans, RankingGroupsAreRowsOfOneTask) {
 }
 
 TEST(Evaluation, HeadersAreCheckedByKind) {
-  std::string header = kHeader;
+  std::string header = test::kPlanHeader;
   header.replace(header.find("tensor_parallel"), 15, "tensor_paralel");
   const Evaluation evaluation = evaluated(
       "a,training,gpt-22b,dgx-a100,megatron-lm,8,,1,1,1,8,0,full,1f1b,1,1,1,8,2048,,,,1.4,,,,,,\n", header);
@@ -169,7 +163,7 @@ TEST(Evaluation, HeadersAreCheckedByKind) {
 }
 
 TEST(Evaluation, MeasuredColumnsMayBeAbsent) {
-  std::string header = kHeader;
+  std::string header = test::kPlanHeader;
   header = header.substr(0, header.find(",measured_step_time_s")) + "\n";
   const Evaluation evaluation =
       evaluated("a,training,gpt-22b,dgx-a100,megatron-lm,8,8,1,1,1,1,0,full,1f1b,1,4,1,4,2048,,,\n", header);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "sweep/yaml/load.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::yaml {
@@ -13,26 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CatalogTest : public ::testing::Test {
+class CatalogTest : public test::TemporaryFolder {
  protected:
-  void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) /
-            (std::string("catalog-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  fs::path write(const fs::path& file, const std::string& text) {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-    return root_ / file;
-  }
   static std::string model(const std::string& name, int layers) {
     return "name: " + name + "\nlayers: " + std::to_string(layers) +
            "\nhidden: 8\nheads: 2\nffn_hidden: 8\nvocabulary: 8\nmax_positions: 8\n";
   }
-
-  fs::path root_;
 };
 
 TEST_F(CatalogTest, FirstDirectoryWinsAndListIsSorted) {

@@ -27,14 +27,14 @@ std::optional<FabricTemplate> read(const std::string& text, Diagnostics& diagnos
   return node ? read_fabric(*node, "", diagnostics, &device) : std::nullopt;
 }
 
-FabricSpec good(const std::string& text) {
+FabricSpec good_fabric(const std::string& text) {
   Diagnostics diagnostics;
   const auto fabric = read(text, diagnostics);
   EXPECT_TRUE(fabric.has_value()) << text << diagnostics.to_string();
   return fabric ? fabric->fabric : FabricSpec();
 }
 
-Diagnostics bad(const std::string& text) {
+Diagnostics bad_fabric(const std::string& text) {
   Diagnostics diagnostics;
   EXPECT_FALSE(read(text, diagnostics).has_value()) << text;
   return diagnostics;
@@ -65,9 +65,9 @@ TEST(FabricYaml, EveryKindReadsBackTheSame) {
     SCOPED_TRACE(kind);
     const auto text = kKinds.find(std::string(kind));
     ASSERT_NE(text, kKinds.end());
-    const FabricSpec first = good(text->second);
+    const FabricSpec first = good_fabric(text->second);
     const std::string written = emit(write(first)) + "device: gpu\n";
-    const FabricSpec second = good(written);
+    const FabricSpec second = good_fabric(written);
     EXPECT_EQ(emit(write(second)) + "device: gpu\n", written);
     const network::Fabric a(first), b(second);
     ASSERT_EQ(a.links().size(), b.links().size());
@@ -80,74 +80,76 @@ TEST(FabricYaml, EveryKindReadsBackTheSame) {
 }
 
 TEST(FabricYaml, KeysMeanWhatTheySay) {
-  const DimensionSpec tree = good(kKinds.at("fat_tree")).dimensions[0];
+  const DimensionSpec tree = good_fabric(kKinds.at("fat_tree")).dimensions[0];
   EXPECT_EQ(tree.fat_tree.oversubscription, 3);
   EXPECT_EQ(tree.fat_tree.up_routing, UpRouting::ecmp);
   EXPECT_EQ(tree.fat_tree.uplink_bandwidth->value(), 2e9);
   EXPECT_TRUE(tree.in_network_reduction);
-  const DimensionSpec torus = good(kKinds.at("torus")).dimensions[0];
+  const DimensionSpec torus = good_fabric(kKinds.at("torus")).dimensions[0];
   EXPECT_EQ(torus.basis, BandwidthBasis::gpu);
   EXPECT_EQ(torus.bandwidth.value(), 12e9);
-  const DimensionSpec custom = good(kKinds.at("custom")).dimensions[0];
+  const DimensionSpec custom = good_fabric(kKinds.at("custom")).dimensions[0];
   ASSERT_EQ(custom.custom.links.size(), 4U);
   EXPECT_FALSE(custom.custom.links[1].one_way);
   EXPECT_TRUE(custom.custom.links[2].one_way);
   EXPECT_EQ(custom.custom.links[2].b, 2);
-  const FabricSpec nodes =
-      good(cluster("  - {name: node, kind: switch, size: 8, bandwidth: 9 GB/s, latency: 1 us}\n"
-                   "  - {name: rail, kind: fat_tree, size: fill, levels: 3, radix: 8, nics_per_node: 4, "
-                   "rails: 2, bandwidth: 1 GB/s, "
-                   "latency: 1 us}\n"));
+  const FabricSpec nodes = good_fabric(
+      cluster("  - {name: node, kind: switch, size: 8, bandwidth: 9 GB/s, latency: 1 us}\n"
+              "  - {name: rail, kind: fat_tree, size: fill, levels: 3, radix: 8, nics_per_node: 4, "
+              "rails: 2, bandwidth: 1 GB/s, "
+              "latency: 1 us}\n"));
   EXPECT_EQ(nodes.dimensions[1].nics_per_node, 4);
   EXPECT_EQ(nodes.dimensions[1].rails, 2);
 }
 
 TEST(FabricYaml, KeysOfOtherKindsHaveNoEffect) {
-  EXPECT_TRUE(reports(bad(one("kind: ring, size: 4, radix: 8" + kRates)), "f:4:43: dimensions[0].radix",
-                      "has no effect on a ring, only on a fat_tree"));
-  EXPECT_TRUE(reports(bad(one("kind: ring, size: 4, groups: 8" + kRates)), "f:4:44: dimensions[0].groups",
-                      "only on a dragonfly"));
-  EXPECT_TRUE(reports(bad(one("kind: ring, size: 4, links: []" + kRates)), "f:4:43: dimensions[0].links",
-                      "only on a custom"));
-  EXPECT_TRUE(reports(bad(one("kind: ring, size: 4, nics_per_node: 1" + kRates)),
+  EXPECT_TRUE(reports(bad_fabric(one("kind: ring, size: 4, radix: 8" + kRates)),
+                      "f:4:43: dimensions[0].radix", "has no effect on a ring, only on a fat_tree"));
+  EXPECT_TRUE(reports(bad_fabric(one("kind: ring, size: 4, groups: 8" + kRates)),
+                      "f:4:44: dimensions[0].groups", "only on a dragonfly"));
+  EXPECT_TRUE(reports(bad_fabric(one("kind: ring, size: 4, links: []" + kRates)),
+                      "f:4:43: dimensions[0].links", "only on a custom"));
+  EXPECT_TRUE(reports(bad_fabric(one("kind: ring, size: 4, nics_per_node: 1" + kRates)),
                       "f:4:51: dimensions[0].nics_per_node", "only on a switch or a fat_tree"));
-  EXPECT_TRUE(reports(bad(one("kind: switch, size: 4, rails: 1" + kRates)), "f:4:45: dimensions[0].rails",
-                      "has no effect on a switch"));
-  EXPECT_TRUE(reports(bad(one("kind: fat_tree, size: 4, levels: 1, radix: 4, up_routing: ecmp" + kRates)),
-                      "f:4:73: dimensions[0].up_routing", "one level"));
+  EXPECT_TRUE(reports(bad_fabric(one("kind: switch, size: 4, rails: 1" + kRates)),
+                      "f:4:45: dimensions[0].rails", "has no effect on a switch"));
+  EXPECT_TRUE(
+      reports(bad_fabric(one("kind: fat_tree, size: 4, levels: 1, radix: 4, up_routing: ecmp" + kRates)),
+              "f:4:73: dimensions[0].up_routing", "one level"));
   const Diagnostics custom =
-      bad(one("kind: custom, size: 2, bandwidth: 1 GB/s, links: [{between: [0, 1], bandwidth: 1 GB/s, "
-              "latency: 1 us}]"));
+      bad_fabric(one("kind: custom, size: 2, bandwidth: 1 GB/s, links: [{between: [0, 1], bandwidth: 1 GB/s, "
+                     "latency: 1 us}]"));
   EXPECT_TRUE(reports(custom, "f:4:49: dimensions[0].bandwidth", "whose links have their own"));
   EXPECT_EQ(custom.size(), 1U);
 }
 
 TEST(FabricYaml, OneSlipInTheKindIsOneProblem) {
-  const Diagnostics found = bad(one("kind: fat_tre, size: 4, levels: 1, radix: 4" + kRates));
+  const Diagnostics found = bad_fabric(one("kind: fat_tre, size: 4, levels: 1, radix: 4" + kRates));
   EXPECT_TRUE(reports(found, "f:4:21: dimensions[0].kind", "did you mean \"fat_tree\"?"));
   EXPECT_EQ(found.size(), 1U) << found.to_string();
 }
 
 TEST(FabricYaml, ProblemsAreLocated) {
-  EXPECT_TRUE(
-      reports(bad(one("kind: hypercube, size: 12" + kRates)), "f:4:38: dimensions[0].shape", "power of two"));
-  EXPECT_TRUE(reports(bad(one("kind: ring, size: 4, latency: 1 us")), "f:4:5: dimensions[0].bandwidth",
+  EXPECT_TRUE(reports(bad_fabric(one("kind: hypercube, size: 12" + kRates)), "f:4:38: dimensions[0].shape",
+                      "power of two"));
+  EXPECT_TRUE(reports(bad_fabric(one("kind: ring, size: 4, latency: 1 us")), "f:4:5: dimensions[0].bandwidth",
                       "give bandwidth or bandwidth_per_gpu"));
-  EXPECT_TRUE(reports(bad(one("kind: ring, size: 4, bandwidth_per_gpu: 1 GB/s" + kRates)),
+  EXPECT_TRUE(reports(bad_fabric(one("kind: ring, size: 4, bandwidth_per_gpu: 1 GB/s" + kRates)),
                       "f:4:55: dimensions[0].bandwidth_per_gpu", "given twice"));
-  EXPECT_TRUE(reports(bad(one("kind: mesh, shape: [4], bandwidth_per_gpu: 1 GB/s, latency: 1 us")),
+  EXPECT_TRUE(reports(bad_fabric(one("kind: mesh, shape: [4], bandwidth_per_gpu: 1 GB/s, latency: 1 us")),
                       "f:4:58: dimensions[0].bandwidth_per_gpu", "per link"));
   for (const char* rate : {"0 GB/s", "-1 GB/s", "nan GB/s"}) {
-    const Diagnostics found = bad(one(std::string("kind: ring, size: 4, latency: 1 us, bandwidth: ") + rate));
+    const Diagnostics found =
+        bad_fabric(one(std::string("kind: ring, size: 4, latency: 1 us, bandwidth: ") + rate));
     EXPECT_TRUE(reports(found, "f:4:62: dimensions[0].bandwidth", "")) << rate;
   }
-  EXPECT_TRUE(reports(bad(one("kind: fat_tree, size: 4, radix: 4" + kRates)), "f:4:5: dimensions[0].levels",
-                      "missing"));
-  EXPECT_TRUE(reports(bad(one("kind: fat_tree, size: 40, levels: 2, radix: 4" + kRates)),
+  EXPECT_TRUE(reports(bad_fabric(one("kind: fat_tree, size: 4, radix: 4" + kRates)),
+                      "f:4:5: dimensions[0].levels", "missing"));
+  EXPECT_TRUE(reports(bad_fabric(one("kind: fat_tree, size: 40, levels: 2, radix: 4" + kRates)),
                       "f:4:37: dimensions[0].shape", "40 endpoints"));
-  EXPECT_TRUE(
-      reports(bad(one("kind: dragonfly, size: 13, routers_per_group: 3, hosts_per_router: 2" + kRates)),
-              "f:4:38: dimensions[0].shape", "3 routers with 2 hosts"));
+  EXPECT_TRUE(reports(
+      bad_fabric(one("kind: dragonfly, size: 13, routers_per_group: 3, hosts_per_router: 2" + kRates)),
+      "f:4:38: dimensions[0].shape", "3 routers with 2 hosts"));
 }
 
 TEST(FabricYaml, ProblemsOfCustomLinksAreLocated) {
@@ -156,18 +158,20 @@ TEST(FabricYaml, ProblemsOfCustomLinksAreLocated) {
   };
   const std::string rates = ", bandwidth: 1 GB/s, latency: 1 us}\n";
   const std::string first = "      - {between: [0, 1]" + rates;
-  EXPECT_TRUE(reports(bad(graph(first + "      - {between: [1, 7]" + rates)), "f:9:9: dimensions[0].links[1]",
-                      "no vertex 7; they are 0 .. 2"));
-  EXPECT_TRUE(reports(bad(graph(first)), "f:8:7: dimensions[0].links", "not connected: no way to vertex 2"));
-  EXPECT_TRUE(reports(bad(graph(first + "      - {between: [1]" + rates)),
+  EXPECT_TRUE(reports(bad_fabric(graph(first + "      - {between: [1, 7]" + rates)),
+                      "f:9:9: dimensions[0].links[1]", "no vertex 7; they are 0 .. 2"));
+  EXPECT_TRUE(
+      reports(bad_fabric(graph(first)), "f:8:7: dimensions[0].links", "not connected: no way to vertex 2"));
+  EXPECT_TRUE(reports(bad_fabric(graph(first + "      - {between: [1]" + rates)),
                       "f:9:19: dimensions[0].links[1].between", "two vertices"));
-  EXPECT_TRUE(reports(bad(graph(first + "      - {from: 1" + rates)), "f:9:9: dimensions[0].links[1].between",
-                      "from and to"));
-  EXPECT_TRUE(reports(bad(graph(first + "      - {from: 1, to: x" + rates)),
+  EXPECT_TRUE(reports(bad_fabric(graph(first + "      - {from: 1" + rates)),
+                      "f:9:9: dimensions[0].links[1].between", "from and to"));
+  EXPECT_TRUE(reports(bad_fabric(graph(first + "      - {from: 1, to: x" + rates)),
                       "f:9:23: dimensions[0].links[1].to", "integer"));
-  EXPECT_TRUE(reports(bad(graph(first + "      - {between: [1, 2], latency: 1 us, bandwidth: 0 GB/s}\n")),
-                      "f:9:53: dimensions[0].links[1].bandwidth", "greater than 0"));
-  EXPECT_TRUE(reports(bad(graph(first + "      - {between: [1, 2], latency: 1 us}\n")),
+  EXPECT_TRUE(
+      reports(bad_fabric(graph(first + "      - {between: [1, 2], latency: 1 us, bandwidth: 0 GB/s}\n")),
+              "f:9:53: dimensions[0].links[1].bandwidth", "greater than 0"));
+  EXPECT_TRUE(reports(bad_fabric(graph(first + "      - {between: [1, 2], latency: 1 us}\n")),
                       "f:9:9: dimensions[0].links[1].bandwidth", "missing"));
 }
 

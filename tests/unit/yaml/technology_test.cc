@@ -7,6 +7,7 @@
 
 #include "sweep/technology/build_device.h"
 #include "sweep/yaml/load.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::yaml {
@@ -17,29 +18,15 @@ namespace fs = std::filesystem;
 Catalog repository() { return Catalog({fs::path(SHARDSCAPE_SOURCE_DIR)}); }
 
 template <class T>
-T good(const tl::expected<T, Diagnostics>& loaded) {
+T loaded_well(const tl::expected<T, Diagnostics>& loaded) {
   EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().to_string());
   return loaded.value_or(T());
 }
 
-class TechnologyFiles : public ::testing::Test {
+class TechnologyFiles : public test::TemporaryFolder {
  protected:
-  void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) /
-            (std::string("technology-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  fs::path write(const fs::path& file, const std::string& text) {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-    return root_ / file;
-  }
   /// The repository's presets below those of the test.
   [[nodiscard]] Catalog catalog() const { return Catalog({root_, fs::path(SHARDSCAPE_SOURCE_DIR)}); }
-
-  fs::path root_;
 };
 
 // The statements of the foundry (TSMC technology pages and symposia) and of the IRDS, node over node:
@@ -54,7 +41,7 @@ TEST(TechnologyPresets, LogicNodesAreThoseOfTheirSources) {
         Row{"n7", "n10", 1.6, 1.20, 0.60, 0.027}, Row{"n5", "n7", 1.8, 1.15, 0.70, 0.021},
         Row{"n3", "n5", 1.6, 1.18, 0.66, 0.021}, Row{"n2", "n3", 1.15, 1.15, 0.70, 0.0175},
         Row{"a14", "n2", 1.2, 1.15, 0.70, 0.016}, Row{"a10", "a14", 1 / 0.7, 1.10, 0.80, 0.0146}}) {
-    const technology::LogicNode node = good(load_logic(repository(), row.name));
+    const technology::LogicNode node = loaded_well(load_logic(repository(), row.name));
     ASSERT_NE(node.relative_to, nullptr) << row.name;
     EXPECT_EQ(node.relative_to->name, row.older);
     EXPECT_NEAR(node.step.density, row.density, 0.002) << row.name;
@@ -69,8 +56,9 @@ TEST(TechnologyPresets, LogicNodesAreThoseOfTheirSources) {
 // logic with memory and interfaces, so they gain less than logic alone.
 TEST(TechnologyPresets, DensityFollowsTheChipsThatWereBuilt) {
   const double v100 = 21.1 / 815, a100 = 54.2 / 826, h100 = 80.0 / 814;
-  const auto n12 = good(load_logic(repository(), "n12")), n7 = good(load_logic(repository(), "n7")),
-             n5 = good(load_logic(repository(), "n5"));
+  const auto n12 = loaded_well(load_logic(repository(), "n12")),
+             n7 = loaded_well(load_logic(repository(), "n7")),
+             n5 = loaded_well(load_logic(repository(), "n5"));
   const double to_n7 = (n7.total() / n12.total()).density, to_n5 = (n5.total() / n7.total()).density;
   EXPECT_NEAR(to_n7, 2 * 1.6 / 1.2, 1e-12);
   EXPECT_NEAR(a100 / v100, to_n7, 0.1 * to_n7);
@@ -87,7 +75,7 @@ TEST(TechnologyPresets, MemoriesAreThoseOfTheirStandards) {
   for (const Row& row : {Row{"gddr6", 32, 16, 2}, Row{"lpddr5x", 64, 8.533, 16}, Row{"hbm2", 1024, 2.4, 8},
                          Row{"hbm2e", 1024, 3.2, 16}, Row{"hbm3", 1024, 6.4, 16}, Row{"hbm3e", 1024, 9.2, 24},
                          Row{"hbm4", 2048, 8, 36}}) {
-    const technology::MemoryTechnology memory = good(load_memory(repository(), row.name));
+    const technology::MemoryTechnology memory = loaded_well(load_memory(repository(), row.name));
     EXPECT_NEAR(memory.bandwidth_per_stack.value(), row.pins * row.gbit * 1e9 / 8, 1) << row.name;
     EXPECT_DOUBLE_EQ(memory.capacity_per_stack.value(), row.gib * 1024 * 1024 * 1024) << row.name;
     EXPECT_GT(memory.energy.value(), 1e-12) << row.name;
@@ -98,15 +86,15 @@ TEST(TechnologyPresets, MemoriesAreThoseOfTheirStandards) {
 TEST(TechnologyPresets, NetworksAreEightLanes) {
   double lane = 100e9;
   for (const char* name : {"ndr-x8", "xdr-x8", "gdr-x8", "ldr-x8"}) {
-    EXPECT_DOUBLE_EQ(good(load_network(repository(), name)).bandwidth.value(), lane) << name;
+    EXPECT_DOUBLE_EQ(loaded_well(load_network(repository(), name)).bandwidth.value(), lane) << name;
     lane *= 2;  // eight lanes of 100 Gb/s are 100 GB/s; every generation doubles
   }
 }
 
 // The floor plan and its device tell the same story, so rebuilding the A100 gives the A100.
 TEST(TechnologyPresets, TheFloorPlanGivesItsOwnDeviceBack) {
-  const DeviceSpec a100 = good(load_device(repository(), "a100-sxm-80gb"));
-  const technology::Floorplan plan = good(load_floorplan(repository(), "ga100"));
+  const DeviceSpec a100 = loaded_well(load_device(repository(), "a100-sxm-80gb"));
+  const technology::Floorplan plan = loaded_well(load_floorplan(repository(), "ga100"));
   EXPECT_EQ(plan.device, a100.name);
   EXPECT_DOUBLE_EQ(plan.area.value() * 1e6, a100.facts.die_area_mm2);
   EXPECT_DOUBLE_EQ(plan.power.value(), a100.facts.power_watts);
@@ -132,12 +120,12 @@ TEST(TechnologyPresets, WrittenInFullTheyReadBackEqual) {
     const auto root = read_logic(node, "", diagnostics, {});
     return root ? std::make_shared<const technology::LogicNode>(*root) : nullptr;
   };
-  const std::string logic = to_yaml(good(load_logic(repository(), "n12")));
+  const std::string logic = to_yaml(loaded_well(load_logic(repository(), "n12")));
   EXPECT_EQ(parsed(logic, [&](const Node& n, Diagnostics& d) { return read_logic(n, "", d, load_older); }),
             logic);
-  const std::string memory = to_yaml(good(load_memory(repository(), "hbm4")));
+  const std::string memory = to_yaml(loaded_well(load_memory(repository(), "hbm4")));
   EXPECT_EQ(parsed(memory, [](const Node& n, Diagnostics& d) { return read_memory(n, "", d); }), memory);
-  const std::string network = to_yaml(good(load_network(repository(), "xdr-x8")));
+  const std::string network = to_yaml(loaded_well(load_network(repository(), "xdr-x8")));
   EXPECT_EQ(parsed(network, [](const Node& n, Diagnostics& d) { return read_network(n, "", d); }), network);
 }
 
@@ -206,7 +194,7 @@ TEST_F(TechnologyFiles, FloorPlansMustLeaveRoom) {
 TEST_F(TechnologyFiles, ADeviceIsBuiltInPlace) {
   write("d.yaml",
         "technology: {base: a100-sxm-80gb, logic: n5, memory: hbm3, power: 500 W, area: 826 mm2}\n");
-  const DeviceSpec device = good(load_device(catalog(), "d.yaml", root_));
+  const DeviceSpec device = loaded_well(load_device(catalog(), "d.yaml", root_));
   EXPECT_EQ(device.name, "a100-sxm-80gb+n5+hbm3");
   EXPECT_GT(device.sm.count, 108);
   EXPECT_DOUBLE_EQ(device.hbm_peak().value(), 5 * 819.2e9);
