@@ -20,8 +20,8 @@ function drawAxis(canvas, axis) {
     options: {
       interaction: {mode: "index", intersect: false},
       scales: {
-        x: {type: "category", grid: {display: false}},
-        y: valueAxis(ranking, {logarithmic: isWide(entries), grace: "5%"}),
+        x: {type: "category", grid: {display: false}, ticks: {autoSkip: false}},
+        y: valueAxis(ranking, isWide(entries) ? {logarithmic: true, ...roomAround(ends(entries))} : {grace: "5%", beginAtZero: true}),
       },
       plugins: {
         legend: {display: false},
@@ -39,9 +39,10 @@ function drawAxis(canvas, axis) {
 
 /** More than a factor of 20 between the ends: small values would vanish. */
 function isWide(entries) {
-  const ends = entries.flatMap((entry) => [entry.best, entry.three_quarters, entry.median]).filter(isValue);
-  return ends.length > 0 && Math.min(...ends) > 0 && Math.max(...ends) > 20 * Math.min(...ends);
+  const values = ends(entries);
+  return values.length > 0 && Math.min(...values) > 0 && Math.max(...values) > 20 * Math.min(...values);
 }
+const ends = (entries) => entries.flatMap((entry) => [entry.best, entry.quarter, entry.three_quarters]).filter(isValue);
 
 function axisLines(entry) {
   const value = (key) => formatValue(ranking, entry[key]);
@@ -54,7 +55,7 @@ function drawHardware(canvas, axis) {
   const column = COLUMNS.get(axis.column), entries = axis.values;
   const sideways = entries.length > 5 || entries.some((entry) => axisLabel(column, entry).length > 10);
   const row = (entry) => COLUMNS.get("point_id").values.indexOf(entry.best_point);
-  const scale = valueAxis(ranking, {beginAtZero: true, title: `best ${ranking.heading}`});
+  const scale = valueAxis(ranking, {beginAtZero: true, title: `best ${partName(ranking)}`});
   const names = {type: "category", grid: {display: false}, ticks: {autoSkip: false}};
   draw(canvas, {
     type: "bar",
@@ -81,18 +82,19 @@ function drawHardware(canvas, axis) {
 }
 
 /** A figure with a heading in the grid; gives its canvas. */
-function addFigure(grid, heading, note, rows) {
+function addFigure(grid, heading, note, rows, wide) {
   const canvas = element("canvas");
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", `${heading}: ${note}`);
   const box = element("div", {className: "canvas"}, canvas);
   if (rows > 8) box.style.height = `${4 + 1.6 * rows}rem`;
-  grid.append(element("figure", {}, element("h3", {}, heading), box, element("figcaption", {}, note)));
+  grid.append(element("figure", {className: wide ? "wide" : ""}, element("h3", {}, heading), box, element("figcaption", {}, note)));
   return canvas;
 }
 
 function spreadText(axis) {
-  return axis.spread > 0 ? `the best values are up to ${formatPercent(axis.spread)} apart` : "the best is the same with each value";
+  if (!(axis.spread > 0)) return "the best is the same with each value";
+  return axis.spread < 1 ? `the best differ by up to ${formatPercent(axis.spread)}` : `the best differ by up to a factor of ${fourDigits(1 + axis.spread)}`;
 }
 
 function setUpAxes() {
@@ -100,7 +102,7 @@ function setUpAxes() {
   const hardware = axes.filter((axis) => COLUMNS.get(axis.column).group === "hardware");
   byId("axes").hidden = axes.length === 0;
   byId("hardware").hidden = hardware.length === 0;
-  byId("axes-says").textContent = `${ranking.heading} over all ${formatCount(DATA.feasible)} feasible points with each value of an axis:` +
+  byId("axes-says").textContent = `${partName(ranking)} over all ${formatCount(DATA.feasible)} feasible points with each value of an axis:` +
       " circle the best, diamond the median, bar the middle half. The axis on which the choice matters most for the best plan comes first.";
   const figures = [];
   for (const axis of hardware) {
@@ -109,7 +111,7 @@ function setUpAxes() {
   }
   for (const axis of axes) {
     const column = COLUMNS.get(axis.column);
-    const canvas = addFigure(byId("axis-charts"), partName(column), spreadText(axis), 0);
+    const canvas = addFigure(byId("axis-charts"), partName(column), spreadText(axis), 0, axis.values.length > (column.names ? 8 : 14));
     figures.push(() => drawAxis(canvas, axis));
     const table = element("table");
     const value = (entry, key) => formatValue(ranking, entry[key]);

@@ -12,7 +12,11 @@ function tokensOf(text) {
     const start = pattern.lastIndex;
     if (/^\s*$/.test(text.slice(start))) break;
     const match = pattern.exec(text);
-    if (!match) throw new ConditionError(`unexpected '${text.slice(start).trim()[0]}' at position ${start + 1}`);
+    if (!match) {
+      const rest = text.slice(start).trim();
+      const instead = {"=": "==", "&": "and", "|": "or", "!": "not"}[rest[0]];
+      throw new ConditionError(`unexpected '${rest[0]}' at position ${text.length - text.slice(start).trimStart().length + 1}${instead ? `: write '${instead}'` : ""}`);
+    }
     const [, quoted, number, word, symbol] = match;
     if (quoted) tokens.push({kind: "text", text: quoted.slice(1, -1)});
     else if (number) tokens.push({kind: "number", text: number});

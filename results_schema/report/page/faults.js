@@ -4,6 +4,10 @@ const SLOWDOWN = {unit: "1", name: "slowdown", group: "faults", heading: "slowdo
 
 function drawDistributions() {
   const dashes = [[], [8, 4], [2, 3]];
+  // The slowest samples are far out: the caption names them.
+  const tail = DATA.faults.distributions.map(({points}) => points.find(([share]) => share >= 0.995)?.[1] ?? 0);
+  const last = DATA.faults.distributions[0].points.at(-1)?.[1];
+  byId("cdf-caption").textContent = `Share of the fault samples that slow a plan by at most so much; the slowest sample of all by ${formatPercent(last)}.`;
   draw("cdf", {
     type: "line",
     data: {
@@ -14,9 +18,9 @@ function drawDistributions() {
     },
     options: {
       interaction: {mode: "nearest", axis: "y", intersect: false},
-      scales: {x: {...valueAxis(SLOWDOWN), min: 0}, y: {min: 0, max: 1, title: {display: true, text: "share of the samples"}, ticks: {callback: (share) => formatPercent(share, 0)}}},
+      scales: {x: {...valueAxis(SLOWDOWN), min: 0, max: Math.max(...tail, 1e-3)}, y: {min: 0, max: 1, title: {display: true, text: "share of the samples"}, ticks: {callback: (share) => formatPercent(share, 0)}}},
       plugins: {
-        legend: {position: "bottom", labels: {usePointStyle: true, pointStyle: "line"}},
+        legend: {position: "bottom", labels: {usePointStyle: true, pointStyle: "line", pointStyleWidth: 44}},
         tooltip: {callbacks: {title: () => "", label: (item) => `${item.dataset.label}: ${formatPercent(item.raw.y, 2)} slow by at most ${formatPercent(item.raw.x, 2)}`}},
       },
     },
@@ -31,6 +35,7 @@ function drawExpected() {
   const low = points.reduce((least, point) => Math.min(least, point.x), Infinity), high = points.reduce((most, point) => Math.max(most, point.x), -Infinity);
   const picked = points.filter((point) => point.row === state.picked);
   const logarithmic = high > 5 * low;
+  const room = (key) => (logarithmic ? roomAround(points.map((point) => point[key])) : {});
   draw("expected", {
     type: "scatter",
     data: {
@@ -43,7 +48,10 @@ function drawExpected() {
     options: {
       interaction: {mode: "nearest", intersect: true},
       onClick: pickOnClick,
-      scales: {x: valueAxis(healthy, {logarithmic, title: `${healthy.heading}, no faults`}), y: valueAxis(expected, {logarithmic, title: `${expected.heading}`})},
+      scales: {
+        x: valueAxis(healthy, {logarithmic, title: `${partName(healthy)}, no faults`, ...room("x")}),
+        y: valueAxis(expected, {logarithmic, title: `${partName(expected)}, mean`, ...room("y")}),
+      },
       plugins: {
         legend: {position: "bottom", labels: {usePointStyle: true}},
         tooltip: {

@@ -81,3 +81,8 @@ function formatTick(column, value) {
   if (isShare(column)) return short(formatPercent(value, 2));
   return short(formatNumber(value, column.unit));
 }
+
+/** The heading in words: "tp comm", "step time". */
+function partName(column) {
+  return column.heading.replaceAll("_", " ");
+}

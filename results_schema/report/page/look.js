@@ -70,12 +70,12 @@ function draw(canvas, configuration) {
 
 /** An axis of numbers of a column. */
 function valueAxis(column, options = {}) {
-  const {logarithmic = false, title = column.heading, ...more} = options;
+  const {logarithmic = false, title = partName(column), ...more} = options;
   return {
     type: logarithmic ? "logarithmic" : "linear",
     title: {display: true, text: title},
-    ticks: {callback: (value) => formatTick(column, value), autoSkip: true, maxRotation: 0, ...(logarithmic ? {maxTicksLimit: 8} : {})},
-    ...(column.unit === "byte" && !logarithmic ? {afterBuildTicks: byteTicks} : {}),
+    ticks: {callback: (value) => formatTick(column, value), autoSkip: !logarithmic, maxRotation: 0},
+    ...(logarithmic ? {afterBuildTicks: (axis) => logarithmicTicks(axis, column)} : column.unit === "byte" ? {afterBuildTicks: byteTicks} : {}),
     ...more,
   };
 }
@@ -92,4 +92,32 @@ function byteTicks(axis) {
   const ticks = [];
   for (let value = Math.ceil(axis.min / step) * step; value <= axis.max * (1 + 1e-12); value += step) ticks.push({value});
   axis.ticks = ticks;
+}
+
+/** Ticks at 1, 2 and 5 times powers of ten (bytes: powers of two), thinned out until they have room. */
+function logarithmicTicks(axis, column) {
+  const within = (values) => values.filter((value) => value >= axis.min * (1 - 1e-9) && value <= axis.max * (1 + 1e-9));
+  const decades = (...steps) => {
+    const powers = Array.from({length: 48}, (_, i) => 10 ** (i - 24));
+    return within(powers.flatMap((power) => steps.map((step) => step * power)));
+  };
+  const binary = (every) => within(Array.from({length: 80}, (_, i) => 2 ** i).filter((_, i) => i % every === 0));
+  const choices = column.unit === "byte" ? [binary(1), binary(2), binary(5), binary(10)] : [decades(1, 2, 3, 5, 7), decades(1, 2, 5), decades(1, 3), decades(1)];
+  const fitting = choices.find((values) => values.length <= 9) ?? choices.at(-1);
+  axis.ticks = fitting.map((value) => ({value}));
+}
+
+/** The parts of time and memory keep their colour whatever else the file has. */
+const PART_ORDER = ["compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "pp_comm_s", "dp_comm_s", "bubble_s", "optimizer_s", "host_s", "kv_transfer_exposed_s"];
+const MEMORY_ORDER = ["weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes", "buffers_bytes", "reserve_bytes", "kv_cache_bytes"];
+function partFill(column, position) {
+  const known = Math.max(PART_ORDER.indexOf(column.name), MEMORY_ORDER.indexOf(column.name));
+  return fillOf(known >= 0 ? known : position);
+}
+
+/** Ends of a logarithmic axis: a little room beyond the values. */
+function roomAround(values) {
+  const known = values.filter((value) => isValue(value) && value > 0);
+  if (known.length === 0) return {};
+  return {min: known.reduce((a, b) => Math.min(a, b)) * 0.85, max: known.reduce((a, b) => Math.max(a, b)) * 1.15};
 }

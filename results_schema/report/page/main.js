@@ -25,9 +25,11 @@ function drawHead() {
 
 function setUpCondition() {
   const box = byId("where"), says = byId("where-says");
-  const example = varied.find((column) => !column.names);
-  box.placeholder = example ? `${SHORT[example.name] ?? example.name} <= ${example.at(0)} and memory_peak_bytes < ${Math.round(COLUMNS.get(DATA.y).at(0) ?? 1)}` : "";
-  const help = `Conditions as in top --where, for this section and the best plans; names: ${varied.map((column) => SHORT[column.name] ?? column.name).join(", ")}, and all outputs.`;
+  const named = (column) => SHORT[column.name] ?? column.name;
+  const number = varied.find((column) => !column.names), choice = varied.find((column) => column.names);
+  const quoted = (text) => (/^\w+$/.test(text) ? text : `'${text}'`);
+  box.placeholder = [...(number ? [`${named(number)} <= ${number.at(0)}`] : []), ...(choice ? [`${named(choice)} == ${quoted(choice.names[choice.at(0)])}`] : [])].join(" and ");
+  const help = `Conditions as in top --where, for this section and the best plans; names: ${varied.map(named).join(", ")}, and all outputs.`;
   says.textContent = help;
   const apply = () => {
     const text = box.value.trim();
@@ -55,16 +57,22 @@ function setUpCondition() {
 
 function start() {
   drawHead();
-  setUpCondition();
-  setUpScatter();
-  setUpPlans();
+  for (const id of ["explore", "plans"]) byId(id).hidden = COUNT === 0;
+  byId("nothing").hidden = COUNT > 0;
+  if (COUNT > 0) {
+    setUpCondition();
+    setUpScatter();
+    setUpPlans();
+  }
   const drawAxes = setUpAxes(), drawFaults = setUpFaults();
   const drawAll = () => {
     useSchemeColours();
     drawVerdicts();
-    drawScatter();
-    drawDetail();
-    drawPlans();
+    if (COUNT > 0) {
+      drawScatter();
+      drawDetail();
+      drawPlans();
+    }
     drawAxes();
     drawFaults();
   };

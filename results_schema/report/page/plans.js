@@ -67,7 +67,7 @@ function drawParts(id, group, rows) {
   const datasets = columns.flatMap((column, index) => {
     const values = rows.map((row) => column.at(row) ?? 0);
     if (!values.some((value) => value > 0)) return [];
-    return [{label: partName(column), data: values, backgroundColor: fillOf(index), column}];
+    return [{label: partName(column), data: values, backgroundColor: partFill(column, index)}];
   });
   const axis = {unit: columns[0].unit, name: "", group};
   const total = (index) => datasets.reduce((sum, dataset) => sum + dataset.data[index], 0);
@@ -102,7 +102,7 @@ function drawPlans() {
   const sampled = DATA.shown < DATA.feasible;
   const exact = state.rows === everyRow && planOrder.column.better !== undefined && planOrder.descending === (planOrder.column.better === "larger") &&
       (planOrder.column === ranking || ["output", "faults"].includes(planOrder.column.group));
-  byId("plans-says").textContent = `${formatCount(rows.length)} of ${formatCount(state.rows.length)}, by ${planOrder.column.heading}` +
+  byId("plans-says").textContent = `${formatCount(rows.length)} of ${formatCount(state.rows.length)}, by ${partName(planOrder.column)}` +
       (sampled && !exact ? ", among the points shown" : "") + (rows.length > BARS ? `; bars of the first ${BARS}` : "") +
       ". A heading sorts, a row shows its plan above.";
 }

@@ -79,22 +79,23 @@ function pickOnClick(event, elements, chart) {
 
 function drawScatter() {
   const {x, y, colour, logX, logY} = scatterChoice;
+  const scale = (column, logarithmic) => valueAxis(column, {logarithmic, ...(logarithmic ? roomAround(state.rows.map(column.at)) : {})});
   draw("scatter", {
     type: "scatter",
     data: {datasets: scatterDatasets()},
     options: {
       interaction: {mode: "nearest", intersect: true},
       onClick: pickOnClick,
-      scales: {x: valueAxis(x, {logarithmic: logX}), y: valueAxis(y, {logarithmic: logY})},
+      scales: {x: scale(x, logX), y: scale(y, logY)},
       plugins: {
-        legend: {labels: {usePointStyle: true}, title: {display: Boolean(colour), text: colour?.heading}},
+        legend: {labels: {usePointStyle: true}, title: {display: Boolean(colour), text: colour && partName(colour)}},
         tooltip: pointTooltip,
       },
     },
   });
   const whole = DATA.shown === DATA.feasible || (x.name === DATA.x && y.name === DATA.y && state.rows === everyRow);
   byId("scatter-caption").textContent = `${formatCount(state.rows.length)} points; ${formatCount(front.length)} on the Pareto front` +
-      ` (${betterWord(x)} ${x.heading}, ${betterWord(y)} ${y.heading})${whole ? "" : ", of the points shown"}.` +
+      ` (${betterWord(x)} ${partName(x)}, ${betterWord(y)} ${partName(y)})${whole ? "" : ", of the points shown"}.` +
       " Click a point to see its plan; with the keyboard, left and right walk along the front.";
 }
 const betterWord = (column) => (column.better === "larger" ? "larger" : "smaller");
@@ -122,12 +123,12 @@ function shareTable(title, columns, row) {
   for (const bar of table.querySelectorAll("i")) bar.parentElement.classList.add("meter");
   return [table];
 }
-const partName = (column) => column.heading.replace(/_comm$/, " comm").replaceAll("_", " ");
 
 function drawDetail() {
   const panel = byId("detail"), row = state.picked;
   if (row < 0) {
     panel.replaceChildren(element("p", {className: "note"}, "No feasible point."));
+    byId("parts").replaceChildren();
     return;
   }
   const list = element("dl");
@@ -137,9 +138,20 @@ function drawDetail() {
   results.forEach(add);
   const option = pointOption(row);
   panel.replaceChildren(
-      element("h3", {}, `Point ${COLUMNS.get("point_id").at(row)}${row === 0 ? `, best by ${ranking.heading}` : ""}`), list,
-      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, `shardscape simulate STUDY.yaml --explain --point ${option}`)] : []),
-      ...shareTable("where the time goes", columnsOf("breakdown"), row), ...shareTable("memory of the fullest device", columnsOf("memory"), row));
+      element("h3", {}, `Point ${COLUMNS.get("point_id").at(row)}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
+      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, `shardscape simulate STUDY.yaml --explain --point ${option}`)] : []));
+  byId("parts").replaceChildren(...shareTable("where its time goes", columnsOf("breakdown"), row), ...shareTable("its fullest device", columnsOf("memory"), row));
+}
+
+function rangeOf(column) {
+  let low = Infinity, high = -Infinity;
+  for (const row of everyRow) {
+    const value = column.at(row);
+    if (!isValue(value)) continue;
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  return [low, high];
 }
 
 function setUpScatter() {
@@ -155,6 +167,8 @@ function setUpScatter() {
   const few = varied.filter((column) => new Set(column.values).size <= 40);
   scatterChoice.colour = few.find((column) => column.group === "hardware") ?? few.find((column) => column.name === "tensor_parallel") ?? few[0];
   fill("colour", few, scatterChoice.colour, "nothing");
+  const [low, high] = rangeOf(scatterChoice.x);
+  byId("log-x").checked = scatterChoice.logX = low > 0 && high > 20 * low;
   byId("x").onchange = (event) => { scatterChoice.x = COLUMNS.get(event.target.value); drawScatter(); };
   byId("y").onchange = (event) => { scatterChoice.y = COLUMNS.get(event.target.value); drawScatter(); };
   byId("colour").onchange = (event) => { scatterChoice.colour = COLUMNS.get(event.target.value); drawScatter(); };

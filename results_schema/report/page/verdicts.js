@@ -1,9 +1,12 @@
 // What became of all points, by status and reason.
 
+const STATUSES = ["ok", "indivisible", "constraint", "memory", "unreachable", "unsupported"];
+
 function drawVerdicts() {
   const bar = byId("verdict-bar"), rows = [];
   bar.replaceChildren();
-  for (const [index, status] of DATA.statuses.entries()) {
+  for (const status of DATA.statuses) {
+    const index = Math.max(STATUSES.indexOf(status.name), 0);
     const share = DATA.rows > 0 ? status.count / DATA.rows : 0;
     const label = `${status.name} ${formatPercent(share)}`;
     const part = element("span", {title: `${label}, ${formatCount(status.count)} points`});
