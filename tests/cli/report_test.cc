@@ -61,7 +61,9 @@ TEST_F(ReportTest, SaysWhatTheStudyIsAndWhatBecameOfItsPoints) {
     found[status.at("name")] = status.at("count");
     std::uint64_t of_reasons = 0;
     for (const json& reason : status.at("reasons")) of_reasons += reason.at("count").get<std::uint64_t>();
-    if (status.at("name") != "ok") EXPECT_EQ(of_reasons, status.at("count")) << status.at("name");
+    if (status.at("name") != "ok") {
+      EXPECT_EQ(of_reasons, status.at("count")) << status.at("name");
+    }
   }
   EXPECT_EQ(found, expected);
   EXPECT_TRUE(found.contains("constraint"));

@@ -118,7 +118,9 @@ TEST(AxisValues, AgreeWithBruteForce) {
         EXPECT_TRUE(covers(quantile, share));
         EXPECT_NE(std::ranges::find(times, quantile), times.end());
         for (const double smaller : times) {
-          if (smaller < quantile) EXPECT_FALSE(covers(smaller, share));
+          if (smaller < quantile) {
+            EXPECT_FALSE(covers(smaller, share));
+          }
         }
       }
     }

@@ -79,7 +79,9 @@ TEST_F(ReportDataTest, CountsAreThoseOfTheRows) {
     ++counts[std::string(name_of(static_cast<Status>(status)))];
   for (const json& status : data.at("statuses")) {
     listed[status.at("name")] = status.at("count");
-    if (status.at("name") != "indivisible") EXPECT_TRUE(status.at("reasons").empty());
+    if (status.at("name") != "indivisible") {
+      EXPECT_TRUE(status.at("reasons").empty());
+    }
   }
   EXPECT_EQ(listed, counts);
   EXPECT_EQ(data.at("faults"), nullptr);
