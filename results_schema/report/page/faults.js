@@ -12,7 +12,7 @@ function drawDistributions() {
     type: "line",
     data: {
       datasets: DATA.faults.distributions.map((distribution, index) => ({
-        label: distribution.name, data: distribution.points.map(([share, slowdown]) => ({x: slowdown, y: share})), stepped: "after",
+        label: distribution.name, data: distribution.points.map(([share, slowdown]) => ({x: slowdown, y: share})), stepped: "before",
         borderColor: hueOf(index), backgroundColor: hueOf(index), borderDash: dashes[index % dashes.length], borderWidth: 2, pointRadius: 0, pointHoverRadius: 4,
       })),
     },

@@ -33,7 +33,7 @@ function scatterDatasets() {
   front = paretoFront(state.rows, x, y);
   const many = state.rows.length > 4000;
   const line = {
-    type: "line", label: "Pareto front", data: pointsOf(front), stepped: x.better === "larger" ? "before" : "after", order: 0,
+    type: "line", label: "Pareto front", data: pointsOf(front), stepped: "before", order: 0,
     borderColor: colourOf("--ink"), borderWidth: 1.5, pointStyle: "circle", pointRadius: 5, pointHoverRadius: 7,
     pointBackgroundColor: "transparent", pointBorderColor: colourOf("--ink"), pointBorderWidth: 1.5,
   };
@@ -139,7 +139,7 @@ function drawDetail() {
   const option = pointOption(row);
   panel.replaceChildren(
       element("h3", {}, `Point ${COLUMNS.get("point_id").at(row)}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
-      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, `shardscape simulate STUDY.yaml --explain --point ${option}`)] : []));
+      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, `shardscape simulate STUDY.yaml \\\n  --explain \\\n  --point ${option}`)] : []));
   byId("parts").replaceChildren(...shareTable("where its time goes", columnsOf("breakdown"), row), ...shareTable("its fullest device", columnsOf("memory"), row));
 }
 
