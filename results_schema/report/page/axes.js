@@ -11,8 +11,10 @@ function drawAxis(canvas, axis) {
     data: {
       labels: entries.map((entry) => axisLabel(column, entry)),
       datasets: [
-        {type: "scatter", label: "best", data: points("best"), pointStyle: "circle", pointRadius: 5, backgroundColor: colourOf("--mark"), borderColor: colourOf("--mark")},
-        {type: "scatter", label: "median", data: points("median"), pointStyle: "rectRot", pointRadius: 6, backgroundColor: colourOf("--ground"), borderColor: colourOf("--ink"), borderWidth: 2},
+        {type: "scatter", label: "best", data: points("best"), pointStyle: "circle", pointRadius: 5, backgroundColor: colourOf("--mark"),
+         borderColor: colourOf("--mark")},
+        {type: "scatter", label: "median", data: points("median"), pointStyle: "rectRot", pointRadius: 6, backgroundColor: colourOf("--ground"),
+         borderColor: colourOf("--ink"), borderWidth: 2},
         {type: "bar", label: "middle half", data: entries.map((entry) => (isValue(entry.quarter) ? [entry.quarter, entry.three_quarters] : null)),
          backgroundColor: fillOf(0), maxBarThickness: 40},
       ],
@@ -59,7 +61,10 @@ function drawHardware(canvas, axis) {
   const names = {type: "category", grid: {display: false}, ticks: {autoSkip: false}};
   draw(canvas, {
     type: "bar",
-    data: {labels: entries.map((entry) => axisLabel(column, entry)), datasets: [{data: entries.map((entry) => entry.best), backgroundColor: fillOf(0), maxBarThickness: 40}]},
+    data: {
+      labels: entries.map((entry) => axisLabel(column, entry)),
+      datasets: [{data: entries.map((entry) => entry.best), backgroundColor: fillOf(0), maxBarThickness: 40}],
+    },
     options: {
       indexAxis: sideways ? "y" : "x",
       interaction: {mode: "nearest", axis: sideways ? "y" : "x", intersect: false},

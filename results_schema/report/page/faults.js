@@ -18,10 +18,18 @@ function drawDistributions() {
     },
     options: {
       interaction: {mode: "nearest", axis: "y", intersect: false},
-      scales: {x: {...valueAxis(SLOWDOWN), min: 0, max: Math.max(...tail, 1e-3)}, y: {min: 0, max: 1, title: {display: true, text: "share of the samples"}, ticks: {callback: (share) => formatPercent(share, 0)}}},
+      scales: {
+        x: {...valueAxis(SLOWDOWN), min: 0, max: Math.max(...tail, 1e-3)},
+        y: {min: 0, max: 1, title: {display: true, text: "share of the samples"}, ticks: {callback: (share) => formatPercent(share, 0)}},
+      },
       plugins: {
         legend: {position: "bottom", labels: {usePointStyle: true, pointStyle: "line", pointStyleWidth: 44}},
-        tooltip: {callbacks: {title: () => "", label: (item) => `${item.dataset.label}: ${formatPercent(item.raw.y, 2)} slow by at most ${formatPercent(item.raw.x, 2)}`}},
+        tooltip: {
+          callbacks: {
+            title: () => "",
+            label: ({dataset, raw}) => `${dataset.label}: ${formatPercent(raw.y, 2)} slow by at most ${formatPercent(raw.x, 2)}`,
+          },
+        },
       },
     },
   });
@@ -41,8 +49,10 @@ function drawExpected() {
     data: {
       datasets: [
         {label: "chosen plan", data: picked, pointRadius: 9, pointBorderWidth: 3, backgroundColor: "transparent", borderColor: colourOf("--mark")},
-        {type: "line", label: "no cost", data: points.length > 0 ? [{x: low, y: low}, {x: high, y: high}] : [], borderColor: colourOf("--dim"), borderDash: [6, 4], borderWidth: 1.5, pointRadius: 0, pointHitRadius: 0},
-        {label: "plans", data: points, pointRadius: points.length > 4000 ? 2 : 3, backgroundColor: hueOf(0), borderColor: colourOf("--card"), pointBorderWidth: 0.5},
+        {type: "line", label: "no cost", data: points.length > 0 ? [{x: low, y: low}, {x: high, y: high}] : [], borderColor: colourOf("--dim"),
+         borderDash: [6, 4], borderWidth: 1.5, pointRadius: 0, pointHitRadius: 0},
+        {label: "plans", data: points, pointRadius: points.length > 4000 ? 2 : 3, backgroundColor: hueOf(0), borderColor: colourOf("--card"),
+         pointBorderWidth: 0.5},
       ],
     },
     options: {
@@ -59,7 +69,10 @@ function drawExpected() {
           callbacks: {
             title: () => "",
             label: ({raw}) => (raw.row === undefined ? "as fast as without faults" : [
-              `without faults ${formatValue(healthy, raw.x)}`, `with them ${formatValue(expected, raw.y)} in the mean (+${formatPercent(raw.y / raw.x - 1, 2)})`, ...tooltipLines(raw.row).slice(3)]),
+              `without faults ${formatValue(healthy, raw.x)}`,
+              `with them ${formatValue(expected, raw.y)} in the mean (+${formatPercent(raw.y / raw.x - 1, 2)})`,
+              ...tooltipLines(raw.row).slice(3),
+            ]),
           },
         },
       },
@@ -92,7 +105,8 @@ function drawPlaces() {
           displayColors: false,
           callbacks: {label: (item) => {
             const place = places[item.dataIndex];
-            return [`mean ${formatPercent(place.mean, 2)}`, `largest ${formatPercent(place.max, 2)}`, `${formatPercent(place.above_1pct)} of ${formatCount(place.samples)} samples above 1 %`];
+            return [`mean ${formatPercent(place.mean, 2)}`, `largest ${formatPercent(place.max, 2)}`,
+                    `${formatPercent(place.above_1pct)} of ${formatCount(place.samples)} samples above 1 %`];
           }},
         },
       },
@@ -104,7 +118,8 @@ function setUpFaults() {
   if (!DATA.faults) return () => {};
   byId("faults").hidden = false;
   const {places, place_count: count, dimensions} = DATA.faults;
-  byId("places-head").textContent = `Worst places, by the mean slowdown of all plans' samples in which they are sick${count > places.length ? ` (${places.length} of ${formatCount(count)})` : ""}`;
+  byId("places-head").textContent = "Worst places, by the mean slowdown of all plans' samples in which they are sick" +
+      (count > places.length ? ` (${places.length} of ${formatCount(count)})` : "");
   fillTable(byId("place-table"), PLACE_HEADS, placeRows(places), [1, 2, 3, 4, 5]);
   fillTable(byId("dimension-table"), PLACE_HEADS, placeRows(dimensions), [1, 2, 3, 4, 5]);
   state.listeners.push(drawExpected);

@@ -74,7 +74,7 @@ function valueAxis(column, options = {}) {
   return {
     type: logarithmic ? "logarithmic" : "linear",
     title: {display: true, text: title},
-    ticks: {callback: (value) => formatTick(column, value), autoSkip: !logarithmic, maxRotation: 0},
+    ticks: {callback: (value) => formatTick(column, value), autoSkip: !logarithmic, maxRotation: 0, includeBounds: false},
     ...(logarithmic ? {afterBuildTicks: (axis) => logarithmicTicks(axis, column)} : column.unit === "byte" ? {afterBuildTicks: byteTicks} : {}),
     ...more,
   };

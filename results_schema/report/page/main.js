@@ -19,8 +19,8 @@ function drawHead() {
   sampled.hidden = DATA.shown === DATA.feasible;
   sampled.textContent = `${formatCount(DATA.shown)} of ${formatCount(DATA.feasible)} feasible points are in this page: a sample, with all of the Pareto front` +
       ` and the ${DATA.best_kept} best by each output. Counts, axes and faults are of all points.`;
-  byId("origin").textContent = `Shardscape ${DATA.version}${DATA.commit && DATA.commit !== "unknown" ? ` (${DATA.commit.slice(0, 12)})` : ""}; study ${DATA.study_sha256.slice(0, 16)}. ` +
-      "Charts: Chart.js, MIT licence.";
+  const commit = DATA.commit && DATA.commit !== "unknown" ? ` (${DATA.commit.slice(0, 12)})` : "";
+  byId("origin").textContent = `Shardscape ${DATA.version}${commit}; study ${DATA.study_sha256.slice(0, 16)}. Charts: Chart.js, MIT licence.`;
 }
 
 function setUpCondition() {
@@ -28,7 +28,10 @@ function setUpCondition() {
   const named = (column) => SHORT[column.name] ?? column.name;
   const number = varied.find((column) => !column.names), choice = varied.find((column) => column.names);
   const quoted = (text) => (/^\w+$/.test(text) ? text : `'${text}'`);
-  box.placeholder = [...(number ? [`${named(number)} <= ${number.at(0)}`] : []), ...(choice ? [`${named(choice)} == ${quoted(choice.names[choice.at(0)])}`] : [])].join(" and ");
+  const examples = [];
+  if (number) examples.push(`${named(number)} <= ${number.at(0)}`);
+  if (choice) examples.push(`${named(choice)} == ${quoted(choice.names[choice.at(0)])}`);
+  box.placeholder = examples.join(" and ");
   const help = `Conditions as in top --where, for this section and the best plans; names: ${varied.map(named).join(", ")}, and all outputs.`;
   says.textContent = help;
   const apply = () => {

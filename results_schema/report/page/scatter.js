@@ -124,6 +124,8 @@ function shareTable(title, columns, row) {
   return [table];
 }
 
+const simulateCommand = (option) => `shardscape simulate STUDY.yaml \\\n  --explain \\\n  --point ${option}`;
+
 function drawDetail() {
   const panel = byId("detail"), row = state.picked;
   if (row < 0) {
@@ -139,7 +141,7 @@ function drawDetail() {
   const option = pointOption(row);
   panel.replaceChildren(
       element("h3", {}, `Point ${COLUMNS.get("point_id").at(row)}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
-      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, `shardscape simulate STUDY.yaml \\\n  --explain \\\n  --point ${option}`)] : []));
+      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, simulateCommand(option))] : []));
   byId("parts").replaceChildren(...shareTable("where its time goes", columnsOf("breakdown"), row), ...shareTable("its fullest device", columnsOf("memory"), row));
 }
 
