@@ -1,4 +1,4 @@
-// Files that are either there in full or not at all. Private to this folder.
+// Files that are either there in full or not at all. Private to this folder and report/.
 #pragma once
 
 #include <cstddef>

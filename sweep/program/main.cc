@@ -101,6 +101,7 @@ int run(int argc, char** argv) {
   add_simulate_command(app, common, action);
   add_top_command(app, common, action);
   add_sensitivity_command(app, common, action);
+  add_report_command(app, common, action);
   add_export_command(app, common, action);
   add_merge_command(app, common, action);
   add_verify_command(app, common, action);

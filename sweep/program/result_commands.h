@@ -9,5 +9,6 @@ namespace shardscape::program {
 void add_merge_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_verify_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_diff_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_report_command(CLI::App& app, const CommonOptions& common, Action& action);
 
 }  // namespace shardscape::program

@@ -38,6 +38,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/workload", "engine/schedule", "engine/compute", "engine/network", "engine/spec",
         "engine/base"}},
       {"results_schema", {"engine", "engine/spec", "engine/base"}},
+      {"results_schema/report", {"results_schema", "engine", "engine/spec", "engine/base"}},
       {"sweep/technology", {"engine/spec", "engine/base"}},
       {"sweep/yaml", {"sweep/technology", "engine/spec", "engine/base"}},
       {"sweep/network_case", {"engine/network", "engine/spec", "engine/base"}},
@@ -58,8 +59,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
        {"sweep/validate", "sweep/space", "sweep/yaml", "engine", "engine/spec", "engine/base"}},
       {"sweep/program",
        {"sweep/calibrate", "sweep/validate", "sweep/runner", "sweep/placement", "sweep/study", "sweep/faults",
-        "sweep/network_case", "sweep/chakra", "sweep/space", "sweep/yaml", "results_schema", "engine",
-        "engine/trace", "engine/compute", "engine/network", "engine/spec", "engine/base"}},
+        "sweep/network_case", "sweep/chakra", "sweep/space", "sweep/yaml", "results_schema/report",
+        "results_schema", "engine", "engine/trace", "engine/compute", "engine/network", "engine/spec",
+        "engine/base"}},
   };
   return kStoreys;
 }

@@ -1,0 +1,89 @@
+// The data of the page: columns of feasible points (the best first), verdicts, axes, faults. Written by report_data.cc.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const COUNT = DATA.shown;
+const COLUMNS = new Map(DATA.columns.map((column) => [column.name, column]));
+
+for (const column of DATA.columns) {
+  column.constant = column.values === undefined;
+  column.at = column.constant ? () => column.value : (row) => column.values[row];
+}
+
+const INPUT_GROUPS = ["plan", "workload", "hardware"];
+const columnsOf = (...groups) => DATA.columns.filter((column) => groups.includes(column.group));
+const inputs = columnsOf(...INPUT_GROUPS).filter((column) => column.name !== "microbatches");
+const varied = inputs.filter((column) => !column.constant);
+const ranking = COLUMNS.get(DATA.ranking);
+const everyRow = Array.from({length: COUNT}, (_, row) => row);
+
+/** Names of the plan's axes in `shardscape simulate --point`. */
+const SHORT = {
+  tensor_parallel: "tp", sequence_parallel: "sp", context_parallel: "cp", pipeline_parallel: "pp", data_parallel: "dp", zero_stage: "zero",
+  recompute: "recompute", microbatch_size: "mbs", schedule: "schedule", virtual_stages: "vpp", rank_order: "order", concurrency: "concurrency",
+  prefill_tensor_parallel: "prefill_tp", prefill_pipeline_parallel: "prefill_pp", prefill_data_parallel: "prefill_dp",
+};
+
+const isBetter = (column, a, b) => (column.better === "larger" ? a > b : a < b);
+
+/** "tp 4, pp 8, recompute full": what tells a plan from the others. */
+function planText(row) {
+  return varied.map((column) => `${column.heading} ${formatValue(column, column.at(row))}`).join(", ");
+}
+
+/** The plan as `--point` takes it; nothing where the file's axes are not all in it. */
+function pointOption(row) {
+  const without = columnsOf("workload", "hardware").filter((column) => !column.constant && SHORT[column.name] === undefined);
+  if (without.length > 0) return "";
+  return inputs.filter((column) => SHORT[column.name] !== undefined && column.at(row) !== null)
+      .map((column) => `${SHORT[column.name]}=${column.names ? column.names[column.at(row)] : column.at(row)}`).join(",");
+}
+
+/** Columns along which points can be compared: numbers that are not the same everywhere. */
+function numericColumns() {
+  const results = columnsOf("output", "faults", "memory", "breakdown").filter((column) => !column.constant && column.name !== "peak_stage");
+  const axes = varied.filter((column) => !column.names);
+  return [...results, ...axes];
+}
+
+/** Rows that no other of `rows` beats in both columns at once, the best in `x` first; rows without a value take no part. */
+function paretoFront(rows, x, y) {
+  const turn = (column) => (column.better === "larger" ? -1 : 1);
+  const [sx, sy] = [turn(x), turn(y)];
+  const sorted = rows.filter((row) => isValue(x.at(row)) && isValue(y.at(row)))
+      .sort((a, b) => sx * (x.at(a) - x.at(b)) || sy * (y.at(a) - y.at(b)));
+  let best = Infinity;
+  return sorted.filter((row) => {
+    const value = sy * y.at(row);
+    if (value >= best) return false;
+    best = value;
+    return true;
+  });
+}
+
+// What the user has chosen; parts of the page listen to it.
+const state = {rows: everyRow, condition: "", picked: COUNT > 0 ? 0 : -1, listeners: []};
+
+function changed(what) {
+  for (const listener of state.listeners) listener(what);
+}
+
+function pick(row) {
+  state.picked = row;
+  changed("picked");
+}
+
+// DOM, never through markup: names in a file are text.
+function element(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+const byId = (id) => document.getElementById(id);
+
+/** A table: heads and rows of strings or nodes; `numbers` are the columns to align right. */
+function fillTable(table, heads, rows, numbers = []) {
+  const side = (i) => (numbers.includes(i) ? "number" : "");
+  const head = element("tr", {}, ...heads.map((text, i) => element("th", {scope: "col", className: side(i)}, text)));
+  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, i) => element("td", {className: side(i)}, cell))));
+  table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
+}

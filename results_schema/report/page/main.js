@@ -1,0 +1,95 @@
+// The page as a whole: head, condition, and drawing again when the colour scheme changes or the page is printed.
+
+function drawHead() {
+  const facts = byId("facts");
+  const add = (label, text) => facts.append(element("dt", {}, label), element("dd", {}, text));
+  for (const [label, text] of DATA.facts) add(label, text);
+  add("seed", DATA.seed);
+  const points = DATA.rows === DATA.total_points ? formatCount(DATA.rows) : `${formatCount(DATA.rows)} of ${formatCount(DATA.total_points)}`;
+  add("points", `${points}, ${formatCount(DATA.feasible)} feasible`);
+  if (COUNT > 0 && isValue(ranking.at(0))) {
+    add(`best ${partName(ranking)}`, `${formatValue(ranking, ranking.at(0))}: ${planText(0)}`);
+  }
+  if (!DATA.complete) {
+    const note = byId("progress");
+    note.hidden = false;
+    note.textContent = `The sweep is not finished: this is what ${points} points say so far.`;
+  }
+  const sampled = byId("sampled");
+  sampled.hidden = DATA.shown === DATA.feasible;
+  sampled.textContent = `${formatCount(DATA.shown)} of ${formatCount(DATA.feasible)} feasible points are in this page: a sample, with all of the Pareto front` +
+      ` and the ${DATA.best_kept} best by each output. Counts, axes and faults are of all points.`;
+  const commit = DATA.commit && DATA.commit !== "unknown" ? ` (${DATA.commit.slice(0, 12)})` : "";
+  byId("origin").textContent = `Shardscape ${DATA.version}${commit}; study ${DATA.study_sha256.slice(0, 16)}. Charts: Chart.js, MIT licence.`;
+}
+
+function setUpCondition() {
+  const box = byId("where"), says = byId("where-says");
+  const named = (column) => SHORT[column.name] ?? column.name;
+  const number = varied.find((column) => !column.names), choice = varied.find((column) => column.names);
+  const quoted = (text) => (/^\w+$/.test(text) ? text : `'${text}'`);
+  const examples = [];
+  if (number) examples.push(`${named(number)} <= ${number.at(0)}`);
+  if (choice) examples.push(`${named(choice)} == ${quoted(choice.names[choice.at(0)])}`);
+  box.placeholder = examples.join(" and ");
+  const help = `Conditions as in top --where, for this section and the best plans; names: ${varied.map(named).join(", ")}, and all outputs.`;
+  says.textContent = help;
+  const apply = () => {
+    const text = box.value.trim();
+    try {
+      const holds = text ? parseCondition(text) : undefined;
+      state.rows = holds ? everyRow.filter(holds) : everyRow;
+      state.condition = text;
+      says.textContent = holds ? `${formatCount(state.rows.length)} of ${formatCount(COUNT)} points` : help;
+      says.classList.remove("error");
+      box.removeAttribute("aria-invalid");
+      changed("rows");
+    } catch (error) {
+      if (!(error instanceof ConditionError)) throw error;
+      says.textContent = error.message;
+      says.classList.add("error");
+      box.setAttribute("aria-invalid", "true");
+    }
+  };
+  let waiting;
+  box.oninput = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(apply, 250);
+  };
+}
+
+function start() {
+  drawHead();
+  for (const id of ["explore", "plans"]) byId(id).hidden = COUNT === 0;
+  byId("nothing").hidden = COUNT > 0;
+  if (COUNT > 0) {
+    setUpCondition();
+    setUpScatter();
+    setUpPlans();
+  }
+  const drawAxes = setUpAxes(), drawFaults = setUpFaults();
+  const drawAll = () => {
+    useSchemeColours();
+    drawVerdicts();
+    if (COUNT > 0) {
+      drawScatter();
+      drawDetail();
+      drawPlans();
+    }
+    drawAxes();
+    drawFaults();
+  };
+  drawAll();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  // Paper is white.
+  addEventListener("beforeprint", () => {
+    document.documentElement.dataset.look = "print";
+    drawAll();
+  });
+  addEventListener("afterprint", () => {
+    delete document.documentElement.dataset.look;
+    drawAll();
+  });
+}
+
+start();

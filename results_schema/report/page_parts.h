@@ -1,0 +1,14 @@
+// The files of page/ and the chart library, as the build found them. Written by
+// scripts/cmake/EmbedText.cmake.
+#pragma once
+
+#include <string_view>
+
+namespace shardscape::report {
+
+std::string_view page_template();  ///< page.html
+std::string_view page_style();     ///< report.css
+std::string_view page_script();    ///< the scripts, in order
+std::string_view chart_library();  ///< Chart.js, minified, with its licence comments
+
+}  // namespace shardscape::report

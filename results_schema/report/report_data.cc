@@ -1,0 +1,290 @@
+#include "results_schema/report/report_data.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "results_schema/report/axis_worth.h"
+#include "results_schema/report/selection.h"
+
+namespace shardscape::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using results::Better;
+using results::ColumnGroup;
+using results::ColumnInfo;
+using results::ResultReader;
+
+/// A number with seven significant digits, as much as f4 holds; whole numbers without a fraction; NaN as
+/// null.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  std::array<char, 32> text;
+  const auto written =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific, 6);
+  std::from_chars(text.data(), written.ptr, value);
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (value == std::floor(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+bool is_input(const ColumnInfo& column) {
+  return column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
+         column.group == ColumnGroup::hardware;
+}
+
+/// An axis that the study chose: microbatches follow from the others.
+bool is_axis(const ColumnInfo& column) { return is_input(column) && column.name != "microbatches"; }
+
+/// The feasible rows of the file and the parts of columns that belong to them.
+class Feasible {
+ public:
+  explicit Feasible(const ResultReader& reader) : reader_(reader) {
+    const std::vector<double> status = reader.read("status");
+    is_.resize(status.size());
+    for (std::size_t row = 0; row < status.size(); ++row) {
+      is_[row] = static_cast<Status>(status[row]) == Status::ok;
+      if (is_[row]) rows_.push_back(row);
+    }
+    const std::vector<std::uint64_t> all = reader.point_ids();
+    for (const std::size_t row : rows_) ids_.push_back(all[row]);
+  }
+  [[nodiscard]] const std::vector<bool>& is() const { return is_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& ids() const { return ids_; }
+  [[nodiscard]] std::vector<double> of(const std::vector<double>& column) const {
+    std::vector<double> values;
+    values.reserve(rows_.size());
+    for (const std::size_t row : rows_) values.push_back(column[row]);
+    return values;
+  }
+  [[nodiscard]] std::vector<double> read(std::string_view column) const { return of(reader_.read(column)); }
+
+ private:
+  const ResultReader& reader_;
+  std::vector<bool> is_;
+  std::vector<std::size_t> rows_;
+  std::vector<std::uint64_t> ids_;
+};
+
+/// Both axes of the scatter as the page opens.
+std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
+  return {reader.find("step_time_s") != nullptr ? "step_time_s" : "e2e_s", "memory_peak_bytes"};
+}
+
+std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& feasible,
+                                  const std::vector<std::string>& names) {
+  std::vector<std::vector<double>> columns;
+  std::vector<Better> directions;
+  for (const std::string& name : names) {
+    const ColumnInfo* const column = reader.find(name);
+    if (column == nullptr) continue;
+    columns.push_back(feasible.read(name));
+    directions.push_back(column->better == Better::larger ? Better::larger : Better::smaller);
+  }
+  return pareto_rows(columns, directions);
+}
+
+/// Feasible rows (as positions among them) that are shown whatever is sampled.
+std::vector<std::size_t> rows_to_keep(const ResultReader& reader, const Feasible& feasible) {
+  std::vector<std::size_t> keep = front_of(reader, feasible, reader.objectives());
+  const auto [x, y] = default_axes(reader);
+  std::ranges::copy(front_of(reader, feasible, {x, y}), std::back_inserter(keep));
+  for (const ColumnInfo& column : reader.columns()) {
+    const bool result = column.group == ColumnGroup::output || column.group == ColumnGroup::faults;
+    if (!result || column.better == Better::neither) continue;
+    std::ranges::copy(best_rows(feasible.read(column.name), column.better, kBestKept),
+                      std::back_inserter(keep));
+  }
+  return keep;
+}
+
+Json verdicts(const ResultReader& reader, const Words& words) {
+  const results::Summary summary = reader.summary();
+  Json list = Json::array();
+  for (const results::CodeCount& status : summary.statuses) {
+    Json reasons = Json::array();
+    for (const results::CodeCount& entry : summary.reasons) {
+      const auto reason = static_cast<Reason>(entry.code);
+      if (words.status_of(reason) != static_cast<Status>(status.code)) continue;
+      reasons.push_back({{"name", name_of(reason)},
+                         {"count", entry.count},
+                         {"example", entry.example},
+                         {"meaning", words.meaning(reason)}});
+    }
+    list.push_back({{"name", name_of(static_cast<Status>(status.code))},
+                    {"count", status.count},
+                    {"example", status.example},
+                    {"reasons", std::move(reasons)}});
+  }
+  return list;
+}
+
+Json column_head(const ColumnInfo& column, const Words& words) {
+  Json head = {{"name", column.name},
+               {"heading", words.heading(column)},
+               {"unit", column.unit},
+               {"meaning", column.long_name},
+               {"group", name_of(column.group)}};
+  if (column.better != Better::neither) head["better"] = name_of(column.better);
+  if (!column.meanings.empty()) head["names"] = column.meanings;
+  return head;
+}
+
+/// The columns of the shown rows; one value for all where they agree.
+Json columns(const ResultReader& reader, const Feasible& feasible, const std::vector<std::size_t>& shown,
+             const Words& words) {
+  Json list = Json::array();
+  for (const ColumnInfo& column : reader.columns()) {
+    if (column.name == "status" || column.name == "reason") continue;
+    Json head = column_head(column, words);
+    Json values = Json::array();
+    if (column.name == "point_id") {
+      for (const std::size_t row : shown) values.push_back(feasible.ids()[row]);
+    } else {
+      const std::vector<double> all = feasible.read(column.name);
+      for (const std::size_t row : shown) values.push_back(number(all[row]));
+    }
+    const bool constant =
+        !values.empty() && std::ranges::adjacent_find(values, std::not_equal_to<>()) == values.end();
+    if (constant && column.name != "point_id") {
+      head["value"] = values.front();
+    } else {
+      head["values"] = std::move(values);
+    }
+    list.push_back(std::move(head));
+  }
+  return list;
+}
+
+Json axes(const ResultReader& reader, const Feasible& feasible, const ColumnInfo& ranking) {
+  const std::vector<double> objective = reader.read(ranking.name);
+  const std::vector<std::uint64_t> ids = reader.point_ids();
+  Json list = Json::array();
+  for (const ColumnInfo& column : reader.columns()) {
+    if (!is_axis(column)) continue;
+    const auto values = axis_values(reader.read(column.name), feasible.is(), objective, ranking.better);
+    if (values.size() < 2) continue;
+    Json entries = Json::array();
+    for (const AxisValue& value : values) {
+      entries.push_back({{"value", number(value.value)},
+                         {"points", value.points},
+                         {"feasible", value.feasible},
+                         {"best", number(value.best)},
+                         {"quarter", number(value.quarter)},
+                         {"median", number(value.median)},
+                         {"three_quarters", number(value.three_quarters)},
+                         {"worst", number(value.worst)},
+                         {"best_point", std::isnan(value.best) ? Json() : Json(ids[value.best_row])}});
+    }
+    list.push_back({{"column", column.name},
+                    {"spread", number(spread_of_best(values))},
+                    {"values", std::move(entries)}});
+  }
+  return list;
+}
+
+Json places(const std::vector<FaultPlace>& list) {
+  Json result = Json::array();
+  for (const FaultPlace& place : list) {
+    result.push_back({{"name", place.name},
+                      {"samples", place.samples},
+                      {"unreachable", place.unreachable},
+                      {"mean", number(place.mean)},
+                      {"max", number(place.max)},
+                      {"above_1pct", number(place.above_1pct)}});
+  }
+  return result;
+}
+
+Json fault_figures(const FaultFigures& figures) {
+  if (figures.distributions.empty() && figures.places.empty()) return nullptr;
+  Json distributions = Json::array();
+  for (const Distribution& distribution : figures.distributions) {
+    Json points = Json::array();
+    for (const auto& [share, slowdown] : distribution.points)
+      points.push_back({number(share), number(slowdown)});
+    distributions.push_back({{"name", distribution.name}, {"points", std::move(points)}});
+  }
+  return {{"distributions", std::move(distributions)},
+          {"places", places(figures.places)},
+          {"place_count", figures.place_count},
+          {"dimensions", places(figures.dimensions)}};
+}
+
+/// A root attribute; nothing where there is none.
+std::string attribute(const ResultReader& reader, const std::string& name) {
+  const auto found = reader.attributes().find(name);
+  return found == reader.attributes().end() ? "" : found->second;
+}
+
+/// Strings are the only place where '<' occurs in JSON.
+std::string without_tags(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+const ColumnInfo& ranking_column(const ResultReader& reader) {
+  if (!reader.objectives().empty()) {
+    if (const ColumnInfo* const column = reader.find(reader.objectives().front())) return *column;
+  }
+  for (const char* name : {"step_time_s", "e2e_s"}) {
+    if (const ColumnInfo* const column = reader.find(name)) return *column;
+  }
+  throw results::StoreError("results", "have no column that ranks points");
+}
+
+std::string report_json(const ResultReader& reader, const ReportInput& input) {
+  const ColumnInfo& ranking = ranking_column(reader);
+  const Feasible feasible(reader);
+  std::vector<std::size_t> shown =
+      sample_rows(feasible.ids(), rows_to_keep(reader, feasible), input.max_points);
+  {  // The page lists them as they come: the best first.
+    const std::vector<double> objective = feasible.read(ranking.name);
+    std::vector<double> values;
+    for (const std::size_t row : shown) values.push_back(objective[row]);
+    std::vector<std::size_t> ordered;
+    for (const std::size_t i : ranked_rows(values, ranking.better)) ordered.push_back(shown[i]);
+    shown = std::move(ordered);
+  }
+  const auto [x, y] = default_axes(reader);
+  Json facts = Json::array();
+  for (const auto& [label, text] : input.facts) facts.push_back({label, text});
+  const Json document = {{"title", attribute(reader, "title")},
+                         {"version", attribute(reader, "software_version")},
+                         {"commit", attribute(reader, "git_commit")},
+                         {"seed", attribute(reader, "seed")},
+                         {"study_sha256", attribute(reader, "study_sha256")},
+                         {"complete", reader.complete()},
+                         {"rows", reader.row_count()},
+                         {"total_points", reader.total_points()},
+                         {"feasible", feasible.ids().size()},
+                         {"shown", shown.size()},
+                         {"best_kept", kBestKept},
+                         {"facts", std::move(facts)},
+                         {"objectives", reader.objectives()},
+                         {"ranking", ranking.name},
+                         {"x", x},
+                         {"y", y},
+                         {"statuses", verdicts(reader, input.words)},
+                         {"columns", columns(reader, feasible, shown, input.words)},
+                         {"axes", axes(reader, feasible, ranking)},
+                         {"faults", fault_figures(input.faults)}};
+  return without_tags(document.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace shardscape::report

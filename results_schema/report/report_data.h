@@ -1,0 +1,62 @@
+// The data of the page: what it shows of a result file, as one compact JSON document.
+//
+// It is a function of the file's rows, of the study and of the program's version. Time, host and threads of
+// the run stay out, so that the same results always make the same page.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/prediction.h"
+#include "results_schema/reader.h"
+
+namespace shardscape::report {
+
+/// How the page calls things: the words that the program's own tables use.
+struct Words {
+  std::string (*heading)(const results::ColumnInfo& column) = nullptr;  ///< "tp" for tensor_parallel
+  std::string (*meaning)(Reason reason) = nullptr;                      ///< half a sentence
+  Status (*status_of)(Reason reason) = nullptr;
+};
+
+/// A cumulative distribution: (share of the samples, slowdown that they do not exceed), ascending.
+struct Distribution {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+};
+
+/// What the fault samples say of one place, or of one group of places.
+struct FaultPlace {
+  std::string name;
+  std::uint64_t samples = 0, unreachable = 0;
+  double mean = 0, max = 0, above_1pct = 0;  ///< NaN where nothing is left
+};
+
+struct FaultFigures {
+  std::vector<Distribution> distributions;
+  std::vector<FaultPlace> places;  ///< the worst ones, worst first
+  std::uint64_t place_count = 0;   ///< of all
+  std::vector<FaultPlace> dimensions;
+};
+
+struct ReportInput {
+  Words words;
+  std::vector<std::pair<std::string, std::string>> facts;  ///< what the study is about: (label, text)
+  FaultFigures faults;                                     ///< empty without fault samples
+  std::size_t max_points = 20'000;                         ///< feasible points shown, see sample_rows()
+};
+
+/// Best rows that are on the page whatever is sampled: by every column that has a better end.
+inline constexpr std::size_t kBestKept = 100;
+
+/// The column that ranks the points: the first objective, or step_time_s or e2e_s.
+const results::ColumnInfo& ranking_column(const results::ResultReader& reader);
+
+/// The document. UTF-8; whatever a file holds, it stays valid JSON, and no '<' is in it, so that it can stand
+/// in a script element as it is. Reads one column after the other: memory is some eight bytes per row and
+/// column in use.
+std::string report_json(const results::ResultReader& reader, const ReportInput& input);
+
+}  // namespace shardscape::report

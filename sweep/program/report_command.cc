@@ -1,0 +1,83 @@
+// shardscape report: a result file as one interactive HTML page.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "results_schema/reader.h"
+#include "results_schema/report/write_report.h"
+#include "sweep/program/format.h"
+#include "sweep/program/report_facts.h"
+#include "sweep/program/result_commands.h"
+#include "sweep/program/top_output.h"
+#include "sweep/program/verdicts.h"
+
+namespace shardscape::program {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  shardscape report out.h5 -o report.html\n"
+    "  shardscape report out.h5 -o report.html --force          replace the page of an earlier run\n"
+    "  shardscape report out.h5 -o report.html --points 5000    a smaller page of a large study\n"
+    "\n"
+    "The page holds its data and scripts: it opens from disk, without a network, and can be sent as it is. "
+    "Studies with\n"
+    "more feasible points than --points show a sample, always with the Pareto front and the best plans; the "
+    "page says so.\n"
+    "The same results give the same page. A sweep that is still running, or was interrupted, can be read "
+    "too.";
+
+struct ReportArguments {
+  fs::path file, output;
+  std::size_t points = report::ReportInput{}.max_points;
+  bool force = false;
+};
+
+void require_free(const ReportArguments& arguments) {
+  std::error_code error;
+  if (fs::equivalent(arguments.file, arguments.output, error))
+    throw BadInput(arguments.output.string() + ": is the file of the results\n");
+  if (fs::is_directory(arguments.output, error))
+    throw BadInput(arguments.output.string() + ": is a folder; name a file in it\n");
+  if (!arguments.force && fs::exists(arguments.output, error))
+    throw BadInput(arguments.output.string() + ": exists; --force replaces it\n");
+}
+
+int run_report(const ReportArguments& arguments) {
+  const results::ResultReader reader(arguments.file);
+  require_free(arguments);
+  report::ReportInput input;
+  input.words = {short_heading, describe, status_of};
+  input.max_points = arguments.points;
+  input.facts = study_facts(reader);
+  input.faults = fault_figures(reader);
+  const std::uint64_t size = report::write_report(reader, input, arguments.output);
+  std::cout << "report on " << format_count(reader.row_count()) << " of "
+            << format_count(reader.total_points()) << " points in " << arguments.output.string() << " ("
+            << format_bytes(static_cast<double>(size)) << ")\n";
+  return kDone;
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
+  CLI::App* const command = app.add_subcommand("report", "Results as one interactive HTML page");
+  const auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
+      ->required();
+  command->add_option("-o,--output", arguments->output, "The page to write")
+      ->required()
+      ->type_name("REPORT.html");
+  command->add_option("--points", arguments->points, "Feasible points shown at most, besides the best ones")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--force", arguments->force, "Replace what lies at the output path");
+  command->footer(kFooter);
+  command->callback([arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
+}
+
+}  // namespace shardscape::program

@@ -1,0 +1,191 @@
+// Does the page hold what the file holds?
+#include "results_schema/report/report_data.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "results_schema/report/page.h"
+#include "tests/unit/results_schema/results_fixture.h"
+
+namespace shardscape::report {
+namespace {
+
+using nlohmann::json;
+using results::ResultReader;
+
+class ReportDataTest : public results::ResultsTest {
+ protected:
+  static ReportInput input(std::size_t max_points = 20'000) {
+    ReportInput result;
+    result.words = {[](const results::ColumnInfo& column) { return "h " + column.name; },
+                    [](Reason reason) { return "because of " + std::string(name_of(reason)); },
+                    [](Reason) { return Status::indivisible; }};
+    result.facts = {{"model", "none"}};
+    result.max_points = max_points;
+    return result;
+  }
+  std::filesystem::path fake_file(std::uint64_t points, const std::string& name = "out.h5") {
+    const results::Manifest manifest = results::fake_manifest(points, 64);
+    return finished(name, manifest, {{0, (points + 63) / 64}});
+  }
+  static std::map<std::string, json> columns_by_name(const json& data) {
+    std::map<std::string, json> columns;
+    for (const json& column : data.at("columns")) columns[column.at("name")] = column;
+    return columns;
+  }
+  static json value_of(const json& column, std::size_t row) {
+    return column.contains("value") ? column.at("value") : column.at("values").at(row);
+  }
+};
+
+TEST_F(ReportDataTest, HoldsEveryFeasiblePointBestFirst) {
+  const ResultReader reader(fake_file(500));
+  const json data = json::parse(report_json(reader, input()));
+  const auto columns = columns_by_name(data);
+  const auto status = reader.read("status"), time = reader.read("step_time_s"),
+             memory = reader.read("memory_peak_bytes");
+  std::vector<std::pair<double, std::uint64_t>> expected;
+  for (std::uint64_t row = 0; row < status.size(); ++row) {
+    if (status[row] == 0) expected.emplace_back(time[row], row);
+  }
+  std::ranges::sort(expected);
+  EXPECT_EQ(data.at("feasible"), expected.size());
+  EXPECT_EQ(data.at("shown"), expected.size());
+  EXPECT_EQ(data.at("ranking"), "step_time_s");
+  ASSERT_EQ(columns.at("point_id").at("values").size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto [seconds, row] = expected[i];
+    EXPECT_EQ(columns.at("point_id").at("values").at(i), row);
+    EXPECT_EQ(value_of(columns.at("step_time_s"), i), seconds);
+    EXPECT_NEAR(value_of(columns.at("memory_peak_bytes"), i).get<double>(), memory[row], 5e-7 * memory[row]);
+    for (const char* name : {"mfu", "weights_bytes", "compute_s"}) {
+      const double stored = reader.read(name, {row, row + 1}).at(0);
+      EXPECT_NEAR(value_of(columns.at(name), i).get<double>(), stored, 5e-7 * std::abs(stored)) << name;
+    }
+  }
+  EXPECT_EQ(columns.at("global_batch").at("value"), 128);  // the same everywhere: once
+  EXPECT_FALSE(columns.contains("status"));
+  EXPECT_EQ(columns.at("recompute").at("names"), json({"none", "selective", "full"}));
+  EXPECT_EQ(columns.at("mfu").at("heading"), "h mfu");
+}
+
+TEST_F(ReportDataTest, CountsAreThoseOfTheRows) {
+  const ResultReader reader(fake_file(500));
+  const json data = json::parse(report_json(reader, input()));
+  std::map<std::string, std::uint64_t> counts, listed;
+  for (const double status : reader.read("status"))
+    ++counts[std::string(name_of(static_cast<Status>(status)))];
+  for (const json& status : data.at("statuses")) {
+    listed[status.at("name")] = status.at("count");
+    if (status.at("name") != "indivisible") {
+      EXPECT_TRUE(status.at("reasons").empty());
+    }
+  }
+  EXPECT_EQ(listed, counts);
+  EXPECT_EQ(data.at("faults"), nullptr);
+  // Every axis that varies, and each of its values with all points counted.
+  std::set<std::string> axes;
+  for (const json& axis : data.at("axes")) {
+    axes.insert(axis.at("column"));
+    std::uint64_t points = 0, feasible = 0;
+    for (const json& value : axis.at("values")) {
+      points += value.at("points").get<std::uint64_t>();
+      feasible += value.at("feasible").get<std::uint64_t>();
+    }
+    EXPECT_EQ(points, 500U) << axis.at("column");
+    EXPECT_EQ(feasible, counts["ok"]) << axis.at("column");
+  }
+  EXPECT_TRUE(axes.contains("tensor_parallel"));
+  EXPECT_TRUE(axes.contains("device_hbm_bandwidth_bytes_per_s"));
+  EXPECT_TRUE(axes.contains("fabric_algorithm"));
+  EXPECT_FALSE(axes.contains("microbatches"));
+  EXPECT_FALSE(axes.contains("global_batch"));
+}
+
+TEST_F(ReportDataTest, ASampleKeepsTheFrontAndTheBest) {
+  const ResultReader reader(fake_file(4000));
+  const json data = json::parse(report_json(reader, input(900)));
+  EXPECT_EQ(data.at("shown"), 900);
+  std::set<std::uint64_t> shown;
+  const auto columns = columns_by_name(data);
+  for (const json& id : columns.at("point_id").at("values")) shown.insert(id.get<std::uint64_t>());
+  EXPECT_EQ(shown.size(), 900U);
+  for (const results::RankedPoint& point : reader.summary().pareto)
+    EXPECT_TRUE(shown.contains(point.point_id));
+  for (const auto& [name, sign] :
+       {std::pair{"step_time_s", 1.0}, {"mfu", -1.0}, {"memory_peak_bytes", 1.0}}) {
+    const auto status = reader.read("status"), values = reader.read(name);
+    std::vector<std::pair<double, std::uint64_t>> ranked;
+    for (std::uint64_t row = 0; row < values.size(); ++row) {
+      if (status[row] == 0) ranked.emplace_back(sign * values[row], row);
+    }
+    std::ranges::sort(ranked);
+    for (std::size_t i = 0; i < kBestKept; ++i)
+      EXPECT_TRUE(shown.contains(ranked[i].second)) << name << " " << i;
+  }
+}
+
+TEST_F(ReportDataTest, PartsGiveTheSameDataAsTheFinishedFile) {
+  const results::Manifest manifest = results::fake_manifest(700, 64);
+  const ResultReader whole(
+      finished("whole.h5", manifest, {{0, 11}}, {"later", "0.1.0", "abc123", "g++", "elsewhere", "", 9}));
+  auto store = results::SegmentStore::create(results::parts_folder(file("parts.h5")), manifest);
+  seal(store, {{0, 4}, {4, 7}});
+  const ResultReader parts(file("parts.h5"));
+  json a = json::parse(report_json(whole, input(300))), b = json::parse(report_json(parts, input(300)));
+  EXPECT_EQ(a.at("complete"), true);
+  EXPECT_EQ(b.at("complete"), false);
+  b["complete"] = true;
+  EXPECT_EQ(a, b);
+}
+
+TEST_F(ReportDataTest, NothingFeasibleIsAPageToo) {
+  // The fewest points of which none is feasible.
+  std::uint64_t points = 0;
+  while (results::FakePoint(points).prediction.status != Status::ok) ++points;
+  if (points == 0) GTEST_SKIP() << "the first point is feasible";
+  const ResultReader reader(fake_file(points));
+  const json data = json::parse(report_json(reader, input()));
+  EXPECT_EQ(data.at("feasible"), 0);
+}
+
+TEST_F(ReportDataTest, NoTextOfAFileLeavesItsPlace) {
+  results::Manifest manifest = results::fake_manifest(64, 64);
+  manifest.study.title = "</script><b>\"bold\"</b> & <!-- {{data}} \xff";
+  const ResultReader reader(finished("out.h5", manifest, {{0, 1}}));
+  ReportInput hostile = input();
+  hostile.facts = {{"model", "</script><img src=x onerror=alert(1)>"}};
+  const std::string data = report_json(reader, hostile);
+  EXPECT_EQ(data.find('<'), std::string::npos);
+  const json document = json::parse(data);
+  EXPECT_EQ(document.at("facts").at(0).at(1), "</script><img src=x onerror=alert(1)>");
+  const std::string page = html_page(manifest.study.title, data);
+  EXPECT_EQ(page.find("<b>\"bold"), std::string::npos);
+  EXPECT_NE(page.find("<title>&lt;/script&gt;&lt;b&gt;&quot;bold&quot;&lt;/b&gt; &amp; &lt;!-- {{data}} "),
+            std::string::npos);
+  EXPECT_NE(page.find(data), std::string::npos);
+}
+
+TEST(HtmlPage, IsWholeAndAlone) {
+  const std::string page = html_page("a title", R"({"x":"{{script}} {{library}}"})");
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = page.find(part); at != std::string::npos; at = page.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
+  EXPECT_EQ(count("{\"x\":\"{{script}} {{library}}\"}"), 1U);  // marks inside the data stay text
+  EXPECT_EQ(count("<script"), count("</script>"));
+  EXPECT_EQ(count("Released under the MIT License"), 2U);  // Chart.js and the colour library in it
+  for (const char* outside : {" src=", "<link", "@import", "url(http", "fetch(", "XMLHttpRequest"})
+    EXPECT_EQ(count(outside), 0U) << outside;
+}
+
+TEST(EscapeHtml, EveryCharacterThatMeansSomething) {
+  EXPECT_EQ(escape_html("a<b>&\"'é"), "a&lt;b&gt;&amp;&quot;&#39;é");
+}
+
+}  // namespace
+}  // namespace shardscape::report
