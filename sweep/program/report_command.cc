@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFooter =
+constexpr const char* kReportFooter =
     "Examples:\n"
     "  shardscape report out.h5 -o report.html\n"
     "  shardscape report out.h5 -o report.html --force          replace the page of an earlier run\n"
@@ -76,7 +76,7 @@ void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--force", arguments->force, "Replace what lies at the output path");
-  command->footer(kFooter);
+  command->footer(kReportFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
 }
 

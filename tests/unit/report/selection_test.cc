@@ -15,16 +15,16 @@ namespace shardscape::report {
 namespace {
 
 using results::Better;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 TEST(RankedRows, BestFirstEqualsByRowMissingLast) {
-  const std::vector<double> values = {3, kNaN, 1, 3, 2, kNaN};
+  const std::vector<double> values = {3, kNoValue, 1, 3, 2, kNoValue};
   EXPECT_EQ(ranked_rows(values, Better::smaller), (std::vector<std::size_t>{2, 4, 0, 3, 1, 5}));
   EXPECT_EQ(ranked_rows(values, Better::larger), (std::vector<std::size_t>{0, 3, 4, 2, 1, 5}));
 }
 
 TEST(BestRows, AreTheHeadOfTheRanking) {
-  const std::vector<double> values = {3, kNaN, 1, 3, 2};
+  const std::vector<double> values = {3, kNoValue, 1, 3, 2};
   EXPECT_EQ(best_rows(values, Better::smaller, 3), (std::vector<std::size_t>{2, 4, 0}));
   EXPECT_EQ(best_rows(values, Better::larger, 2), (std::vector<std::size_t>{0, 3}));
   EXPECT_EQ(best_rows(values, Better::smaller, 10), (std::vector<std::size_t>{2, 4, 0, 3}));
@@ -38,7 +38,7 @@ TEST(ParetoRows, AreThoseThatNoneBeats) {
     const std::size_t rows = 1 + rng.below(60);
     for (auto& column : columns) {
       for (std::size_t row = 0; row < rows; ++row)
-        column.push_back(rng.below(10) == 0 ? kNaN : static_cast<double>(rng.below(12)));
+        column.push_back(rng.below(10) == 0 ? kNoValue : static_cast<double>(rng.below(12)));
     }
     const std::vector<Better> directions = {Better::smaller, Better::larger};
     std::vector<std::size_t> expected;
