@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -238,6 +239,17 @@ std::string format_value(const Constant& constant, double value) {
     if (value >= 0.9995 * unit.size) return three_digits(value / unit.size) + ' ' + unit.name;
   }
   return three_digits(value / units.back().size) + ' ' + units.back().name;
+}
+
+std::string exact_value(const Constant& constant, double value) {
+  const std::string shown = format_value(constant, value);
+  const auto read = parse_value(constant, shown);
+  if (read && *read == value) return shown;
+  std::array<char, 32> digits{};
+  const std::to_chars_result end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  std::string text(digits.data(), end.ptr);
+  if (constant.dimension) text += *constant.dimension == Dimension::time ? " s" : " B";
+  return text;
 }
 
 tl::expected<double, std::string> parse_value(const Constant& constant, std::string_view text) {

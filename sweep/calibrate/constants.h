@@ -60,6 +60,8 @@ const Constant* find_constant(std::string_view path);
 
 /// The value with its unit and at most three significant digits: "0.64 ms", "12 us", "0.735".
 std::string format_value(const Constant& constant, double value);
+/// The value so that parse_value() gives exactly it: as format_value() where that is enough.
+std::string exact_value(const Constant& constant, double value);
 /// Reads what format_value() writes, and any other way to write the quantity.
 tl::expected<double, std::string> parse_value(const Constant& constant, std::string_view text);
 

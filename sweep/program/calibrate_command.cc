@@ -186,8 +186,22 @@ std::vector<validate::Table> read_tables(const std::vector<fs::path>& files) {
   return tables;
 }
 
+/// The starts that were given, and where every other constant that moved began: so the fitted profile can
+/// stand in for the one that the fit started from.
+std::vector<std::string> recorded_starts(const CalibrateArguments& arguments,
+                                         const calibrate::Calibration& calibration) {
+  std::vector<std::string> starts = arguments.start;
+  for (const calibrate::ConstantResult& result : calibration.constants) {
+    if (result.prior != result.before || result.after == result.before) continue;
+    starts.push_back(std::string(result.constant->path) + '=' +
+                     calibrate::exact_value(*result.constant, result.prior));
+  }
+  return starts;
+}
+
 /// The command with file names only: what reproduces the file where its inputs lie.
-std::string reproducing_command(const CalibrateArguments& arguments) {
+std::string reproducing_command(const CalibrateArguments& arguments,
+                                const calibrate::Calibration& calibration) {
   const auto name = [](const fs::path& path) { return path.filename().string(); };
   std::vector<std::string> words = {"shardscape", "calibrate"};
   for (const fs::path& file : arguments.files) words.push_back(name(file));
@@ -201,7 +215,7 @@ std::string reproducing_command(const CalibrateArguments& arguments) {
   add("--where", arguments.where);
   for (const std::string& path : arguments.only) add("--only", path);
   for (const std::string& path : arguments.keep) add("--keep", path);
-  for (const std::string& start : arguments.start) add("--start", start);
+  for (const std::string& start : recorded_starts(arguments, calibration)) add("--start", start);
   add("--hold-out", arguments.hold_out);
   if (arguments.folds != calibrate::CalibrateOptions{}.folds) add("--folds", std::to_string(arguments.folds));
   add("-o", name(arguments.output));
@@ -228,7 +242,8 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
     for (const validate::TableProblem& problem : calibration.error()) problems += to_string(problem) + '\n';
     throw BadInput(problems);
   }
-  const std::vector<std::string> header = calibration_header(*calibration, reproducing_command(arguments));
+  const std::vector<std::string> header =
+      calibration_header(*calibration, reproducing_command(arguments, *calibration));
   const auto write = [&](bool of_device, const fs::path& file, const std::string& original) {
     validate::write_whole(file, calibrate::preset_text(*calibration, of_device, original, header));
   };

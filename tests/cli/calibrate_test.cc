@@ -5,6 +5,7 @@
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/csv.h"
+#include "tests/support/profile_text.h"
 
 namespace shardscape::cli {
 namespace {
@@ -104,11 +105,35 @@ TEST_F(CalibrateTest, TheFileSaysWhereItComesFrom) {
   const std::string text = read_file(work() / "out.yaml");
   EXPECT_EQ(text, read_file(work() / "data/out.yaml"));
   EXPECT_TRUE(
-      text.starts_with("# Fitted: shardscape calibrate runs.csv --stack nanotron-a --folds 0 -o out.yaml\n#  "
-                       " runs.csv: 12 rows"))
+      std::regex_search(text, std::regex("^# Fitted: shardscape calibrate runs.csv --stack nanotron-a "
+                                         "(--start '?[a-z_.]+=[0-9.]+( [mun]?s)?'? )+--folds 0 -o out.yaml\n"
+                                         "#   runs.csv: 12 rows")))
       << text;
   EXPECT_TRUE(contains(text, "attention: flash                 # [1] FlashAttention-2\n")) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("# fitted from [0-9.]+ [mu]s, \\+- "))) << text;
+}
+
+TEST_F(CalibrateTest, TheFirstLineReproducesTheProfileFromItself) {
+  write_runs();
+  const auto fitted = [&](List command) {
+    command.insert(command.end(), {"--quiet", "--force"});
+    const Finished finished = run(command);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return read_file(work() / "out.yaml");
+  };
+  const std::string first = fitted({"calibrate", "runs.csv", "--stack", "nanotron-a", "--start",
+                                    "communication.call=40 us", "--folds", "0", "-o", "out.yaml"});
+  fs::create_directories(work() / "p/hw_presets/stacks");
+  fs::copy(work() / "out.yaml", work() / "p/hw_presets/stacks/nanotron-a.yaml");
+  const std::string mark = test::kFittedBy;
+  ASSERT_TRUE(first.starts_with(mark));
+  List command = test::words_of(first.substr(mark.size(), first.find('\n') - mark.size()));
+  command.insert(command.end(), {"--presets", "p"});
+  EXPECT_EQ(test::keys_of(fitted(command)), test::keys_of(first));
+  // From the profile alone, without where it began, the fit goes on from there.
+  EXPECT_NE(test::keys_of(fitted({"calibrate", "runs.csv", "--stack", "nanotron-a", "--folds", "0", "-o",
+                                  "out.yaml", "--presets", "p"})),
+            test::keys_of(first));
 }
 
 TEST_F(CalibrateTest, ExistingFilesStay) {
