@@ -1,11 +1,11 @@
 // shardscape network: communication patterns on a fabric, as a case file says.
-#include <ctime>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "engine/network/faulty_fabric.h"
 #include "engine/network/naive_flow_simulator.h"
+#include "sweep/program/cpu_time.h"
 #include "sweep/program/network_report.h"
 #include "sweep/program/program.h"
 
@@ -31,12 +31,6 @@ struct NetworkArguments {
   std::filesystem::path timeline;
   bool json = false;
 };
-
-double cpu_seconds() {
-  std::timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// What the messages that were never released wait for.
 std::string deadlock(const network::PatternTraffic& plan) {

@@ -14,6 +14,7 @@
 #include "results_schema/assemble.h"
 #include "results_schema/reader.h"
 #include "results_schema/segments.h"
+#include "sweep/program/cpu_time.h"
 #include "sweep/program/format.h"
 #include "sweep/program/interrupt.h"
 #include "sweep/program/program.h"
@@ -124,15 +125,6 @@ SegmentStore open_store(const SweepArguments& arguments, const results::Manifest
   if (arguments.resume) return SegmentStore::resume(parts, manifest);
   if (arguments.force) SegmentStore::discard(parts);
   return SegmentStore::create(parts, manifest);
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 double peak_memory_bytes() {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,15 @@ class ProgramTest : public testing::Test {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// Of the numbers in an object.
+inline double sum(const nlohmann::json& object) {
+  double total = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_number()) total += value.get<double>();
+  }
+  return total;
 }
 
 }  // namespace shardscape::cli

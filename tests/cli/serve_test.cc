@@ -32,12 +32,6 @@ class ServeTest : public ProgramTest {
   }
 };
 
-double sum(const json& object) {
-  double total = 0;
-  for (const auto& [key, value] : object.items()) total += value.get<double>();
-  return total;
-}
-
 constexpr const char* kPools = "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2,concurrency=8";
 
 TEST_F(ServeTest, FlattenedRequestsAreLikePricedOnes) {

@@ -26,14 +26,6 @@ class SimulateTest : public ProgramTest {
   }
 };
 
-double sum(const json& object) {
-  double total = 0;
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_number()) total += value.get<double>();
-  }
-  return total;
-}
-
 std::set<std::string> keys(const json& object) {
   std::set<std::string> names;
   for (const auto& [key, value] : object.items()) names.insert(key);

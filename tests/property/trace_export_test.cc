@@ -19,7 +19,7 @@ struct RoundTrip {
   double predicted = 0, replayed = 0;
 };
 
-RoundTrip round_trip(const Setting& setting, const ParallelPlan& plan) {
+RoundTrip replayed_step(const Setting& setting, const ParallelPlan& plan) {
   Details details;
   details.want_program = true;
   const Prediction out =
@@ -72,7 +72,7 @@ TEST(TraceExport, OneAxisAtATimeIsExact) {
         ParallelPlan plan = base;
         plan.recompute = recompute;
         SCOPED_TRACE(test::describe(0, plan) + (async ? " async" : " blocking"));
-        const RoundTrip times = round_trip(setting, plan);
+        const RoundTrip times = replayed_step(setting, plan);
         ASSERT_GT(times.predicted, 0);
         // Uneven chunks (embedding, head) are averaged over a stage's chunks by the prediction.
         const double tolerance = plan.virtual_stages > 1 ? 0.05 : 1e-3;
@@ -90,7 +90,7 @@ TEST(TraceExport, FlattenedModeRunsTheCutBackwardAlike) {
     plan.schedule = ScheduleKind::zero_bubble;
     plan.zero_stage = zero;
     SCOPED_TRACE(test::describe(0, plan));
-    const RoundTrip times = round_trip(setting, plan);
+    const RoundTrip times = replayed_step(setting, plan);
     Simulator flattened(setting,
                         {.reference = false, .time_infeasible = true, .mode = ExecutionMode::flattened});
     const double executed = flattened.run(plan).step_time.value();
@@ -114,7 +114,7 @@ TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
     for (int i = 0; i < 3; ++i) {
       const ParallelPlan plan = random.plan(setting);
       SCOPED_TRACE(test::describe(seed, plan));
-      const RoundTrip times = round_trip(setting, plan);
+      const RoundTrip times = replayed_step(setting, plan);
       if (times.predicted == 0) continue;
       ++plans;
       const double off = std::abs(times.replayed / times.predicted - 1);
