@@ -11,7 +11,7 @@ namespace {
 
 /// Events closer than this, relative to the time, happen together.
 constexpr double kTie = 1e-12;
-constexpr std::int32_t kNoFlow = -1;
+constexpr std::int32_t kNoIndex = -1;
 
 }  // namespace
 
@@ -26,8 +26,8 @@ struct FlowSimulator::Impl {
   struct Flow {
     double remaining = 0;  ///< bytes at `updated`
     double updated = 0;
-    std::int32_t head = kNoFlow, tail = kNoFlow;  ///< ready messages
-    std::uint32_t stamp = 0;                      ///< of its valid drain event
+    std::int32_t head = kNoIndex, tail = kNoIndex;  ///< ready messages
+    std::uint32_t stamp = 0;                        ///< of its valid drain event
   };
 
   void reset(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer);
@@ -72,7 +72,7 @@ void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> 
   solver_.reset(traffic, capacity);
   queue_.clear();
   flows_.assign(traffic.connections.size(), {});
-  next_message_.assign(traffic.messages.size(), kNoFlow);
+  next_message_.assign(traffic.messages.size(), kNoIndex);
   waiting_.resize(traffic.gates.size());
   opened_.clear();
   now_ = 0;
@@ -138,7 +138,7 @@ void FlowSimulator::Impl::drain(std::int32_t id) {
   } else {
     receive(sent);
   }
-  if (f.head != kNoFlow) {  // the connection keeps its rate
+  if (f.head != kNoIndex) {  // the connection keeps its rate
     f.remaining = message(f.head).bytes;
     f.updated = now_;
     schedule_drain(id);
@@ -157,7 +157,7 @@ void FlowSimulator::Impl::receive(std::int32_t id) {
 }
 
 void FlowSimulator::Impl::count_down(std::int32_t gate) {
-  if (gate == kNoFlow || --waiting_[static_cast<std::size_t>(gate)] != 0) return;
+  if (gate == kNoIndex || --waiting_[static_cast<std::size_t>(gate)] != 0) return;
   const Gate& g = traffic_->gates[static_cast<std::size_t>(gate)];
   const double opens = std::max(now_, g.not_before) + g.delay;
   if (opens > now_) {
@@ -202,7 +202,7 @@ void FlowSimulator::Impl::release(std::int32_t id) {
     return;
   }
   Flow& f = flow(on);
-  if (f.head != kNoFlow) {
+  if (f.head != kNoIndex) {
     next_message_[static_cast<std::size_t>(f.tail)] = id;
     f.tail = id;
     return;

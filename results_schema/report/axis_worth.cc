@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "results_schema/nearest_rank.h"
+
 namespace shardscape::report {
 
 namespace {
@@ -20,14 +22,6 @@ struct Gathered {
 };
 
 }  // namespace
-
-double nearest_rank(std::span<const double> ascending, double share) {
-  if (ascending.empty()) return kNaN;
-  // Shares such as 0.1 are not exact: 0.1 * 30 must be rank 3, not 4.
-  const double rank = std::ceil(share * static_cast<double>(ascending.size()) - 1e-9);
-  const auto index = static_cast<std::size_t>(std::max(rank, 1.0)) - 1;
-  return ascending[std::min(index, ascending.size() - 1)];
-}
 
 std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vector<bool>& feasible,
                                    std::span<const double> objective, Better better) {
@@ -47,7 +41,7 @@ std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vect
   std::vector<AxisValue> result;
   for (auto& [value, gathered] : values) {
     std::ranges::sort(gathered.costs);
-    const auto quantile = [&](double share) { return sign * nearest_rank(gathered.costs, share); };
+    const auto quantile = [&](double share) { return sign * results::nearest_rank(gathered.costs, share); };
     const bool any = !gathered.costs.empty();
     result.push_back({value, gathered.points, gathered.feasible, any ? sign * gathered.best : kNaN,
                       quantile(0.25), quantile(0.5), quantile(0.75), quantile(1), gathered.best_row});

@@ -29,8 +29,4 @@ std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vect
 /// axis can matter, at least 0. 0 where fewer than two values have a feasible point.
 double spread_of_best(std::span<const AxisValue> values);
 
-/// The smallest value that at least this share (0..1] of the ascending values do not exceed: the nearest
-/// rank. NaN where there are none.
-double nearest_rank(std::span<const double> ascending, double share);
-
 }  // namespace shardscape::report

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
+
+#include "results_schema/nearest_rank.h"
 
 namespace shardscape::sweep {
 
 namespace {
 
 constexpr double kNormal95 = 1.959963984540054;  // quantile 0.975 of the normal law
-
-double percentile(const std::vector<double>& sorted, double share) {
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size()) - 1e-9));
-  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
-}
 
 }  // namespace
 
@@ -46,9 +44,9 @@ results::FaultSummary summarise(std::span<const SampleOutcome> samples) {
   for (const double slowdown : sorted) squares += (slowdown - summary.mean) * (slowdown - summary.mean);
   summary.standard_error = sorted.size() < 2 ? kNaN : std::sqrt(squares / (count - 1) / count);
   std::ranges::sort(sorted);
-  summary.p50 = percentile(sorted, 0.50);
-  summary.p95 = percentile(sorted, 0.95);
-  summary.p99 = percentile(sorted, 0.99);
+  summary.p50 = results::nearest_rank(sorted, 0.50);
+  summary.p95 = results::nearest_rank(sorted, 0.95);
+  summary.p99 = results::nearest_rank(sorted, 0.99);
   summary.max = sorted.back();
   summary.above_1pct = static_cast<double>(noticeable) / count;
   return summary;

@@ -1,4 +1,5 @@
 // shardscape calibrate: fits the constants of a stack profile to measurements.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -192,9 +193,11 @@ std::vector<std::string> recorded_starts(const CalibrateArguments& arguments,
                                          const calibrate::Calibration& calibration) {
   std::vector<std::string> starts = arguments.start;
   for (const calibrate::ConstantResult& result : calibration.constants) {
-    if (result.prior != result.before || result.after == result.before) continue;
-    starts.push_back(std::string(result.constant->path) + '=' +
-                     calibrate::exact_value(*result.constant, result.prior));
+    const std::string name = std::string(result.constant->path) + '=';
+    const bool given = std::ranges::any_of(arguments.start,
+                                           [&](const std::string& start) { return start.starts_with(name); });
+    if (given || result.after == result.before) continue;
+    starts.push_back(name + calibrate::exact_value(*result.constant, result.prior));
   }
   return starts;
 }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "results_schema/report/axis_worth.h"
+#include "results_schema/nearest_rank.h"
 #include "sweep/faults/sensitivity.h"
 #include "sweep/program/format.h"
 #include "sweep/yaml/node.h"
@@ -151,7 +151,7 @@ report::Distribution plan_distribution(const ResultReader& reader, const std::st
   const std::vector<double> values = slowdowns_of(reader, point);
   if (values.empty()) return distribution;
   for (const double share : distribution_shares())
-    distribution.points.emplace_back(share, report::nearest_rank(values, share));
+    distribution.points.emplace_back(share, results::nearest_rank(values, share));
   return distribution;
 }
 
