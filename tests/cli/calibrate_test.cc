@@ -5,6 +5,7 @@
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/csv.h"
+#include "tests/support/paths.h"
 #include "tests/support/profile_text.h"
 
 namespace shardscape::cli {
@@ -25,7 +26,7 @@ class CalibrateTest : public ProgramTest {
   /// Twelve steps of a small model on one node, times as the program predicts them under a profile with slow
   /// hosts, scattered by some percent.
   void write_runs() {
-    std::string stack = read_file(fs::path(SHARDSCAPE_SOURCE_DIR) / "hw_presets/stacks/nanotron-a.yaml");
+    std::string stack = read_file(fs::path(test::source_dir()) / "hw_presets/stacks/nanotron-a.yaml");
     stack = std::regex_replace(stack, std::regex("forward_layer: [0-9.]+ ms"), "forward_layer: 1 ms");
     stack = std::regex_replace(stack, std::regex("backward_layer: [0-9.]+ ms"), "backward_layer: 4 ms");
     fs::create_directories(work() / "slow/hw_presets/stacks");

@@ -13,6 +13,7 @@
 #include "results_schema/compare.h"
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::cli {
 namespace {
@@ -24,7 +25,7 @@ class FaultsTest : public ProgramTest {
   /// The ready study at a reduced size.
   std::vector<std::string> sweep(const std::string& output, std::vector<std::string> more = {}) {
     std::vector<std::string> words = {
-        "sweep", std::string(SHARDSCAPE_SOURCE_DIR) + "/sweep/studies/llama3.1-70b-64xa100-faults.yaml",
+        "sweep", test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100-faults.yaml",
         "-o",    output,
         "--set", "space.zero_stage=1",
         "--set", "space.microbatch_size=1",
@@ -166,9 +167,9 @@ TEST_F(FaultsTest, ExhaustiveMeetsEveryPlaceOnce) {
        std::map<std::string, std::size_t>{{"hard_link", 192}, {"slow_device", 64}, {"nic_down", 64}}) {
     const std::string derate = kind == "slow_device" ? ", derate: 0.8" : "";
     const Finished finished = run(
-        {"sweep", std::string(SHARDSCAPE_SOURCE_DIR) + "/sweep/studies/llama3.1-70b-64xa100-faults.yaml",
-         "-o", kind + ".h5", "--set", "space.zero_stage=1", "space.microbatch_size=1",
-         "space.recompute=selective", "faults={kind: " + kind + ", placement: exhaustive" + derate + "}"});
+        {"sweep", test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100-faults.yaml", "-o", kind + ".h5",
+         "--set", "space.zero_stage=1", "space.microbatch_size=1", "space.recompute=selective",
+         "faults={kind: " + kind + ", placement: exhaustive" + derate + "}"});
     ASSERT_EQ(finished.code, 0) << finished.err;
     const results::ResultReader reader(work() / (kind + ".h5"));
     const auto points = reader.sample_point_ids();

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace shardscape::cli {
 
 namespace fs = std::filesystem;
@@ -72,7 +74,7 @@ class ProgramTest : public testing::Test {
   /// Starts the program in the work folder.
   Running start(const std::vector<std::string>& arguments) {
     const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
-    std::vector<std::string> words = {SHARDSCAPE_PROGRAM};
+    std::vector<std::string> words = {test::program()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

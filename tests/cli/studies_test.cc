@@ -8,6 +8,7 @@
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/csv.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::cli {
 namespace {
@@ -33,7 +34,7 @@ std::string plan_of(const CsvRow& row) {
 class StudiesTest : public ProgramTest {
  protected:
   static std::string study(const std::string& name) {
-    return std::string(SHARDSCAPE_SOURCE_DIR) + "/sweep/studies/" + name + ".yaml";
+    return test::source_dir() + "/sweep/studies/" + name + ".yaml";
   }
   /// All rows of a study with some keys changed.
   std::vector<CsvRow> rows(const std::string& name, const std::vector<std::string>& settings) {

@@ -9,6 +9,7 @@
 #include "results_schema/compare.h"
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::cli {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 class SweepTest : public ProgramTest {
  protected:
   /// Enough points for several segments.
-  const std::vector<std::string> long_sweep_ = {"sweep", SHARDSCAPE_SOURCE_DIR "/sweep/studies/million.yaml",
+  const std::vector<std::string> long_sweep_ = {"sweep", test::source_dir() + "/sweep/studies/million.yaml",
                                                 "--limit", "150000"};
 
   std::vector<std::string> long_sweep(const std::string& output, const std::vector<std::string>& more = {}) {
@@ -63,7 +64,7 @@ class SweepTest : public ProgramTest {
 };
 
 TEST_F(SweepTest, OneThreadAndTwoGiveEqualDatasets) {
-  const std::string study = SHARDSCAPE_SOURCE_DIR "/sweep/studies/llama3.1-70b-64xa100.yaml";
+  const std::string study = test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml";
   ASSERT_EQ(run({"sweep", study, "-o", "one.h5", "--threads", "1"}).code, 0);
   ASSERT_EQ(run({"sweep", study, "-o", "two.h5", "--threads", "2"}).code, 0);
   expect_equal("one.h5", "two.h5");

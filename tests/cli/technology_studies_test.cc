@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program_under_test.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::cli {
 namespace {
@@ -14,8 +15,8 @@ class TechnologyStudies : public ProgramTest {
  protected:
   /// The best row of every combination of the columns.
   json best(const std::string& study, const std::string& per, const std::vector<std::string>& settings) {
-    std::vector<std::string> sweep = {"sweep", SHARDSCAPE_SOURCE_DIR "/sweep/studies/" + study, "-o",
-                                      "out.h5", "--force"};
+    std::vector<std::string> sweep = {"sweep", test::source_dir() + "/sweep/studies/" + study, "-o", "out.h5",
+                                      "--force"};
     for (const std::string& setting : settings) sweep.insert(sweep.end(), {"--set", setting});
     const Finished swept = run(sweep);
     EXPECT_EQ(swept.code, 0) << swept.err;
@@ -114,10 +115,9 @@ TEST_F(TechnologyStudies, EveryPartFromA100ToB200Counts) {
 }
 
 TEST_F(TechnologyStudies, CheckListsWhatIsBuilt) {
-  const Finished checked =
-      run({"check", SHARDSCAPE_SOURCE_DIR "/sweep/studies/technology-nodes.yaml", "--set",
-           "hardware.technology.logic=n7", "--set", "hardware.technology.memory=hbm2e", "--set",
-           "hardware.technology.network=ndr-x8", "--set", "gpus=64"});
+  const Finished checked = run({"check", test::source_dir() + "/sweep/studies/technology-nodes.yaml", "--set",
+                                "hardware.technology.logic=n7", "--set", "hardware.technology.memory=hbm2e",
+                                "--set", "hardware.technology.network=ndr-x8", "--set", "gpus=64"});
   ASSERT_EQ(checked.code, 0) << checked.err;
   EXPECT_TRUE(contains(checked.out, "built devices\n")) << checked.out;
   EXPECT_TRUE(contains(checked.out, "a100-sxm-80gb+n7+hbm2e+ndr-x8  108")) << checked.out;

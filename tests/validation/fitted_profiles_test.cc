@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/profile_text.h"
 
 namespace shardscape {
@@ -28,15 +29,15 @@ std::string shell_word(const std::string& word) { return "'" + word + "' "; }
 class FittedProfiles : public testing::TestWithParam<const char*> {};
 
 TEST_P(FittedProfiles, AreWhatTheirFirstLineMakes) {
-  const fs::path measurements = fs::path(SHARDSCAPE_REFERENCE_DIR) / "measurements";
+  const fs::path measurements = fs::path(test::reference_dir()) / "measurements";
   if (!fs::exists(measurements)) GTEST_SKIP() << measurements << " is absent";
-  const fs::path presets = fs::path(SHARDSCAPE_SOURCE_DIR) / "hw_presets";
+  const fs::path presets = fs::path(test::source_dir()) / "hw_presets";
   const std::string shipped = text_of(presets / "stacks" / (std::string(GetParam()) + ".yaml"));
   const std::string mark = test::kFittedBy;
   ASSERT_TRUE(shipped.starts_with(mark));
   const fs::path output = fs::path(testing::TempDir()) / (GetParam() + std::to_string(getpid()) + ".yaml");
   const fs::path device_output = fs::path(output).replace_extension("device.yaml");
-  std::string line = shell_word(SHARDSCAPE_PROGRAM), device;
+  std::string line = shell_word(test::program()), device;
   auto words = test::words_of(shipped.substr(mark.size(), shipped.find('\n') - mark.size()));
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string& word = words[i];

@@ -11,6 +11,7 @@
 #include "engine/compute/gemm.h"
 #include "sweep/yaml/load.h"
 #include "tests/support/csv.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::compute {
 namespace {
@@ -42,11 +43,11 @@ class GemmNcu : public testing::Test {
  protected:
   void SetUp() override {
     const std::filesystem::path file =
-        std::filesystem::path(SHARDSCAPE_REFERENCE_DIR) / "measurements" / "gemm-a100-ncu.csv";
+        std::filesystem::path(test::reference_dir()) / "measurements" / "gemm-a100-ncu.csv";
     if (!std::filesystem::exists(file)) GTEST_SKIP() << "no reference measurements at " << file;
     kernels_ = measured_kernels(file);
     ASSERT_EQ(kernels_.size(), 24U);
-    const yaml::Catalog catalog({std::filesystem::path(SHARDSCAPE_SOURCE_DIR)});
+    const yaml::Catalog catalog({std::filesystem::path(test::source_dir())});
     device_ = yaml::load_device(catalog, "a100-sxm-80gb").value();
   }
 

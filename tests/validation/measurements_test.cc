@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace shardscape {
 namespace {
 
@@ -17,7 +19,7 @@ using nlohmann::json;
 
 /// The last part of `validate FILE --json`, whatever its exit code.
 json validated(const fs::path& file) {
-  const std::string command = std::string(SHARDSCAPE_PROGRAM) + " validate " + file.string() + " --json";
+  const std::string command = test::program() + " validate " + file.string() + " --json";
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> buffer{};
@@ -47,7 +49,7 @@ void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 class Measurements : public testing::TestWithParam<Case> {};
 
 TEST_P(Measurements, StayWithinTheirBars) {
-  const fs::path file = fs::path(SHARDSCAPE_REFERENCE_DIR) / "measurements" / (GetParam().name + ".csv");
+  const fs::path file = fs::path(test::reference_dir()) / "measurements" / (GetParam().name + ".csv");
   if (!fs::exists(file)) GTEST_SKIP() << "no reference measurements at " << file;
   const json report = validated(file);
   ASSERT_FALSE(report.is_null());

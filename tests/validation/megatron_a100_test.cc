@@ -14,6 +14,7 @@
 #include <string>
 
 #include "tests/support/csv.h"
+#include "tests/support/paths.h"
 
 namespace shardscape {
 namespace {
@@ -27,7 +28,7 @@ struct Row {
 constexpr double kTolerance = 0.09;
 
 std::string run_program(const std::string& arguments) {
-  const std::string command = std::string(SHARDSCAPE_PROGRAM) + " " + arguments;
+  const std::string command = test::program() + " " + arguments;
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> buffer{};
@@ -79,7 +80,7 @@ TEST(MegatronA100, QuotedStepTimes) {
 
 TEST(MegatronA100, EveryReferenceRow) {
   const std::filesystem::path file =
-      std::filesystem::path(SHARDSCAPE_REFERENCE_DIR) / "measurements" / "training-a100-megatron.csv";
+      std::filesystem::path(test::reference_dir()) / "measurements" / "training-a100-megatron.csv";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no reference measurements at " << file;
   const std::vector<test::CsvRow> table = test::read_csv(file);
   EXPECT_EQ(table.size(), 11U);

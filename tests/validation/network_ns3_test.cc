@@ -15,13 +15,14 @@
 #include "sweep/network_case/network_case.h"
 #include "tests/support/csv.h"
 #include "tests/support/packet_level.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::network {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path case_folder() { return fs::path(SHARDSCAPE_SOURCE_DIR) / "tests" / "validation" / "network_cases"; }
+fs::path case_folder() { return fs::path(test::source_dir()) / "tests" / "validation" / "network_cases"; }
 
 double predicted_seconds(const fs::path& file) {
   const auto network = network_case::load_case(file);

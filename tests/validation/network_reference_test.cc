@@ -14,6 +14,7 @@
 #include "sweep/network_case/network_case.h"
 #include "tests/support/csv.h"
 #include "tests/support/packet_level.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::network {
 namespace {
@@ -31,7 +32,7 @@ bool left_out_of_congestion_control(const std::string& name) {
 }
 
 TEST(NetworkReference, EveryCaseAgreesWithFluidAndPacketLevelTimes) {
-  const fs::path folder = fs::path(SHARDSCAPE_REFERENCE_DIR) / "network";
+  const fs::path folder = fs::path(test::reference_dir()) / "network";
   if (!fs::exists(folder / "results.csv")) {
     GTEST_SKIP() << "no reference cases at " << folder << " (set SHARDSCAPE_REFERENCE_DIR)";
   }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace shardscape {
 namespace {
 
@@ -86,7 +88,7 @@ std::vector<Include> includes_of(const fs::path& file, bool quoted) {
 
 std::vector<fs::path> sources_in(const std::string& folder, bool recursive) {
   std::vector<fs::path> files;
-  const fs::path root = fs::path(SHARDSCAPE_SOURCE_DIR) / folder;
+  const fs::path root = fs::path(test::source_dir()) / folder;
   const auto take = [&](const fs::path& path) {
     if (path.extension() == ".h" || path.extension() == ".cc") files.push_back(path);
   };
@@ -101,7 +103,7 @@ std::vector<fs::path> sources_in(const std::string& folder, bool recursive) {
 TEST(Architecture, IncludesPointDownwardsOnly) {
   int checked = 0;
   for (const auto& [folder, allowed] : storeys()) {
-    ASSERT_TRUE(fs::is_directory(fs::path(SHARDSCAPE_SOURCE_DIR) / folder)) << folder;
+    ASSERT_TRUE(fs::is_directory(fs::path(test::source_dir()) / folder)) << folder;
     for (const fs::path& file : sources_in(folder, false)) {
       for (const Include& include : includes_of(file, true)) {
         const std::string target = fs::path(include.target).parent_path().string();
@@ -121,7 +123,7 @@ TEST(Architecture, EveryFolderHasAStorey) {
   for (const auto& [folder, allowed] : storeys()) known.insert(folder);
   for (const char* top : {"engine", "results_schema", "sweep"}) {
     for (const fs::path& file : sources_in(top, true)) {
-      const std::string folder = fs::relative(file.parent_path(), SHARDSCAPE_SOURCE_DIR).string();
+      const std::string folder = fs::relative(file.parent_path(), test::source_dir()).string();
       EXPECT_TRUE(known.contains(folder)) << folder << " is in no storey";
     }
   }

@@ -9,11 +9,12 @@
 
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/specs.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::calibrate {
 namespace {
 
-yaml::Catalog catalog() { return yaml::Catalog({SHARDSCAPE_SOURCE_DIR}); }
+yaml::Catalog catalog() { return yaml::Catalog({test::source_dir()}); }
 
 Candidate candidate(const std::string& stack) {
   return {yaml::load_stack(catalog(), stack).value(), yaml::load_device(catalog(), "h100-sxm-80gb").value()};

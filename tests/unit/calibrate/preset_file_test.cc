@@ -8,6 +8,7 @@
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/specs.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::calibrate {
 namespace {
@@ -60,7 +61,7 @@ TEST(PresetFile, WhatHasNoGroupCannotBeEdited) {
 }
 
 Calibration fitted(const std::string& stack) {
-  const yaml::Catalog catalog({SHARDSCAPE_SOURCE_DIR});
+  const yaml::Catalog catalog({test::source_dir()});
   Calibration calibration;
   calibration.before = {yaml::load_stack(catalog, stack).value(),
                         yaml::load_device(catalog, "h100-sxm-80gb").value()};
@@ -76,12 +77,12 @@ Calibration fitted(const std::string& stack) {
 }
 
 std::string text_of(yaml::PresetKind kind, const std::string& name) {
-  const yaml::Catalog catalog({SHARDSCAPE_SOURCE_DIR});
+  const yaml::Catalog catalog({test::source_dir()});
   return yaml::read_text(catalog.find(kind, name, {}).value()).value();
 }
 
 TEST(PresetFile, EveryShippedStackReadsBackAsFitted) {
-  const yaml::Catalog catalog({SHARDSCAPE_SOURCE_DIR});
+  const yaml::Catalog catalog({test::source_dir()});
   const std::array<std::string, 2> header = {"command", "errors"};
   for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
     const Calibration calibration = fitted(entry.name);

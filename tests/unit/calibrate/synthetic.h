@@ -7,12 +7,11 @@
 
 #include "sweep/calibrate/calibrate.h"
 #include "sweep/validate/hold_out.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::calibrate {
 
-inline validate::Presets shipped_presets() {
-  return validate::Presets(yaml::Catalog({SHARDSCAPE_SOURCE_DIR}));
-}
+inline validate::Presets shipped_presets() { return validate::Presets(yaml::Catalog({test::source_dir()})); }
 
 struct Layout {
   int tp, pp, dp, zero, batch;

@@ -11,6 +11,7 @@
 
 #include "results_schema/schema_doc.h"
 #include "results_schema/sha256.h"
+#include "tests/support/paths.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -124,7 +125,7 @@ TEST(Columns, FingerprintSeesUnitsTypesAndCodes) {
 }
 
 TEST(Columns, SchemaDocumentIsUpToDate) {
-  std::ifstream file(std::string(SHARDSCAPE_SOURCE_DIR) + "/results_schema/SCHEMA.md");
+  std::ifstream file(test::source_dir() + "/results_schema/SCHEMA.md");
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_TRUE(text.str() == schema_markdown()) << "run: cmake --build <build> --target schema_docs";

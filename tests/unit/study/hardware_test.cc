@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "sweep/study/placement_axis.h"
+#include "tests/support/paths.h"
 #include "tests/unit/study/study_text.h"
 
 namespace shardscape::sweep {
@@ -180,7 +181,7 @@ TEST(HardwareVariants, FaultsNeedTheSameLinksEverywhere) {
 // A technology rebuilds the device, a network also sets the links into the scale-out dimension; settings by
 // path go on top, and a variant may name technologies too.
 TEST(HardwareTechnology, RebuildsTheDeviceAndTheNetwork) {
-  const yaml::Catalog catalog({fs::path(SHARDSCAPE_SOURCE_DIR)});
+  const yaml::Catalog catalog({fs::path(test::source_dir())});
   const std::string head =
       "model: llama2-7b\ncluster: dgx-a100\ngpus: 16\nstack: megatron-lm\n" + std::string(kTraining);
   const auto study = parse_study(head +

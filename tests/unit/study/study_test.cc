@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/paths.h"
 #include "tests/unit/study/study_text.h"
 
 namespace shardscape::sweep {
@@ -349,7 +350,7 @@ TEST_F(StudyFiles, UnreadableFilesAreNamed) {
 
 // Every study of the repository obeys its own format, and so does what it resolves to.
 TEST(RepositoryStudies, AllLoadAndReadBack) {
-  const fs::path source = SHARDSCAPE_SOURCE_DIR;
+  const fs::path source = test::source_dir();
   const yaml::Catalog catalog({source});
   for (const auto& file : fs::directory_iterator(source / "sweep/studies")) {
     if (file.path().extension() != ".yaml") continue;

@@ -9,12 +9,13 @@
 #include "sweep/space/point_text.h"
 #include "sweep/study/load_study.h"
 #include "sweep/validate/predictions_file.h"
+#include "tests/support/paths.h"
 #include "tests/support/plan_table.h"
 
 namespace shardscape::validate {
 namespace {
 
-yaml::Catalog catalog() { return yaml::Catalog({SHARDSCAPE_SOURCE_DIR}); }
+yaml::Catalog catalog() { return yaml::Catalog({test::source_dir()}); }
 
 Evaluation evaluated(const std::string& rows, const std::string& header = test::kPlanHeader) {
   Presets presets(catalog());

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "sweep/validate/evaluation.h"
+#include "tests/support/paths.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::validate {
@@ -54,9 +55,9 @@ TEST_F(PublishedTest, EveryProblemIsLocated) {
 
 // Every figure can be predicted, carries a citation, and is compared against a tolerance.
 TEST(Published, SetsOfTheProjectAreSound) {
-  const std::vector<fs::path> files = list_published(fs::path(SHARDSCAPE_SOURCE_DIR) / "sweep" / "published");
+  const std::vector<fs::path> files = list_published(fs::path(test::source_dir()) / "sweep" / "published");
   ASSERT_GE(files.size(), 3U);
-  Presets presets(yaml::Catalog({SHARDSCAPE_SOURCE_DIR}));
+  Presets presets(yaml::Catalog({test::source_dir()}));
   for (const fs::path& file : files) {
     const auto set = load_published(file);
     ASSERT_TRUE(set) << set.error().to_string();

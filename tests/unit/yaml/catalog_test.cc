@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "sweep/yaml/load.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/yaml/problems_of.h"
 
@@ -77,7 +78,7 @@ TEST_F(CatalogTest, ProblemsAreLocatedInTheFileThatHasThem) {
 
 // Every preset of the repository obeys its own format.
 TEST(Presets, AllLoadAndReadBack) {
-  const Catalog catalog({SHARDSCAPE_SOURCE_DIR});
+  const Catalog catalog({test::source_dir()});
   std::size_t count = 0;
   for (const auto& [name, file] : catalog.list(PresetKind::model)) {
     const auto loaded = load_model(catalog, name);

@@ -9,6 +9,7 @@
 #include "engine/network/fabric.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/specs.h"
+#include "tests/support/paths.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::yaml {
@@ -176,7 +177,7 @@ TEST(FabricYaml, ProblemsOfCustomLinksAreLocated) {
 }
 
 TEST(FabricPresets, HaveTheirPublishedLinks) {
-  const std::filesystem::path root = SHARDSCAPE_SOURCE_DIR;
+  const std::filesystem::path root = test::source_dir();
   const Catalog catalog({root});
   const auto fabric_of = [&](const char* name, std::int64_t gpus) {
     const auto loaded = load_cluster(catalog, name);

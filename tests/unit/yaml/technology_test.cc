@@ -7,6 +7,7 @@
 
 #include "sweep/technology/build_device.h"
 #include "sweep/yaml/load.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/yaml/problems_of.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Catalog repository() { return Catalog({fs::path(SHARDSCAPE_SOURCE_DIR)}); }
+Catalog repository() { return Catalog({fs::path(test::source_dir())}); }
 
 template <class T>
 T loaded_well(const tl::expected<T, Diagnostics>& loaded) {
@@ -26,7 +27,7 @@ T loaded_well(const tl::expected<T, Diagnostics>& loaded) {
 class TechnologyFiles : public test::TemporaryFolder {
  protected:
   /// The repository's presets below those of the test.
-  [[nodiscard]] Catalog catalog() const { return Catalog({root_, fs::path(SHARDSCAPE_SOURCE_DIR)}); }
+  [[nodiscard]] Catalog catalog() const { return Catalog({root_, fs::path(test::source_dir())}); }
 };
 
 // The statements of the foundry (TSMC technology pages and symposia) and of the IRDS, node over node:
