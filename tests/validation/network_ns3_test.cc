@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 
@@ -58,6 +59,24 @@ TEST(NetworkNs3, OwnCasesAgreeWithPacketLevelTimes) {
     EXPECT_LE(std::abs(fq_error), kFairQueueTolerance);
     EXPECT_LE(std::abs(cc_error), kCongestionControlTolerance);
   }
+}
+
+// A slower link can end a chain of contending patterns earlier: ranks that come late to one pattern leave the
+// links of the next to others. Packets say so, too, so it is no fault of the fluid model, and the size
+// agrees.
+TEST(NetworkNs3, ASickLinkCanEndAChainOfPatternsEarlier) {
+  const std::string healthy = "ring8_switch2_chain", sick = "ring8_switch2_chain_derated";
+  std::map<std::string, test::CsvRow> rows;
+  for (const test::CsvRow& row : test::read_csv(case_folder() / "ns3.csv")) rows[row.at("name")] = row;
+  const auto gain = [&](const std::string& column) {
+    return 1 - std::stod(rows.at(sick).at(column)) / std::stod(rows.at(healthy).at(column));
+  };
+  const double predicted = 1 - predicted_seconds(case_folder() / (sick + ".json")) /
+                                   predicted_seconds(case_folder() / (healthy + ".json"));
+  EXPECT_GT(gain("ns3_fq_s"), 0.03);
+  EXPECT_GT(gain("ns3_cc_s"), 0.03);
+  EXPECT_NEAR(predicted, gain("ns3_fq_s"), 0.015);
+  EXPECT_NEAR(predicted, gain("ns3_cc_s"), 0.015);
 }
 
 TEST(NetworkNs3, EveryCaseFileHasItsRow) {
