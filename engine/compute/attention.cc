@@ -116,8 +116,8 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
                 shape.dropout ? 2 : 1, device);
   const GemmOutput output{element, false};
   OperatorCost products;
-  add_product(products, score_product(shape), precision, device, output);  // dP
-  add_product(products, value_product(shape), precision, device, output);  // dQ
+  add_product(products, score_product(shape), precision, device, output);            // dP
+  add_product(products, value_product(shape), precision, device, output);            // dQ
   add_product(products, key_gradient_product(shape), precision, device, output, 2);  // dK, dV
   return together(streams, products);
 }

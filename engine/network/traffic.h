@@ -41,8 +41,8 @@ struct Traffic {
   std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
 };
 
-/// Hears when each gate opens; seconds. Gates may wait for it, too: what a device does next is decided when it
-/// is free.
+/// Hears when each gate opens; seconds. Gates may wait for it, too: what a device does next is decided when
+/// it is free.
 class GateObserver {
  public:
   virtual ~GateObserver() = default;

@@ -145,8 +145,8 @@ class ProgramMaker {
     }
     hide_context(steps, begin);
   }
-  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op, const compute::OperatorCost& cost,
-                             const std::string& layer) {
+  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op,
+                             const compute::OperatorCost& cost, const std::string& layer) {
     if (cost.time <= Seconds(0)) return;
     ProgramStep step;
     step.name = layer + " " + std::string(op.name);

@@ -270,7 +270,8 @@ class RankBuilder {
 
   void add_tail() {
     front_.insert(front_.end(), gradient_ids_.begin(), gradient_ids_.end());
-    if (stage().optimizer > 0) follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
+    if (stage().optimizer > 0)
+      follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
     if (stage().weights) follow(communicate(stage().weights->name, *stage().weights, front_));
   }
 

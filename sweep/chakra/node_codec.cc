@@ -59,7 +59,8 @@ void encode_compute(const TraceNode& node, Node& message) {
   }
   add_attribute(message, "is_cpu_op").set_bool_val(node.host);
   add_attribute(message, "num_ops").set_int64_val(positive(node.operations));
-  add_attribute(message, "tensor_size").set_uint64_val(static_cast<std::uint64_t>(positive(node.tensor_bytes)));
+  add_attribute(message, "tensor_size")
+      .set_uint64_val(static_cast<std::uint64_t>(positive(node.tensor_bytes)));
   add_attribute(message, kDurationAttribute).set_double_val(node.seconds * kNanoseconds);
 }
 
@@ -238,7 +239,8 @@ void decode_kind(const Node& message, NodeKind kind, std::int32_t own_rank, cons
   }
   const bool memory = node.kind == NodeKind::memory_load || node.kind == NodeKind::memory_store;
   if (memory && node.seconds == 0 && attributes.find("tensor_size") == nullptr) {
-    attributes.problem("says neither how much is moved (tensor_size) nor how long it takes (duration_micros)");
+    attributes.problem(
+        "says neither how much is moved (tensor_size) nor how long it takes (duration_micros)");
   }
 }
 
@@ -277,7 +279,8 @@ Node encode(const TraceNode& node, const trace::RankTrace& rank, std::int32_t ow
   Node message;
   message.set_id(node.id);
   message.set_type(type_of(node.kind));
-  message.set_name(ChakraProtoMsg::NodeType_Name(message.type()) + (node.name.empty() ? "" : " ") + node.name);
+  message.set_name(ChakraProtoMsg::NodeType_Name(message.type()) + (node.name.empty() ? "" : " ") +
+                   node.name);
   for (const std::uint64_t id : rank.dependencies_of(node)) message.add_data_deps(id);
   switch (node.kind) {
     case NodeKind::compute:

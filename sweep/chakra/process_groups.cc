@@ -125,12 +125,12 @@ std::string ProcessGroups::learn(const ChakraProtoMsg::Node& node) {
 std::string ProcessGroups::learn_list(const std::string& text) {
   const auto list = list_of_objects(text);
   const auto document = list ? network_case::parse_json(*list) : tl::unexpected(network_case::SyntaxError{});
-  if (!document) return "should list process groups in its input values, as [{\"pg_name\": .., \"ranks\": ..}]";
+  if (!document)
+    return "should list process groups in its input values, as [{\"pg_name\": .., \"ranks\": ..}]";
   std::string problems;
   for (const nlohmann::json& group : *document) {
-    const bool complete = group.is_object() && group.contains("pg_name") &&
-                          group.at("pg_name").is_string() && group.at("pg_name") != "" &&
-                          group.contains("ranks");
+    const bool complete = group.is_object() && group.contains("pg_name") && group.at("pg_name").is_string() &&
+                          group.at("pg_name") != "" && group.contains("ranks");
     auto ranks = complete ? ranks_of(group.at("ranks")) : std::nullopt;
     if (!ranks) return "lists a process group without a string pg_name and a list of ranks";
     const std::string problem = learn(group.at("pg_name").get<std::string>(), *std::move(ranks));

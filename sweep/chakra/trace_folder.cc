@@ -174,7 +174,8 @@ class Loader {
     const std::vector<std::string> names = groups_.names();
     std::string what = use.place + ": names process group '" + name + "', ";
     if (!loaded_.groups_file.empty()) {
-      what += "which " + loaded_.groups_file.filename().string() + " does not have" + did_you_mean(name, names);
+      what +=
+          "which " + loaded_.groups_file.filename().string() + " does not have" + did_you_mean(name, names);
     } else if (!names.empty()) {
       what += "which no node defines" + did_you_mean(name, names);
     } else {
