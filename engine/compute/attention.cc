@@ -51,7 +51,9 @@ OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision
                        pass.tensor_passes;
   const Seconds stream = Bytes(bytes) / device.hbm_sustained();
   const Seconds launch = pass.kernels * device.kernel_latency;
-  return {launch + std::max(arithmetic, stream), name_bound(launch, arithmetic, stream)};
+  return {launch + std::max(arithmetic, stream),
+          name_bound(launch, arithmetic, stream),
+          {flops + Flops(kSoftmaxFlops * scores), Bytes(bytes)}};
 }
 
 GemmShape score_product(const AttentionShape& shape) {
@@ -70,6 +72,19 @@ GemmShape key_gradient_product(const AttentionShape& shape) {
           static_cast<std::int64_t>(shape.queries), static_cast<std::int64_t>(shape.batch * shape.heads)};
 }
 
+void add_product(OperatorCost& sum, const GemmShape& shape, Precision precision, const DeviceSpec& device,
+                 GemmOutput output, double times = 1) {
+  const GemmCost product = gemm(shape, precision, device, output);
+  sum.time += times * product.time;
+  sum.work += times * Work{shape.flops(), product.hbm_bytes};
+}
+
+/// Streaming kernels and products, one after the other.
+OperatorCost together(const OperatorCost& streams, const OperatorCost& products) {
+  return {streams.time + products.time, streams.time > products.time ? Bound::hbm : Bound::compute,
+          streams.work + products.work};
+}
+
 }  // namespace
 
 OperatorCost flash_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
@@ -86,9 +101,11 @@ OperatorCost naive_forward(const AttentionShape& shape, Precision precision, con
   const OperatorCost streams =
       pointwise(Bytes(bytes_per_score * shape.scores()), Flops(kSoftmaxFlops * shape.scores()),
                 shape.dropout ? 2 : 1, device);
-  const Seconds products = gemm(score_product(shape), precision, device, {element, false}).time +
-                           gemm(value_product(shape), precision, device, {element, false}).time;
-  return {streams.time + products, streams.time > products ? Bound::hbm : Bound::compute};
+  OperatorCost products;
+  for (const GemmShape& product : {score_product(shape), value_product(shape)}) {
+    add_product(products, product, precision, device, {element, false});
+  }
+  return together(streams, products);
 }
 
 OperatorCost naive_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
@@ -98,19 +115,21 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
       pointwise(Bytes(bytes_per_score * shape.scores()), Flops(kSoftmaxFlops * shape.scores()),
                 shape.dropout ? 2 : 1, device);
   const GemmOutput output{element, false};
-  const Seconds products = gemm(score_product(shape), precision, device, output).time +            // dP
-                           gemm(value_product(shape), precision, device, output).time +            // dQ
-                           2 * gemm(key_gradient_product(shape), precision, device, output).time;  // dK, dV
-  return {streams.time + products, streams.time > products ? Bound::hbm : Bound::compute};
+  OperatorCost products;
+  add_product(products, score_product(shape), precision, device, output);            // dP
+  add_product(products, value_product(shape), precision, device, output);            // dQ
+  add_product(products, key_gradient_product(shape), precision, device, output, 2);  // dK, dV
+  return together(streams, products);
 }
 
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device) {
   const double groups = shape.batch * shape.kv_heads;
   const Bytes cache(2 * bytes_per_element(kv_precision) * groups * shape.keys * shape.head_dim);
   const double rows = kMatrixRows * std::ceil(shape.heads / shape.kv_heads / kMatrixRows);
-  const Seconds products =
-      Flops(4 * shape.head_dim * groups * rows * shape.keys) / device.tensor_sustained(kv_precision);
-  const Seconds softmax = Flops(kSoftmaxFlops * shape.scores()) / device.vector_peak();
+  const Flops products_flops(4 * shape.head_dim * groups * rows * shape.keys);
+  const Flops softmax_flops(kSoftmaxFlops * shape.scores());
+  const Seconds products = products_flops / device.tensor_sustained(kv_precision);
+  const Seconds softmax = softmax_flops / device.vector_peak();
 
   const auto cost = [&](double splits) -> OperatorCost {
     const double ctas = groups * splits;
@@ -121,7 +140,8 @@ OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const D
                                  : 0);
     const Seconds launch = kernels * device.kernel_latency;
     return {launch + std::max(arithmetic, stream) + parts / device.l2_sustained(),
-            name_bound(launch, arithmetic, stream)};
+            name_bound(launch, arithmetic, stream),
+            {products_flops + softmax_flops, cache}};
   };
   const OperatorCost whole = cost(1);
   const double splits =

@@ -20,7 +20,9 @@ WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, 
   // The buffer lies in HBM; where the kernel as a whole is not bound by that, what shows is its way through
   // L2.
   const Bound way = fused.bound == Bound::hbm ? Bound::hbm : Bound::l2;
-  return {{product, plain.bound}, {fused.time - product, way}};
+  const Work work{shape.flops(), plain.hbm_bytes};
+  return {{product, plain.bound, work},
+          {fused.time - product, way, Work{shape.flops(), fused.hbm_bytes} - work}};
 }
 
 OperatorCost optimizer_step(double parameters, const OptimizerState& state, const DeviceSpec& device) {

@@ -10,7 +10,7 @@ OperatorCost pointwise(Bytes traffic, Flops vector_flops, double kernels, const 
   const Seconds launch = kernels * device.kernel_latency;
   const Seconds body = std::max(stream, arithmetic);
   const Bound bound = launch > body ? Bound::launch : stream >= arithmetic ? Bound::hbm : Bound::compute;
-  return {launch + body, bound};
+  return {launch + body, bound, {vector_flops, traffic}};
 }
 
 }  // namespace shardscape::compute

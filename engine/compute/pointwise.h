@@ -8,6 +8,7 @@
 // (Williams, Waterman and Patterson 2009).
 #pragma once
 
+#include "engine/base/work.h"
 #include "engine/compute/gemm.h"
 #include "engine/spec/device.h"
 
@@ -16,6 +17,7 @@ namespace shardscape::compute {
 struct OperatorCost {
   Seconds time;
   Bound bound = Bound::hbm;
+  Work work = {};
 };
 
 /// `traffic`: bytes read and written, together. `kernels`: how many launches share that work.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "engine/base/enum_names.h"
+#include "engine/base/work.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/traffic.h"
 
@@ -52,6 +53,14 @@ struct Instruction {
   std::int32_t what = 0;     ///< compute: index in Programs::names; start: call of the communicator
   std::int32_t repeats = 1;  ///< start
   double value = 0;          ///< compute, launch: seconds; send: bytes
+};
+
+/// What an operator does in so many seconds; where it is cut in time, each part does its share.
+struct OperatorWork {
+  Work work = {};
+  double seconds = 0;  ///< 0: not known
+  [[nodiscard]] Work in(double part) const { return seconds > 0 ? part / seconds * work : Work{}; }
+  friend bool operator==(const OperatorWork&, const OperatorWork&) = default;
 };
 
 struct Block {
@@ -100,7 +109,8 @@ struct Programs {
   std::vector<Block> blocks;
   std::vector<std::vector<std::int32_t>> sequences;  ///< of blocks
   std::vector<std::int32_t> sequence_of;             ///< by rank
-  std::vector<std::string> names;                    ///< of operators
+  std::vector<std::string> names;                    ///< of operators; the same one may differ in its work
+  std::vector<OperatorWork> works;                   ///< likewise
   std::vector<std::string> bounds;                   ///< of operators: what limits them
 
   // For readers only. The '#' in the name of a block stands for the number of blocks of that name before it.

@@ -231,6 +231,15 @@ std::int32_t ProgramBuilder::end_block(std::string_view name) {
   return static_cast<std::int32_t>(programs_.blocks.size()) - 1;
 }
 
+std::int32_t ProgramBuilder::name(std::string_view text, const OperatorWork& work) {
+  for (std::size_t i = 0; i < programs_.names.size(); ++i) {
+    if (programs_.names[i] == text && programs_.works[i] == work) return static_cast<std::int32_t>(i);
+  }
+  programs_.names.emplace_back(text);
+  programs_.works.push_back(work);
+  return static_cast<std::int32_t>(programs_.names.size()) - 1;
+}
+
 std::int32_t ProgramBuilder::index_in(std::vector<std::string>& texts, std::string_view text) {
   const auto known = std::ranges::find(texts, text);
   if (known != texts.end()) return static_cast<std::int32_t>(known - texts.begin());

@@ -46,8 +46,8 @@ class ProgramBuilder {
   /// Instructions go to the block under construction; end_block() returns its number.
   void add(const Instruction& instruction) { programs_.instructions.push_back(instruction); }
   std::int32_t end_block(std::string_view name = "");
-  /// The index of a name for Instruction::what.
-  std::int32_t name(std::string_view text) { return index_in(programs_.names, text); }
+  /// The index of an operator for Instruction::what.
+  std::int32_t name(std::string_view text, const OperatorWork& work = {});
   /// The index of what limits an operator, for Instruction::lane.
   std::uint16_t bound(std::string_view text) {
     return static_cast<std::uint16_t>(index_in(programs_.bounds, text));

@@ -38,6 +38,7 @@ struct FlowSimulator::Impl {
   void count_down(std::int32_t gate);
   void sort_opened();
   void open_gates();
+  bool count_down_chosen();
   void release(std::int32_t message);
   void begin(std::int32_t flow);
   void schedule_drain(std::int32_t flow);
@@ -109,9 +110,20 @@ void FlowSimulator::Impl::settle_instant() {
     while (!queue_.empty() && queue_.next_time() <= limit) {
       queue_.pop([this](Kind kind, std::int32_t id, std::uint32_t stamp) { handle(kind, id, stamp); });
     }
-    if (opened_.empty()) return;
-    open_gates();
+    if (!opened_.empty()) {
+      open_gates();
+    } else if (!count_down_chosen()) {
+      return;
+    }
   }
+}
+
+/// What the observer chooses; false where that is nothing.
+bool FlowSimulator::Impl::count_down_chosen() {
+  if (gate_observer_ == nullptr) return false;
+  const std::int32_t gate = gate_observer_->choose_gate();
+  count_down(gate);
+  return gate != kNoIndex;
 }
 
 void FlowSimulator::Impl::handle(Kind kind, std::int32_t id, std::uint32_t stamp) {

@@ -67,7 +67,7 @@ class NaiveSimulation {
 
   FlowResult run() {
     for (;;) {
-      while (settle()) {
+      while (settle() || count_down_chosen()) {
       }
       const std::vector<double> rates = max_min_rates(traffic_, active(), capacity_);
       const double next = next_event(rates);
@@ -144,6 +144,12 @@ class NaiveSimulation {
     if (queues_[c].empty()) return;
     const bool local = traffic_.connections[c].path_begin == traffic_.connections[c].path_end;
     remaining_[c] = local ? 0 : traffic_.messages[static_cast<std::size_t>(queues_[c].front())].bytes;
+  }
+
+  bool count_down_chosen() {
+    const std::int32_t gate = observer_ == nullptr ? -1 : observer_->choose_gate();
+    count_down(gate);
+    return gate >= 0;
   }
 
   void count_down(std::int32_t gate) {

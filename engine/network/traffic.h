@@ -41,11 +41,15 @@ struct Traffic {
   std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
 };
 
-/// Hears when each gate opens; seconds.
+/// Hears when each gate opens; seconds. Gates may wait for it, too: what a device does next is decided when
+/// it is free.
 class GateObserver {
  public:
   virtual ~GateObserver() = default;
   virtual void gate_opened(double time, std::int32_t gate) = 0;
+  /// Asked, until there is none, when everything else of an instant has happened: a gate to be counted down
+  /// now; -1: none.
+  virtual std::int32_t choose_gate() { return -1; }
 };
 
 /// Outcome of a simulation.

@@ -19,9 +19,12 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
   const compute::GemmCost dgrad = compute::gemm(input_gradient(f), precision, device, activation);
   const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), precision, device, gradient);
-  return {{forward.time, forward.bound},
-          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound},
-          wgrad.time};
+  const Work input_work{f.flops(), dgrad.hbm_bytes}, weight_work{f.flops(), wgrad.hbm_bytes};
+  return {{forward.time, forward.bound, {f.flops(), forward.hbm_bytes}},
+          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound,
+           input_work + weight_work},
+          wgrad.time,
+          weight_work};
 }
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {

@@ -16,6 +16,7 @@ namespace shardscape::passes {
 struct OperatorTimes {
   compute::OperatorCost forward, backward;
   Seconds weight = Seconds(0);  ///< the part of backward that computes gradients of weights
+  Work weight_work = {};        ///< likewise
 };
 
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's

@@ -18,9 +18,10 @@ execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_
 
 /// An operator of a block, the embedding or the head, priced.
 struct PricedOperator {
-  std::int32_t name = 0;
-  double forward = 0, backward = 0;  ///< seconds
-  double weight = 0;                 ///< the part of backward that zero_bubble puts off
+  std::int32_t name = 0;                                            ///< forward
+  std::int32_t backward_name = 0, input_name = 0, weight_name = 0;  ///< and of backward, its parts
+  double forward = 0, backward = 0;                                 ///< seconds
+  double weight = 0;  ///< the part of backward that zero_bubble puts off
   std::uint16_t forward_bound = 0, backward_bound = 0;
   /// Times on the device that the program is for over those on a healthy one.
   double forward_stretch = 1, backward_stretch = 1, input_stretch = 1, weight_stretch = 1;

@@ -133,21 +133,26 @@ class ProgramMaker {
       const OperatorTimes times = price(op, in_.setting);
       const workload::CollectiveCall& call = forward ? op.forward_comm : op.backward_comm;
       if (call.repeats > 0 && part != Part::weight_gradient) append_call(steps, op, call, layer);
-      double seconds = forward ? times.forward.time.value() : times.backward.time.value();
-      if (part == Part::input_gradient) seconds -= times.weight.value();
-      if (part == Part::weight_gradient) seconds = times.weight.value();
-      const auto bound = forward ? times.forward.bound : times.backward.bound;
-      append_compute(steps, op, seconds, bound, layer);
+      compute::OperatorCost cost = forward ? times.forward : times.backward;
+      if (part == Part::input_gradient) {
+        cost.time -= times.weight;
+        cost.work -= times.weight_work;
+      } else if (part == Part::weight_gradient) {
+        cost.time = times.weight;
+        cost.work = times.weight_work;
+      }
+      append_compute(steps, op, cost, layer);
     }
     hide_context(steps, begin);
   }
-  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op, double seconds, Bound bound,
-                             const std::string& layer) {
-    if (seconds <= 0) return;
+  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op,
+                             const compute::OperatorCost& cost, const std::string& layer) {
+    if (cost.time <= Seconds(0)) return;
     ProgramStep step;
     step.name = layer + " " + std::string(op.name);
-    step.seconds = seconds;
-    step.bound = name_of(bound);
+    step.seconds = cost.time.value();
+    step.work = cost.work;
+    step.bound = name_of(cost.bound);
     steps.push_back(std::move(step));
   }
 
@@ -192,7 +197,7 @@ class ProgramMaker {
         append_call(steps, op, op.forward_comm, layer + " again");
       }
       if (op.attention_core) {
-        append_compute(steps, op, times.forward.time.value(), times.forward.bound, layer + " again");
+        append_compute(steps, op, times.forward, layer + " again");
       }
     }
     hide_context(steps, begin);
@@ -202,6 +207,8 @@ class ProgramMaker {
     const auto index = static_cast<std::size_t>(s);
     const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
                                                       in_.setting.model.tied_embeddings);
+    stage.optimizer_work =
+        optimizer_cost(in_, in_.setting.system.device, parameters, in_.layers[index]).update.work;
     const DataTraffic calls = data_traffic(in_, parameters);
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;

@@ -61,7 +61,13 @@ PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& 
   for (const workload::Operator& op : operators) {
     const OperatorTimes healthy = price(op, in_.setting), here = price(op, setting);
     PricedOperator priced;
-    priced.name = builder_.name(op.name);
+    const auto named = [&](const Work& work, Seconds time) {
+      return builder_.name(op.name, {work, time.value()});
+    };
+    priced.name = named(here.forward.work, here.forward.time);
+    priced.backward_name = named(here.backward.work, here.backward.time);
+    priced.input_name = named(here.backward.work - here.weight_work, here.backward.time - here.weight);
+    priced.weight_name = named(here.weight_work, here.weight);
     priced.forward = healthy.forward.time.value();
     priced.backward = healthy.backward.time.value();
     priced.weight = healthy.weight.value();
@@ -93,7 +99,8 @@ void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLaye
     const double seconds = cut ? op.backward - op.weight : op.backward;
     if (seconds > 0) {
       const double on_device = cut ? op.input_stretch : op.backward_stretch;
-      steps.push_back({seconds, Account::compute, op.name, op.backward_bound, on_device, {}, false});
+      const std::int32_t name = cut ? op.input_name : op.backward_name;
+      steps.push_back({seconds, Account::compute, name, op.backward_bound, on_device, {}, false});
       if (op.attention_core && context.repeats > 0) {
         steps.back().comm = context;
         steps.back().hidden_context = true;
@@ -110,7 +117,8 @@ void TrainingProgram::append_weight(std::vector<Step>& steps, const PricedLayer&
   for (std::size_t i = layer.size(); i-- > 0;) {
     const PricedOperator& op = layer[i];
     if (op.weight <= 0) continue;
-    steps.push_back({op.weight, Account::compute, op.name, op.backward_bound, op.weight_stretch, {}, false});
+    steps.push_back(
+        {op.weight, Account::compute, op.weight_name, op.backward_bound, op.weight_stretch, {}, false});
   }
 }
 
@@ -317,7 +325,8 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
   finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
   const OptimizerCost optimizer =
       optimizer_cost(in_, *device_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]);
-  builder_.add(compute(optimizer.total().value(), Account::optimizer, builder_.name("optimizer"),
+  builder_.add(compute(optimizer.total().value(), Account::optimizer,
+                       builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
   finish(traffic_.weights, traffic_.weights.calls);
   return builder_.end_block("end of step");

@@ -4,6 +4,16 @@
 
 namespace shardscape::trace {
 
+TraceNode compute_node(std::string name, double seconds, const Work& work) {
+  TraceNode node;
+  node.name = std::move(name);
+  node.kind = NodeKind::compute;
+  node.seconds = seconds;
+  node.operations = work.flops.value();
+  node.tensor_bytes = work.bytes.value();
+  return node;
+}
+
 TraceNode message_node(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes) {
   TraceNode node;
   node.name = std::move(name);

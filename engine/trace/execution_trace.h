@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/enum_names.h"
+#include "engine/base/work.h"
 
 namespace shardscape::trace {
 
@@ -46,12 +47,12 @@ struct TraceNode {
   bool host = false;  ///< of compute: runs on the host, beside the device
 
   double seconds = 0;       ///< compute and memory nodes
-  double operations = 0;    ///< of compute without a duration: floating-point operations
-  double tensor_bytes = 0;  ///< likewise: bytes moved
+  double operations = 0;    ///< of compute: floating-point operations
+  double tensor_bytes = 0;  ///< of compute and memory nodes: bytes moved
 
   double bytes = 0;          ///< send, receive, collective
   std::int32_t peer = 0;     ///< rank that a send goes to, or a receive comes from
-  std::int32_t tag = 0;      ///< tells messages between the same two ranks apart
+  std::int32_t tag = 0;      ///< tells messages between the same two ranks apart; >= 0 in what is exported
   std::int32_t channel = 0;  ///< of a message: those of one channel follow each other from rank to rank
   CollectiveKind collective = CollectiveKind::all_reduce;
   std::int32_t group = 0;  ///< of a collective: index in ExecutionTrace::groups
@@ -59,6 +60,9 @@ struct TraceNode {
   std::uint32_t dependencies_begin = 0;  ///< in RankTrace::dependencies
   std::uint32_t dependencies_end = 0;
 };
+
+/// Of a kernel, or of several one after the other.
+TraceNode compute_node(std::string name, double seconds, const Work& work = {});
 
 /// A message to or from `peer` (a send or a receive).
 TraceNode message_node(NodeKind kind, std::string name, std::int32_t peer, std::int32_t tag, double bytes);

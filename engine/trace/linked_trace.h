@@ -42,7 +42,8 @@ struct LinkedTrace {
   std::vector<std::int32_t> instance;             ///< of a collective node; -1 elsewhere
   std::vector<std::vector<std::int32_t>> groups;  ///< lists of ranks that collectives use
   std::vector<CollectiveInstance> collectives;
-  /// Compute nodes of every rank's device and host in the order in which they run, see order().
+  /// Compute nodes of every rank's device and host in the order in which they would run if communication were
+  /// free: ready first, then the lower id.
   std::vector<std::vector<std::int64_t>> device, host;
 
   [[nodiscard]] std::int64_t nodes() const { return first.back(); }
@@ -52,9 +53,7 @@ struct LinkedTrace {
 
 /// `shape`: sizes of the fabric's dimensions, innermost first; their product is the number of ranks it has.
 ///
-/// Device and host of a rank run one compute node at a time. Where several could run, the one goes first that
-/// would be ready first if communication were free, then the lower id: an order that depends on the traces
-/// only and can't deadlock. Problems, all of one kind of check at once: ids used twice, dependencies that
+/// Problems, all of one kind of check at once: ids used twice, dependencies that
 /// don't exist, groups and partners outside the trace, sends and receives without each other or of different
 /// sizes, collectives that differ between members, and nodes that wait for each other (with the circle).
 tl::expected<LinkedTrace, TraceProblems> link(const ExecutionTrace& trace,

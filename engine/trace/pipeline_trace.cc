@@ -11,6 +11,11 @@ using nlohmann::ordered_json;
 
 class TraceBuilder {
  public:
+  explicit TraceBuilder(double begin) : begin_(begin) {}
+
+  /// Microseconds in the trace.
+  [[nodiscard]] double at(double time) const { return (begin_ + time) * kMicroseconds; }
+
   void name_track(std::int64_t stage) {
     events_.push_back({{"ph", "M"},
                        {"pid", 0},
@@ -32,7 +37,7 @@ class TraceBuilder {
                        {"tid", stage},
                        {"name", name},
                        {"cat", category},
-                       {"ts", start * kMicroseconds},
+                       {"ts", at(start)},
                        {"dur", duration * kMicroseconds},
                        {"args", std::move(args)}});
   }
@@ -40,22 +45,23 @@ class TraceBuilder {
   [[nodiscard]] ordered_json take() { return std::move(events_); }
 
  private:
+  double begin_;
   ordered_json events_ = ordered_json::array();
 };
 
 }  // namespace
 
 std::string pipeline_trace_json(std::string_view title, std::span<const schedule::PipelineSpan> spans,
-                                std::span<const double> stage_end, std::span<const StageTailSpan> tails) {
-  TraceBuilder trace;
+                                std::span<const double> stage_end, std::span<const StageTailSpan> tails,
+                                double begin) {
+  TraceBuilder trace(begin);
   for (std::size_t s = 0; s < stage_end.size(); ++s) trace.name_track(static_cast<std::int64_t>(s));
   for (const schedule::PipelineSpan& span : spans) {
     const schedule::PipelineOperation& op = span.operation;
     const char* direction = op.weight ? "weight" : op.backward ? "backward" : "forward";
-    trace.slice(
-        span.stage, std::string(direction) + " " + std::to_string(op.microbatch), direction, span.start,
-        span.end - span.start,
-        {{"microbatch", op.microbatch}, {"chunk", op.chunk}, {"arrives_us", span.sent * kMicroseconds}});
+    trace.slice(span.stage, std::string(direction) + " " + std::to_string(op.microbatch), direction,
+                span.start, span.end - span.start,
+                {{"microbatch", op.microbatch}, {"chunk", op.chunk}, {"arrives_us", trace.at(span.sent)}});
   }
   for (std::size_t s = 0; s < tails.size(); ++s) {
     const auto stage = static_cast<std::int64_t>(s);

@@ -17,8 +17,11 @@ struct StageTailSpan {
   double optimizer = 0;
 };
 
-/// `stage_end` and `tails`: one entry per stage. Pure; the same input gives the same text.
+/// `stage_end` and `tails`: one entry per stage. `begin`: when the pipeline begins, seconds; the times of
+/// spans and stages are counted from there, those of the trace from 0. Pure; the same input gives the same
+/// text.
 std::string pipeline_trace_json(std::string_view title, std::span<const schedule::PipelineSpan> spans,
-                                std::span<const double> stage_end, std::span<const StageTailSpan> tails);
+                                std::span<const double> stage_end, std::span<const StageTailSpan> tails,
+                                double begin = 0);
 
 }  // namespace shardscape::trace

@@ -64,7 +64,7 @@ class InstructionTracer {
       coming_.emplace_back(programs, in == Programs::kNone ? rank : peer(in, false), channel);
     }
     if (before <= 0) return;
-    device_ = host_ = {add(compute_node("host, once per step", before, true), {})};
+    device_ = host_ = {add(host_node("host once per step", before), {})};
   }
 
   RankTrace build() {
@@ -113,12 +113,9 @@ class InstructionTracer {
     }
   }
 
-  static TraceNode compute_node(std::string name, double seconds, bool host) {
-    TraceNode node;
-    node.name = std::move(name);
-    node.kind = NodeKind::compute;
-    node.host = host;
-    node.seconds = seconds;
+  static TraceNode host_node(std::string name, double seconds) {
+    TraceNode node = compute_node(std::move(name), seconds);
+    node.host = true;
     return node;
   }
   static TraceNode message(NodeKind kind, std::string name, std::int32_t peer, std::int32_t channel,
@@ -154,18 +151,20 @@ class InstructionTracer {
     if (held_ == 0) first_ = name;
     last_ = name;
     held_ += instruction.value;
+    work_ += programs_.works[static_cast<std::size_t>(instruction.what)].in(instruction.value);
   }
   void flush() {
     if (held_ <= 0) return;
     const std::string name = named(first_ == last_ ? first_ : first_ + " .. " + last_);
-    follow({add(compute_node(name, held_, false), device_)});
+    follow({add(compute_node(name, held_, work_), device_)});
     held_ = 0;
+    work_ = {};
   }
 
   void launch(double seconds) {
     if (seconds <= 0) return;
     flush();
-    host_ = {add(compute_node(named("launches"), seconds, true), host_)};
+    host_ = {add(host_node(named("launches"), seconds), host_)};
     wait_for(host_);
   }
 
@@ -251,6 +250,7 @@ class InstructionTracer {
   std::vector<SendReader> coming_;  ///< likewise
   std::string first_, last_;
   double held_ = 0;
+  Work work_;
 };
 
 }  // namespace

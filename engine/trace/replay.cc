@@ -1,7 +1,9 @@
 #include "engine/trace/replay.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -21,11 +23,12 @@ bool talks(const TraceNode& node) {
 }
 
 /// The gates of a trace: each node has one that opens when it may start and one that opens when it ends; for
-/// compute and memory nodes they are the same, delayed by the duration.
+/// memory nodes, and compute nodes whose order is fixed, they are the same, delayed by the duration. Where
+/// the order is that of node ids, a Dispatcher counts down the end of a compute node when it begins.
 class ReplayTraffic {
  public:
-  ReplayTraffic(const LinkedTrace& linked, ReplayNetwork& network)
-      : linked_(linked), network_(network), builder_(network.routes()) {}
+  ReplayTraffic(const LinkedTrace& linked, ReplayNetwork& network, ReplayOrder order)
+      : linked_(linked), network_(network), order_(order), builder_(network.routes()) {}
 
   /// False where some ranks can't reach each other.
   bool build() {
@@ -35,10 +38,17 @@ class ReplayTraffic {
     add_collectives();
     if (!builder_.unreachable().empty()) return false;
     std::tie(traffic_, relays_) = builder_.finish();
+    for (std::int64_t n = 0; n < linked_.nodes(); ++n) {
+      if (dispatched(linked_.node(n))) ++traffic_.gates[end_gate(n)].waiting;
+    }
     network_.add_step_latency(traffic_);
     return true;
   }
 
+  /// Whether a Dispatcher says when the node begins.
+  [[nodiscard]] bool dispatched(const TraceNode& node) const {
+    return order_ == ReplayOrder::node_id && node.kind == NodeKind::compute;
+  }
   [[nodiscard]] const network::Traffic& traffic() const { return traffic_; }
   [[nodiscard]] std::int64_t relays() const { return relays_; }
   [[nodiscard]] const std::vector<network::Unreachable>& unreachable() const {
@@ -58,6 +68,9 @@ class ReplayTraffic {
         if (talks(node)) {
           start_.push_back(builder_.add_gate(0, network_.call_seconds()));
           end_.push_back(builder_.add_gate());
+        } else if (dispatched(node)) {
+          start_.push_back(builder_.add_gate());
+          end_.push_back(builder_.add_gate(0, node.seconds));
         } else {
           start_.push_back(builder_.add_gate(0, node.seconds));
           end_.push_back(start_.back());
@@ -73,6 +86,7 @@ class ReplayTraffic {
                        start_[static_cast<std::size_t>(linked_.waiters[static_cast<std::size_t>(w)])]);
       }
     }
+    if (order_ == ReplayOrder::node_id) return;
     for (const auto* const streams : {&linked_.device, &linked_.host}) {
       for (const std::vector<std::int64_t>& order : *streams) {
         for (std::size_t i = 1; i < order.size(); ++i) add_stream_wait(order[i - 1], order[i]);
@@ -138,6 +152,7 @@ class ReplayTraffic {
 
   const LinkedTrace& linked_;
   ReplayNetwork& network_;
+  ReplayOrder order_;
   network::TrafficBuilder builder_;
   std::vector<std::int32_t> start_, end_;
   network::Traffic traffic_;
@@ -158,6 +173,67 @@ class GateClock : public network::GateObserver {
  private:
   static constexpr double kNever = -1;
   std::vector<double> opened_;
+};
+
+/// Gives each device and host, when it is free, the node with the lowest id of those that are ready.
+class Dispatcher : public GateClock {
+ public:
+  Dispatcher(const LinkedTrace& linked, const ReplayTraffic& traffic)
+      : GateClock(traffic.traffic().gates.size()), streams_(2 * linked.trace->ranks.size()) {
+    roles_.resize(traffic.traffic().gates.size());
+    for (std::size_t rank = 0; rank < linked.trace->ranks.size(); ++rank) {
+      const std::vector<TraceNode>& nodes = linked.trace->ranks[rank].nodes;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (!traffic.dispatched(nodes[i])) continue;
+        const std::int64_t number = linked.first[rank] + static_cast<std::int64_t>(i);
+        const auto stream = static_cast<std::int32_t>(2 * rank + (nodes[i].host ? 1 : 0));
+        const std::size_t end = traffic.end_gate(number);
+        roles_[traffic.start_gate(number)] = {stream, nodes[i].id, static_cast<std::int32_t>(end)};
+        roles_[end] = {stream, nodes[i].id, kNone};
+      }
+    }
+  }
+
+  void gate_opened(double time, std::int32_t gate) override {
+    GateClock::gate_opened(time, gate);
+    const Role& role = roles_[static_cast<std::size_t>(gate)];
+    if (role.stream == kNone) return;
+    Stream& stream = streams_[static_cast<std::size_t>(role.stream)];
+    if (role.end == kNone) {
+      stream.busy = false;
+    } else {
+      stream.ready.emplace(role.id, role.end);
+    }
+    touched_.push_back(role.stream);
+  }
+
+  std::int32_t choose_gate() override {
+    for (; !touched_.empty(); touched_.pop_back()) {
+      Stream& stream = streams_[static_cast<std::size_t>(touched_.back())];
+      if (stream.busy || stream.ready.empty()) continue;
+      const std::int32_t gate = stream.ready.top().second;
+      stream.ready.pop();
+      stream.busy = true;
+      return gate;
+    }
+    return kNone;
+  }
+
+ private:
+  /// Of the gates of a compute node: `end` is kNone for the gate that ends it.
+  struct Role {
+    std::int32_t stream = kNone;
+    std::uint64_t id = 0;
+    std::int32_t end = kNone;
+  };
+  using Entry = std::pair<std::uint64_t, std::int32_t>;  // id, gate that ends the node
+  struct Stream {
+    bool busy = false;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  };
+  std::vector<Stream> streams_;  ///< of each rank its device and its host
+  std::vector<Role> roles_;      ///< by gate
+  std::vector<std::int32_t> touched_;
 };
 
 /// Adds up what the intervals cover together, and the part of it outside of `busy`, which are disjoint and in
@@ -272,7 +348,9 @@ std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device)
   const double peak = device.tensor_peak(Precision::bf16).value();
   for (RankTrace& rank : trace.ranks) {
     for (TraceNode& node : rank.nodes) {
-      const bool bare = node.kind == NodeKind::compute && node.seconds == 0;
+      const bool takes_time = node.kind == NodeKind::compute || node.kind == NodeKind::memory_load ||
+                              node.kind == NodeKind::memory_store;
+      const bool bare = takes_time && node.seconds == 0;
       if (!bare || (node.operations == 0 && node.tensor_bytes == 0)) continue;
       const double products = peak > 0 ? node.operations / peak : 0;
       node.seconds = std::max(products, node.tensor_bytes / device.hbm_sustained().value());
@@ -292,10 +370,10 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
   if (TraceProblems problems = size_problems(*linked, network); !problems.empty()) {
     return tl::unexpected(std::move(problems));
   }
-  ReplayTraffic traffic(*linked, network);
+  ReplayTraffic traffic(*linked, network, options.order);
   if (!traffic.build()) return tl::unexpected(reach_problems(traffic, network.routes()));
 
-  GateClock clock(traffic.traffic().gates.size());
+  Dispatcher clock(*linked, traffic);
   network::FlowSimulator simulator;
   const network::FlowResult result =
       options.reference ? network::simulate_naively(traffic.traffic(), network.bytes_per_second(), &clock)

@@ -1,14 +1,14 @@
 // Runs execution traces on a fabric: every message of every rank in one fluid simulation.
 //
-//   compute      takes its time on its rank's device (or host), one node at a time in the order of
-//                linked_trace.h; starts when everything it depends on has ended
+//   compute      takes its time on its rank's device (or host), one node at a time; starts when everything it
+//                depends on has ended. Which of several goes first: see ReplayOrder
 //   send         enters the network a call after it is ready and ends when the message has been received; it
 //                doesn't wait for its receive. Messages of one channel share a connection from rank to rank
 //   receive      ends when its message is there, a call after it is ready at the earliest
 //   collective   a rank enters a call after its node is ready, and its node ends when it has received
 //                everything it is owed; algorithms of replay_network.h. The collectives of one group share
 //                connections, so that they follow each other where they would overlap
-//   memory       takes its time beside everything else
+//   memory       takes its time beside everything else: its duration, or else its bytes at the rate of HBM
 //
 // Left out: limits on messages in flight, power.
 #pragma once
@@ -17,6 +17,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "engine/base/enum_names.h"
 #include "engine/network/fabric.h"
 #include "engine/spec/device.h"
 #include "engine/spec/fault.h"
@@ -41,16 +42,23 @@ struct Replay {
   std::int64_t nodes = 0, messages = 0, events = 0;
 };
 
+/// Which of the compute nodes that could run on a free device (or host) does. Neither can deadlock.
+enum class ReplayOrder : std::uint8_t {
+  node_id,     ///< when it becomes free, the lowest id of those that are ready, as in ASTRA-sim 2
+  ready_first  ///< fixed beforehand: what would be ready first if communication were free, then the lower id
+};
+
 struct ReplayOptions {
   StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
   FaultSet faults =
       {};  ///< of devices: the share of the memory's rate, for stack.local_copy; clocks do nothing
+  ReplayOrder order = ReplayOrder::node_id;
   bool reference = false;  ///< the naive simulator
 };
 
-/// Compute nodes without a duration but with operations or bytes get the longer of operations over the
-/// device's bf16 peak and bytes over its HBM bandwidth. Returns how many.
+/// Compute and memory nodes without a duration but with operations or bytes get the longer of operations over
+/// the device's bf16 peak and bytes over its HBM bandwidth. Returns how many.
 std::int64_t estimate_durations(ExecutionTrace& trace, const DeviceSpec& device);
 
 /// Problems: those of link(), more ranks than the fabric has, pairs of ranks that dead links cut off from
@@ -59,3 +67,7 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
                                            const ReplayOptions& options);
 
 }  // namespace shardscape::trace
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(trace::ReplayOrder, "id", "ready");
+}  // namespace shardscape

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/work.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/plan.h"
 #include "engine/trace/execution_trace.h"
@@ -29,6 +30,7 @@ struct ProgramStep {
   StepKind kind = StepKind::compute;
   std::string name;
   double seconds = 0;  ///< as predicted, of all repeats
+  Work work = {};      ///< of compute
   double hidden = 0;   ///< of communication: the part that runs under the compute step before it
   std::string bound;   ///< of compute: compute, sram, l2, hbm, ...
   CollectiveKind collective = CollectiveKind::all_reduce;
@@ -55,6 +57,7 @@ struct StageProgram {
   std::optional<ProgramStep> gradients;             ///< once, from within the last backward on
   std::optional<ProgramStep> weights;               ///< once, after the optimizer
   double optimizer = 0;                             ///< seconds
+  Work optimizer_work = {};
 };
 
 struct StepProgram {

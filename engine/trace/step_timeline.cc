@@ -70,12 +70,9 @@ class TimelineWriter {
 
   void add_overview() {
     label(0, 0, "process_name", {{"name", "pipeline"}});
-    const std::string text = pipeline_trace_json(program_.title, spans_, ends_, program_.tails);
+    const std::string text = pipeline_trace_json(program_.title, spans_, ends_, program_.tails, offset_);
     ordered_json overview = ordered_json::parse(text);
-    for (ordered_json& event : overview.at("traceEvents")) {
-      if (event.contains("ts")) event["ts"] = event["ts"].get<double>() + offset_ * kMicroseconds;
-      events_.push_back(std::move(event));
-    }
+    for (ordered_json& event : overview.at("traceEvents")) events_.push_back(std::move(event));
   }
 
   void name_device(std::size_t stage) {

@@ -17,6 +17,9 @@ using schedule::PipelineOperation;
 
 constexpr std::array<const char*, 3> kAxisNames = {"tensor", "context", "data"};
 
+/// Of passes round a ring; the messages of boundaries have the tags behind it.
+constexpr std::int32_t kRingTag = 0;
+
 RankGroup group_along(const PlanLayout& layout, GroupAxis axis) {
   switch (axis) {
     case GroupAxis::tensor:
@@ -56,7 +59,7 @@ class RankBuilder {
 
   RankTrace build() {
     if (program_.step_fixed > 0) {
-      TraceNode fixed = compute_node("host, once per step", program_.step_fixed);
+      TraceNode fixed = compute_node("host once per step", program_.step_fixed);
       fixed.host = true;
       follow({add(std::move(fixed), {})});
     }
@@ -78,13 +81,6 @@ class RankBuilder {
     return program_.stages[static_cast<std::size_t>(stage_)];
   }
 
-  static TraceNode compute_node(std::string name, double seconds) {
-    TraceNode node;
-    node.name = std::move(name);
-    node.kind = NodeKind::compute;
-    node.seconds = seconds;
-    return node;
-  }
   std::uint64_t add(TraceNode node, const Ids& on) { return trace_.add(std::move(node), on); }
   /// What the next step waits for.
   void follow(Ids ids) { front_ = std::move(ids); }
@@ -94,24 +90,24 @@ class RankBuilder {
   /// Turns the last `hidden` seconds of the held compute (or less, where there is no more) into a node of
   /// their own; returns what a communication that runs beside them waits for.
   Ids cut_held(double hidden) {
-    const double under = std::min(hidden, held_.seconds);
-    TraceNode tail = compute_node(held_.name, under);
-    held_.seconds -= under;
+    Held under = held_.split(std::max(0.0, held_.seconds - hidden));
+    TraceNode tail = compute_node(under.name, under.seconds, under.work);
     flush();
     Ids start = front_;
-    if (under > 0) beside_.push_back(add(std::move(tail), front_));
+    if (under.seconds > 0) beside_.push_back(add(std::move(tail), front_));
     return start;
   }
   void flush() {
-    if (held_.seconds > 0) follow({add(compute_node(held_.name, held_.seconds), front_)});
+    if (held_.seconds > 0) follow({add(compute_node(held_.name, held_.seconds, held_.work), front_)});
     held_ = {};
   }
-  void hold(const std::string& name, double seconds) {
+  void hold(const std::string& name, double seconds, const Work& work) {
     if (seconds <= 0) return;
     if (!beside_.empty()) join();
     if (held_.seconds == 0) held_.first = held_.name = name;
     if (held_.first != name) held_.name = held_.first + " .. " + name;
     held_.seconds += seconds;
+    held_.work += work;
   }
   /// Everything that ran beside has to end before what follows.
   void join() {
@@ -157,7 +153,7 @@ class RankBuilder {
 
   void run_step(const std::string& prefix, const ProgramStep& step, double done) {
     if (step.kind == StepKind::compute || step.kind == StepKind::wait) {
-      hold(prefix + step.name, step.seconds);
+      hold(prefix + step.name, step.seconds, step.work);
       start_passing(done, false);
       return;
     }
@@ -185,14 +181,11 @@ class RankBuilder {
     for (Passing& passing : passing_) {
       if (passing.step == nullptr || (passing.lead > done && !end)) continue;
       const double after = std::clamp(done - passing.lead, 0.0, held_.seconds);
-      const double before = held_.seconds - after;
-      const Held held = held_;
-      held_.seconds = before;
+      const Held rest = held_.split(held_.seconds - after);
       flush();
       const Ids ends = communicate(passing.step->name, *passing.step, front_);
       pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
-      held_ = held;
-      held_.seconds = after;
+      held_ = rest;
       passing.step = nullptr;
     }
   }
@@ -223,8 +216,6 @@ class RankBuilder {
             .ranks;
     const auto at = static_cast<std::size_t>(std::ranges::find(ring, rank_) - ring.begin());
     const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
-    // Messages of boundaries have tags from 0 up.
-    constexpr std::int32_t kRingTag = -1;
     return {add(message_node(NodeKind::send, name, to, kRingTag, step.bytes), start),
             add(message_node(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
   }
@@ -235,7 +226,7 @@ class RankBuilder {
     return rank_ + (stage - stage_) * stride_;
   }
   [[nodiscard]] std::int32_t tag_of(bool backward, std::int32_t chunk, std::int32_t microbatch) const {
-    return 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
+    return kRingTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
   }
   /// Neighbours in the chain of chunks: stage and chunk, or nothing at its ends.
   struct Neighbour {
@@ -279,13 +270,26 @@ class RankBuilder {
 
   void add_tail() {
     front_.insert(front_.end(), gradient_ids_.begin(), gradient_ids_.end());
-    if (stage().optimizer > 0) follow({add(compute_node("optimizer", stage().optimizer), front_)});
+    if (stage().optimizer > 0)
+      follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
     if (stage().weights) follow(communicate(stage().weights->name, *stage().weights, front_));
   }
 
   struct Held {
     std::string first, name;
     double seconds = 0;
+    Work work = {};
+
+    /// Keeps so many seconds, with their share of the work; returns the rest.
+    Held split(double kept) {
+      Held rest = *this;
+      const double share = seconds > 0 ? kept / seconds : 1;
+      rest.seconds -= kept;
+      rest.work -= share * work;
+      seconds = kept;
+      work = share * work;
+      return rest;
+    }
   };
   struct Passing {
     const ProgramStep* step = nullptr;

@@ -1,5 +1,6 @@
 #include "sweep/chakra/node_codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -49,13 +50,17 @@ ChakraProtoMsg::NodeType type_of(NodeKind kind) {
   return ChakraProtoMsg::INVALID_NODE;
 }
 
-std::uint64_t whole(double value) { return static_cast<std::uint64_t>(std::llround(value)); }
+std::int64_t whole(double value) { return std::llround(value); }
+std::int64_t positive(double value) { return std::max<std::int64_t>(1, whole(value)); }
 
 void encode_compute(const TraceNode& node, Node& message) {
-  message.set_duration_micros(static_cast<std::uint64_t>(node.seconds * kMicroseconds));
+  if (node.seconds > 0) {
+    message.set_duration_micros(static_cast<std::uint64_t>(positive(node.seconds * kMicroseconds)));
+  }
   add_attribute(message, "is_cpu_op").set_bool_val(node.host);
-  add_attribute(message, "num_ops").set_uint64_val(whole(node.operations));
-  add_attribute(message, "tensor_size").set_uint64_val(whole(node.tensor_bytes));
+  add_attribute(message, "num_ops").set_int64_val(positive(node.operations));
+  add_attribute(message, "tensor_size")
+      .set_uint64_val(static_cast<std::uint64_t>(positive(node.tensor_bytes)));
   add_attribute(message, kDurationAttribute).set_double_val(node.seconds * kNanoseconds);
 }
 
@@ -65,20 +70,22 @@ void encode_message(const TraceNode& node, std::int32_t own_rank, Node& message)
   add_attribute(message, "comm_src").set_int32_val(sends ? own_rank : node.peer);
   add_attribute(message, "comm_dst").set_int32_val(sends ? node.peer : own_rank);
   add_attribute(message, "comm_tag").set_int32_val(node.tag);
-  add_attribute(message, "comm_size").set_uint64_val(whole(node.bytes));
+  add_attribute(message, "comm_size").set_int64_val(whole(node.bytes));
   if (node.channel != 0) add_attribute(message, kChannelAttribute).set_int32_val(node.channel);
 }
 
 void encode_collective(const TraceNode& node, const trace::ProcessGroup& group, std::size_t dimensions,
                        Node& message) {
   add_attribute(message, "is_cpu_op").set_bool_val(false);
-  add_attribute(message, "comm_type").set_uint64_val(static_cast<std::uint64_t>(node.collective));
-  add_attribute(message, "comm_size").set_uint64_val(whole(node.bytes));
+  add_attribute(message, "comm_type").set_int64_val(static_cast<std::int64_t>(node.collective));
+  add_attribute(message, "comm_size").set_int64_val(whole(node.bytes));
   auto& involved = *add_attribute(message, "involved_dim").mutable_bool_list();
   for (std::size_t d = 0; d < dimensions; ++d) {
     involved.add_values(group.dimensions.empty() || group.dimensions[d]);
   }
-  if (!group.name.empty()) add_attribute(message, "pg_name").set_string_val(group.name);
+  if (group.ranks.empty()) return;
+  add_attribute(message, "pg_name").set_string_val(group_number(static_cast<std::size_t>(node.group)));
+  add_attribute(message, kGroupAttribute).set_string_val(group.name);
 }
 
 /// The attributes of a message by name, with the problems of asking for them.
@@ -201,9 +208,40 @@ void decode_collective(Attributes& attributes, const GroupLookup& lookup, TraceN
     for (const bool dimension : name.dimensions) any = any || dimension;
     if (!any) attributes.problem("involved_dim names no dimension");
   }
-  std::string problem;
-  node.group = lookup(name, problem);
-  if (node.group < 0) attributes.problem(problem);
+  node.group = lookup(name);
+}
+
+/// `kind` is what the type of the node says.
+void decode_kind(const Node& message, NodeKind kind, std::int32_t own_rank, const GroupLookup& group,
+                 Attributes& attributes, TraceNode& node) {
+  const bool host = attributes.flag("is_cpu_op");
+  node.kind = host && communicates(message) ? NodeKind::compute : kind;
+  switch (node.kind) {
+    case NodeKind::compute:
+      node.host = host;
+      node.operations =
+          attributes.number("num_ops", 0, std::numeric_limits<double>::max(), false).value_or(0);
+      [[fallthrough]];
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      node.tensor_bytes = attributes.number("tensor_size", 0, kMostBytes, false).value_or(0);
+      decode_duration(message, attributes, node);
+      break;
+    case NodeKind::send:
+    case NodeKind::receive:
+      decode_message(attributes, own_rank, node);
+      break;
+    case NodeKind::collective:
+      decode_collective(attributes, group, node);
+      break;
+    case NodeKind::metadata:
+      break;
+  }
+  const bool memory = node.kind == NodeKind::memory_load || node.kind == NodeKind::memory_store;
+  if (memory && node.seconds == 0 && attributes.find("tensor_size") == nullptr) {
+    attributes.problem(
+        "says neither how much is moved (tensor_size) nor how long it takes (duration_micros)");
+  }
 }
 
 std::optional<NodeKind> kind_of(int type) {
@@ -229,12 +267,20 @@ std::optional<NodeKind> kind_of(int type) {
 
 }  // namespace
 
+std::string group_number(std::size_t index) { return std::to_string(index + 1); }
+
+bool communicates(const Node& message) {
+  return message.type() == ChakraProtoMsg::COMM_COLL_NODE ||
+         message.type() == ChakraProtoMsg::COMM_SEND_NODE || message.type() == ChakraProtoMsg::COMM_RECV_NODE;
+}
+
 Node encode(const TraceNode& node, const trace::RankTrace& rank, std::int32_t own_rank,
             const std::vector<trace::ProcessGroup>& groups, std::size_t dimensions) {
   Node message;
   message.set_id(node.id);
-  message.set_name(node.name);
   message.set_type(type_of(node.kind));
+  message.set_name(ChakraProtoMsg::NodeType_Name(message.type()) + (node.name.empty() ? "" : " ") +
+                   node.name);
   for (const std::uint64_t id : rank.dependencies_of(node)) message.add_data_deps(id);
   switch (node.kind) {
     case NodeKind::compute:
@@ -267,28 +313,7 @@ tl::expected<void, std::string> decode(const Node& message, std::int32_t own_ran
   Attributes attributes(message);
   TraceNode node;
   node.name = message.name();
-  node.kind = *kind;
-  switch (*kind) {
-    case NodeKind::compute:
-      node.host = attributes.flag("is_cpu_op");
-      node.operations =
-          attributes.number("num_ops", 0, std::numeric_limits<double>::max(), false).value_or(0);
-      node.tensor_bytes = attributes.number("tensor_size", 0, kMostBytes, false).value_or(0);
-      [[fallthrough]];
-    case NodeKind::memory_load:
-    case NodeKind::memory_store:
-      decode_duration(message, attributes, node);
-      break;
-    case NodeKind::send:
-    case NodeKind::receive:
-      decode_message(attributes, own_rank, node);
-      break;
-    case NodeKind::collective:
-      decode_collective(attributes, group, node);
-      break;
-    case NodeKind::metadata:
-      break;
-  }
+  decode_kind(message, *kind, own_rank, group, attributes, node);
   if (!attributes.problems().empty()) return tl::unexpected(attributes.problems());
   std::vector<std::uint64_t> dependencies(message.ctrl_deps().begin(), message.ctrl_deps().end());
   dependencies.insert(dependencies.end(), message.data_deps().begin(), message.data_deps().end());

@@ -1,9 +1,24 @@
 // One node of an execution trace as a Chakra message, and back.
 //
-// Written are the attributes that simulators of Chakra traces read, and shardscape_duration_ns: durations are
-// whole microseconds in the format, the attribute (a double, nanoseconds) has the exact one. comm_size of a
-// collective is what one rank puts in (for all_gather its own part), as ASTRA-sim takes it. Sends and
-// receives have shardscape_channel where it is not 0.
+// Written are the attributes that simulators of Chakra traces read, each with the type that Chakra's own C++
+// feeder asks for (src/feeder/et_feeder_node.cpp; it takes 0 where the type is another one):
+//
+//   int64   comm_type, comm_size, num_ops          bool    is_cpu_op, and involved_dim as a list
+//   int32   comm_src, comm_dst, comm_tag           string  pg_name
+//   uint64  tensor_size
+//
+// comm_size of a collective is what one rank puts in (for all_gather its own part), as ASTRA-sim takes it.
+// Process groups are numbers from 1 up, since readers make integers of their names and take 0 for all ranks.
+// duration_micros is rounded, but 1 at least where something takes time: to readers 0 means that there is
+// nothing to do. Likewise num_ops and tensor_size of compute are at least 1, for rooflines divide one by the
+// other. Names begin with the type of the node, by which Chakra's timeline visualizer sorts them, and hold
+// neither ',' nor '=', at which it splits the simulator's log.
+//
+// Ours are shardscape_duration_ns (a double, the exact duration), shardscape_group (a string, the group's
+// readable name) and, of sends and receives where it is not 0, shardscape_channel.
+//
+// Read is a number of any type. A collective, send or receive that is_cpu_op says is the host's is the call
+// that starts a kernel, not the traffic: host compute.
 #pragma once
 
 #include <functional>
@@ -18,6 +33,10 @@ namespace shardscape::chakra {
 
 constexpr const char* kDurationAttribute = "shardscape_duration_ns";
 constexpr const char* kChannelAttribute = "shardscape_channel";
+constexpr const char* kGroupAttribute = "shardscape_group";
+
+/// What files call the group of that index in the trace.
+std::string group_number(std::size_t index);
 
 /// `dimensions` of the fabric, for involved_dim.
 ChakraProtoMsg::Node encode(const trace::TraceNode& node, const trace::RankTrace& rank, std::int32_t own_rank,
@@ -29,8 +48,11 @@ struct GroupName {
   std::vector<bool> dimensions;
   friend auto operator<=>(const GroupName&, const GroupName&) = default;
 };
-/// The index of a group in the trace; -1 and a message where there is none.
-using GroupLookup = std::function<std::int32_t(const GroupName&, std::string& problem)>;
+/// The index of a group in the trace.
+using GroupLookup = std::function<std::int32_t(const GroupName&)>;
+
+/// Whether the node moves data between ranks, by its type.
+bool communicates(const ChakraProtoMsg::Node& message);
 
 /// Appends the node. The text is what is wrong with it; then nothing is appended.
 tl::expected<void, std::string> decode(const ChakraProtoMsg::Node& message, std::int32_t own_rank,

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "engine/base/suggest.h"
+#include "sweep/chakra/host_calls.h"
 #include "sweep/chakra/node_codec.h"
+#include "sweep/chakra/process_groups.h"
 #include "sweep/chakra/record_file.h"
 #include "sweep/network_case/json_document.h"
 
@@ -22,7 +24,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "shardscape";
-constexpr const char* kVersion = "0.0.4";  // of the format's schema
+// What Chakra's generator and converters write: the schema's version, and in an attribute the one that tools
+// around PyTorch look at, their trace format's and Chakra's.
+constexpr const char* kVersion = "0.0.4";
+constexpr const char* kSchemaAttribute = "schema";
+constexpr const char* kSchema = "1.1.1-chakra.0.0.4";
 constexpr std::size_t kReported = 20;
 constexpr std::int32_t kMostRanks = 1 << 20;
 
@@ -44,6 +50,11 @@ std::optional<TraceName> parse_name(const fs::path& file) {
   return name;
 }
 
+std::string name_of_node(const trace::RankTrace& rank, std::uint64_t id) {
+  const auto found = std::ranges::find(rank.nodes, id, &trace::TraceNode::id);
+  return found != rank.nodes.end() ? found->name : "";
+}
+
 class Loader {
  public:
   explicit Loader(const fs::path& folder) { loaded_.folder = folder; }
@@ -52,12 +63,21 @@ class Loader {
     if (find_files()) {
       read_groups();
       if (problems_.empty()) read_ranks();
+      for (const GroupUse& use : unknown_groups_) check_group(use);
     }
     if (!problems_.empty()) return tl::unexpected(text());
+    loaded_.trace.groups = groups_.take();
     return std::move(loaded_);
   }
 
  private:
+  /// A node that names a group nothing has defined yet.
+  struct GroupUse {
+    std::int32_t group = 0;
+    const fs::path& file;
+    std::string place;
+  };
+
   void report(const fs::path& where, const std::string& what) {
     if (problems_.size() < kReported) {
       problems_.push_back(where.string() + ": " + what);
@@ -136,40 +156,32 @@ class Loader {
   }
 
   void read_group(const std::string& name, const nlohmann::json& list) {
-    trace::ProcessGroup group{name, {}, {}};
+    std::vector<std::int32_t> ranks;
     if (!list.is_array() || list.empty()) {
       return report(loaded_.groups_file, "group '" + name + "' is no list of ranks");
     }
     for (const nlohmann::json& rank : list) {
       const bool good = rank.is_number_integer() && rank >= 0 && rank < kMostRanks;
       if (!good) return report(loaded_.groups_file, "group '" + name + "': " + rank.dump() + " is no rank");
-      group.ranks.push_back(rank.get<std::int32_t>());
+      ranks.push_back(rank.get<std::int32_t>());
     }
-    indices_[{name, {}}] = static_cast<std::int32_t>(loaded_.trace.groups.size());
-    loaded_.trace.groups.push_back(std::move(group));
+    groups_.define(name, std::move(ranks));
   }
 
-  std::int32_t find_group(const GroupName& name, std::string& problem) {
-    const auto found = indices_.find(name);
-    if (found != indices_.end()) return found->second;
-    if (name.name.empty()) {
-      const auto index = static_cast<std::int32_t>(loaded_.trace.groups.size());
-      loaded_.trace.groups.push_back({"", {}, name.dimensions});
-      indices_[name] = index;
-      return index;
+  void check_group(const GroupUse& use) {
+    if (groups_.defined(use.group)) return;
+    const std::string& name = groups_.name(use.group);
+    const std::vector<std::string> names = groups_.names();
+    std::string what = use.place + ": names process group '" + name + "', ";
+    if (!loaded_.groups_file.empty()) {
+      what +=
+          "which " + loaded_.groups_file.filename().string() + " does not have" + did_you_mean(name, names);
+    } else if (!names.empty()) {
+      what += "which no node defines" + did_you_mean(name, names);
+    } else {
+      what += std::string("and neither a ") + kGroupsFile + " beside the traces nor a node says who is in it";
     }
-    if (loaded_.groups_file.empty()) {
-      problem = "names process group '" + name.name + "', and no " + kGroupsFile +
-                " beside the traces says who is in it";
-      return -1;
-    }
-    std::vector<std::string> names;
-    for (const trace::ProcessGroup& group : loaded_.trace.groups) {
-      if (!group.name.empty()) names.push_back(group.name);
-    }
-    problem = "names process group '" + name.name + "', which " + loaded_.groups_file.filename().string() +
-              " does not have" + did_you_mean(name.name, names);
-    return -1;
+    report(use.file, what);
   }
 
   void read_ranks() {
@@ -185,16 +197,32 @@ class Loader {
     RecordReader::Outcome outcome = reader.next(metadata);
     if (outcome == RecordReader::Outcome::end)
       return report(file, "is empty (rank " + std::to_string(rank) + ")");
-    const GroupLookup lookup = [this](const GroupName& name, std::string& problem) {
-      return find_group(name, problem);
-    };
     ChakraProtoMsg::Node node;
+    const GroupLookup lookup = [&](const GroupName& name) {
+      const std::int32_t group = groups_.find(name);
+      if (!groups_.defined(group) && ++uses_[group] <= kReported) {
+        unknown_groups_.push_back({group, file, place(node.id(), node.name(), rank)});
+      }
+      return group;
+    };
+    std::vector<std::uint64_t> calls;
     std::size_t nodes = 0;
     for (; outcome == RecordReader::Outcome::message; ++nodes) {
       outcome = reader.next(node);
       if (outcome != RecordReader::Outcome::message) break;
+      const std::string groups = groups_.learn(node);
+      if (!groups.empty()) report(file, place(node.id(), node.name(), rank) + ": " + groups);
       const auto decoded = decode(node, rank, lookup, loaded_.trace.ranks.back());
-      if (!decoded) report(file, place(node.id(), node.name(), rank) + ": " + decoded.error());
+      if (!decoded) {
+        report(file, place(node.id(), node.name(), rank) + ": " + decoded.error());
+      } else if (communicates(node) && loaded_.trace.ranks.back().nodes.back().host) {
+        calls.push_back(node.id());
+      }
+    }
+    for (const std::uint64_t id : calls_without_kernels(loaded_.trace.ranks.back(), calls)) {
+      report(file, place(id, name_of_node(loaded_.trace.ranks.back(), id), rank) +
+                       ": is a collective of the host, and no kernel of the device depends on it; link the "
+                       "host's trace with the device's before converting it");
     }
     if (outcome == RecordReader::Outcome::broken) {
       report(file, reader.problem() + " (rank " + std::to_string(rank) + ", after " + std::to_string(nodes) +
@@ -210,20 +238,17 @@ class Loader {
 
  private:
   LoadedTrace loaded_;
-  std::map<GroupName, std::int32_t> indices_;
+  ProcessGroups groups_;
+  std::map<std::int32_t, std::size_t> uses_;  ///< of groups that were not defined then
+  std::vector<GroupUse> unknown_groups_;      ///< the first of each
   std::vector<std::string> problems_;
   std::size_t unreported_ = 0;
 };
 
-std::string name_of_node(const trace::RankTrace& rank, std::uint64_t id) {
-  const auto found = std::ranges::find(rank.nodes, id, &trace::TraceNode::id);
-  return found != rank.nodes.end() ? found->name : "";
-}
-
 void write_groups(const fs::path& file, const std::vector<trace::ProcessGroup>& groups) {
   nlohmann::ordered_json document = nlohmann::ordered_json::object();
-  for (const trace::ProcessGroup& group : groups) {
-    if (!group.ranks.empty()) document[group.name] = group.ranks;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].ranks.empty()) document[group_number(i)] = groups[i].ranks;
   }
   std::ofstream out(file);
   out << document.dump() << '\n';
@@ -267,6 +292,9 @@ void TraceWriter::write_rank(std::int32_t rank, const trace::RankTrace& trace) {
   RecordWriter writer(file);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kVersion);
+  ChakraProtoMsg::AttributeProto& schema = *metadata.add_attr();
+  schema.set_name(kSchemaAttribute);
+  schema.set_string_val(kSchema);
   writer.add(metadata);
   for (const trace::TraceNode& node : trace.nodes) {
     writer.add(encode(node, trace, rank, groups_, dimensions_));

@@ -27,20 +27,25 @@ constexpr const char* kReplayFooter =
     "megatron-lm\n"
     "\n"
     "DIR has PREFIX.RANK.et for ranks 0, 1, .. and, where collectives name process groups, a JSON object "
-    "from "
-    "group names to\n"
-    "lists of ranks (comm_groups.json, or the only .json file). Rank r lies on GPU r. Without --stack "
-    "messages "
-    "use links\n"
-    "fully and calls cost nothing. Compute nodes take the attribute shardscape_duration_ns or else "
-    "duration_micros; those\n"
-    "without a duration the time of num_ops and tensor_size on the cluster's device.";
+    "from group names\n"
+    "to lists of ranks (comm_groups.json, or the only .json file) or METADATA nodes that define them; group "
+    "0 "
+    "is all ranks\n"
+    "where neither does. Rank r lies on GPU r. Without --stack messages use links fully and calls cost "
+    "nothing. Compute\n"
+    "nodes take the attribute shardscape_duration_ns or else duration_micros; those without a duration the "
+    "time of num_ops\n"
+    "and tensor_size on the cluster's device, MEM_LOAD and MEM_STORE nodes that of tensor_size over its HBM "
+    "bandwidth.\n"
+    "Collectives of the host (PyTorch's c10d and nccl operators) are calls; what moves the data are the "
+    "kernels behind them.";
 
 struct ReplayArguments {
   std::filesystem::path folder;
   std::string cluster, stack;
   std::int64_t gpus = 0;  ///< 0: as many as there are traces, or the cluster's own
   std::vector<std::string> faults;
+  std::string order = "id";
   bool json = false;
 };
 
@@ -130,6 +135,7 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   trace::ReplayOptions options;
   if (machine.stack) options.stack = machine.stack->communication;
   options.memory_rate = machine.cluster.device.hbm_peak();
+  options.order = parse_enum<trace::ReplayOrder>(arguments.order).value();
   options.reference = common.reference;
   options.faults = parse_faults(arguments.faults, machine.fabric);
   if (std::ranges::any_of(options.faults.devices,
@@ -147,7 +153,7 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   std::cout.flush();
   if (estimated > 0) {
     std::cerr << "note: " << format_count(static_cast<std::uint64_t>(estimated))
-              << " compute nodes have no duration; they took that of their num_ops and tensor_size on "
+              << " nodes have no duration; they took that of their num_ops and tensor_size on "
               << machine.cluster.device.name << '\n';
   }
   return kDone;
@@ -169,6 +175,12 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
                    "copies of collectives; the rest is in the trace); repeatable")
       ->type_name("FAULT")
       ->allow_extra_args(false);
+  command
+      ->add_option("--order", arguments->order,
+                   "What a free device runs first of the compute nodes that are ready: id (the lowest node "
+                   "id, as ASTRA-sim does) or ready (what would be ready first if communication were free); "
+                   "default: id")
+      ->check(CLI::IsMember({"id", "ready"}));
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kReplayFooter);
   command->callback([arguments, &common, &action] {

@@ -107,13 +107,15 @@ class StepOutputs {
  public:
   StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
     std::string problems;
-    const auto training_only = [&](bool asked, const char* option) {
-      if (!asked || phase == Phase::training) return;
-      problems +=
-          std::string(option) + ": shows the pipeline of a training step; the study is one of inference\n";
+    const auto training_only = [&](bool asked, const char* what) {
+      if (asked && phase == Phase::inference)
+        problems += what + std::string("; the study is one of inference\n");
     };
-    training_only(arguments.schedule_text, "--schedule-text");
-    training_only(!arguments.chakra.empty(), "--chakra");
+    training_only(arguments.schedule_text,
+                  "--schedule-text: charts the pipeline of a training step; serving has no such schedule");
+    training_only(!arguments.chakra.empty(),
+                  "--chakra: writes the traces of a training step; requests being served are not written as "
+                  "traces");
     if (arguments.schedule_text && arguments.json) {
       problems += "command line: --schedule-text is for people, --json for programs; take one of them\n";
     }
@@ -190,7 +192,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   if (details.want_timeline && study.phase() == Phase::inference) {
-    throw BadInput("--timeline: draws the pipeline of a training step; the study is one of inference\n");
+    throw BadInput(
+        "--timeline: draws a training step; requests being served are not drawn; the study is one of "
+        "inference\n");
   }
   const StepOutputs outputs(arguments, study.phase());
   details.want_program = outputs.wanted();
@@ -276,12 +280,13 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command
       ->add_option(
           "--chakra", arguments->chakra,
-          "Write Chakra execution traces of all ranks into a new folder, for replay and other simulators; "
-          "with --mode flattened replay gives the same step time")
+          "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
+          "simulators; with --mode flattened replay gives the same step time")
       ->type_name("DIR");
   command
       ->add_option("--timeline", arguments->timeline,
-                   "Write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a device of each "
+                   "Training: write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a "
+                   "device of each "
                    "stage, or with --mode flattened what every rank did")
       ->type_name("OUT.json");
   command->add_flag("--optimise-placement", arguments->optimise_placement,

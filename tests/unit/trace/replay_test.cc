@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "engine/base/counter_rng.h"
 #include "tests/support/fabrics.h"
 
 namespace shardscape::trace {
@@ -144,6 +147,68 @@ TEST(Replay, DeviceAndHostRunOneNodeAtATime) {
   const Replay out = run(trace, ring(2));
   EXPECT_NEAR(out.step_time, 5e-3, 1e-15);
   EXPECT_NEAR(out.ranks[0].compute, 5e-3, 1e-15);
+}
+
+TEST(Replay, LowestIdFirst) {
+  // Two microbatches of two layers, 1 ms each, on rank 0, each sent on (1 us and next to no bytes); rank 1
+  // takes 2 ms for one. By ids rank 0 ends the first microbatch at 2 ms and rank 1 both at 6 ms. Ready first,
+  // rank 0 runs both first layers, the first microbatch ends at 3 ms, and rank 1 at 7 ms.
+  ExecutionTrace trace = ranks(2);
+  for (std::int32_t microbatch = 0; microbatch < 2; ++microbatch) {
+    const auto first = trace.ranks[0].add(compute(1e-3), {});
+    const auto second = trace.ranks[0].add(compute(1e-3), Ids{first});
+    trace.ranks[0].add(send(1, 1, microbatch), Ids{second});
+    const auto got = trace.ranks[1].add(receive(0, 1, microbatch), {});
+    trace.ranks[1].add(compute(2e-3), Ids{got});
+  }
+  EXPECT_NEAR(run(trace, ring(2)).step_time, 6e-3 + kLatency, 1e-8);
+  ReplayOptions options;
+  options.order = ReplayOrder::ready_first;
+  EXPECT_NEAR(run(trace, ring(2), options).step_time, 7e-3 + kLatency, 1e-8);
+}
+
+TEST(Replay, ADeviceDoesNotWaitForALowIdWhileAHighOneIsReady) {
+  // Node 1 waits 5 ms for its message; node 2 (3 ms) is ready at once and done by then.
+  ExecutionTrace trace = ranks(2);
+  trace.ranks[1].add(send(0, 5e6), {});
+  const auto got = trace.ranks[0].add(receive(1, 5e6), {});
+  trace.ranks[0].add(compute(1e-3), Ids{got});
+  trace.ranks[0].add(compute(3e-3), {});
+  EXPECT_NEAR(run(trace, ring(2)).step_time, 6e-3 + kLatency, 1e-12);
+}
+
+TEST(Replay, IdsOrderWhatSimpleListSchedulingOrders) {
+  // Random graphs on one device and its host against the schedule in its shortest form: whenever one of them
+  // is free, the lowest id of what is ready. Durations of one to three milliseconds make for many ties.
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CounterRng random(seed, 0);
+    const std::size_t count = 2 + random.below(12);
+    std::vector<Ids> after(count);
+    ExecutionTrace trace = ranks(1);
+    for (std::size_t n = 0; n < count; ++n) {
+      for (std::size_t before = 0; before < n; ++before) {
+        if (random.below(4) == 0) after[n].push_back(before);
+      }
+      trace.ranks[0].add(compute(1e-3 * static_cast<double>(random.below(4)), random.below(3) == 0),
+                         after[n]);
+    }
+    std::vector<int> ends(count, -1);
+    int free[2] = {0, 0};  // device, host
+    for (int now = 0; now < 100; ++now) {
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t n = 0; n < count && !moved; ++n) {
+          const TraceNode& node = trace.ranks[0].nodes[n];
+          const bool ready = std::ranges::all_of(
+              after[n], [&](std::uint64_t before) { return ends[before] >= 0 && ends[before] <= now; });
+          if (ends[n] >= 0 || !ready || free[node.host ? 1 : 0] > now) continue;
+          ends[n] = free[node.host ? 1 : 0] = now + static_cast<int>(std::lround(node.seconds * 1e3));
+          moved = true;
+        }
+      }
+    }
+    EXPECT_NEAR(run(trace, ring(2)).step_time, 1e-3 * std::ranges::max(ends), 1e-9) << "seed " << seed;
+  }
 }
 
 TEST(Replay, StreamOrderNeverDeadlocks) {

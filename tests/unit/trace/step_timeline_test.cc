@@ -112,6 +112,24 @@ TEST(StepTimeline, ComputeAndWaitsFillTheStep) {
   }
 }
 
+TEST(StepTimeline, WhatArrivesDoesSoAfterItsPassAndBeforeTheNextStageTakesIt) {
+  // On the trace's clock, the host's millisecond before the pipeline included.
+  const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 16, false);
+  std::map<int, double> arrives, taken;  // activations of stage 0 by microbatch, and when stage 1 begins
+  for (const json& event : d.document.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("pid") != 0 || !event.at("args").contains("arrives_us")) continue;
+    const double start = event.at("ts"), end = start + event.at("dur").get<double>();
+    const double arrival = event.at("args").at("arrives_us");
+    EXPECT_GE(arrival, end - 1e-6) << event.dump();
+    if (event.at("cat") != "forward") continue;
+    (event.at("tid") == 0 ? arrives : taken)[event.at("args").at("microbatch")] =
+        event.at("tid") == 0 ? arrival : start;
+  }
+  ASSERT_EQ(arrives.size(), 8U);
+  for (const auto& [microbatch, time] : arrives) EXPECT_LE(time, taken.at(microbatch) + 1e-6);
+  EXPECT_NEAR(arrives.at(0), taken.at(0), 1e-6);  // nothing else for stage 1 to do
+}
+
 TEST(StepTimeline, LongStepsStayBounded) {
   const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 4096, false);
   const int detailed = d.document.at("otherData").at("operators_of_microbatches");

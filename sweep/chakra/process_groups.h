@@ -1,0 +1,54 @@
+// The process groups of a trace, gathered while its files are read: from the JSON file beside them, and from
+// nodes that define groups.
+//
+// PyTorch's observer records them in a node called "## process_group:init ##", whose input values are a JSON
+// list of objects with pg_name and ranks (no ranks: all of them). Any METADATA node with a string pg_name and
+// a list of integers called ranks does the same. The file goes before nodes. Group "0", where nothing else
+// defines it, is all ranks, as for PyTorch (its default group) and the simulators that follow it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sweep/chakra/node_codec.h"
+
+namespace shardscape::chakra {
+
+class ProcessGroups {
+ public:
+  /// From the groups file.
+  void define(const std::string& name, std::vector<std::int32_t> ranks);
+  /// What a node says of groups, if anything; returns what is wrong with it, or nothing.
+  std::string learn(const ChakraProtoMsg::Node& node);
+
+  /// The index of a group in take(), which may be defined later.
+  std::int32_t find(const GroupName& name);
+  /// Whether a group that find() has returned is defined by now.
+  [[nodiscard]] bool defined(std::int32_t group) const {
+    return entries_[static_cast<std::size_t>(group)].source != Source::none;
+  }
+  [[nodiscard]] const std::string& name(std::int32_t group) const {
+    return entries_[static_cast<std::size_t>(group)].group.name;
+  }
+  /// Of those that are defined.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  [[nodiscard]] std::vector<trace::ProcessGroup> take();
+
+ private:
+  enum class Source : std::uint8_t { none, assumed, node, file };
+  struct Entry {
+    trace::ProcessGroup group;
+    Source source = Source::none;
+  };
+  std::string learn(const std::string& name, std::vector<std::int32_t> ranks);
+  std::string learn_list(const std::string& text);
+  Entry& entry(const GroupName& name);
+
+  std::vector<Entry> entries_;
+  std::map<GroupName, std::int32_t> indices_;
+};
+
+}  // namespace shardscape::chakra
