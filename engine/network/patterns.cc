@@ -16,6 +16,14 @@ std::string at(const std::string& place, std::size_t index) {
   return place + "[" + std::to_string(index) + "]";
 }
 
+/// Of the ring algorithms, whose steps are repeated messages: one for each rank, or two.
+double rings_of(const Pattern& pattern) {
+  if (pattern.operation == Operation::broadcast) return 0;
+  return pattern.algorithm == Algorithm::ring                 ? 1
+         : pattern.algorithm == Algorithm::bidirectional_ring ? 2
+                                                              : 0;
+}
+
 /// Of dimension_wise.
 double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
   double steps = 0;
@@ -48,7 +56,8 @@ class Checker {
       for (std::size_t i = 0; i < pattern.sends.size(); ++i) {
         check_send(pattern.sends[i], at(place + ".sends", i));
       }
-      count(place, static_cast<double>(pattern.sends.size()));
+      const auto sends = static_cast<double>(pattern.sends.size());
+      count(place, sends, sends);
       return;
     }
     require(std::isfinite(pattern.bytes) && pattern.bytes > 0, place + ".bytes", "must be greater than 0");
@@ -101,7 +110,7 @@ class Checker {
   }
 
   void check_groups(const Pattern& pattern, const std::string& place) {
-    double messages = 0;
+    double messages = 0, in_memory = 0;
     for (std::size_t g = 0; g < pattern.groups.size(); ++g) {
       const std::vector<std::int32_t>& group = pattern.groups[g];
       const std::string here = at(place + ".groups", g);
@@ -109,10 +118,12 @@ class Checker {
       const bool sound =
           pattern.operation == Operation::pipeline ? check_chain(group, here) : check_members(group, here);
       const bool by_dimension = pattern.algorithm == Algorithm::dimension_wise;
-      if (!by_dimension) messages += message_count(pattern, static_cast<std::int64_t>(group.size()));
+      const auto size = static_cast<std::int64_t>(group.size());
+      if (!by_dimension) messages += message_count(pattern, size);
+      if (!by_dimension) in_memory += messages_in_memory(pattern, size);
       if (sound && group.size() > 1) check_algorithm(pattern, group, here);
     }
-    count(place, messages);
+    count(place, messages, in_memory);
   }
 
   bool check_chain(const std::vector<std::int32_t>& chain, const std::string& place) {
@@ -159,7 +170,9 @@ class Checker {
       require(split_into_box(fabric_.fabric(), group, box), place,
               "dimension_wise needs a group that is a box of coordinates (every combination of one "
               "set per axis of the fabric)");
-      count(place, messages_by_dimension(pattern, box));
+      // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
+      const double rings = 2.0 * static_cast<double>(box.levels.size());
+      count(place, messages_by_dimension(pattern, box), 2 * rings * box.size());
     }
     if (pattern.algorithm == Algorithm::in_network) {
       SwitchTree tree;
@@ -169,18 +182,22 @@ class Checker {
     }
   }
 
-  void count(const std::string& place, double messages) {
-    const bool fitted = messages_ <= kMaxMessages;
-    messages_ += messages;
-    require(!fitted || messages_ <= kMaxMessages, place,
-            "brings the messages to more than " + std::to_string(static_cast<std::int64_t>(kMaxMessages)) +
-                ", the most that one simulation takes");
+  void count(const std::string& place, double messages, double in_memory) {
+    const auto limit = [&](double& sum, double more, double most, const std::string& why) {
+      const bool fitted = sum <= most;
+      sum += more;
+      const std::string number = std::to_string(static_cast<std::int64_t>(most));
+      require(!fitted || sum <= most, place, "brings the messages to more than " + number + ", " + why);
+    };
+    limit(messages_, messages, kMaxMessages, "the most that one simulation takes");
+    limit(in_memory_, in_memory, kMaxMessagesInMemory,
+          "the most that memory holds (rings need less of it: their steps are not kept)");
   }
 
   const std::vector<Pattern>& patterns_;
   const FaultyFabric& fabric_;
   std::vector<char> seen_;  ///< by rank, scratch
-  double messages_ = 0;
+  double messages_ = 0, in_memory_ = 0;
   Problems problems_;
 };
 
@@ -241,6 +258,16 @@ double message_count(const Pattern& pattern, std::int64_t group_size) {
       return passes * n * (n - 1);
   }
   return 0;
+}
+
+double messages_in_memory(const Pattern& pattern, std::int64_t group_size) {
+  if (group_size < 2) return 0;
+  const auto n = static_cast<double>(group_size);
+  const bool collective = pattern.operation != Operation::pipeline;
+  if (collective && rings_of(pattern) > 0) return rings_of(pattern) * n;
+  // A receipt of pairwise opens three gates, two of them through relays.
+  const bool pairwise = collective && pattern.algorithm == Algorithm::pairwise;
+  return (pairwise ? 4 : 1) * message_count(pattern, group_size);
 }
 
 Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric) {
