@@ -7,6 +7,7 @@
 
 #include "engine/network/collectives.h"
 #include "engine/network/ring_order.h"
+#include "engine/spec/ranges.h"
 
 namespace shardscape::network {
 
@@ -49,8 +50,7 @@ class Checker {
   void check_pattern(std::size_t p) {
     const Pattern& pattern = patterns_[p];
     const std::string place = at("patterns", p);
-    require(std::isfinite(pattern.start) && pattern.start >= 0, place + ".start",
-            "must be a time of 0 or more");
+    require_range(problems_, pattern.start, place + ".start", ranges::kTime);
     for (std::size_t i = 0; i < pattern.after.size(); ++i) check_after(p, i, at(place + ".after", i));
     if (pattern.operation == Operation::point_to_point) {
       for (std::size_t i = 0; i < pattern.sends.size(); ++i) {
@@ -60,7 +60,7 @@ class Checker {
       count(place, sends, sends);
       return;
     }
-    require(std::isfinite(pattern.bytes) && pattern.bytes > 0, place + ".bytes", "must be greater than 0");
+    require_range(problems_, pattern.bytes, place + ".bytes", ranges::kMessage);
     if (pattern.operation == Operation::pipeline) {
       check_pipeline(pattern, place);
     } else {
@@ -96,17 +96,14 @@ class Checker {
     in_range(send.source, place + "[0]");
     in_range(send.destination, place + "[1]");
     require(send.source != send.destination, place + "[1]", "is the sender itself");
-    require(std::isfinite(send.bytes) && send.bytes > 0, place + "[2]", "bytes must be greater than 0");
-    require(std::isfinite(send.start) && send.start >= 0, place + "[3]",
-            "the start must be a time of 0 or more");
+    require_range(problems_, send.bytes, place + "[2]", ranges::kMessage);
+    require_range(problems_, send.start, place + "[3]", ranges::kTime);
   }
 
   void check_pipeline(const Pattern& pattern, const std::string& place) {
     require(pattern.microbatches >= 1, place + ".microbatches", "must be at least 1");
-    require(std::isfinite(pattern.interval) && pattern.interval >= 0, place + ".interval",
-            "must be a time of 0 or more");
-    require(std::isfinite(pattern.compute) && pattern.compute >= 0, place + ".compute",
-            "must be a time of 0 or more");
+    require_range(problems_, pattern.interval, place + ".interval", ranges::kTime);
+    require_range(problems_, pattern.compute, place + ".compute", ranges::kTime);
   }
 
   void check_groups(const Pattern& pattern, const std::string& place) {

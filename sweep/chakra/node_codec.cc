@@ -6,6 +6,8 @@
 #include <optional>
 #include <variant>
 
+#include "engine/base/range.h"
+
 namespace shardscape::chakra {
 
 namespace {
@@ -20,6 +22,7 @@ constexpr double kNanoseconds = 1e9;
 constexpr double kMicroseconds = 1e6;
 /// Whole numbers up to here are exact as doubles.
 constexpr double kMostBytes = 9007199254740992.0;
+constexpr double kMostOperations = 1e30;
 /// Some 30 years; no step takes longer.
 constexpr double kLongest = 1e9;
 
@@ -104,7 +107,7 @@ class Attributes {
     if (!value) {
       problem(std::string(name) + " is no number");
     } else if (!(*value >= least && *value <= most)) {
-      problem(std::string(name) + " is out of range");
+      problem(std::string(name) + " " + Range{least, most}.violated_by(*value));
       return std::nullopt;
     }
     return value;
@@ -158,7 +161,8 @@ class Attributes {
 
 void decode_duration(const Node& message, Attributes& attributes, TraceNode& node) {
   node.seconds = static_cast<double>(message.duration_micros()) / kMicroseconds;
-  if (node.seconds > kLongest) attributes.problem("duration_micros is out of range");
+  const Range range{0, kLongest, "s"};
+  if (!range.holds(node.seconds)) attributes.problem("duration_micros " + range.violated_by(node.seconds));
   const auto exact = attributes.number(kDurationAttribute, 0, kLongest * kNanoseconds, false);
   if (exact) node.seconds = *exact / kNanoseconds;
 }
@@ -271,8 +275,7 @@ tl::expected<void, std::string> decode(const Node& message, std::int32_t own_ran
   switch (*kind) {
     case NodeKind::compute:
       node.host = attributes.flag("is_cpu_op");
-      node.operations =
-          attributes.number("num_ops", 0, std::numeric_limits<double>::max(), false).value_or(0);
+      node.operations = attributes.number("num_ops", 0, kMostOperations, false).value_or(0);
       node.tensor_bytes = attributes.number("tensor_size", 0, kMostBytes, false).value_or(0);
       [[fallthrough]];
     case NodeKind::memory_load:
