@@ -65,7 +65,7 @@ class NetworkCase {
       : healthy_(spec), fabric_(healthy_), traffic_(build({pattern}, fabric_)) {}
 
   [[nodiscard]] const network::Traffic& traffic() const { return traffic_; }
-  [[nodiscard]] double messages() const { return static_cast<double>(traffic_.messages.size()); }
+  [[nodiscard]] double messages() const { return static_cast<double>(traffic_.sent()); }
   [[nodiscard]] std::span<const double> capacity() const { return fabric_.bytes_per_second(); }
 
  private:

@@ -32,10 +32,30 @@ class MemberGates {
   std::vector<std::int32_t> last_;
 };
 
+/// The steps of a ring as turns of one gate per member.
+void add_repeated_steps(GroupTraffic& group, const std::vector<std::size_t>& order, double step_bytes,
+                        std::size_t steps) {
+  TrafficBuilder& builder = group.builder;
+  const std::size_t n = order.size();
+  std::vector<std::int32_t> gates(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    gates[i] =
+        builder.add_repeating_gate(group.start, static_cast<std::int32_t>(steps), group.exit[order[i]]);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    builder.opens(group.entry[order[i]], gates[i]);
+    const std::int32_t connection =
+        builder.connection(group.ranks[order[i]], group.ranks[order[(i + 1) % n]]);
+    builder.send(gates[i], connection, step_bytes, gates[(i + 1) % n]);
+  }
+}
+
 /// `order`: members around the ring.
 void add_ring_steps(GroupTraffic& group, const std::vector<std::size_t>& order, double step_bytes,
                     std::size_t steps) {
   TrafficBuilder& builder = group.builder;
+  if (builder.rings() == RingLayout::repeated && steps > 1)
+    return add_repeated_steps(group, order, step_bytes, steps);
   const std::size_t n = order.size();
   std::vector<std::int32_t> connections(n), gates(n), next(n);
   MemberGates members(group);

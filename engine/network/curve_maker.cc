@@ -468,6 +468,7 @@ void CurveMaker::sign(const Traffic& traffic, std::int32_t& links, Signature& si
   }
   for (const Gate& gate : traffic.gates) {
     signature.add(pair(gate.waiting, gate.messages));
+    signature.add(pair(gate.times, 0));
     signature.add(pair(gate.first_message, gate.next_gate));
   }
 }
@@ -503,7 +504,7 @@ CostCurve CurveMaker::general(const Pattern& pattern, const SiblingGroups& group
     std::int32_t links = 0;
     for (const std::size_t g : component) {
       sign(traffic[g], links, signature);
-      part.messages += static_cast<double>(traffic[g].messages.size());
+      part.messages += static_cast<double>(traffic[g].sent());
     }
     for (const std::size_t g : component) forget(traffic[g].path_links);
     if (!seen.insert(signature).second) continue;

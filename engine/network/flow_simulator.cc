@@ -1,6 +1,7 @@
 #include "engine/network/flow_simulator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/network/event_queue.h"
 #include "engine/network/max_min_solver.h"
@@ -26,8 +27,19 @@ struct FlowSimulator::Impl {
   struct Flow {
     double remaining = 0;  ///< bytes at `updated`
     double updated = 0;
-    std::int32_t head = kNoIndex, tail = kNoIndex;  ///< ready messages
+    std::int32_t head = kNoIndex, tail = kNoIndex;  ///< ready messages, in ready_
     std::uint32_t stamp = 0;                        ///< of its valid drain event
+  };
+  /// A message that waits on its connection, or is the one that drains; perhaps several times at once.
+  struct Ready {
+    std::int32_t message = kNoIndex;
+    std::int32_t next = kNoIndex;  ///< behind it on the connection
+  };
+  /// Of a gate that opens several times.
+  struct Turns {
+    std::int32_t receipts = 0;
+    std::int32_t held = 0;  ///< receipts before the first opening
+    bool open = false;      ///< has opened once
   };
 
   void reset(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer);
@@ -35,11 +47,15 @@ struct FlowSimulator::Impl {
   void handle(Kind kind, std::int32_t id, std::uint32_t stamp);
   void drain(std::int32_t flow);
   void receive(std::int32_t message);
+  void take_turn(std::int32_t gate);
+  void resume_turns(std::int32_t gate);
   void count_down(std::int32_t gate);
   void sort_opened();
   void open_gates();
   bool count_down_chosen();
   void release(std::int32_t message);
+  [[nodiscard]] std::int32_t new_ready(std::int32_t message);
+  [[nodiscard]] std::int32_t free_ready(std::int32_t ready);
   void begin(std::int32_t flow);
   void schedule_drain(std::int32_t flow);
   void update_rates();
@@ -58,9 +74,11 @@ struct FlowSimulator::Impl {
   MaxMinSolver solver_;
   EventQueue queue_;
   std::vector<Flow> flows_;
-  std::vector<std::int32_t> next_message_;  ///< behind each message on its connection
-  std::vector<std::int32_t> waiting_;       ///< per gate
-  std::vector<std::int32_t> opened_;        ///< gates of this instant
+  std::vector<Ready> ready_;
+  std::int32_t free_ready_ = kNoIndex;
+  std::vector<std::int32_t> waiting_;  ///< per gate
+  std::vector<Turns> turns_;           ///< per gate, where one opens several times
+  std::vector<std::int32_t> opened_;   ///< gates of this instant
   double now_ = 0;
   bool changed_ = false;  ///< a flow started or ended in this instant
   FlowResult result_;
@@ -73,14 +91,17 @@ void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> 
   solver_.reset(traffic, capacity);
   queue_.clear();
   flows_.assign(traffic.connections.size(), {});
-  next_message_.assign(traffic.messages.size(), kNoIndex);
+  ready_.clear();
+  free_ready_ = kNoIndex;
   waiting_.resize(traffic.gates.size());
+  turns_.clear();
   opened_.clear();
   now_ = 0;
   changed_ = false;
   result_ = {};
   for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
     waiting_[g] = traffic.gates[g].waiting;
+    if (traffic.gates[g].times > 1 && turns_.empty()) turns_.resize(traffic.gates.size());
     if (waiting_[g] == 0) {
       queue_.push(Kind::gate, traffic.gates[g].not_before + traffic.gates[g].delay,
                   static_cast<std::int32_t>(g));
@@ -142,8 +163,8 @@ void FlowSimulator::Impl::handle(Kind kind, std::int32_t id, std::uint32_t stamp
 
 void FlowSimulator::Impl::drain(std::int32_t id) {
   Flow& f = flow(id);
-  const std::int32_t sent = f.head;
-  f.head = next_message_[static_cast<std::size_t>(sent)];
+  const std::int32_t sent = ready_[static_cast<std::size_t>(f.head)].message;
+  f.head = free_ready(f.head);
   const double latency = connection(id).latency;
   if (latency > 0) {
     queue_.push(Kind::receipt, now_ + latency, sent);
@@ -151,7 +172,7 @@ void FlowSimulator::Impl::drain(std::int32_t id) {
     receive(sent);
   }
   if (f.head != kNoIndex) {  // the connection keeps its rate
-    f.remaining = message(f.head).bytes;
+    f.remaining = message(ready_[static_cast<std::size_t>(f.head)].message).bytes;
     f.updated = now_;
     schedule_drain(id);
     return;
@@ -165,7 +186,34 @@ void FlowSimulator::Impl::drain(std::int32_t id) {
 void FlowSimulator::Impl::receive(std::int32_t id) {
   result_.completion_time = now_;
   ++result_.received;
-  count_down(message(id).gate);
+  const std::int32_t gate = message(id).gate;
+  if (gate == kNoIndex) return;
+  if (traffic_->gates[static_cast<std::size_t>(gate)].times > 1) {
+    take_turn(gate);
+  } else {
+    count_down(gate);
+  }
+}
+
+void FlowSimulator::Impl::take_turn(std::int32_t gate) {
+  const Gate& g = traffic_->gates[static_cast<std::size_t>(gate)];
+  Turns& turns = turns_[static_cast<std::size_t>(gate)];
+  if (++turns.receipts == g.times) {
+    count_down(g.next_gate);
+  } else if (turns.open) {
+    opened_.push_back(gate);
+  } else {
+    ++turns.held;
+  }
+}
+
+/// Receipts that came before the first opening take their turns one after the other.
+void FlowSimulator::Impl::resume_turns(std::int32_t gate) {
+  Turns& turns = turns_[static_cast<std::size_t>(gate)];
+  turns.open = true;
+  if (turns.held == 0) return;
+  --turns.held;
+  opened_.push_back(gate);
 }
 
 void FlowSimulator::Impl::count_down(std::int32_t gate) {
@@ -198,7 +246,11 @@ void FlowSimulator::Impl::open_gates() {
     const Gate& gate = traffic_->gates[static_cast<std::size_t>(opened_[i])];
     if (gate_observer_ != nullptr) gate_observer_->gate_opened(now_, opened_[i]);
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) release(m);
-    count_down(gate.next_gate);
+    if (gate.times > 1) {
+      resume_turns(opened_[i]);
+    } else {
+      count_down(gate.next_gate);
+    }
   }
   opened_.erase(opened_.begin(), opened_.begin() + static_cast<std::ptrdiff_t>(count));
 }
@@ -214,18 +266,37 @@ void FlowSimulator::Impl::release(std::int32_t id) {
     return;
   }
   Flow& f = flow(on);
+  const std::int32_t ready = new_ready(id);
   if (f.head != kNoIndex) {
-    next_message_[static_cast<std::size_t>(f.tail)] = id;
-    f.tail = id;
+    ready_[static_cast<std::size_t>(f.tail)].next = ready;
+    f.tail = ready;
     return;
   }
-  f.head = f.tail = id;
+  f.head = f.tail = ready;
   begin(on);
+}
+
+std::int32_t FlowSimulator::Impl::new_ready(std::int32_t message) {
+  if (free_ready_ == kNoIndex) {
+    ready_.push_back({message, kNoIndex});
+    return static_cast<std::int32_t>(ready_.size()) - 1;
+  }
+  const std::int32_t ready = free_ready_;
+  free_ready_ = ready_[static_cast<std::size_t>(ready)].next;
+  ready_[static_cast<std::size_t>(ready)] = {message, kNoIndex};
+  return ready;
+}
+
+/// Gives back what was behind it.
+std::int32_t FlowSimulator::Impl::free_ready(std::int32_t ready) {
+  const std::int32_t behind = std::exchange(ready_[static_cast<std::size_t>(ready)].next, free_ready_);
+  free_ready_ = ready;
+  return behind;
 }
 
 void FlowSimulator::Impl::begin(std::int32_t id) {
   Flow& f = flow(id);
-  f.remaining = message(f.head).bytes;
+  f.remaining = message(ready_[static_cast<std::size_t>(f.head)].message).bytes;
   f.updated = now_;
   solver_.start(id);
   changed_ = true;

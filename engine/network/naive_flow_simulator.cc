@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace shardscape::network {
@@ -57,7 +58,9 @@ class NaiveSimulation {
         observer_(gates),
         queues_(traffic.connections.size()),
         remaining_(traffic.connections.size(), 0),
-        receipt_time_(traffic.messages.size(), kNever),
+        receipts_(traffic.gates.size(), 0),
+        held_(traffic.gates.size(), 0),
+        opened_(traffic.gates.size(), false),
         open_time_(traffic.gates.size(), kNever) {
     for (const Gate& gate : traffic.gates) waiting_.push_back(gate.waiting);
     for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
@@ -95,7 +98,7 @@ class NaiveSimulation {
 
   [[nodiscard]] double next_event(const std::vector<double>& rates) const {
     double next = kNever;
-    for (const double time : receipt_time_) next = std::min(next, time);
+    for (const Flight& flight : flights_) next = std::min(next, flight.time);
     for (const double time : open_time_) next = std::min(next, time);
     for (std::size_t c = 0; c < queues_.size(); ++c) {
       if (!queues_[c].empty()) next = std::min(next, now_ + remaining_[c] / rates[c]);
@@ -109,35 +112,58 @@ class NaiveSimulation {
     for (std::size_t c = 0; c < queues_.size(); ++c) {
       if (queues_[c].empty() || remaining_[c] > 0) continue;
       happened = true;
-      receipt_time_[static_cast<std::size_t>(queues_[c].front())] = now_ + traffic_.connections[c].latency;
+      flights_.push_back({queues_[c].front(), now_ + traffic_.connections[c].latency});
       queues_[c].pop_front();
       begin_head(c);
     }
-    for (std::size_t m = 0; m < receipt_time_.size(); ++m) {
-      if (!due(receipt_time_[m])) continue;
+    std::vector<Flight> still;
+    for (const Flight& flight : std::exchange(flights_, {})) {
+      if (!due(flight.time)) {
+        still.push_back(flight);
+        continue;
+      }
       happened = true;
-      receipt_time_[m] = kNever;
       result_.completion_time = now_;
       ++result_.received;
-      count_down(traffic_.messages[m].gate);
+      receive(traffic_.messages[static_cast<std::size_t>(flight.message)].gate);
     }
+    flights_ = std::move(still);
     for (std::size_t g = 0; g < open_time_.size(); ++g) {
       if (!due(open_time_[g])) continue;
       happened = true;
       open_time_[g] = kNever;
       if (observer_ != nullptr) observer_->gate_opened(now_, static_cast<std::int32_t>(g));
-      open(traffic_.gates[g]);
+      open(static_cast<std::int32_t>(g));
     }
     return happened;
   }
 
-  void open(const Gate& gate) {
+  void open(std::int32_t g) {
+    const Gate& gate = traffic_.gates[static_cast<std::size_t>(g)];
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
       const auto c = static_cast<std::size_t>(traffic_.messages[static_cast<std::size_t>(m)].connection);
       queues_[c].push_back(m);
       if (queues_[c].size() == 1) begin_head(c);
     }
-    count_down(gate.next_gate);
+    if (gate.times == 1) return count_down(gate.next_gate);
+    opened_[static_cast<std::size_t>(g)] = true;
+    if (held_[static_cast<std::size_t>(g)]-- > 0) {
+      schedule_gate(g);
+    } else {
+      held_[static_cast<std::size_t>(g)] = 0;
+    }
+  }
+
+  void receive(std::int32_t g) {
+    if (g < 0 || traffic_.gates[static_cast<std::size_t>(g)].times == 1) return count_down(g);
+    const Gate& gate = traffic_.gates[static_cast<std::size_t>(g)];
+    if (++receipts_[static_cast<std::size_t>(g)] == gate.times) {
+      count_down(gate.next_gate);
+    } else if (opened_[static_cast<std::size_t>(g)] && open_time_[static_cast<std::size_t>(g)] == kNever) {
+      schedule_gate(g);
+    } else {
+      ++held_[static_cast<std::size_t>(g)];
+    }
   }
 
   void begin_head(std::size_t c) {
@@ -167,8 +193,15 @@ class NaiveSimulation {
   std::vector<std::deque<std::int32_t>> queues_;
   std::vector<double> remaining_;
   std::vector<std::int32_t> waiting_;
-  std::vector<double> receipt_time_;  ///< of messages that have drained
-  std::vector<double> open_time_;     ///< of gates whose count is zero
+  /// A message that has drained, until its receipt.
+  struct Flight {
+    std::int32_t message = 0;
+    double time = 0;
+  };
+  std::vector<Flight> flights_;
+  std::vector<std::int32_t> receipts_, held_;  ///< of gates that open several times: turns, those to come
+  std::vector<bool> opened_;                   ///< likewise: once
+  std::vector<double> open_time_;              ///< of gates whose count is zero
   double now_ = 0;
   FlowResult result_;
 };

@@ -7,6 +7,7 @@
 
 #include "engine/network/collectives.h"
 #include "engine/network/ring_order.h"
+#include "engine/spec/ranges.h"
 
 namespace shardscape::network {
 
@@ -14,6 +15,14 @@ namespace {
 
 std::string at(const std::string& place, std::size_t index) {
   return place + "[" + std::to_string(index) + "]";
+}
+
+/// Of the ring algorithms, whose steps are repeated messages: one for each rank, or two.
+double rings_of(const Pattern& pattern) {
+  if (pattern.operation == Operation::broadcast) return 0;
+  return pattern.algorithm == Algorithm::ring                 ? 1
+         : pattern.algorithm == Algorithm::bidirectional_ring ? 2
+                                                              : 0;
 }
 
 /// Of dimension_wise.
@@ -41,17 +50,17 @@ class Checker {
   void check_pattern(std::size_t p) {
     const Pattern& pattern = patterns_[p];
     const std::string place = at("patterns", p);
-    require(std::isfinite(pattern.start) && pattern.start >= 0, place + ".start",
-            "must be a time of 0 or more");
+    require_range(problems_, pattern.start, place + ".start", ranges::kTime);
     for (std::size_t i = 0; i < pattern.after.size(); ++i) check_after(p, i, at(place + ".after", i));
     if (pattern.operation == Operation::point_to_point) {
       for (std::size_t i = 0; i < pattern.sends.size(); ++i) {
         check_send(pattern.sends[i], at(place + ".sends", i));
       }
-      count(place, static_cast<double>(pattern.sends.size()));
+      const auto sends = static_cast<double>(pattern.sends.size());
+      count(place, sends, sends);
       return;
     }
-    require(std::isfinite(pattern.bytes) && pattern.bytes > 0, place + ".bytes", "must be greater than 0");
+    require_range(problems_, pattern.bytes, place + ".bytes", ranges::kMessage);
     if (pattern.operation == Operation::pipeline) {
       check_pipeline(pattern, place);
     } else {
@@ -87,21 +96,18 @@ class Checker {
     in_range(send.source, place + "[0]");
     in_range(send.destination, place + "[1]");
     require(send.source != send.destination, place + "[1]", "is the sender itself");
-    require(std::isfinite(send.bytes) && send.bytes > 0, place + "[2]", "bytes must be greater than 0");
-    require(std::isfinite(send.start) && send.start >= 0, place + "[3]",
-            "the start must be a time of 0 or more");
+    require_range(problems_, send.bytes, place + "[2]", ranges::kMessage);
+    require_range(problems_, send.start, place + "[3]", ranges::kTime);
   }
 
   void check_pipeline(const Pattern& pattern, const std::string& place) {
     require(pattern.microbatches >= 1, place + ".microbatches", "must be at least 1");
-    require(std::isfinite(pattern.interval) && pattern.interval >= 0, place + ".interval",
-            "must be a time of 0 or more");
-    require(std::isfinite(pattern.compute) && pattern.compute >= 0, place + ".compute",
-            "must be a time of 0 or more");
+    require_range(problems_, pattern.interval, place + ".interval", ranges::kTime);
+    require_range(problems_, pattern.compute, place + ".compute", ranges::kTime);
   }
 
   void check_groups(const Pattern& pattern, const std::string& place) {
-    double messages = 0;
+    double messages = 0, in_memory = 0;
     for (std::size_t g = 0; g < pattern.groups.size(); ++g) {
       const std::vector<std::int32_t>& group = pattern.groups[g];
       const std::string here = at(place + ".groups", g);
@@ -109,10 +115,12 @@ class Checker {
       const bool sound =
           pattern.operation == Operation::pipeline ? check_chain(group, here) : check_members(group, here);
       const bool by_dimension = pattern.algorithm == Algorithm::dimension_wise;
-      if (!by_dimension) messages += message_count(pattern, static_cast<std::int64_t>(group.size()));
+      const auto size = static_cast<std::int64_t>(group.size());
+      if (!by_dimension) messages += message_count(pattern, size);
+      if (!by_dimension) in_memory += messages_in_memory(pattern, size);
       if (sound && group.size() > 1) check_algorithm(pattern, group, here);
     }
-    count(place, messages);
+    count(place, messages, in_memory);
   }
 
   bool check_chain(const std::vector<std::int32_t>& chain, const std::string& place) {
@@ -159,7 +167,9 @@ class Checker {
       require(split_into_box(fabric_.fabric(), group, box), place,
               "dimension_wise needs a group that is a box of coordinates (every combination of one "
               "set per axis of the fabric)");
-      count(place, messages_by_dimension(pattern, box));
+      // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
+      const double rings = 2.0 * static_cast<double>(box.levels.size());
+      count(place, messages_by_dimension(pattern, box), 2 * rings * box.size());
     }
     if (pattern.algorithm == Algorithm::in_network) {
       SwitchTree tree;
@@ -169,18 +179,22 @@ class Checker {
     }
   }
 
-  void count(const std::string& place, double messages) {
-    const bool fitted = messages_ <= kMaxMessages;
-    messages_ += messages;
-    require(!fitted || messages_ <= kMaxMessages, place,
-            "brings the messages to more than " + std::to_string(static_cast<std::int64_t>(kMaxMessages)) +
-                ", the most that one simulation takes");
+  void count(const std::string& place, double messages, double in_memory) {
+    const auto limit = [&](double& sum, double more, double most, const std::string& why) {
+      const bool fitted = sum <= most;
+      sum += more;
+      const std::string number = std::to_string(static_cast<std::int64_t>(most));
+      require(!fitted || sum <= most, place, "brings the messages to more than " + number + ", " + why);
+    };
+    limit(messages_, messages, kMaxMessages, "the most that one simulation takes");
+    limit(in_memory_, in_memory, kMaxMessagesInMemory,
+          "the most that memory holds (rings need less of it: their steps are not kept)");
   }
 
   const std::vector<Pattern>& patterns_;
   const FaultyFabric& fabric_;
   std::vector<char> seen_;  ///< by rank, scratch
-  double messages_ = 0;
+  double messages_ = 0, in_memory_ = 0;
   Problems problems_;
 };
 
@@ -241,6 +255,16 @@ double message_count(const Pattern& pattern, std::int64_t group_size) {
       return passes * n * (n - 1);
   }
   return 0;
+}
+
+double messages_in_memory(const Pattern& pattern, std::int64_t group_size) {
+  if (group_size < 2) return 0;
+  const auto n = static_cast<double>(group_size);
+  const bool collective = pattern.operation != Operation::pipeline;
+  if (collective && rings_of(pattern) > 0) return rings_of(pattern) * n;
+  // A receipt of pairwise opens three gates, two of them through relays.
+  const bool pairwise = collective && pattern.algorithm == Algorithm::pairwise;
+  return (pairwise ? 4 : 1) * message_count(pattern, group_size);
 }
 
 Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric) {

@@ -81,9 +81,12 @@ struct Pattern {
   std::vector<PointToPoint> sends;  ///< point_to_point
 };
 
-/// What a simulation can take; more is a problem of the input.
-constexpr double kMaxMessages = 1 << 27;
-constexpr std::int64_t kMaxRouteEntries = std::int64_t{1} << 29;
+/// What a simulation can take; more is a problem of the input. Messages cost time, a minute or so at the
+/// limit; those that stand in memory one by one (all but the steps of rings, see traffic.h) cost about 60
+/// bytes each, with the gates around them.
+constexpr double kMaxMessages = 1 << 30;
+constexpr double kMaxMessagesInMemory = 1 << 25;
+constexpr std::int64_t kMaxRouteEntries = std::int64_t{1} << 28;
 
 /// Whether `algorithm` can carry out `operation` at all. Pipelines and point-to-point have none.
 bool supports(Operation operation, Algorithm algorithm);
@@ -93,6 +96,8 @@ bool takes_chunks(Operation operation, Algorithm algorithm);
 /// Messages of one group of that size; of dimension_wise along a single axis, of in_network with a single
 /// switch.
 double message_count(const Pattern& pattern, std::int64_t group_size);
+/// Those of them that stand in memory, and the relays and gates beside them as far as they outnumber them.
+double messages_in_memory(const Pattern& pattern, std::int64_t group_size);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers
 /// out of range, algorithms that do not fit the operation, the group or the fabric, `after` that is not

@@ -4,6 +4,12 @@
 // starts when the last has drained. A message is received one path latency after it has drained; latency
 // occupies no bandwidth. The receipt of a message counts down a gate; a gate whose count is zero opens, not
 // before its earliest time and after its own delay, and releases the messages that wait behind it.
+//
+// A gate may open several times and send its messages anew each time: the steps of a ring are all alike, and
+// one gate per rank stands for them, so that a ring of n ranks takes O(n) memory and not O(n^2). Each receipt
+// of a message that names such a gate is one of its turns: the first opening waits for other gates only
+// (`waiting`), every further one for a receipt, and the last receipt, after which nothing is left to send,
+// counts down `next_gate`. Receipts that come before the first opening wait for it.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +35,10 @@ struct Gate {
   std::int32_t waiting = 0;        ///< receipts (and openings of other gates) still missing
   std::int32_t first_message = 0;  ///< releases messages [first_message, first_message + messages)
   std::int32_t messages = 0;
-  std::int32_t next_gate = -1;  ///< counted down when this one opens; -1: none
+  std::int32_t next_gate = -1;  ///< counted down when this one opens (times > 1: see above); -1: none
   double not_before = 0;        ///< seconds
   double delay = 0;             ///< seconds between the last count (or not_before) and the opening
+  std::int32_t times = 1;       ///< openings; where there are several, delay is 0
 };
 
 struct Traffic {
@@ -39,6 +46,13 @@ struct Traffic {
   std::vector<std::int32_t> path_links;  ///< link ids
   std::vector<Message> messages;         ///< those of one gate lie together
   std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
+
+  /// Messages that are sent, each as often as its gate opens.
+  [[nodiscard]] std::int64_t sent() const {
+    std::int64_t count = 0;
+    for (const Gate& gate : gates) count += std::int64_t{gate.messages} * gate.times;
+    return count;
+  }
 };
 
 /// Hears when each gate opens; seconds. Gates may wait for it, too: what a device does next is decided when

@@ -9,8 +9,17 @@
 namespace shardscape::network {
 
 std::int32_t TrafficBuilder::add_gate(double not_before, double delay) {
-  gates_.push_back({0, 0, 0, kNone, not_before, delay});
+  gates_.push_back({0, 0, 0, kNone, not_before, delay, 1});
   return gates() - 1;
+}
+
+std::int32_t TrafficBuilder::add_repeating_gate(double not_before, std::int32_t times, std::int32_t last) {
+  SHARDSCAPE_CHECK(times >= 2, times);
+  const std::int32_t gate = add_gate(not_before);
+  gates_.back().times = times;
+  gates_.back().next_gate = last;
+  if (last != kNone) ++gates_[static_cast<std::size_t>(last)].waiting;
+  return gate;
 }
 
 std::int32_t TrafficBuilder::add_connection(std::int32_t source, std::int32_t destination,
@@ -49,11 +58,21 @@ void TrafficBuilder::send(std::int32_t gate, std::int32_t connection, double byt
   messages_.push_back({connection, receipt, bytes});
   released_by_.push_back(gate);
   ++gates_[static_cast<std::size_t>(gate)].messages;
-  if (receipt != kNone) ++gates_[static_cast<std::size_t>(receipt)].waiting;
+  if (receipt == kNone) return;
+  Gate& awaiting = gates_[static_cast<std::size_t>(receipt)];
+  if (awaiting.times == 1) ++awaiting.waiting;
 }
 
 void TrafficBuilder::opens(std::int32_t first, std::int32_t then) {
   if (first == kNone || then == kNone) return;
+  SHARDSCAPE_CHECK(gates_[static_cast<std::size_t>(first)].times == 1, first);
+  if (gates_[static_cast<std::size_t>(then)].times > 1) {
+    // A relay would be a receipt, which is a turn: a gate between that has but one successor.
+    const std::int32_t lock = add_gate();
+    ++gates_[static_cast<std::size_t>(then)].waiting;
+    gates_[static_cast<std::size_t>(lock)].next_gate = then;
+    then = lock;
+  }
   ++gates_[static_cast<std::size_t>(then)].waiting;
   Gate& gate = gates_[static_cast<std::size_t>(first)];
   if (gate.next_gate == kNone) {
@@ -111,8 +130,8 @@ namespace {
 /// pattern p owes it; only patterns that others come after have one.
 class PatternBuilder {
  public:
-  PatternBuilder(const std::vector<Pattern>& patterns, FaultyFabric& fabric)
-      : patterns_(patterns), fabric_(fabric), builder_(fabric), owed_(patterns.size()) {
+  PatternBuilder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, RingLayout rings)
+      : patterns_(patterns), fabric_(fabric), builder_(fabric, rings), owed_(patterns.size()) {
     awaited_.resize(patterns.size());
     for (const Pattern& pattern : patterns) {
       for (const std::int32_t p : pattern.after) awaited_[static_cast<std::size_t>(p)] = true;
@@ -231,32 +250,77 @@ class PatternBuilder {
 }  // namespace
 
 tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
-                                                     FaultyFabric& fabric) {
-  return PatternBuilder(patterns, fabric).build();
+                                                     FaultyFabric& fabric, RingLayout rings) {
+  return PatternBuilder(patterns, fabric, rings).build();
 }
 
-std::vector<std::int32_t> closed_gates(const Traffic& traffic) {
-  std::vector<std::int32_t> waiting, open;
-  for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
-    waiting.push_back(traffic.gates[g].waiting);
-    if (waiting.back() == 0) open.push_back(static_cast<std::int32_t>(g));
-  }
-  const auto count_down = [&](std::int32_t gate) {
-    if (gate != kNone && --waiting[static_cast<std::size_t>(gate)] == 0) open.push_back(gate);
-  };
-  while (!open.empty()) {
-    const Gate& gate = traffic.gates[static_cast<std::size_t>(open.back())];
-    open.pop_back();
-    for (std::int32_t m = 0; m < gate.messages; ++m) {
-      count_down(traffic.messages[static_cast<std::size_t>(gate.first_message + m)].gate);
+namespace {
+
+/// Opens what can be opened, in any order and without a clock.
+class Unlocker {
+ public:
+  explicit Unlocker(const Traffic& traffic) : traffic_(traffic) {
+    for (const Gate& gate : traffic.gates) {
+      waiting_.push_back(gate.waiting);
+      left_.push_back(gate.times);
+      receipts_.push_back(0);
+      if (gate.waiting == 0) ready_.push_back(static_cast<std::int32_t>(waiting_.size()) - 1);
     }
-    count_down(gate.next_gate);
   }
-  std::vector<std::int32_t> closed;
-  for (std::size_t g = 0; g < waiting.size(); ++g) {
-    if (waiting[g] > 0) closed.push_back(static_cast<std::int32_t>(g));
+
+  std::vector<std::int32_t> closed() {
+    while (!ready_.empty()) {
+      const std::int32_t gate = ready_.back();
+      ready_.pop_back();
+      open(gate);
+    }
+    std::vector<std::int32_t> gates;
+    for (std::size_t g = 0; g < left_.size(); ++g) {
+      if (left_[g] > 0) gates.push_back(static_cast<std::int32_t>(g));
+    }
+    return gates;
   }
-  return closed;
-}
+
+ private:
+  [[nodiscard]] const Gate& gate(std::int32_t id) const {
+    return traffic_.gates[static_cast<std::size_t>(id)];
+  }
+
+  void open(std::int32_t id) {
+    const auto g = static_cast<std::size_t>(id);
+    const bool first = left_[g] == gate(id).times;
+    --left_[g];
+    for (std::int32_t m = 0; m < gate(id).messages; ++m)
+      receive(traffic_.messages[static_cast<std::size_t>(gate(id).first_message + m)].gate);
+    if (gate(id).times == 1) {
+      count_down(gate(id).next_gate);
+    } else if (first) {  // the turns that came too early
+      const std::int32_t turns = std::min(receipts_[g], gate(id).times - 1);
+      for (std::int32_t turn = 0; turn < turns; ++turn) ready_.push_back(id);
+    }
+  }
+
+  void receive(std::int32_t id) {
+    if (id == kNone || gate(id).times == 1) return count_down(id);
+    const auto g = static_cast<std::size_t>(id);
+    if (++receipts_[g] == gate(id).times) {
+      count_down(gate(id).next_gate);
+    } else if (left_[g] < gate(id).times) {
+      ready_.push_back(id);
+    }
+  }
+
+  void count_down(std::int32_t id) {
+    if (id != kNone && --waiting_[static_cast<std::size_t>(id)] == 0) ready_.push_back(id);
+  }
+
+  const Traffic& traffic_;
+  std::vector<std::int32_t> waiting_, left_, receipts_;  ///< by gate: counts, openings, turns
+  std::vector<std::int32_t> ready_;
+};
+
+}  // namespace
+
+std::vector<std::int32_t> closed_gates(const Traffic& traffic) { return Unlocker(traffic).closed(); }
 
 }  // namespace shardscape::network

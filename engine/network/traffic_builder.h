@@ -21,13 +21,19 @@ namespace shardscape::network {
 /// No gate, connection or message.
 inline constexpr std::int32_t kNone = -1;
 
+/// How the steps of a ring lie in the traffic.
+///   repeated  one gate and one message per rank for all steps: O(n) for n ranks (see traffic.h)
+///   in_full   a gate and a message for each rank and step: O(n^2); for readers of single gates, and tests
+enum class RingLayout : std::uint8_t { repeated, in_full };
+
 /// Low level: gates, connections, messages. Memory O(messages + route entries).
 class TrafficBuilder {
  public:
   static constexpr std::int32_t kNone = network::kNone;
 
   /// `fabric` must outlive the builder.
-  explicit TrafficBuilder(FaultyFabric& fabric) : fabric_(fabric) {}
+  explicit TrafficBuilder(FaultyFabric& fabric, RingLayout rings = RingLayout::in_full)
+      : fabric_(fabric), rings_(rings) {}
   TrafficBuilder(const TrafficBuilder&) = delete;
   TrafficBuilder& operator=(const TrafficBuilder&) = delete;
 
@@ -36,9 +42,13 @@ class TrafficBuilder {
   [[nodiscard]] const std::vector<Unreachable>& unreachable() const { return unreachable_; }
   [[nodiscard]] std::size_t route_entries() const { return path_links_.size(); }
   [[nodiscard]] std::int32_t gates() const { return static_cast<std::int32_t>(gates_.size()); }
+  [[nodiscard]] RingLayout rings() const { return rings_; }
 
   /// A gate that opens on its own at `not_before` unless something is made to count it down.
   std::int32_t add_gate(double not_before = 0, double delay = 0);
+  /// A gate that opens `times` >= 2 times: at first when what `opens` names here has opened, then with each
+  /// receipt of a message sent to it; the last receipt counts `last` down (kNone: nothing).
+  std::int32_t add_repeating_gate(double not_before, std::int32_t times, std::int32_t last);
 
   /// Connections are shared within a group and never between groups.
   void begin_group() { connections_.clear(); }
@@ -49,7 +59,7 @@ class TrafficBuilder {
 
   /// Sends `bytes` when `gate` opens; the receipt counts `receipt` down (kNone: nothing waits for it).
   void send(std::int32_t gate, std::int32_t connection, double bytes, std::int32_t receipt);
-  /// The opening of `first` counts `then` down. kNone on either side: nothing happens.
+  /// The opening of `first`, which opens once, counts `then` down. kNone on either side: nothing happens.
   void opens(std::int32_t first, std::int32_t then);
 
   /// The result, and how many of its messages are relays. The builder is empty afterwards.
@@ -61,6 +71,7 @@ class TrafficBuilder {
   void sort_messages();
 
   FaultyFabric& fabric_;
+  RingLayout rings_;
   std::vector<Unreachable> unreachable_;
   std::vector<Connection> list_;
   std::vector<std::int32_t> path_links_;
@@ -78,17 +89,17 @@ struct PatternTraffic {
   std::vector<std::int32_t> gate_ends;  ///< gates of pattern p: from gate_ends[p-1] (0) up to gate_ends[p]
 
   /// Messages that the patterns ask for.
-  [[nodiscard]] std::int64_t messages() const {
-    return static_cast<std::int64_t>(traffic.messages.size()) - relays;
-  }
+  [[nodiscard]] std::int64_t messages() const { return traffic.sent() - relays; }
 };
 
 /// `patterns` must pass check_patterns(). Problems: pairs of ranks that dead links cut off from each other,
 /// or more than kMaxRouteEntries. Changes nothing but the detours that `fabric` keeps.
 tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
-                                                     FaultyFabric& fabric);
+                                                     FaultyFabric& fabric,
+                                                     RingLayout rings = RingLayout::repeated);
 
-/// Gates that never open because they wait for each other, or for what is sent by gates that do. O(messages).
+/// Gates that never open (or not as often as they should) because they wait for each other, or for what is
+/// sent by gates that do. O(messages sent).
 std::vector<std::int32_t> closed_gates(const Traffic& traffic);
 
 }  // namespace shardscape::network

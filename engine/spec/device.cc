@@ -1,6 +1,9 @@
 #include "engine/spec/device.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "engine/spec/ranges.h"
 
 namespace shardscape {
 
@@ -13,47 +16,44 @@ constexpr Bytes kLeastRegisters(2.0 * 32 * 32 * 4);
 
 Problems DeviceSpec::validate() const {
   Problems problems;
-  const auto positive = [&](double value, const char* field) {
-    problems.require(value > 0, field, "must be greater than 0");
+  const auto check = [&](auto value, const char* field, const Range& range) {
+    require_range(problems, value, field, range);
   };
-  positive(static_cast<double>(sm.count), "sm.count");
-  positive(sm.clock.value(), "sm.clock");
-  positive(sm.vector_flops_per_clock, "sm.vector_flops_per_clock");
+  check(sm.count, "sm.count", ranges::kUnits);
+  check(sm.clock, "sm.clock", ranges::kClock);
+  check(sm.vector_flops_per_clock, "sm.vector_flops_per_clock", ranges::kPerClock);
   problems.require(sm.registers >= kLeastRegisters, "sm.registers",
                    "must be at least 8 KiB, the accumulators of the smallest matrix tile twice");
   problems.require(sm.sram >= kLeastSram, "sm.sram",
                    "must be at least 16 KiB, two stages of the smallest matrix tile");
-  positive(sm.sram_bytes_per_clock, "sm.sram_bytes_per_clock");
-  positive(sm.l2_bytes_per_clock, "sm.l2_bytes_per_clock");
+  for (const auto& [bytes, field] :
+       {std::pair(sm.registers, "sm.registers"), std::pair(sm.sram, "sm.sram")}) {
+    if (bytes.value() > ranges::kCapacity.high) check(bytes, field, ranges::kCapacity);
+  }
+  check(sm.sram_bytes_per_clock, "sm.sram_bytes_per_clock", ranges::kPerClock);
+  check(sm.l2_bytes_per_clock, "sm.l2_bytes_per_clock", ranges::kPerClock);
   problems.require(std::ranges::any_of(sm.tensor_flops_per_clock, [](double rate) { return rate > 0; }),
                    "sm.tensor_flops_per_clock", "needs the rate of at least one precision");
-  for (const double rate : sm.tensor_flops_per_clock) {
-    problems.require(rate >= 0, "sm.tensor_flops_per_clock", "rates must not be negative");
-  }
-  positive(l2.capacity.value(), "l2.capacity");
-  positive(l2.bytes_per_clock, "l2.bytes_per_clock");
-  positive(static_cast<double>(hbm.stacks), "hbm.stacks");
-  positive(hbm.capacity_per_stack.value(), "hbm.capacity_per_stack");
-  positive(hbm.bandwidth_per_stack.value(), "hbm.bandwidth_per_stack");
-  const auto share = [&](double value, const char* field) {
-    problems.require(value > 0 && value <= 1, field, "is a share of the peak, 0 < share <= 1");
-  };
-  share(sustained.tensor, "sustained.tensor");
-  share(sustained.hbm, "sustained.hbm");
-  share(sustained.l2, "sustained.l2");
-  share(sm.tensor_efficiency, "sm.tensor_efficiency");
-  share(attention.forward, "attention.forward");
-  share(attention.backward, "attention.backward");
-  problems.require(sm.load_latency_clocks >= 0, "sm.load_latency_clocks", "must not be negative");
-  const auto extent = [&](std::int64_t value, const char* field) {
-    problems.require(value >= 1, field, "must be at least 1");
-  };
-  extent(sm.fragment.m, "sm.fragment.m");
-  extent(sm.fragment.n, "sm.fragment.n");
-  extent(sm.fragment.per_cta, "sm.fragment.per_cta");
-  extent(sm.cluster, "sm.cluster");
-  problems.require(kernel_latency.value() >= 0, "kernel_latency", "must not be negative");
-  problems.require(cold_start.value() >= 0, "cold_start", "must not be negative");
+  for (const double rate : sm.tensor_flops_per_clock)
+    check(rate, "sm.tensor_flops_per_clock", ranges::kPerClockOrNone);
+  check(l2.capacity, "l2.capacity", ranges::kCapacity);
+  check(l2.bytes_per_clock, "l2.bytes_per_clock", ranges::kPerClock);
+  check(hbm.stacks, "hbm.stacks", ranges::kUnits);
+  check(hbm.capacity_per_stack, "hbm.capacity_per_stack", ranges::kCapacity);
+  check(hbm.bandwidth_per_stack, "hbm.bandwidth_per_stack", ranges::kBandwidth);
+  check(sustained.tensor, "sustained.tensor", ranges::kShare);
+  check(sustained.hbm, "sustained.hbm", ranges::kShare);
+  check(sustained.l2, "sustained.l2", ranges::kShare);
+  check(sm.tensor_efficiency, "sm.tensor_efficiency", ranges::kShare);
+  check(attention.forward, "attention.forward", ranges::kShare);
+  check(attention.backward, "attention.backward", ranges::kShare);
+  check(sm.load_latency_clocks, "sm.load_latency_clocks", ranges::kClocks);
+  check(sm.fragment.m, "sm.fragment.m", ranges::kFragment);
+  check(sm.fragment.n, "sm.fragment.n", ranges::kFragment);
+  check(sm.fragment.per_cta, "sm.fragment.per_cta", ranges::kFragment);
+  check(sm.cluster, "sm.cluster", ranges::kCluster);
+  check(kernel_latency, "kernel_latency", ranges::kTime);
+  check(cold_start, "cold_start", ranges::kTime);
   return problems;
 }
 

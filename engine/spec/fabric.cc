@@ -155,6 +155,11 @@ FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) co
   DimensionSpec& outermost = result.dimensions.back();
   outermost.shape = {1};
   const std::int64_t unit = result.size();
+  if (unit < 1) {  // an inner dimension of no ranks: nothing to divide by
+    const Problems broken = fabric.validate();
+    for (const Problem& problem : broken.list()) problems.add(problem.field, problem.message);
+    return result;
+  }
   DimensionSpec& innermost = result.dimensions.front();
   if (gpus % unit == 0) {
     outermost.shape = {gpus / unit};

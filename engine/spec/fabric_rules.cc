@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/spec/fabric.h"
+#include "engine/spec/ranges.h"
 
 namespace shardscape {
 
@@ -21,14 +22,6 @@ constexpr std::int64_t kMaxTreeLevels = 8;
 
 std::string text(std::int64_t value) { return std::to_string(value); }
 std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
-
-bool good_bandwidth(BytesPerSecond bandwidth) {
-  return std::isfinite(bandwidth.value()) && bandwidth.value() > 0;
-}
-bool good_latency(Seconds latency) { return std::isfinite(latency.value()) && latency.value() >= 0; }
-
-constexpr const char* kBandwidthRule = "must be greater than 0 and finite";
-constexpr const char* kLatencyRule = "must not be negative, and finite";
 
 /// Vertices with a way from vertex 0, or to it.
 std::vector<char> reachable(const CustomSpec& custom, std::int64_t vertices, bool backwards) {
@@ -68,8 +61,8 @@ class Rules {
     require(!d_.name.empty(), "name", "every dimension needs a name");
     check_shape();
     if (d_.kind != DimensionKind::custom) {
-      require(good_bandwidth(d_.bandwidth), bandwidth_field(), kBandwidthRule);
-      require(good_latency(d_.latency), "latency", kLatencyRule);
+      check(d_.bandwidth, bandwidth_field(), ranges::kBandwidth);
+      check(d_.latency, "latency", ranges::kTime);
     }
     check_basis();
     check_ports();
@@ -93,6 +86,11 @@ class Rules {
     return ok;
   }
 
+  template <class Q>
+  void check(Q value, const std::string& field, const Range& range) {
+    require_range(problems_, value, path_ + field, range);
+  }
+
   void check_shape() {
     shape_good_ = require(!d_.shape.empty(), "shape", "needs at least one extent");
     shape_good_ &= require(d_.shaped() || d_.shape.size() <= 1, "shape",
@@ -100,9 +98,9 @@ class Rules {
     for (const std::int64_t extent : d_.shape) {
       const bool fill = extent == FabricTemplate::kFill && outermost_ && d_.shape.size() == 1 &&
                         d_.kind != DimensionKind::custom;
-      shape_good_ &= require(extent >= 1 || fill, "shape",
-                             "extents are at least 1 (`fill` is for the outermost dimension only, and not "
-                             "for a custom one)");
+      shape_good_ &= require((extent >= 1 && extent <= kMaxRanks) || fill, "shape",
+                             "extents are from 1 to 2^30 (`fill` is for the outermost dimension only, and "
+                             "not for a custom one)");
     }
   }
 
@@ -122,7 +120,8 @@ class Rules {
     ports_good_ = true;
     if (switched && d_.nics_per_node) {
       const std::int64_t nics = *d_.nics_per_node;
-      ports_good_ = require(nics >= 1 && (nics % inner_ == 0 || inner_ % nics == 0), "nics_per_node",
+      ports_good_ = require(nics >= 1 && nics <= kMaxRanks && (nics % inner_ == 0 || inner_ % nics == 0),
+                            "nics_per_node",
                             "is " + text(nics) + ", which neither divides the " + text(inner_) +
                                 " GPUs of a node nor is a multiple of them");
     }
@@ -145,11 +144,11 @@ class Rules {
     const FatTreeSpec& t = d_.fat_tree;
     bool good = require(t.levels >= 1 && t.levels <= kMaxTreeLevels, "levels", "must be from 1 to 8");
     good &= require(t.radix >= 2 && t.radix <= kMaxRadix, "radix", "must be from 2 to 65536 ports");
-    const bool ratio = std::isfinite(t.oversubscription) && t.oversubscription >= 1;
-    good &=
-        require(ratio, "oversubscription", "is the ratio of a leaf's ports down to its ports up, at least 1");
-    if (t.uplink_bandwidth) require(good_bandwidth(*t.uplink_bandwidth), "uplink_bandwidth", kBandwidthRule);
-    if (t.uplink_latency) require(good_latency(*t.uplink_latency), "uplink_latency", kLatencyRule);
+    const bool ratio = t.oversubscription >= 1 && t.oversubscription <= static_cast<double>(kMaxRadix);
+    good &= require(ratio, "oversubscription",
+                    "is the ratio of a leaf's ports down to its ports up, from 1 to 65536");
+    if (t.uplink_bandwidth) check(*t.uplink_bandwidth, "uplink_bandwidth", ranges::kBandwidth);
+    if (t.uplink_latency) check(*t.uplink_latency, "uplink_latency", ranges::kTime);
     if (!good) return;
     if (t.levels == 1) check_single_level();
     if (t.levels > 2) {
@@ -191,8 +190,8 @@ class Rules {
     good &= require(f.hosts_per_router >= 1 && f.hosts_per_router <= kMaxRanks, "hosts_per_router",
                     "must be at least 1");
     if (f.groups) good &= require(*f.groups >= 1, "groups", "must be at least 1");
-    if (f.global_bandwidth) require(good_bandwidth(*f.global_bandwidth), "global_bandwidth", kBandwidthRule);
-    if (f.global_latency) require(good_latency(*f.global_latency), "global_latency", kLatencyRule);
+    if (f.global_bandwidth) check(*f.global_bandwidth, "global_bandwidth", ranges::kBandwidth);
+    if (f.global_latency) check(*f.global_latency, "global_latency", ranges::kTime);
     if (open()) require(!f.groups, "groups", "has no effect: `size: fill` decides how many groups there are");
     if (!good || !shape_good_ || open()) return;
     const std::int64_t hosts = f.routers_per_group * f.hosts_per_router;
@@ -223,8 +222,8 @@ class Rules {
   bool check_custom_link(const CustomSpec::Link& link, std::size_t index, std::int64_t vertices,
                          std::set<std::pair<std::int64_t, std::int64_t>>& wired) {
     const std::string field = "links[" + std::to_string(index) + "]";
-    require(good_bandwidth(link.bandwidth), field + ".bandwidth", kBandwidthRule);
-    require(good_latency(link.latency), field + ".latency", kLatencyRule);
+    check(link.bandwidth, field + ".bandwidth", ranges::kBandwidth);
+    check(link.latency, field + ".latency", ranges::kTime);
     for (const std::int64_t end : {link.a, link.b}) {
       if (end >= 0 && end < vertices) continue;
       return require(false, field,

@@ -1,5 +1,7 @@
 #include "engine/spec/model.h"
 
+#include "engine/spec/ranges.h"
+
 namespace shardscape {
 
 double ModelSpec::block_matrix_parameters() const {
@@ -42,29 +44,31 @@ double ModelSpec::parameters() const {
 
 Problems ModelSpec::validate() const {
   Problems problems;
-  const auto positive = [&](std::int64_t value, const char* field) {
-    problems.require(value >= 1, field, "must be at least 1");
-  };
-  positive(layers, "layers");
-  positive(hidden, "hidden");
-  positive(heads, "heads");
-  positive(kv_heads, "kv_heads");
-  positive(head_dim, "head_dim");
-  positive(ffn_hidden, "ffn_hidden");
-  positive(vocabulary, "vocabulary");
+  require_range(problems, layers, "layers", ranges::kLayers);
+  require_range(problems, hidden, "hidden", ranges::kHidden);
+  require_range(problems, heads, "heads", ranges::kHeads);
+  require_range(problems, kv_heads, "kv_heads", ranges::kHeads);
+  require_range(problems, head_dim, "head_dim", ranges::kHeadDim);
+  require_range(problems, ffn_hidden, "ffn_hidden", ranges::kRows);
+  require_range(problems, vocabulary, "vocabulary", ranges::kRows);
   if (heads >= 1 && kv_heads >= 1) {
     problems.require(
         heads % kv_heads == 0, "kv_heads",
         "must divide heads (" + std::to_string(heads) + "): each KV head serves a group of query heads");
   }
   if (position == PositionKind::learned) {
-    problems.require(max_positions >= 1, "max_positions", "learned positions need a table of at least 1 row");
+    problems.require(ranges::kRows.holds(static_cast<double>(max_positions)), "max_positions",
+                     "learned positions need a table of rows: " + ranges::kRows.text());
   } else {
     problems.require(max_positions == 0, "max_positions",
                      "has no effect with rotary positions; leave it out");
   }
   problems.require(!(linear_bias && qkv_bias), "qkv_bias", "has no effect where linear_bias is already true");
   problems.require(dropout >= 0 && dropout < 1, "dropout", "is a probability, 0 <= dropout < 1");
+  if (problems.empty() && parameters() > ranges::kMostParameters) {
+    problems.add("layers", "the model has " + Range{}.number(parameters()) + " parameters, at most " +
+                               Range{}.number(ranges::kMostParameters) + " are modelled");
+  }
   return problems;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "engine/spec/ranges.h"
+
 namespace shardscape {
 
 namespace {
@@ -43,54 +45,47 @@ double StackProfile::Communication::scale_out_share(const FabricSpec& fabric) co
 
 Problems StackProfile::validate() const {
   Problems problems;
-  const auto not_negative = [&](double value, const char* field) {
-    problems.require(value >= 0, field, "must not be negative");
+  const auto check = [&](auto value, const char* field, const Range& range) {
+    require_range(problems, value, field, range);
   };
-  const auto share = [&](double value, const char* field) {
-    problems.require(value >= 0 && value <= 1, field, "is a share, 0..1");
-  };
-  const auto fraction = [&](double value, const char* field) {
-    problems.require(value > 0 && value <= 1, field, "is an achieved share of the peak, 0 < share <= 1");
-  };
-  not_negative(zero_slice.value(), "zero_slice");
-  not_negative(host.forward_layer.value(), "host.forward_layer");
-  not_negative(host.backward_layer.value(), "host.backward_layer");
-  not_negative(host.per_collective.value(), "host.per_collective");
-  not_negative(host.per_collective_rank.value(), "host.per_collective_rank");
-  not_negative(host.step_fixed.value(), "host.step_fixed");
-  not_negative(host.decode_layer.value(), "host.decode_layer");
-  not_negative(host.decode_gap.value(), "host.decode_gap");
-  not_negative(host.decode_sequence.value(), "host.decode_sequence");
-  not_negative(host.decode_step_fixed.value(), "host.decode_step_fixed");
-  not_negative(communication.call.value(), "communication.call");
-  not_negative(communication.rank_step.value(), "communication.rank_step");
+  check(zero_slice, "zero_slice", ranges::kTime);
+  check(host.forward_layer, "host.forward_layer", ranges::kTime);
+  check(host.backward_layer, "host.backward_layer", ranges::kTime);
+  check(host.per_collective, "host.per_collective", ranges::kTime);
+  check(host.per_collective_rank, "host.per_collective_rank", ranges::kTime);
+  check(host.step_fixed, "host.step_fixed", ranges::kTime);
+  check(host.decode_layer, "host.decode_layer", ranges::kTime);
+  check(host.decode_gap, "host.decode_gap", ranges::kTime);
+  check(host.decode_sequence, "host.decode_sequence", ranges::kTime);
+  check(host.decode_step_fixed, "host.decode_step_fixed", ranges::kTime);
+  check(communication.call, "communication.call", ranges::kTime);
+  check(communication.rank_step, "communication.rank_step", ranges::kTime);
   problems.require(communication.local_copy >= 0 && communication.local_copy <= 10,
                    "communication.local_copy", "is a time over that at the memory's peak rate, 0..10");
-  fraction(communication.scale_up_fraction, "communication.scale_up_fraction");
-  fraction(communication.scale_out_fraction, "communication.scale_out_fraction");
-  fraction(communication.scale_out_scaling, "communication.scale_out_scaling");
-  not_negative(communication.rank_step_scale_out.value(), "communication.rank_step_scale_out");
-  not_negative(communication.zero_bucket.value(), "communication.zero_bucket");
-  share(communication.tensor_overlap, "communication.tensor_overlap");
-  share(communication.context_overlap, "communication.context_overlap");
-  share(communication.data_overlap, "communication.data_overlap");
-  problems.require(communication.bucket.value() > 0, "communication.bucket", "must be greater than 0");
+  check(communication.scale_up_fraction, "communication.scale_up_fraction", ranges::kShare);
+  check(communication.scale_out_fraction, "communication.scale_out_fraction", ranges::kShare);
+  check(communication.scale_out_scaling, "communication.scale_out_scaling", ranges::kScaling);
+  check(communication.rank_step_scale_out, "communication.rank_step_scale_out", ranges::kTime);
+  check(communication.zero_bucket, "communication.zero_bucket", ranges::kBucketOrDefault);
+  check(communication.tensor_overlap, "communication.tensor_overlap", ranges::kFraction);
+  check(communication.context_overlap, "communication.context_overlap", ranges::kFraction);
+  check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
+  check(communication.bucket, "communication.bucket", ranges::kBucket);
   check_algorithms(communication.algorithms, problems);
-  problems.require(serving.token_budget >= 1, "serving.token_budget", "must be at least 1");
-  problems.require(serving.max_batch >= 1, "serving.max_batch", "must be at least 1");
+  check(serving.token_budget, "serving.token_budget", ranges::kTokens);
+  check(serving.max_batch, "serving.max_batch", ranges::kRequests);
   if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {
     problems.add("serving.token_budget", "must be at least serving.max_batch, one token of each sequence");
   }
-  problems.require(serving.kv_block >= 1, "serving.kv_block", "must be at least 1");
-  fraction(serving.kv_share, "serving.kv_share");
-  not_negative(state.gradient_bytes, "state.gradient_bytes");
-  not_negative(state.gradient_comm_bytes, "state.gradient_comm_bytes");
-  not_negative(state.master_bytes, "state.master_bytes");
-  not_negative(state.moment_bytes, "state.moment_bytes");
-  not_negative(memory.reserve.value(), "memory.reserve");
-  not_negative(memory.workspace.value(), "memory.workspace");
-  problems.require(memory.fragmentation >= 1, "memory.fragmentation",
-                   "is reserved over allocated, at least 1");
+  check(serving.kv_block, "serving.kv_block", ranges::kTokens);
+  check(serving.kv_share, "serving.kv_share", ranges::kShare);
+  check(state.gradient_bytes, "state.gradient_bytes", ranges::kBytesPerParameter);
+  check(state.gradient_comm_bytes, "state.gradient_comm_bytes", ranges::kBytesPerParameter);
+  check(state.master_bytes, "state.master_bytes", ranges::kBytesPerParameter);
+  check(state.moment_bytes, "state.moment_bytes", ranges::kBytesPerParameter);
+  check(memory.reserve, "memory.reserve", ranges::kBytes);
+  check(memory.workspace, "memory.workspace", ranges::kBytes);
+  check(memory.fragmentation, "memory.fragmentation", ranges::kOverhead);  // reserved over allocated
   return problems;
 }
 

@@ -1,25 +1,18 @@
 #include "engine/spec/workload.h"
 
-namespace shardscape {
+#include "engine/spec/ranges.h"
 
-namespace {
-constexpr std::int64_t kMostRequests = 1'000'000;
-}  // namespace
+namespace shardscape {
 
 Problems WorkloadSpec::validate() const {
   Problems problems;
-  const auto positive = [&](std::int64_t value, const char* field) {
-    problems.require(value >= 1, field, "must be at least 1");
-  };
   if (phase == Phase::training) {
-    positive(sequence_length, "sequence_length");
-    positive(global_batch, "global_batch");
+    require_range(problems, sequence_length, "sequence_length", ranges::kTokens);
+    require_range(problems, global_batch, "global_batch", ranges::kSamples);
   } else {
-    positive(prompt_tokens, "prompt_tokens");
-    positive(output_tokens, "output_tokens");
-    positive(concurrency, "concurrency");
-    // A server's course is followed request by request.
-    problems.require(concurrency <= kMostRequests, "concurrency", "must be at most 1000000");
+    require_range(problems, prompt_tokens, "prompt_tokens", ranges::kTokens);
+    require_range(problems, output_tokens, "output_tokens", ranges::kTokens);
+    require_range(problems, concurrency, "concurrency", ranges::kRequests);
   }
   return problems;
 }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <variant>
 
+#include "engine/base/range.h"
+
 namespace shardscape::chakra {
 
 namespace {
@@ -21,6 +23,7 @@ constexpr double kNanoseconds = 1e9;
 constexpr double kMicroseconds = 1e6;
 /// Whole numbers up to here are exact as doubles.
 constexpr double kMostBytes = 9007199254740992.0;
+constexpr double kMostOperations = 1e30;
 /// Some 30 years; no step takes longer.
 constexpr double kLongest = 1e9;
 
@@ -111,7 +114,7 @@ class Attributes {
     if (!value) {
       problem(std::string(name) + " is no number");
     } else if (!(*value >= least && *value <= most)) {
-      problem(std::string(name) + " is out of range");
+      problem(std::string(name) + " " + Range{least, most}.violated_by(*value));
       return std::nullopt;
     }
     return value;
@@ -165,7 +168,8 @@ class Attributes {
 
 void decode_duration(const Node& message, Attributes& attributes, TraceNode& node) {
   node.seconds = static_cast<double>(message.duration_micros()) / kMicroseconds;
-  if (node.seconds > kLongest) attributes.problem("duration_micros is out of range");
+  const Range range{0, kLongest, "s"};
+  if (!range.holds(node.seconds)) attributes.problem("duration_micros " + range.violated_by(node.seconds));
   const auto exact = attributes.number(kDurationAttribute, 0, kLongest * kNanoseconds, false);
   if (exact) node.seconds = *exact / kNanoseconds;
 }
@@ -219,8 +223,7 @@ void decode_kind(const Node& message, NodeKind kind, std::int32_t own_rank, cons
   switch (node.kind) {
     case NodeKind::compute:
       node.host = host;
-      node.operations =
-          attributes.number("num_ops", 0, std::numeric_limits<double>::max(), false).value_or(0);
+      node.operations = attributes.number("num_ops", 0, kMostOperations, false).value_or(0);
       [[fallthrough]];
     case NodeKind::memory_load:
     case NodeKind::memory_store:

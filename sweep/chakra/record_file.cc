@@ -6,18 +6,21 @@
 #include <array>
 #include <utility>
 
+#include "sweep/input/input_file.h"
+
 namespace shardscape::chakra {
 
 namespace {
 
-/// A node holds names, shapes and a list of dependencies; protobuf itself refuses 2 GiB.
-constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 30;
+/// A node holds names, shapes and a list of dependencies, of ten bytes each.
+constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 26;
 
 }  // namespace
 
-RecordReader::RecordReader(const std::filesystem::path& file) : in_(file, std::ios::binary) {
+RecordReader::RecordReader(const std::filesystem::path& file) : unreadable_(input::unreadable(file)) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) in_.setstate(std::ios::failbit);
+  if (!unreadable_.empty()) return;
+  in_.open(file, std::ios::binary);
   const auto size = std::filesystem::file_size(file, error);
   if (!error) left_ = size_ = size;
 }
@@ -30,6 +33,7 @@ RecordReader::Outcome RecordReader::broken(std::string problem) {
 
 RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message) {
   if (!problem_.empty()) return Outcome::broken;
+  if (!unreadable_.empty()) return broken(unreadable_);
   if (!in_) return broken("cannot be read");
   if (left_ == 0) return Outcome::end;
   begin_ = size_ - left_;

@@ -29,6 +29,7 @@ class RecordReader {
  private:
   Outcome broken(std::string problem);
 
+  std::string unreadable_;  ///< why the file is none; "" where it is one
   std::ifstream in_;
   std::uint64_t left_ = 0, size_ = 0, begin_ = 0;
   std::string buffer_, problem_;

@@ -15,6 +15,7 @@
 #include "sweep/chakra/node_codec.h"
 #include "sweep/chakra/process_groups.h"
 #include "sweep/chakra/record_file.h"
+#include "sweep/input/input_file.h"
 #include "sweep/network_case/json_document.h"
 
 namespace shardscape::chakra {
@@ -142,10 +143,9 @@ class Loader {
   void read_groups() {
     const fs::path& file = loaded_.groups_file;
     if (file.empty()) return;
-    std::ifstream in(file, std::ios::binary);
-    const std::string content{std::istreambuf_iterator<char>(in), {}};
-    if (!in) return report(file, "cannot be read");
-    const auto document = network_case::parse_json(content);
+    const auto content = input::read_file(file, input::kMostCaseBytes, "a file of process groups");
+    if (!content) return report(file, content.error());
+    const auto document = network_case::parse_json(*content);
     if (!document) {
       const network_case::SyntaxError& error = document.error();
       return report(file.string() + ":" + std::to_string(error.line) + ":" + std::to_string(error.column),

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
+#include "engine/spec/ranges.h"
 
 namespace shardscape::sweep {
 
@@ -25,16 +26,16 @@ double clamped_to_support(const Distribution& d, double x) {
   return d.kind == DistributionKind::beta ? std::clamp(x, 0.0, 1.0) : x;
 }
 
-struct Range {
+struct TailRange {
   double low = 0, high = 1;
   bool upper = false;
 };
 
 /// F at the ends of the range, of the tail in which the range lies.
-Range range_of(const Distribution& d) {
+TailRange range_of(const Distribution& d) {
   const double min = clamped_to_support(d, d.min), max = clamped_to_support(d, d.max);
   return with_continuous(d, [&](const auto& continuous) {
-    Range range;
+    TailRange range;
     range.low = boost::math::cdf(continuous, min);
     range.upper = range.low > 0.5;
     if (range.upper) {
@@ -58,15 +59,25 @@ bool inside(const Distribution& d, double value) { return value >= d.min && valu
 std::optional<std::string> Distribution::problem() const {
   if (kind == DistributionKind::constant) return std::nullopt;
   if (!(min <= max)) return "min must not exceed max";
-  if (kind == DistributionKind::normal && !(deviation > 0)) return "std must be above 0";
-  if (kind == DistributionKind::beta && !(alpha > 0 && beta > 0)) return "alpha and beta must be above 0";
+  const auto outside = [](const char* name, double number, const Range& range) {
+    return range.holds(number) ? std::string() : std::string(name) + ' ' + range.violated_by(number);
+  };
+  std::string problem;
+  if (kind == DistributionKind::normal) {
+    problem = outside("mean", mean, ranges::kMean);
+    if (problem.empty()) problem = outside("std", deviation, ranges::kDeviation);
+  } else if (kind == DistributionKind::beta) {
+    problem = outside("alpha", alpha, ranges::kShape);
+    if (problem.empty()) problem = outside("beta", beta, ranges::kShape);
+  }
+  if (!problem.empty()) return problem;
   if (kind == DistributionKind::empirical) {
     if (values.empty()) return "values must hold a number at least";
     if (std::ranges::none_of(values, [&](double v) { return inside(*this, v); }))
       return "none of the values lies between min and max";
   }
   if (!is_continuous(kind)) return std::nullopt;
-  const Range range = range_of(*this);
+  const TailRange range = range_of(*this);
   if (std::abs(range.high - range.low) < kLeastMass) return "has no mass between min and max";
   return std::nullopt;
 }
@@ -79,7 +90,7 @@ DistributionSampler::DistributionSampler(const Distribution& distribution) : dis
     std::ranges::sort(kept_);
   }
   if (is_continuous(distribution.kind)) {
-    const Range range = range_of(distribution);
+    const TailRange range = range_of(distribution);
     low_ = range.low;
     high_ = range.high;
     upper_ = range.upper;

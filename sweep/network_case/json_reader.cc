@@ -86,17 +86,10 @@ std::optional<double> JsonReader::number() const {
   return std::nullopt;
 }
 
-std::optional<double> JsonReader::positive() const {
+std::optional<double> JsonReader::within(const Range& range) const {
   const std::optional<double> value = number();
-  if (!value || *value > 0) return value;
-  fail("must be greater than 0, not " + shown());
-  return std::nullopt;
-}
-
-std::optional<double> JsonReader::not_negative() const {
-  const std::optional<double> value = number();
-  if (!value || *value >= 0) return value;
-  fail("must not be negative, as " + shown() + " is");
+  if (!value || range.holds(*value)) return value;
+  fail("must be " + range.text() + ", not " + shown());
   return std::nullopt;
 }
 

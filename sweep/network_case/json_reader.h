@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/problems.h"
+#include "engine/base/range.h"
 
 namespace shardscape::network_case {
 
@@ -38,10 +39,7 @@ class JsonReader {
   [[nodiscard]] std::optional<std::string> string() const;
   [[nodiscard]] std::optional<bool> boolean() const;
   [[nodiscard]] std::optional<double> number() const;
-  /// Greater than 0.
-  [[nodiscard]] std::optional<double> positive() const;
-  /// 0 or more.
-  [[nodiscard]] std::optional<double> not_negative() const;
+  [[nodiscard]] std::optional<double> within(const Range& range) const;
   /// A whole number of 32 bits.
   [[nodiscard]] std::optional<std::int32_t> integer() const;
   /// An array of them.

@@ -1,14 +1,11 @@
 #include "sweep/network_case/network_case.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <string_view>
 
 #include "engine/network/faulty_fabric.h"
+#include "sweep/input/input_file.h"
 #include "sweep/network_case/json_document.h"
 #include "sweep/network_case/readers.h"
 
@@ -120,14 +117,9 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
 }
 
 tl::expected<NetworkCase, std::string> load_case(const std::filesystem::path& file) {
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) {
-    return tl::unexpected(file.string() + ": is a folder, not a case file\n");
-  }
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return tl::unexpected(file.string() + ": can't be read: " + std::strerror(errno) + "\n");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return parse_case(text, file.string());
+  const auto text = input::read_file(file, input::kMostCaseBytes, "a case");
+  if (!text) return tl::unexpected(file.string() + ": " + text.error() + "\n");
+  return parse_case(*text, file.string());
 }
 
 }  // namespace shardscape::network_case

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/suggest.h"
+#include "engine/spec/ranges.h"
 #include "sweep/network_case/readers.h"
 
 namespace shardscape::network_case {
@@ -91,13 +92,14 @@ class PatternReader {
 
   void read_common() {
     if (const auto start = reader_.optional_member("start")) {
-      pattern_.start = start->not_negative().value_or(0);
+      pattern_.start = start->within(ranges::kTime).value_or(0);
     }
     if (const auto after = reader_.optional_member("after")) {
       if (auto list = after->integers()) pattern_.after = std::move(*list);
     }
     if (pattern_.operation == Operation::point_to_point) return;
-    if (const auto bytes = reader_.member("bytes")) pattern_.bytes = bytes->positive().value_or(1);
+    if (const auto bytes = reader_.member("bytes"))
+      pattern_.bytes = bytes->within(ranges::kMessage).value_or(1);
   }
 
   void read_groups(std::string_view key) {
@@ -128,8 +130,8 @@ class PatternReader {
     }
     send.source = (*fields)[0].integer().value_or(send.source);
     send.destination = (*fields)[1].integer().value_or(send.destination);
-    send.bytes = (*fields)[2].positive().value_or(0);
-    send.start = fields->size() == 4 ? (*fields)[3].not_negative().value_or(0) : pattern_.start;
+    send.bytes = (*fields)[2].within(ranges::kMessage).value_or(0);
+    send.start = fields->size() == 4 ? (*fields)[3].within(ranges::kTime).value_or(0) : pattern_.start;
     return send;
   }
 
@@ -137,10 +139,10 @@ class PatternReader {
     read_groups("chains");
     if (const auto count = read_count("microbatches")) pattern_.microbatches = *count;
     if (const auto interval = reader_.optional_member("interval")) {
-      pattern_.interval = interval->not_negative().value_or(0);
+      pattern_.interval = interval->within(ranges::kTime).value_or(0);
     }
     if (const auto compute = reader_.optional_member("compute")) {
-      pattern_.compute = compute->not_negative().value_or(0);
+      pattern_.compute = compute->within(ranges::kTime).value_or(0);
     }
   }
 

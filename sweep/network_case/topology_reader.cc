@@ -6,6 +6,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/network/faulty_fabric.h"
+#include "engine/spec/ranges.h"
 #include "sweep/network_case/readers.h"
 
 namespace shardscape::network_case {
@@ -99,10 +100,10 @@ DimensionSpec read_dimension(const JsonReader& reader, std::size_t index) {
     if (kind) check_shape(reader, dimension);
   }
   if (const auto bandwidth = reader.member("bw")) {
-    dimension.bandwidth = BytesPerSecond(bandwidth->positive().value_or(1));
+    dimension.bandwidth = BytesPerSecond(bandwidth->within(ranges::kBandwidth).value_or(1));
   }
   if (const auto latency = reader.member("lat")) {
-    dimension.latency = Seconds(latency->not_negative().value_or(0));
+    dimension.latency = Seconds(latency->within(ranges::kTime).value_or(0));
   }
   if (const auto reduces = reader.optional_member(kReduction)) {
     dimension.in_network_reduction = reduces->boolean().value_or(false);
@@ -214,14 +215,13 @@ void read_fault(const JsonReader& reader, const network::Fabric& fabric, FaultSe
   };
   if (kind == FaultKind::derate) {
     const auto factor = reader.member("factor");
-    fault.derate = factor ? factor->positive().value_or(1) : 1;
-    if (fault.derate > 1) factor->fail("must be at most 1");
+    fault.derate = factor ? factor->within(ranges::kShare).value_or(1) : 1;
   } else if (kind) {
     has_no_effect("factor");
   }
   if (kind == FaultKind::delay) {
     const auto latency = reader.member("lat");
-    fault.added_latency = Seconds(latency ? latency->positive().value_or(0) : 0);
+    fault.added_latency = Seconds(latency ? latency->within(ranges::kPositiveTime).value_or(0) : 0);
   } else if (kind) {
     has_no_effect("lat");
   }

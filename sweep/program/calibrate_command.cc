@@ -176,7 +176,7 @@ std::vector<validate::Table> read_tables(const std::vector<fs::path>& files) {
   std::vector<validate::Table> tables;
   std::string problems;
   for (const fs::path& file : files) {
-    const auto text = yaml::read_text(file);
+    const auto text = validate::read_table(file);
     if (text) {
       tables.push_back(validate::parse_csv(*text, file.string()));
     } else {

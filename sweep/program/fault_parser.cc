@@ -6,6 +6,7 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/network/fabric.h"
+#include "engine/spec/ranges.h"
 #include "sweep/faults/fault_sampler.h"
 #include "sweep/program/program.h"
 #include "sweep/yaml/quantity.h"
@@ -57,9 +58,9 @@ class FaultParser {
     const std::size_t sign = text.rfind('=');
     const auto left = sign == std::string::npos ? std::nullopt : parse_left(trimmed(text.substr(sign + 1)));
     if (!left) {
-      return "write it as LINK=DERATE with 0 < DERATE <= 1, such as 0-1=0.5, as LINK=DERATE+LATENCY, such as "
-             "0-1=0.5+5us, as LINK=dead, or as one of " +
-             std::string(kParts);
+      return "write it as LINK=DERATE with DERATE " + ranges::kShare.text() +
+             ", such as 0-1=0.5, as LINK=DERATE+LATENCY with a latency " + ranges::kTime.text() +
+             ", such as 0-1=0.5+5us, as LINK=dead, or as one of " + std::string(kParts);
     }
     const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
     if (ids.empty()) return "there is no such link; the fabric has " + extent();
@@ -78,11 +79,11 @@ class FaultParser {
     double derate = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, derate);
-    if (error != std::errc() || !(derate >= 0 && derate <= 1)) return std::nullopt;
+    if (error != std::errc() || !(derate == 0 || ranges::kShare.holds(derate))) return std::nullopt;
     const std::string more = trimmed(std::string(stop, end));
     if (more.empty()) return derate == 0 ? dead : LinkFault{0, derate, {}, false};
     const auto latency = yaml::parse_quantity(trimmed(more.substr(1)), yaml::Dimension::time);
-    if (more.front() != '+' || !latency || *latency < 0 || derate == 0) return std::nullopt;
+    if (more.front() != '+' || !latency || !ranges::kTime.holds(*latency) || derate == 0) return std::nullopt;
     return LinkFault{0, derate, Seconds(*latency), false};
   }
 
@@ -97,8 +98,8 @@ class FaultParser {
       return "write it as one of " + std::string(kParts);
     if (sweep::has_derate(kind)) {
       const auto share = number<double>(trimmed(text.substr(sign + 1)));
-      if (!share || !(*share > 0 && *share <= 1))
-        return "the share that is left must be above 0 and at most 1";
+      if (!share || !ranges::kShare.holds(*share))
+        return "the share that is left must be " + ranges::kShare.text();
       fault.derate = *share;
     }
     sweep::FaultStudy study;

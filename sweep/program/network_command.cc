@@ -73,7 +73,7 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
                                       : simulator.run(plan->traffic, fabric.bytes_per_second(),
                                                       timeline ? &*timeline : nullptr);
   simulated.cpu_seconds = cpu_seconds() - begin;
-  if (simulated.result.received < static_cast<std::int64_t>(plan->traffic.messages.size())) {
+  if (simulated.result.received < plan->traffic.sent()) {
     throw BadInput(arguments.file.string() + ": " + deadlock(*plan));
   }
   if (timeline) timeline->finish();

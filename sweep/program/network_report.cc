@@ -39,8 +39,11 @@ struct Totals {
 
 std::vector<LinkLoad> link_loads(const network::Traffic& traffic, std::size_t links) {
   std::vector<double> bytes(traffic.connections.size());
-  for (const network::Message& message : traffic.messages) {
-    bytes[static_cast<std::size_t>(message.connection)] += message.bytes;
+  for (const network::Gate& gate : traffic.gates) {
+    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
+      const network::Message& message = traffic.messages[static_cast<std::size_t>(m)];
+      bytes[static_cast<std::size_t>(message.connection)] += message.bytes * gate.times;
+    }
   }
   std::vector<LinkLoad> loads(links);
   for (std::size_t c = 0; c < bytes.size(); ++c) {

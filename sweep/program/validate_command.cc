@@ -132,7 +132,7 @@ class Validation {
   }
 
   ValidatedFile measured_file(const fs::path& path) {
-    const auto text = yaml::read_text(path);
+    const auto text = validate::read_table(path);
     if (!text) {
       validate::Evaluation nothing;
       nothing.problems.push_back({path.string(), 0, "", text.error()});

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/network/fabric.h"
+#include "engine/spec/ranges.h"
 #include "sweep/faults/fault_places.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/suggest.h"
@@ -31,7 +32,9 @@ SHARDSCAPE_ENUM_NAMES(sweep::Directions, "both", "one");
 namespace shardscape::sweep {
 namespace {
 
-bool is_share(double value) { return value > 0 && value <= 1; }
+bool is_share(double value) { return ranges::kShare.holds(value); }
+
+std::string share_rule() { return "must be a share that remains, " + ranges::kShare.text(); }
 
 class FaultsParser {
  public:
@@ -90,8 +93,8 @@ class FaultsParser {
       reader.optional("weight", weighted.weight);
       reader.finish();
       if (name == nullptr) return;
-      if (!(weighted.weight > 0 && weighted.weight < std::numeric_limits<double>::infinity()))
-        return bad("kind", node, "weight must be above 0");
+      if (!ranges::kWeight.holds(weighted.weight))
+        return bad("kind", node, "weight " + ranges::kWeight.violated_by(weighted.weight));
     }
     const auto kind = yaml::parse_value<FaultKind>(*name);
     if (!kind) return bad("kind", *name, kind.error());
@@ -248,7 +251,7 @@ class FaultsParser {
     if (!value) return bad("derate", *node, "must be a number, such as 0.5, or a distribution");
     study_.derate.kind = DistributionKind::constant;
     study_.derate.value = *value;
-    if (!is_share(*value)) bad("derate", *node, "must be above 0 and at most 1: the share that remains");
+    if (!is_share(*value)) bad("derate", *node, share_rule());
   }
 
   void read_distribution(const Node& node) {
@@ -299,7 +302,7 @@ class FaultsParser {
       if (!value) {
         bad("derate.values", item, value.error());
       } else if (!is_share(*value)) {
-        bad("derate.values", item, "must be above 0 and at most 1: the share that remains");
+        bad("derate.values", item, share_rule());
       } else {
         values.push_back(*value);
       }
@@ -313,12 +316,12 @@ class FaultsParser {
       return found != nullptr ? *found : node;
     };
     if (d.kind == DistributionKind::constant) {
-      if (!is_share(d.value))
-        bad("derate.value", where("value"), "must be above 0 and at most 1: the share that remains");
+      if (!is_share(d.value)) bad("derate.value", where("value"), share_rule());
       return;
     }
-    if (!(d.min > 0)) return bad("derate.min", where("min"), "must be above 0: a share of 0 is a hard fault");
-    if (!(d.max <= 1)) return bad("derate.max", where("max"), "must be at most 1: a fault adds nothing");
+    if (!is_share(d.min))
+      return bad("derate.min", where("min"), share_rule() + ": a share of 0 is a hard fault");
+    if (!is_share(d.max)) return bad("derate.max", where("max"), share_rule() + ": a fault adds nothing");
     if (const auto problem = d.problem())
       bad("derate", node,
           std::string(name_of(d.kind)) + ": " + *problem + " (" + yaml::format_number(d.min) + " .. " +
@@ -333,8 +336,8 @@ class FaultsParser {
       const auto value = yaml::parse_value<Seconds>(*latency);
       if (!value) {
         bad("added_latency", *latency, value.error());
-      } else if (*value < Seconds(0)) {
-        bad("added_latency", *latency, "must not be negative");
+      } else if (!ranges::kTime.holds(*value)) {
+        bad("added_latency", *latency, ranges::kTime.violated_by(value->value()));
       } else {
         study_.added_latency = *value;
       }

@@ -1,5 +1,6 @@
 #include "sweep/study/reliability_parser.h"
 
+#include "engine/spec/ranges.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {
@@ -15,9 +16,9 @@ class ReliabilityParser {
 
   std::optional<Reliability> run(bool faults) {
     const std::size_t before = diagnostics_.size();
-    required("device_mtbf", 0, result_.device_failure_interval);
-    required("checkpoint_write", 0, result_.checkpoint_write);
-    required("restart", -1, result_.restart);
+    required("device_mtbf", ranges::kInterval, result_.device_failure_interval);
+    required("checkpoint_write", ranges::kPositiveTime, result_.checkpoint_write);
+    required("restart", ranges::kTime, result_.restart);
     read_interval();
     read_share(faults);
     reader_.finish();
@@ -30,22 +31,20 @@ class ReliabilityParser {
     state_.bad(std::string("reliability.") + key, node.where, message);
   }
 
-  /// `above`: 0 where it must be more than nothing, negative where nothing will do.
-  void required(const char* key, double above, Seconds& value) {
-    if (const yaml::Node* node = reader_.take_required(key)) read(key, *node, above, value);
+  void required(const char* key, const Range& range, Seconds& value) {
+    if (const yaml::Node* node = reader_.take_required(key)) read(key, *node, range, value);
   }
-  void read(const char* key, const yaml::Node& node, double above, Seconds& value) {
+  void read(const char* key, const yaml::Node& node, const Range& range, Seconds& value) {
     const auto parsed = yaml::parse_value<Seconds>(node);
     if (!parsed) return bad(key, node, parsed.error());
-    if (parsed->value() < 0 || parsed->value() <= above)
-      return bad(key, node, above < 0 ? "must not be negative" : "must be above 0");
+    if (!range.holds(*parsed)) return bad(key, node, range.violated_by(parsed->value()));
     value = *parsed;
   }
 
   void read_interval() {
     const yaml::Node* node = reader_.take("checkpoint_interval");
     if (node == nullptr || (node->is_scalar() && node->text == "optimal")) return;
-    read("checkpoint_interval", *node, 0, result_.checkpoint_interval.emplace());
+    read("checkpoint_interval", *node, ranges::kInterval, result_.checkpoint_interval.emplace());
   }
 
   void read_share(bool faults) {

@@ -15,6 +15,7 @@ using yaml::Leaf;
 
 constexpr std::string_view kFabric = "fabric.";
 constexpr std::string_view kSize = ".size";
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;  // 0 would be `fill` to a FabricTemplate
 
 /// As the cluster's file has it.
 const char* bandwidth_key(const DimensionSpec& dimension) {
@@ -34,7 +35,7 @@ bool has_size(const DimensionSpec& dimension) {
 void add_fabric_leaves(const FabricTemplate& fabric, std::vector<Leaf>& leaves) {
   for (const DimensionSpec& dimension : fabric.fabric.dimensions) {
     if (has_size(dimension))
-      leaves.push_back({fabric_path(dimension, kSize), Leaf::Type::integer, {}, {}, {}});
+      leaves.push_back({fabric_path(dimension, kSize), Leaf::Type::integer, {}, {}, {}, 1, kMostRanks});
     if (dimension.kind == DimensionKind::custom) continue;  // its links have their own
     leaves.push_back({fabric_path(dimension, bandwidth_key(dimension)),
                       Leaf::Type::quantity,
@@ -244,12 +245,13 @@ std::vector<Leaf> changeable_leaves(const BaseSystem& base, const yaml::Cluster*
 }
 
 yaml::Parsed<double> numeric_value(const Leaf& leaf, const yaml::Node& node) {
-  constexpr std::int64_t kMax = std::int64_t{1} << 53;  // codes and counts are stored as doubles
   switch (leaf.type) {
     case Leaf::Type::quantity:
       return yaml::parse_quantity_node(node, leaf.dimension);
     case Leaf::Type::integer:
-      return yaml::parse_integer_node(node, -kMax, kMax).map([](auto v) { return static_cast<double>(v); });
+      return yaml::parse_integer_node(node, leaf.low, leaf.high).map([](auto v) {
+        return static_cast<double>(v);
+      });
     case Leaf::Type::flag:
       return yaml::parse_flag(node).map([](bool v) { return v ? 1.0 : 0.0; });
     case Leaf::Type::choice: {

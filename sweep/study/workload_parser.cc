@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 
+#include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/load_study.h"
 #include "sweep/yaml/suggest.h"
@@ -79,7 +79,7 @@ class WorkloadParser {
       state_.bad(path(entry.key), entry.key_where, "has no effect in " + std::string(name_of(result_.phase)));
       return;
     }
-    constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+    constexpr auto kMax = static_cast<std::int64_t>(ranges::kTokens.high);
     const AxisPlace place{entry.value, path(entry.key), diagnostics_};
     const auto values = parse_axis<std::int64_t>(
         place, [](const yaml::Node& item) { return yaml::parse_integer_node(item, 1, kMax); });

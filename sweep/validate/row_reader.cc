@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/spec/ranges.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::validate {
@@ -34,8 +35,9 @@ std::optional<double> RowReader::positive(std::string_view column) {
   const std::optional<std::string> cell = text(column);
   if (!cell) return std::nullopt;
   const std::optional<double> value = yaml::parse_finite(*cell);
-  if (value && *value > 0) return value;
-  bad(column, "'" + *cell + "': must be a number above 0, or blank where it is not known");
+  if (value && ranges::kMeasured.holds(*value)) return value;
+  bad(column, "'" + *cell + "': must be a number above 0, " + ranges::kMeasured.text() +
+                  ", or blank where it is not known");
   return std::nullopt;
 }
 

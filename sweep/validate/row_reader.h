@@ -36,7 +36,7 @@ class RowReader {
   [[nodiscard]] std::optional<std::string> text(std::string_view column) const;
   std::optional<std::int64_t> integer(std::string_view column, std::int64_t low = 1,
                                       std::int64_t high = std::numeric_limits<std::int32_t>::max());
-  std::optional<double> positive(std::string_view column);  ///< finite and above 0
+  std::optional<double> positive(std::string_view column);  ///< within ranges::kMeasured
   std::optional<bool> flag(std::string_view column);        ///< 0 or 1, false or true
   template <class E>
   std::optional<E> choice(std::string_view column) {

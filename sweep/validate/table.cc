@@ -1,11 +1,15 @@
 #include "sweep/validate/table.h"
 
 #include <algorithm>
+
 #include <utility>
+#include "sweep/input/input_file.h"
 
 namespace shardscape::validate {
 
 namespace {
+
+constexpr std::size_t kLongestRecord = 1'000'000;
 
 std::string trimmed(std::string text) {
   constexpr const char* kBlank = " \t";
@@ -49,6 +53,7 @@ class CsvParser {
 
   [[nodiscard]] bool more() const { return at_ < text_.size(); }
   [[nodiscard]] int line() const { return line_; }
+  [[nodiscard]] std::size_t at() const { return at_; }
 
   /// The cells up to the end of the record; `fault` says what is wrong with its quotes.
   std::vector<std::string> record(std::string& fault) {
@@ -139,6 +144,10 @@ std::string to_string(const TableProblem& problem) {
   return text + ": " + problem.message;
 }
 
+tl::expected<std::string, std::string> read_table(const std::filesystem::path& file) {
+  return input::read_file(file, input::kMostTableBytes, "a table");
+}
+
 Table parse_csv(std::string_view text, std::string file) {
   Table table;
   table.file = std::move(file);
@@ -151,8 +160,12 @@ Table parse_csv(std::string_view text, std::string file) {
   if (table.columns.empty()) return table;  // nothing tells what its cells are
   while (parser.more()) {
     const int line = parser.line();
+    const std::size_t begin = parser.at();
     std::string fault;
     std::vector<std::string> cells = parser.record(fault);
+    if (parser.at() - begin > kLongestRecord)
+      fault = "is longer than the " + std::to_string(kLongestRecord) +
+              " bytes of any row; is a quote not closed?";
     if (cells.size() == 1 && cells.front().empty()) continue;
     if (fault.empty() && cells.size() != table.columns.size()) {
       fault = "has " + std::to_string(cells.size()) + " cells, the header names " +

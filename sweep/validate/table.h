@@ -1,8 +1,10 @@
 // A measurement table as text: named columns, rows that know their line.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 namespace shardscape::validate {
@@ -38,6 +40,9 @@ struct Table {
 /// header, text that is not UTF-8, a column named twice and a quote that never ends are problems. Never
 /// throws.
 Table parse_csv(std::string_view text, std::string file);
+
+/// The text of a table's file, or why it can't be read.
+tl::expected<std::string, std::string> read_table(const std::filesystem::path& file);
 
 /// The text as one CSV field: quoted only where it has to be.
 std::string csv_cell(std::string_view text);

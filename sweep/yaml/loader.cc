@@ -1,11 +1,9 @@
 #include "sweep/yaml/loader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <sstream>
-#include <system_error>
 
+#include "engine/spec/ranges.h"
+#include "sweep/input/input_file.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/suggest.h"
@@ -33,15 +31,7 @@ Node reference_to(std::string_view name) {
 }  // namespace
 
 tl::expected<std::string, std::string> read_text(const fs::path& file) {
-  std::error_code error;
-  if (fs::is_directory(file, error)) return tl::unexpected(std::string("cannot read: is a directory"));
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (stream.peek() != std::ifstream::traits_type::eof()) text << stream.rdbuf();
-  if (stream.is_open() && !stream.bad() && !text.fail()) return text.str();
-  const std::string reason = errno != 0 ? std::generic_category().message(errno) : "input error";
-  return tl::unexpected("cannot read: " + reason);
+  return input::read_file(file, input::kMostStudyBytes, "a study, a preset or a config");
 }
 
 std::optional<fs::path> Loader::find(PresetKind kind, const Node& reference, const std::string& path,
@@ -204,12 +194,15 @@ std::optional<technology::Choice> Loader::technology_choice(std::string_view key
   if (key == "logic") choice.logic = logic(node, path, folder);
   if (key == "memory") choice.memory = memory(node, path, folder);
   if (key == "network") choice.network = network(node, path, folder);
-  const auto keep = [&](auto parsed, auto& value) {
-    if (parsed) value = *parsed;
-    if (!parsed) diagnostics_.add(node.where, path, parsed.error());
+  const auto keep = [&](auto parsed, auto& value, const Range& range) {
+    if (parsed && range.holds(parsed->value())) {
+      value = *parsed;
+    } else {
+      diagnostics_.add(node.where, path, parsed ? range.violated_by(parsed->value()) : parsed.error());
+    }
   };
-  if (key == "area") keep(parse_value<technology::SquareMetres>(node), choice.area);
-  if (key == "power") keep(parse_value<technology::Watts>(node), choice.power);
+  if (key == "area") keep(parse_value<technology::SquareMetres>(node), choice.area, ranges::kArea);
+  if (key == "power") keep(parse_value<technology::Watts>(node), choice.power, ranges::kPower);
   if (choice.empty()) return std::nullopt;
   return choice;
 }

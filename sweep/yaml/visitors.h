@@ -312,6 +312,9 @@ struct Leaf {
   Dimension dimension = Dimension::time;  ///< of a quantity
   std::vector<std::string> choices;       ///< of a flag or a choice, in the order of their codes
   std::string replaces;  ///< the key that stands for the same part otherwise (total and per part)
+  /// Of an integer: what can be read at all; the spec's own validate() says what makes sense. Values and
+  /// codes are stored as doubles.
+  std::int64_t low = -(std::int64_t{1} << 53), high = std::int64_t{1} << 53;
 };
 
 class Lister {

@@ -59,6 +59,7 @@ inline network::Pattern collective(network::Operation operation, network::Algori
   return pattern;
 }
 
+/// With every message of a ring in full, so that each can be looked at.
 inline network::PatternTraffic traffic_of(const std::vector<network::Pattern>& patterns,
                                           const network::Fabric& fabric) {
   network::FaultyFabric faulty(fabric);
@@ -66,7 +67,7 @@ inline network::PatternTraffic traffic_of(const std::vector<network::Pattern>& p
   for (const Problem& problem : problems.list()) {
     ADD_FAILURE() << problem.field << ": " << problem.message;
   }
-  auto plan = network::build_traffic(patterns, faulty);
+  auto plan = network::build_traffic(patterns, faulty, network::RingLayout::in_full);
   EXPECT_TRUE(plan);
   return *std::move(plan);
 }

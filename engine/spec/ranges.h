@@ -1,0 +1,67 @@
+// The ranges of every kind of number, once: each spec's validate() holds its fields against them, and so do
+// the readers of what has no spec (cases, tables, the command line). What-ifs are validated like files.
+//
+// They are far wider than anything that is built, and narrow enough that what is computed from them stays
+// finite and counts stay whole: the products of a model (10^15 parameters) over a batch (10^9 samples of 10^9
+// tokens, squared in attention) are below 10^60, the slowest device that passes does 10^-12 operations a
+// second, and doubles reach 10^308; no product of extents of one matrix that is taken in integers exceeds
+// 2^62.
+#pragma once
+
+#include "engine/base/range.h"
+
+namespace shardscape::ranges {
+
+// Physical quantities.
+inline constexpr Range kTime{1e-15, 1e9, "s", true};    ///< a latency or a cost, perhaps none
+inline constexpr Range kPositiveTime{1e-15, 1e9, "s"};  ///< something that takes time
+inline constexpr Range kInterval{1e-6, 1e12, "s"};      ///< between failures or checkpoints
+inline constexpr Range kClock{1e3, 1e12, "Hz"};
+inline constexpr Range kCapacity{1, 1e18, "B"};
+inline constexpr Range kBytes{1, 1e18, "B", true};  ///< perhaps none
+inline constexpr Range kMessage{1e-6, 1e18, "B"};   ///< on the wire; parts of a byte in models only
+inline constexpr Range kBandwidth{1, 1e18, "B/s"};
+inline constexpr Range kPower{1e-3, 1e9, "W"};
+inline constexpr Range kArea{1e-9, 1, "m2"};
+inline constexpr Range kSramCell{1e-18, 1e-9, "m2"};
+inline constexpr Range kLength{1e-9, 10, "m"};
+inline constexpr Range kEnergyPerBit{1e-18, 1, "J/b"};
+
+// Shares of something at hand.
+inline constexpr Range kShare{1e-6, 1};  ///< what is achieved or left: none of it is never right
+inline constexpr Range kFraction{0, 1};  ///< perhaps none
+
+// Parts of a device.
+inline constexpr Range kUnits{1, 1e6};        ///< SMs, stacks
+inline constexpr Range kPerClock{1e-3, 1e9};  ///< operations or bytes of a unit and clock
+inline constexpr Range kPerClockOrNone{1e-3, 1e9, "", true};
+inline constexpr Range kClocks{0, 1e9};
+inline constexpr Range kFragment{1, 4096};
+inline constexpr Range kCluster{1, 1024};
+
+// Extents of a model and its load.
+inline constexpr Range kLayers{1, 1e5};
+inline constexpr Range kHidden{1, 1e7};
+inline constexpr Range kHeads{1, 1e6};
+inline constexpr Range kHeadDim{1, 1e6};
+inline constexpr Range kRows{1, 1e9};  ///< of an embedding, an MLP or a position table
+inline constexpr double kMostParameters = 1e15;
+inline constexpr Range kTokens{1, 1e9};
+inline constexpr Range kSamples{1, 1e9};
+inline constexpr Range kRequests{1, 1e6};  ///< a server's course is followed request by request
+
+// Software.
+inline constexpr Range kBytesPerParameter{0, 1e3};
+inline constexpr Range kScaling{0.01, 1};  ///< to the power of log2(nodes), at most 30
+inline constexpr Range kBucket{1024, 1e18, "B"};
+inline constexpr Range kBucketOrDefault{1024, 1e18, "B", true};
+inline constexpr Range kOverhead{1, 1e3};
+
+// What is drawn and measured.
+inline constexpr Range kWeight{1e-9, 1e9};
+inline constexpr Range kShape{1e-3, 1e6};  ///< alpha and beta: beyond, quantiles are noise
+inline constexpr Range kMean{-1e6, 1e6};
+inline constexpr Range kDeviation{1e-6, 1e6};
+inline constexpr Range kMeasured{1e-15, 1e18};
+
+}  // namespace shardscape::ranges
