@@ -52,6 +52,14 @@ Problems DeviceSpec::validate() const {
   extent(sm.fragment.n, "sm.fragment.n");
   extent(sm.fragment.per_cta, "sm.fragment.per_cta");
   extent(sm.cluster, "sm.cluster");
+  const auto fact = [&](double value, const char* field) {
+    problems.require(value >= 0, field, "must not be negative; leave it out where it is not known");
+  };
+  fact(facts.power_watts, "power");
+  fact(facts.die_area_mm2, "die.area_mm2");
+  fact(facts.process_nm, "die.process_nm");
+  fact(static_cast<double>(facts.link_ports), "links.ports");
+  fact(facts.link_bandwidth_per_port.value(), "links.bandwidth_per_port");
   problems.require(kernel_latency.value() >= 0, "kernel_latency", "must not be negative");
   problems.require(cold_start.value() >= 0, "cold_start", "must not be negative");
   return problems;

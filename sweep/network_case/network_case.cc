@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/base/safe_text.h"
 #include "engine/network/faulty_fabric.h"
 #include "sweep/network_case/json_document.h"
 #include "sweep/network_case/readers.h"
@@ -100,7 +101,9 @@ class CaseReader {
 std::string located(const Problems& problems, const std::string& file) {
   std::string lines;
   for (const Problem& problem : problems.list()) {
-    lines += file + ": " + (problem.field.empty() ? "" : problem.field + ": ") + problem.message + "\n";
+    lines +=
+        message_line(file + ": " + (problem.field.empty() ? "" : problem.field + ": ") + problem.message);
+    lines += '\n';
   }
   return lines;
 }
@@ -110,8 +113,9 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
   const auto document = parse_json(text);
   if (!document) {
     const SyntaxError& error = document.error();
-    return tl::unexpected(file + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) +
-                          ": " + error.message + "\n");
+    return tl::unexpected(message_line(file + ":" + std::to_string(error.line) + ":" +
+                                       std::to_string(error.column) + ": " + error.message) +
+                          "\n");
   }
   Problems problems;
   auto result = CaseReader(*document, limits, problems).read();
@@ -122,10 +126,11 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
 tl::expected<NetworkCase, std::string> load_case(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
-    return tl::unexpected(file.string() + ": is a folder, not a case file\n");
+    return tl::unexpected(message_line(file.string() + ": is a folder, not a case file") + "\n");
   }
   std::ifstream in(file, std::ios::binary);
-  if (!in) return tl::unexpected(file.string() + ": can't be read: " + std::strerror(errno) + "\n");
+  if (!in)
+    return tl::unexpected(message_line(file.string() + ": can't be read: " + std::strerror(errno)) + "\n");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   return parse_case(text, file.string());
 }

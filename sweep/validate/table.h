@@ -39,7 +39,4 @@ struct Table {
 /// throws.
 Table parse_csv(std::string_view text, std::string file);
 
-/// The text as one CSV field: quoted only where it has to be.
-std::string csv_cell(std::string_view text);
-
 }  // namespace shardscape::validate
