@@ -274,8 +274,14 @@ H5File H5File::create_image(const fs::path& label) {
 }
 
 H5File H5File::open(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) throw StoreError(path, "no such file");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    const bool absent = status.type() == fs::file_type::not_found;
+    throw StoreError(path, absent ? "no such file" : "can't open: " + error.message());
+  }
+  if (fs::is_directory(status)) throw StoreError(path, "is a folder, not a result file");
+  if (!fs::is_regular_file(status)) throw StoreError(path, "is not a regular file");
   H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)));
   file.check(file.id(), "is not a readable HDF5 file");
   return file;

@@ -32,9 +32,11 @@ auto guarded(const fs::path& path, const Work& work) {
 
 fs::path resolve(fs::path path) {
   if (!path.has_filename()) path = path.parent_path();  // "OUT.h5.parts/"
-  if (fs::exists(path)) return path;
+  std::error_code error;
+  if (fs::exists(path, error)) return path;
+  if (error) throw StoreError(path, "can't open: " + error.message());
   const fs::path parts = parts_folder(path);
-  if (fs::is_directory(parts)) return parts;
+  if (fs::is_directory(parts, error)) return parts;
   throw StoreError(path, "no such file, and no sweep running into it");
 }
 

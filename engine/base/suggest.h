@@ -30,17 +30,33 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+namespace detail {
+
+/// Without '_' and '-': "steptime" is meant for "step_time_s".
+inline std::string without_joints(std::string_view name) {
+  std::string plain(name);
+  std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
+  return plain;
+}
+
+}  // namespace detail
+
 /// The candidate nearest to `word` (the first of equals), or nothing where none is near enough to be a slip
-/// of the keyboard: at most a third of the word, at least one edit. `candidates`: any range of things that
-/// convert to string_view.
+/// of the keyboard: at most a third of the word, at least one edit; '_' and '-' may be left out or put in.
+/// `candidates`: any range of things that convert to string_view.
 template <class Names>
 std::optional<std::string> nearest_name(std::string_view word, const Names& candidates) {
+  constexpr std::size_t kLongest = 128;  // longer words are no misspelt names
   std::optional<std::string> best;
+  if (word.size() > kLongest) return best;
+  const std::string plain = detail::without_joints(word);
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
     const std::string_view name = candidate;
-    const std::size_t distance = edit_distance(word, name);
-    const bool prefix = word.size() >= 3 && name.substr(0, word.size()) == word;
+    const std::string plain_name = detail::without_joints(name);
+    const std::size_t distance = std::min(edit_distance(word, name), edit_distance(plain, plain_name));
+    const bool prefix =
+        (word.size() >= 3 && name.starts_with(word)) || (plain.size() >= 3 && plain_name.starts_with(plain));
     if (distance < best_distance || (prefix && !best)) {
       best = std::string(name);
       best_distance = std::min(best_distance, distance);

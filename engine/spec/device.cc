@@ -54,6 +54,11 @@ Problems DeviceSpec::validate() const {
   check(sm.cluster, "sm.cluster", ranges::kCluster);
   check(kernel_latency, "kernel_latency", ranges::kTime);
   check(cold_start, "cold_start", ranges::kTime);
+  check(facts.power_watts, "power", ranges::kPowerIfKnown);
+  check(facts.die_area_mm2, "die.area_mm2", ranges::kDieAreaIfKnown);
+  check(facts.process_nm, "die.process_nm", ranges::kProcessIfKnown);
+  check(facts.link_ports, "links.ports", ranges::kPortsIfKnown);
+  check(facts.link_bandwidth_per_port, "links.bandwidth_per_port", ranges::kBandwidthIfKnown);
   return problems;
 }
 

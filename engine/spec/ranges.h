@@ -39,6 +39,13 @@ inline constexpr Range kClocks{0, 1e9};
 inline constexpr Range kFragment{1, 4096};
 inline constexpr Range kCluster{1, 1024};
 
+// Facts of a data sheet that change no prediction; 0 where they are not known.
+inline constexpr Range kPowerIfKnown{1e-3, 1e9, "W", true};
+inline constexpr Range kDieAreaIfKnown{1e-3, 1e6, "mm2", true};
+inline constexpr Range kProcessIfKnown{1e-2, 1e6, "nm", true};
+inline constexpr Range kPortsIfKnown{1, 1e6, "", true};
+inline constexpr Range kBandwidthIfKnown{1, 1e18, "B/s", true};
+
 // Extents of a model and its load.
 inline constexpr Range kLayers{1, 1e5};
 inline constexpr Range kHidden{1, 1e7};

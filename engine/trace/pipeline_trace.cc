@@ -1,4 +1,5 @@
 #include "engine/trace/pipeline_trace.h"
+#include "engine/base/safe_text.h"
 #include "engine/trace/microseconds.h"
 
 #include <nlohmann/json.hpp>
@@ -70,7 +71,7 @@ std::string pipeline_trace_json(std::string_view title, std::span<const schedule
   }
   const ordered_json document = {
       {"displayTimeUnit", "ms"}, {"otherData", {{"title", title}}}, {"traceEvents", trace.take()}};
-  return document.dump();
+  return json_text(document);
 }
 
 }  // namespace shardscape::trace

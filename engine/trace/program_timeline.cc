@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "engine/trace/block_names.h"
 #include "engine/trace/microseconds.h"
 
@@ -55,21 +56,22 @@ class ProgramTimeline::Writer {
     number((offset_ + span.start) * kMicroseconds);
     text_ += R"(,"dur":)";
     number((span.end - span.start) * kMicroseconds);
-    text_ += R"(,"args":)" + args.dump() + "}";
+    text_ += R"(,"args":)" + json_text(args) + "}";
   }
   void label(std::int32_t rank, std::int32_t track, const char* what, const ordered_json& args) {
     begin("M", rank, track, what);
-    text_ += R"(,"args":)" + args.dump() + "}";
+    text_ += R"(,"args":)" + json_text(args) + "}";
   }
   [[nodiscard]] std::string document(const ordered_json& other) const {
-    return R"({"displayTimeUnit":"ms","otherData":)" + other.dump() + R"(,"traceEvents":[)" + text_ + "]}";
+    return R"({"displayTimeUnit":"ms","otherData":)" + json_text(other) + R"(,"traceEvents":[)" + text_ +
+           "]}";
   }
 
  private:
   void begin(const char* phase, std::int32_t rank, std::int32_t track, const std::string& name) {
     if (!text_.empty()) text_ += ",\n";
     text_ += std::string(R"({"ph":")") + phase + R"(","pid":)" + std::to_string(rank) + R"(,"tid":)" +
-             std::to_string(track) + R"(,"name":)" + ordered_json(name).dump();
+             std::to_string(track) + R"(,"name":)" + json_text(ordered_json(name));
   }
   void number(double value) {
     std::array<char, 32> digits{};

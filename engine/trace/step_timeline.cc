@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/safe_text.h"
 #include "engine/network/rank_group.h"
 #include "engine/trace/microseconds.h"
 
@@ -35,8 +36,9 @@ class TimelineWriter {
     const ordered_json other = {
         {"title", program_.title},
         {"operators_of_microbatches", std::min(detailed_, program_.shape.microbatches)}};
-    return ordered_json{{"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events_)}}
-        .dump();
+    const ordered_json document = {
+        {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events_)}};
+    return json_text(document);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/base/safe_text.h"
 #include "results_schema/report/axis_worth.h"
 #include "results_schema/report/selection.h"
 
@@ -284,7 +285,7 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
                          {"columns", columns(reader, feasible, shown, input.words)},
                          {"axes", axes(reader, feasible, ranking)},
                          {"faults", fault_figures(input.faults)}};
-  return without_tags(document.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return without_tags(json_text(document));
 }
 
 }  // namespace shardscape::report

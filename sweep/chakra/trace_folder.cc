@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "sweep/chakra/host_calls.h"
 #include "sweep/chakra/node_codec.h"
@@ -88,7 +89,7 @@ class Loader {
   }
   [[nodiscard]] std::string text() const {
     std::string lines;
-    for (const std::string& problem : problems_) lines += problem + "\n";
+    for (const std::string& problem : problems_) lines += message_line(problem) + "\n";
     if (unreported_ > 0)
       lines += loaded_.folder.string() + ": and " + std::to_string(unreported_) + " more problems\n";
     return lines;
@@ -106,6 +107,8 @@ class Loader {
         if (!by_prefix[name->prefix].emplace(name->rank, path).second) {
           report(path, "is a second trace of rank " + std::to_string(name->rank));
         }
+      } else if (path.extension() == ".et") {
+        report(path, "is no trace of this run; traces are called PREFIX.RANK.et, RANK from 0 on");
       }
     }
     if (error) {
@@ -162,7 +165,8 @@ class Loader {
     }
     for (const nlohmann::json& rank : list) {
       const bool good = rank.is_number_integer() && rank >= 0 && rank < kMostRanks;
-      if (!good) return report(loaded_.groups_file, "group '" + name + "': " + rank.dump() + " is no rank");
+      if (!good)
+        return report(loaded_.groups_file, "group '" + name + "': " + json_text(rank) + " is no rank");
       ranks.push_back(rank.get<std::int32_t>());
     }
     groups_.define(name, std::move(ranks));
@@ -251,7 +255,7 @@ void write_groups(const fs::path& file, const std::vector<trace::ProcessGroup>& 
     if (!groups[i].ranks.empty()) document[group_number(i)] = groups[i].ranks;
   }
   std::ofstream out(file);
-  out << document.dump() << '\n';
+  out << json_text(document) << '\n';
   out.close();
   if (!out) throw std::runtime_error(file.string() + ": cannot be written");
 }
@@ -263,17 +267,18 @@ tl::expected<LoadedTrace, std::string> load(const fs::path& folder) { return Loa
 std::string located(const trace::TraceProblems& problems, const LoadedTrace& loaded) {
   std::string lines;
   for (const trace::TraceProblem& problem : problems) {
+    std::string line;
     if (problem.rank < 0) {
-      lines += (loaded.groups_file.empty() ? loaded.folder : loaded.groups_file).string();
+      line += (loaded.groups_file.empty() ? loaded.folder : loaded.groups_file).string();
     } else {
       const auto rank = static_cast<std::size_t>(problem.rank);
-      lines += loaded.files[rank].string() + ": ";
-      lines += problem.node
-                   ? Loader::place(*problem.node, name_of_node(loaded.trace.ranks[rank], *problem.node),
-                                   problem.rank)
-                   : "rank " + std::to_string(problem.rank);
+      line += loaded.files[rank].string() + ": ";
+      line += problem.node
+                  ? Loader::place(*problem.node, name_of_node(loaded.trace.ranks[rank], *problem.node),
+                                  problem.rank)
+                  : "rank " + std::to_string(problem.rank);
     }
-    lines += ": " + problem.message + "\n";
+    lines += message_line(line + ": " + problem.message) + "\n";
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 
 namespace shardscape::network_case {
@@ -14,7 +15,7 @@ std::string JsonReader::shown() const {
   constexpr std::size_t kLongest = 40;
   if (value_->is_object()) return "an object";
   if (value_->is_array()) return "a list";
-  std::string text = value_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = json_text(*value_);
   if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
   return text;
 }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/base/safe_text.h"
 #include "engine/network/faulty_fabric.h"
 #include "sweep/input/input_file.h"
 #include "sweep/network_case/json_document.h"
@@ -97,7 +98,9 @@ class CaseReader {
 std::string located(const Problems& problems, const std::string& file) {
   std::string lines;
   for (const Problem& problem : problems.list()) {
-    lines += file + ": " + (problem.field.empty() ? "" : problem.field + ": ") + problem.message + "\n";
+    lines +=
+        message_line(file + ": " + (problem.field.empty() ? "" : problem.field + ": ") + problem.message);
+    lines += '\n';
   }
   return lines;
 }
@@ -107,8 +110,9 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
   const auto document = parse_json(text);
   if (!document) {
     const SyntaxError& error = document.error();
-    return tl::unexpected(file + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) +
-                          ": " + error.message + "\n");
+    return tl::unexpected(message_line(file + ":" + std::to_string(error.line) + ":" +
+                                       std::to_string(error.column) + ": " + error.message) +
+                          "\n");
   }
   Problems problems;
   auto result = CaseReader(*document, limits, problems).read();
@@ -118,7 +122,7 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
 
 tl::expected<NetworkCase, std::string> load_case(const std::filesystem::path& file) {
   const auto text = input::read_file(file, input::kMostCaseBytes, "a case");
-  if (!text) return tl::unexpected(file.string() + ": " + text.error() + "\n");
+  if (!text) return tl::unexpected(message_line(file.string() + ": " + text.error()) + "\n");
   return parse_case(*text, file.string());
 }
 

@@ -3,11 +3,13 @@
 #include <iostream>
 #include <memory>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "sweep/calibrate/preset_file.h"
 #include "sweep/program/calibrate_report.h"
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
+#include "sweep/program/usage.h"
 #include "sweep/validate/predictions_file.h"
 #include "sweep/yaml/loader.h"
 
@@ -93,15 +95,11 @@ class OptionReader {
     return list;
   }
 
-  void bad(const std::string& option, const std::string& message) {
-    problems_ += option + ": " + message + '\n';
-  }
-  void finish() const {
-    if (!problems_.empty()) throw BadInput(problems_);
-  }
+  void bad(const std::string& option, const std::string& message) { problems_.add(option + ": " + message); }
+  void finish() const { problems_.finish(); }
 
  private:
-  std::string problems_;
+  ProblemList problems_;
 };
 
 void report_progress(const calibrate::CalibrateProgress& progress) {
@@ -174,16 +172,16 @@ calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, co
 
 std::vector<validate::Table> read_tables(const std::vector<fs::path>& files) {
   std::vector<validate::Table> tables;
-  std::string problems;
+  ProblemList problems;
   for (const fs::path& file : files) {
     const auto text = validate::read_table(file);
     if (text) {
       tables.push_back(validate::parse_csv(*text, file.string()));
     } else {
-      problems += file.string() + ": " + text.error() + '\n';
+      problems.add(file.string() + ": " + text.error());
     }
   }
-  if (!problems.empty()) throw BadInput(problems);
+  problems.finish();
   return tables;
 }
 
@@ -241,9 +239,9 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
   validate::Presets presets(make_catalog(common));
   const auto calibration = calibrate::calibrate(tables, presets, options);
   if (!calibration) {
-    std::string problems;
-    for (const validate::TableProblem& problem : calibration.error()) problems += to_string(problem) + '\n';
-    throw BadInput(problems);
+    std::vector<std::string> problems;
+    for (const validate::TableProblem& problem : calibration.error()) problems.push_back(to_string(problem));
+    throw BadInput(std::move(problems));
   }
   const std::vector<std::string> header =
       calibration_header(*calibration, reproducing_command(arguments, *calibration));
@@ -256,10 +254,10 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
     write(true, device_output(arguments), original_text(catalog, yaml::PresetKind::device, *options.device));
   }
   for (const validate::TableProblem& problem : calibration->left_out) {
-    std::cerr << to_string(problem) << "; left out\n";
+    print_problems(std::cerr, std::vector{to_string(problem) + "; left out"});
   }
   if (arguments.json) {
-    std::cout << calibration_json(*calibration).dump(2) << '\n';
+    std::cout << json_text(calibration_json(*calibration), 2) << '\n';
   } else {
     print_calibration(std::cout, *calibration);
   }
@@ -297,7 +295,7 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
        "Keep this share of the rows out of the fit and report them apart");
   text("--folds", arguments->folds, "K", "Folds of the cross-validation; 0: none")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1000));
+      ->check(whole_number(0, 1000));
   command->add_flag("--list", arguments->list, "List the constants that can be fitted, with their ranges");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");

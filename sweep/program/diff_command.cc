@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/safe_text.h"
 #include "results_schema/diff.h"
 #include "sweep/program/format.h"
 #include "sweep/program/result_commands.h"
@@ -28,7 +29,7 @@ struct DiffArguments {
   bool json = false;
 };
 
-std::string exactly(double value) { return nlohmann::json(value).dump(); }
+std::string exactly(double value) { return json_text(nlohmann::json(value)); }
 
 nlohmann::ordered_json to_json(const std::vector<results::ColumnDifference>& differences) {
   auto list = nlohmann::ordered_json::array();
@@ -66,7 +67,7 @@ int run_diff(const DiffArguments& arguments) {
                                              {"fault_samples", a.sample_count()},
                                              {"tolerance", arguments.tolerance},
                                              {"differences", to_json(differences)}};
-    std::cout << document.dump(2) << "\n";
+    std::cout << json_text(document, 2) << "\n";
   } else {
     std::cout << format_count(a.row_count()) << " points, " << format_count(a.sample_count())
               << " rows of fault samples: "

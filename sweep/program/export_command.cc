@@ -5,10 +5,12 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "results_schema/reader.h"
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
 #include "sweep/program/top_output.h"
+#include "sweep/program/usage.h"
 
 namespace shardscape::program {
 
@@ -37,7 +39,7 @@ template <class Read>
 void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
                const Read& read) {
   const char* separator = "";
-  for (const ColumnInfo& column : columns) out << std::exchange(separator, ",") << csv_field(column.name);
+  for (const ColumnInfo& column : columns) out << std::exchange(separator, ",") << csv_cell(column.name);
   out << "\n";
   std::vector<std::vector<double>> values(columns.size());
   for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
@@ -46,7 +48,7 @@ void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::u
     for (std::size_t i = 0; i < values.front().size(); ++i) {
       separator = "";
       for (std::size_t c = 0; c < columns.size(); ++c)
-        out << std::exchange(separator, ",") << csv_field(plain_value(columns[c], values[c][i]));
+        out << std::exchange(separator, ",") << csv_cell(plain_value(columns[c], values[c][i]));
       out << "\n";
     }
   }
@@ -93,7 +95,7 @@ void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->type_name("OUT.csv");
   command->add_option("--table", arguments->table, "points (default) or fault_samples")
       ->type_name("TABLE")
-      ->check(CLI::IsMember({"points", "fault_samples"}));
+      ->check(one_of({"points", "fault_samples"}));
   command->footer(kExportFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }

@@ -37,12 +37,12 @@ class FaultParser {
 
   FaultSet parse(const std::vector<std::string>& texts) {
     FaultSet faults;
-    std::string problems;
+    ProblemList problems;
     for (const std::string& text : texts) {
       const std::string problem = add(text, faults);
-      if (!problem.empty()) problems += "--fault " + text + ": " + problem + "\n";
+      if (!problem.empty()) problems.add("--fault " + text + ": " + problem);
     }
-    if (!problems.empty()) throw BadInput(problems);
+    problems.finish();
     return faults;
   }
 

@@ -108,7 +108,7 @@ std::string format_value(double value, std::string_view unit) {
 }
 
 std::string bar(double share, std::size_t width) {
-  const double filled = std::clamp(share, 0.0, 1.0) * static_cast<double>(width);
+  const double filled = std::clamp(std::isnan(share) ? 0.0 : share, 0.0, 1.0) * static_cast<double>(width);
   const auto full = static_cast<std::size_t>(std::lround(filled));
   return std::string(full, '#') + std::string(width - full, '.');
 }

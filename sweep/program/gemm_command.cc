@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "engine/compute/gemm.h"
 #include "sweep/program/format.h"
@@ -58,8 +59,7 @@ class Parser {
     if (device) {
       request.device = *device;
     } else {
-      lines_ += device.error().to_string();
-      if (!lines_.empty() && lines_.back() != '\n') lines_ += '\n';
+      problems_.add(device.error());
     }
     const bool named = precision(words.precision, device ? &*device : nullptr, request.precision);
     if (!words.clock.empty()) request.options.locked_clock = clock(words.clock);
@@ -72,12 +72,12 @@ class Parser {
               "room in its " + format_bytes(device->sm.sram.value()) + " of SRAM, and M x N fp32 " +
               "sums in half of its " + format_bytes(device->sm.registers.value()) + " of registers");
     }
-    if (!lines_.empty()) throw BadInput(lines_);
+    problems_.finish();
     return request;
   }
 
  private:
-  void bad(const std::string& where, const std::string& what) { lines_ += where + ": " + what + "\n"; }
+  void bad(const std::string& where, const std::string& what) { problems_.add(where + ": " + what); }
 
   std::int64_t extent(const char* name, const std::string& text) {
     const auto value = yaml::parse_integer(text, 1, kMaxExtent);
@@ -136,7 +136,7 @@ class Parser {
     return {};
   }
 
-  std::string lines_;
+  ProblemList problems_;
 };
 
 std::string tile_text(const GemmTile& tile) {
@@ -152,7 +152,7 @@ void print_json(std::ostream& out, const GemmCost& cost) {
                                        {"hbm_bytes", cost.hbm_bytes.value()},
                                        {"l2_bytes", cost.l2_bytes.value()},
                                        {"sram_bytes", cost.sram_bytes.value()}};
-  out << json.dump(2) << '\n';
+  out << json_text(json, 2) << '\n';
 }
 
 void print_text(std::ostream& out, const Request& request, const GemmCost& cost) {

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include <unistd.h>
@@ -17,16 +18,24 @@ std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction previous_interrupt, previous_terminate;
 
+std::string farewell;  // written before the handler is in place, only read by it
+
+void say(std::string_view text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 extern "C" void on_signal(int /*signal*/) {
-  if (stop_requested.exchange(true)) _exit(kInterrupted);
-  constexpr std::string_view kMessage =
-      "\nshardscape: finishing the blocks in flight; once more to leave at once (sealed rows are safe)\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  if (stop_requested.exchange(true)) {
+    say(farewell);
+    _exit(kInterrupted);
+  }
+  say("\nshardscape: finishing the blocks in flight; once more to leave at once (sealed rows are safe)\n");
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(std::string_view resume) {
+  farewell = "\ninterrupted: left at once; continue with\n  " + std::string(resume) + "\n";
   stop_requested = false;
   struct sigaction action {};
   action.sa_handler = on_signal;

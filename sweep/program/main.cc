@@ -2,14 +2,17 @@
 // exit codes.
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/base/suggest.h"
 #include "sweep/program/program.h"
 #include "sweep/program/result_commands.h"
+#include "sweep/program/usage.h"
 
 namespace shardscape::program {
 
@@ -28,23 +31,10 @@ constexpr const char* kMainFooter =
     "and resumable.\n"
     "'shardscape COMMAND --help' says more about a command.";
 
-int fail(const std::string& message, const std::string& summary, int code) {
-  std::cerr << message;
-  if (!message.empty() && message.back() != '\n') std::cerr << '\n';
+int fail(const std::vector<std::string>& problems, const std::string& summary, int code) {
+  print_problems(std::cerr, problems);
   std::cerr << "shardscape: " << summary << '\n';
   return code;
-}
-
-/// "shardscape swep": the command that was meant.
-std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.size() < 2 || words[1].starts_with("-")) return "";
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  if (std::ranges::find(names, words[1]) != names.end()) return "";
-  return "unknown command '" + words[1] + "'" + did_you_mean(words[1], names) +
-         "; commands: " + join_names(names);
 }
 
 /// "--set A=1 B=2" means "--set A=1 --set B=2": a list ends where something is no KEY=VALUE, so that STUDY
@@ -67,24 +57,31 @@ std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
 
 int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
   if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
-  const std::string command = unknown_command(app, words);
-  return fail(command.empty() ? "command line: " + std::string(error.what()) : "command line: " + command,
-              "see 'shardscape --help'", kBadInput);
+  const UsageProblem problem = usage_problem(app, error, words);
+  return fail(problem.lines, "see '" + problem.help + "'", kBadInput);
 }
 
 int run_action(const Action& action) {
   try {
     const int code = action();
     std::cout.flush();
-    if (!std::cout) return fail("standard output: can't be written", "stopped", kEnvironment);
+    if (!std::cout) return fail({"standard output: can't be written"}, "stopped", kEnvironment);
     return code;
-  } catch (const BadInput& problem) {
-    const std::string text = problem.what();
-    const auto lines = std::max<std::ptrdiff_t>(1, std::ranges::count(text, '\n'));
-    const std::string count = lines == 1 ? "1 problem" : std::to_string(lines) + " problems";
-    return fail(text, count + "; nothing was written or changed", kBadInput);
+  } catch (const BadInput& bad) {
+    const std::string count = count_problems(bad.problems().size());
+    return fail(bad.problems(), count + "; nothing was written or changed", kBadInput);
+  } catch (const Failure& failure) {
+    print_problems(std::cerr, std::vector<std::string>{failure.what()});
+    std::cerr << failure.advice();
+    return fail({}, "stopped", kEnvironment);
+  } catch (const std::filesystem::filesystem_error& failure) {
+    return fail({failure.path1().string() + ": " + failure.code().message()}, "stopped", kEnvironment);
+  } catch (const std::bad_alloc&) {
+    return fail({"memory: this needs more than there is"}, "stopped", kEnvironment);
+  } catch (const std::length_error&) {
+    return fail({"memory: this needs more than there is"}, "stopped", kEnvironment);
   } catch (const std::exception& failure) {
-    return fail(failure.what(), "stopped", kEnvironment);
+    return fail({failure.what()}, "stopped", kEnvironment);
   }
 }
 
@@ -113,6 +110,9 @@ int run(int argc, char** argv) {
   add_calibrate_command(app, common, action);
   add_presets_command(app, common, action);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() > 0) option->check(not_empty());
+    }
     command
         ->add_option(
             "--presets", common.presets,

@@ -45,9 +45,7 @@ void require_free(const MergeArguments& arguments) {
 
 int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
   const std::vector<results::SweepPart> parts = results::open_parts(arguments.files);
-  std::string text;
-  for (const std::string& problem : results::merge_problems(parts)) text += problem + "\n";
-  if (!text.empty()) throw BadInput(text);
+  if (auto problems = results::merge_problems(parts); !problems.empty()) throw BadInput(std::move(problems));
   require_free(arguments);
   results::merge(parts, arguments.output, run_info(common, 1));
   std::uint64_t rows = 0;

@@ -56,11 +56,13 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
     throw BadInput("command line: --timeline needs the production simulator, not --reference");
   }
   const auto network = network_case::load_case(arguments.file);
-  if (!network) throw BadInput(network.error());
+  if (!network) throw BadInput(split_lines(network.error()));
   network::FaultyFabric fabric(network->fabric);
   fabric.set_faults(network->faults);
   const auto plan = network::build_traffic(network->patterns, fabric);
-  if (!plan) throw BadInput(network_case::located(plan.error(), arguments.file.string()));
+  if (!plan) {
+    throw BadInput(split_lines(network_case::located(plan.error(), arguments.file.string())));
+  }
 
   std::optional<TimelineWriter> timeline;
   if (!arguments.timeline.empty()) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "engine/base/safe_text.h"
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
 
@@ -65,7 +66,7 @@ void print_json(std::ostream& out, const SimulatedCase& simulated) {
                                            {"max_link_utilisation", totals.max_utilisation},
                                            {"events", simulated.result.events},
                                            {"cpu_s", simulated.cpu_seconds}};
-  out << document.dump() << '\n';
+  out << json_text(document) << '\n';
 }
 
 void print_report(std::ostream& out, const SimulatedCase& simulated) {
@@ -158,7 +159,7 @@ void TimelineWriter::flush() {
                                           {"name", fabric_.link_name(id)},
                                           {"ts", time_ * kMicroseconds},
                                           {"args", {{"utilisation", utilisation}}}};
-    out_ << (first_ ? "\n" : ",\n") << event.dump();
+    out_ << (first_ ? "\n" : ",\n") << json_text(event);
     first_ = false;
   }
   changed_.clear();

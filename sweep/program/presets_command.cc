@@ -159,7 +159,7 @@ int show_preset(const Catalog& catalog, const std::string& name) {
       found = true;
       const auto text =
           with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
-      if (!text) throw BadInput(text.error());
+      if (!text) throw BadInput(split_lines(text.error()));
       std::cout << "# " << to_string(kind) << ", " << entry.file.string() << '\n' << *text;
     }
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "engine/base/safe_text.h"
 #include "git_commit.h"
 #include "results_schema/columns.h"
 #include "sweep/program/format.h"
@@ -33,16 +34,16 @@ std::optional<fs::path> built_in_presets() {
 }
 
 /// Objectives that the phase of the study does not have.
-std::string objective_problems(const sweep::Study& study, const fs::path& file) {
+ProblemList objective_problems(const sweep::Study& study, const fs::path& file) {
   const results::ColumnTable table(study.phase(), {}, study.faults.has_value(),
                                    study.reliability.has_value());
-  std::string problems;
+  ProblemList problems;
   for (const std::string& objective : study.objectives) {
     if (table.find(objective) != nullptr) continue;
     const results::ColumnTable complete(study.phase(), {}, true, true);
     const std::string lacking = complete.find(objective) != nullptr ? "a study without faults or reliability"
                                                                     : std::string(name_of(study.phase()));
-    problems += file.string() + ": objectives: '" + objective + "' has no meaning for " + lacking + "\n";
+    problems.add(file.string() + ": objectives: '" + objective + "' has no meaning for " + lacking);
   }
   return problems;
 }
@@ -62,6 +63,42 @@ std::string host_name() {
 }
 
 }  // namespace
+
+BadInput::BadInput(const yaml::Diagnostics& diagnostics)
+    : BadInput([&] {
+        std::vector<std::string> problems;
+        for (const yaml::Diagnostic& diagnostic : diagnostics.list())
+          problems.push_back(yaml::to_string(diagnostic));
+        return problems;
+      }()) {}
+
+void ProblemList::add(const yaml::Diagnostics& diagnostics) {
+  for (const yaml::Diagnostic& diagnostic : diagnostics.list()) add(yaml::to_string(diagnostic));
+}
+
+void print_problems(std::ostream& out, std::span<const std::string> problems) {
+  constexpr std::size_t kShown = 100;
+  for (const std::string& problem : problems.first(std::min(kShown, problems.size()))) {
+    const std::size_t end = problem.find_last_not_of('\n');  // a line's own end is none of its text
+    out << message_line(std::string_view(problem).substr(0, end + 1)) << '\n';
+  }
+  if (problems.size() > kShown)
+    out << "and " << format_count(problems.size() - kShown) << " more like these\n";
+}
+
+std::string count_problems(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " problem" : " problems");
+}
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
 
 yaml::Catalog make_catalog(const CommonOptions& common) {
   std::vector<fs::path> directories = common.presets;
@@ -110,10 +147,8 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) 
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);
-  if (!study) throw BadInput(study.error().to_string());
-  if (const std::string problems = objective_problems(*study, arguments.file); !problems.empty()) {
-    throw BadInput(problems);
-  }
+  if (!study) throw BadInput(study.error());
+  objective_problems(*study, arguments.file).finish();
   return *std::move(study);
 }
 
@@ -149,6 +184,21 @@ std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
   return text;
 }
 
+/// $'...' (POSIX.1-2024) for words with characters that can't be shown.
+static std::string ansi_quoted(std::string_view word) {
+  std::string quoted = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) {
+      quoted += {'\\', static_cast<char>('0' + byte / 64), static_cast<char>('0' + byte / 8 % 8),
+                 static_cast<char>('0' + byte % 8)};
+    } else {
+      quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
+  return quoted + "'";
+}
+
 std::string shell_line(const std::vector<std::string>& words) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
@@ -157,6 +207,10 @@ std::string shell_line(const std::vector<std::string>& words) {
     if (!line.empty()) line += ' ';
     if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
       line += word;
+      continue;
+    }
+    if (const std::string shown = printable(word); shown != word) {
+      line += ansi_quoted(word);
       continue;
     }
     line += '\'';

@@ -6,24 +6,70 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <ostream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "results_schema/manifest.h"
 #include "sweep/study/study.h"
 #include "sweep/yaml/catalog.h"
+#include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::program {
 
 enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInaccurate = 3, kInterrupted = 130 };
 
-/// The input is wrong. what() holds one line per problem, each "where: what, and what would be right".
+/// The input is wrong. Each problem reads "where: what, and what would be right" and may repeat what somebody
+/// wrote as it is: print_problems() makes a line of it.
 class BadInput : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit BadInput(std::string problem) : BadInput(std::vector{std::move(problem)}) {}
+  explicit BadInput(std::vector<std::string> problems)
+      : std::runtime_error(problems.empty() ? "" : problems.front()), problems_(std::move(problems)) {}
+  explicit BadInput(const yaml::Diagnostics& diagnostics);
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  std::vector<std::string> problems_;
 };
+
+/// Problems of several sources, for one BadInput.
+class ProblemList {
+ public:
+  void add(std::string problem) { problems_.push_back(std::move(problem)); }
+  void add(const yaml::Diagnostics& diagnostics);
+  [[nodiscard]] bool empty() const { return problems_.empty(); }
+  /// BadInput where there is a problem.
+  void finish() const {
+    if (!empty()) throw BadInput(problems_);
+  }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+/// The disk, a file system or a library failed, and there is something to do about it.
+class Failure : public std::runtime_error {
+ public:
+  Failure(const std::string& what, std::string advice)
+      : std::runtime_error(what), advice_(std::move(advice)) {}
+  /// Lines of the program's own, to be shown as they are.
+  [[nodiscard]] const std::string& advice() const { return advice_; }
+
+ private:
+  std::string advice_;
+};
+
+/// A line for each, with what can't be shown escaped and long repetitions cut (message_line()).
+void print_problems(std::ostream& out, std::span<const std::string> problems);
+/// "1 problem", "3 problems".
+std::string count_problems(std::size_t count);
+/// The lines of a text, without their ends.
+std::vector<std::string> split_lines(std::string_view text);
 
 /// What every subcommand takes.
 struct CommonOptions {

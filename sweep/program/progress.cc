@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/safe_text.h"
 #include "sweep/program/format.h"
 #include "sweep/space/point_text.h"
 
@@ -118,7 +119,7 @@ std::string ProgressReporter::json(const sweep::SweepProgress& progress) const {
         {job_->study().objectives.front(), found->objective},
         {"plan", sweep::to_point_text(job_->space().point(found->point_id).plan, job_->study().phase())}};
   }
-  return line.dump();
+  return json_text(line);
 }
 
 }  // namespace shardscape::program

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/base/safe_text.h"
 #include "engine/network/fabric.h"
 #include "engine/trace/replay.h"
 #include "sweep/chakra/trace_folder.h"
@@ -12,6 +13,7 @@
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
+#include "sweep/program/usage.h"
 #include "sweep/yaml/load.h"
 
 namespace shardscape::program {
@@ -59,7 +61,7 @@ struct Machine {
 Machine load_machine(const ReplayArguments& arguments, const CommonOptions& common, std::int64_t ranks) {
   const yaml::Catalog catalog = make_catalog(common);
   Machine machine;
-  std::string problems;
+  ProblemList problems;
   if (auto cluster = yaml::load_cluster(catalog, arguments.cluster)) {
     machine.cluster = *std::move(cluster);
     const bool open = machine.cluster.fabric.open();
@@ -69,20 +71,20 @@ Machine load_machine(const ReplayArguments& arguments, const CommonOptions& comm
     Problems found;
     machine.fabric = machine.cluster.fabric.instantiate(gpus, found);
     for (const Problem& problem : found.list()) {
-      problems += arguments.cluster + ": " + problem.field + ": " + problem.message + "\n";
+      problems.add(arguments.cluster + ": " + problem.field + ": " + problem.message);
     }
   } else {
-    problems += cluster.error().to_string();
+    problems.add(cluster.error());
   }
   if (!arguments.stack.empty()) {
     auto stack = yaml::load_stack(catalog, arguments.stack);
     if (stack) {
       machine.stack = *std::move(stack);
     } else {
-      problems += stack.error().to_string();
+      problems.add(stack.error());
     }
   }
-  if (!problems.empty()) throw BadInput(problems);
+  problems.finish();
   return machine;
 }
 
@@ -100,7 +102,7 @@ void print_json(const trace::Replay& replay, std::int64_t estimated) {
                      {"idle_s", use.idle},
                      {"end_s", use.end}});
   }
-  std::cout << document.dump(2) << '\n';
+  std::cout << json_text(document, 2) << '\n';
 }
 
 void print_report(const ReplayArguments& arguments, const trace::Replay& replay) {
@@ -127,7 +129,7 @@ void print_report(const ReplayArguments& arguments, const trace::Replay& replay)
 
 int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   auto loaded = chakra::load(arguments.folder);
-  if (!loaded) throw BadInput(loaded.error());
+  if (!loaded) throw BadInput(split_lines(loaded.error()));
   const Machine machine =
       load_machine(arguments, common, static_cast<std::int64_t>(loaded->trace.ranks.size()));
   const std::int64_t estimated = trace::estimate_durations(loaded->trace, machine.cluster.device);
@@ -144,7 +146,7 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
         "--fault: replay takes faults of links and memories; what a slow device takes is in its trace\n");
   }
   const auto replay = trace::replay(loaded->trace, fabric, options);
-  if (!replay) throw BadInput(chakra::located(replay.error(), *loaded));
+  if (!replay) throw BadInput(split_lines(chakra::located(replay.error(), *loaded)));
   if (arguments.json) {
     print_json(*replay, estimated);
     return kDone;
@@ -168,7 +170,7 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
   command->add_option("--cluster", arguments->cluster, "The cluster: a preset or a file")->required();
   command->add_option("--stack", arguments->stack, "The software stack: a preset or a file");
   command->add_option("--gpus", arguments->gpus, "GPUs of a cluster of any size (default: one per trace)")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command
       ->add_option("--fault", arguments->faults,
                    "A sick link or memory, as for simulate: 0-1=0.5, 0-1=dead or hbm_derate:1=0.5 (slows the "

@@ -9,6 +9,7 @@
 #include "sweep/program/report_facts.h"
 #include "sweep/program/result_commands.h"
 #include "sweep/program/top_output.h"
+#include "sweep/program/usage.h"
 #include "sweep/program/verdicts.h"
 
 namespace shardscape::program {
@@ -73,7 +74,7 @@ void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->type_name("REPORT.html");
   command->add_option("--points", arguments->points, "Feasible points shown at most, besides the best ones")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command->add_flag("--force", arguments->force, "Replace what lies at the output path");
   command->footer(kReportFooter);

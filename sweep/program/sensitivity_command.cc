@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/reader.h"
 #include "sweep/faults/sensitivity.h"
@@ -14,6 +15,7 @@
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
 #include "sweep/program/top_output.h"
+#include "sweep/program/usage.h"
 
 namespace shardscape::program {
 
@@ -222,7 +224,7 @@ void print_csv(const Report& report) {
     for (const Cell& value : row) {
       std::cout << std::exchange(separator, ",");
       if (value.value.is_null()) continue;
-      std::cout << (value.value.is_string() ? csv_field(value.text) : value.value.dump());
+      std::cout << (value.value.is_string() ? csv_cell(value.text) : json_text(value.value));
     }
     std::cout << "\n";
   }
@@ -257,7 +259,7 @@ int run_sensitivity(const SensitivityArguments& arguments) {
   if (arguments.format == "json") {
     auto document = nlohmann::ordered_json::object();
     for (const Report& report : list) document[report.key] = to_json(report);
-    std::cout << document.dump(2) << "\n";
+    std::cout << json_text(document, 2) << "\n";
   } else if (arguments.format == "csv") {
     if (list.size() != 1)
       throw BadInput("--format csv: needs one of --by-plan, --by-link, --by-dimension and --distribution\n");
@@ -293,10 +295,10 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Act
   command
       ->add_option("-n,--count", arguments->count, "Rows of each ranking (default: 10 in tables, else all)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--format", arguments->format, "table, csv or json")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "csv", "json"}));
+      ->check(one_of({"table", "csv", "json"}));
   command->footer(kSensitivityFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_sensitivity(*arguments); }; });
 }

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "engine/base/safe_text.h"
 #include "engine/simulate.h"
 #include "engine/trace/schedule_text.h"
 #include "sweep/program/draw_report.h"
@@ -13,6 +14,7 @@
 #include "sweep/program/program.h"
 #include "sweep/program/simulate_report.h"
 #include "sweep/program/step_outputs.h"
+#include "sweep/program/usage.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/placement_axis.h"
@@ -75,10 +77,10 @@ struct SimulateArguments {
 sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
   auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
   if (point) return *point;
-  std::string lines;
+  std::vector<std::string> problems;
   for (const Problem& problem : point.error().list())
-    lines += "--point: " + problem.field + ": " + problem.message + "\n";
-  throw BadInput(lines);
+    problems.push_back("--point: " + problem.field + ": " + problem.message);
+  throw BadInput(std::move(problems));
 }
 
 void write_timeline(const std::filesystem::path& file, const std::string& trace) {
@@ -106,10 +108,10 @@ void print_notes(const sweep::Study& study, const sweep::PointText& point, const
 class StepOutputs {
  public:
   StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
-    std::string problems;
+    ProblemList problems;
     const auto training_only = [&](bool asked, const char* what) {
       if (asked && phase == Phase::inference)
-        problems += what + std::string("; the study is one of inference\n");
+        problems.add(what + std::string("; the study is one of inference"));
     };
     training_only(arguments.schedule_text,
                   "--schedule-text: charts the pipeline of a training step; serving has no such schedule");
@@ -117,13 +119,13 @@ class StepOutputs {
                   "--chakra: writes the traces of a training step; requests being served are not written as "
                   "traces");
     if (arguments.schedule_text && arguments.json) {
-      problems += "command line: --schedule-text is for people, --json for programs; take one of them\n";
+      problems.add("command line: --schedule-text is for people, --json for programs; take one of them");
     }
     if (arguments.width > 0 && !arguments.schedule_text) {
-      problems += "command line: --width is that of --schedule-text\n";
+      problems.add("command line: --width is that of --schedule-text");
     }
-    if (!arguments.chakra.empty()) problems += chakra_problem(arguments.chakra);
-    if (!problems.empty()) throw BadInput(problems);
+    if (const std::string problem = chakra_problem(arguments.chakra); !problem.empty()) problems.add(problem);
+    problems.finish();
   }
 
   [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
@@ -163,7 +165,7 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
   const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase};
   if (arguments.json) {
-    std::cout << to_json(comparison).dump(2) << '\n';
+    std::cout << json_text(to_json(comparison), 2) << '\n';
   } else {
     print_comparison(std::cout, comparison);
   }
@@ -230,7 +232,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
     if (arguments.explain) json["operators"] = operators_json(simulated);
-    std::cout << json.dump(2) << '\n';
+    std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
   if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
@@ -254,7 +256,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option("--mode", arguments->mode,
                    "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
                    "message of every rank); default: the study's")
-      ->check(CLI::IsMember({"hierarchical", "flattened"}));
+      ->check(one_of({"hierarchical", "flattened"}));
   command->add_flag(
       "--compare", arguments->compare,
       "Predict the step (inference: a request) in both modes and show where they differ, by class");
@@ -270,13 +272,14 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option("--draw", arguments->draw,
                    "The faults of one sample of the study's 'faults:', as a sweep meets them")
       ->type_name("SAMPLE")
+      ->check(whole_number(0))
       ->excludes("--fault");
   command->add_flag("--explain", arguments->explain, "Add a table of the operators");
   command->add_flag("--schedule-text", arguments->schedule_text,
                     "Chart the pipeline: stages as rows, time across");
   command
       ->add_option("--width", arguments->width, "Characters of the chart (default: the terminal's, or 120)")
-      ->check(CLI::Range(trace::kNarrowestChart, trace::kWidestChart));
+      ->check(whole_number(trace::kNarrowestChart, trace::kWidestChart));
   command
       ->add_option(
           "--chakra", arguments->chakra,

@@ -1,8 +1,7 @@
 #include "sweep/program/step_outputs.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
+#include <algorithm>
+#include <iostream>
 #include <memory>
 #include <vector>
 
@@ -10,17 +9,17 @@
 #include "engine/trace/schedule_text.h"
 #include "engine/trace/trace_export.h"
 #include "sweep/chakra/trace_folder.h"
+#include "sweep/program/terminal.h"
 
 namespace shardscape::program {
 
 namespace {
 
-constexpr std::int32_t kUsualWidth = 120;
+constexpr std::size_t kUsualWidth = 120;
 
-std::int32_t terminal_width() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return kUsualWidth;
-  return size.ws_col > 0 ? size.ws_col : kUsualWidth;
+std::int32_t chart_width() {
+  const auto width = terminal_width(std::cout).value_or(kUsualWidth);
+  return std::clamp(static_cast<std::int32_t>(width), trace::kNarrowestChart, trace::kWidestChart);
 }
 
 }  // namespace
@@ -30,11 +29,11 @@ std::string schedule_chart(const trace::StepProgram& program, std::int32_t width
   const std::vector<double> ends =
       schedule::run_in_order(program.shape, program.times, program.transfer, &spans);
   return trace::schedule_text({program.shape, program.transfer, spans, ends, program.tails},
-                              width > 0 ? width : terminal_width());
+                              width > 0 ? width : chart_width());
 }
 
 std::string chakra_problem(const std::filesystem::path& folder) {
-  if (!chakra::has_traces(folder)) return "";
+  if (folder.empty() || !chakra::has_traces(folder)) return "";
   return "--chakra: " + folder.string() + " holds traces already; name a new folder or remove them\n";
 }
 

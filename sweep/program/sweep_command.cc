@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/assemble.h"
 #include "results_schema/reader.h"
@@ -20,6 +21,7 @@
 #include "sweep/program/program.h"
 #include "sweep/program/progress.h"
 #include "sweep/program/table.h"
+#include "sweep/program/usage.h"
 #include "sweep/program/verdicts.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/space/point_text.h"
@@ -141,6 +143,17 @@ std::string resume_command(const CommonOptions& common) {
   return shell_line(words);
 }
 
+/// After a failure: what can be gone on from, as lines for the user.
+std::string what_is_left(const fs::path& output, std::uint64_t rows, const CommonOptions& common) {
+  try {
+    const results::ResultReader parts(results::parts_folder(output));
+    return format_count(parts.row_count()) + " of " + format_count(rows) +
+           " points are safe; continue with\n  " + resume_command(common) + "\n";
+  } catch (const std::exception&) {
+    return "none of its rows are left; start again with\n  " + shell_line(common.command_line) + "\n";
+  }
+}
+
 struct RunCost {
   double elapsed = 0, cpu = 0;
 };
@@ -201,7 +214,7 @@ void print_done(const results::Summary& summary, const sweep::SweepJob& job,
       {"cpu_s", cost.cpu},
       {"points_per_cpu_s", static_cast<double>(outcome.progress.rows_evaluated) / cost.cpu},
       {"output", output.string()}};
-  std::cout << line.dump() << std::endl;
+  std::cout << json_text(line) << std::endl;
 }
 
 void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost, int threads) {
@@ -227,7 +240,7 @@ int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& o
                                          {"points", progress.rows_done()},
                                          {"total", progress.rows_total},
                                          {"resume", command}};
-    std::cout << line.dump() << std::endl;
+    std::cout << json_text(line) << std::endl;
   }
   std::cerr << "interrupted: " << format_count(progress.rows_done()) << " of "
             << format_count(progress.rows_total) << " points are safe; continue with\n  " << command << "\n";
@@ -281,7 +294,7 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   }
 
   SegmentStore store = open_store(arguments, manifest);
-  const InterruptGuard interrupt;
+  const InterruptGuard interrupt(resume_command(common));
   ProgressReporter reporter(job, mode);
   const double cpu_before = cpu_seconds();
   sweep::SweepOptions options;
@@ -295,8 +308,7 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
     summary = compute(job, options, std::move(store), arguments.output, run, reporter, outcome);
   } catch (const std::exception& failure) {
     reporter.close();
-    throw std::runtime_error(failure.what() + std::string("\nsealed rows are safe; continue with\n  ") +
-                             resume_command(common));
+    throw Failure(failure.what(), what_is_left(arguments.output, job.layout().rows(), common));
   }
   if (!summary) return report_interrupted(common, outcome, mode);
 
@@ -326,10 +338,10 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
       ->add_option("--threads", arguments->threads,
                    "Worker threads (default: all); the results are the same for any number")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_number(1, 4096));
   command->add_option("--limit", arguments->limit, "The first N points only")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--shard", arguments->shard, "Part I of N of the points, I from 1 to N")
       ->type_name("I/N");
   command

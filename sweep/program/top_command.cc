@@ -14,6 +14,7 @@
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/top_output.h"
+#include "sweep/program/usage.h"
 #include "sweep/space/expression.h"
 
 namespace shardscape::program {
@@ -287,7 +288,7 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
       ->required();
   command->add_option("-n,--count", arguments->count, "Rows to show (default 10; all with --pareto or --per)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   CLI::Option* const by =
       command->add_option("--by", arguments->by, "Rank by this column (default: the first objective)");
   by->type_name("COLUMN");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
 
@@ -214,13 +215,13 @@ class TableBuilder {
 void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
   const char* separator = "";
   for (const ColumnInfo& column : reader.columns())
-    out << std::exchange(separator, ",") << csv_field(column.name);
+    out << std::exchange(separator, ",") << csv_cell(column.name);
   out << "\n";
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
     separator = "";
     for (std::size_t i = 0; i < reader.columns().size(); ++i) {
       const ColumnInfo& column = reader.columns()[i];
-      out << std::exchange(separator, ",") << csv_field(plain_value(column, chosen.values[i][row]));
+      out << std::exchange(separator, ",") << csv_cell(plain_value(column, chosen.values[i][row]));
     }
     out << "\n";
   }
@@ -243,7 +244,7 @@ void print_json(std::ostream& out, const ResultReader& reader, const ChosenRows&
     }
     document.push_back(std::move(object));
   }
-  out << document.dump(2) << "\n";
+  out << json_text(document, 2) << "\n";
 }
 
 /// JSON scalars are YAML scalars.
@@ -254,7 +255,7 @@ void print_yaml(std::ostream& out, const ResultReader& reader, const ChosenRows&
     for (std::size_t i = 0; i < reader.columns().size(); ++i) {
       const ColumnInfo& column = reader.columns()[i];
       out << std::exchange(lead, "  ") << column.name << ": "
-          << json_value(column, chosen.values[i][row]).dump() << "\n";
+          << json_text(json_value(column, chosen.values[i][row])) << "\n";
     }
   }
 }

@@ -3,7 +3,9 @@
 #include <iostream>
 #include <memory>
 
+#include "engine/base/safe_text.h"
 #include "sweep/program/program.h"
+#include "sweep/program/usage.h"
 #include "sweep/program/validate_report.h"
 #include "sweep/validate/predictions_file.h"
 #include "sweep/validate/published.h"
@@ -63,25 +65,19 @@ std::string help_text() {
   return text + "\n* cells must be filled.";
 }
 
-std::string problem_list(const validate::Evaluation& evaluation) {
-  std::string text;
-  for (const validate::TableProblem& problem : evaluation.problems) text += to_string(problem) + '\n';
-  return text;
-}
-
 /// Bars of the command line. Each takes the place of the file's own for the same statistic.
 std::vector<validate::Bar> parse_bars(const std::vector<std::string>& texts) {
   std::vector<validate::Bar> bars;
-  std::string problems;
+  ProblemList problems;
   for (const std::string& text : texts) {
     const auto bar = validate::parse_bar(text);
     if (bar) {
       bars.push_back(*bar);
     } else {
-      problems += "--bar " + text + ": " + bar.error() + '\n';
+      problems.add("--bar " + text + ": " + bar.error());
     }
   }
-  if (!problems.empty()) throw BadInput(problems);
+  problems.finish();
   return bars;
 }
 
@@ -92,16 +88,16 @@ void override_bars(const std::vector<validate::Bar>& given, std::vector<Validate
       file.bars.push_back(bar);
     }
   }
-  std::string problems;
+  ProblemList problems;
   for (const validate::Bar& bar : given) {
     const bool used = std::ranges::any_of(files, [&](const ValidatedFile& file) {
       return std::ranges::any_of(bar_results(file), [&](const validate::BarResult& result) {
         return result.bar.statistic == bar.statistic;
       });
     });
-    if (!used) problems += "--bar " + bar.statistic + ": has no effect, no file measures it\n";
+    if (!used) problems.add("--bar " + bar.statistic + ": has no effect, no file measures it");
   }
-  if (!problems.empty()) throw BadInput(problems);
+  problems.finish();
 }
 
 class Validation {
@@ -178,22 +174,23 @@ void write_predictions(const ValidateArguments& arguments, const std::vector<Val
 
 /// Problems first, then missed bars; what they are goes to stderr.
 int verdict(const std::vector<ValidatedFile>& files, bool check) {
-  std::string problems, missed;
+  std::vector<std::string> problems, missed;
   for (const ValidatedFile& file : files) {
-    problems += problem_list(file.evaluation);
+    for (const validate::TableProblem& problem : file.evaluation.problems)
+      problems.push_back(to_string(problem));
     for (const validate::BarResult& result : bar_results(file)) {
-      if (!result.held) missed += file.path + ": " + result.bar.statistic + ": outside tolerance\n";
+      if (!result.held) missed.push_back(file.path + ": " + result.bar.statistic + ": outside tolerance");
     }
   }
   std::cout.flush();
   if (!problems.empty()) {
-    const auto count = std::ranges::count(problems, '\n');
-    std::cerr << problems << "shardscape: " << count << (count == 1 ? " problem" : " problems")
-              << "; the other rows are reported\n";
+    print_problems(std::cerr, problems);
+    std::cerr << "shardscape: " << count_problems(problems.size()) << "; the other rows are reported\n";
     return kBadInput;
   }
   if (!check || missed.empty()) return kDone;
-  std::cerr << missed << "shardscape: accuracy outside tolerance\n";
+  print_problems(std::cerr, missed);
+  std::cerr << "shardscape: accuracy outside tolerance\n";
   return kInaccurate;
 }
 
@@ -209,7 +206,7 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
   override_bars(bars, files);
   if (!arguments.predictions.empty()) write_predictions(arguments, files);
   if (arguments.json) {
-    std::cout << validation_json(files, view).dump(2) << '\n';
+    std::cout << json_text(validation_json(files, view), 2) << '\n';
   } else {
     print_validation(std::cout, files, view);
   }
@@ -233,7 +230,9 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->type_name("STATISTIC=VALUE")
       ->allow_extra_args(false);
   command->add_flag("--rows", arguments->rows, "List every row: measured, predicted, error");
-  command->add_option("--worst", arguments->worst, "How many of the worst rows are listed")->type_name("N");
+  command->add_option("--worst", arguments->worst, "How many of the worst rows are listed")
+      ->type_name("N")
+      ->check(whole_number(0));
   command
       ->add_option("--hold-out", arguments->hold_out,
                    "Report the rows that a fit holds out apart from the others")

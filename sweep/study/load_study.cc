@@ -227,6 +227,11 @@ class StudyParser {
   }
 
   void read_objectives() {
+    if (const yaml::Node* node = root_.find("objectives"); node != nullptr && node->is_list()) {
+      if (node->items.empty()) {
+        diagnostics_.add(node->where, "objectives", "an empty list; name a column, such as step_time_s");
+      }
+    }
     for (const yaml::Node* item : texts("objectives")) {
       const std::vector<std::string>& known = options_.objective_columns;
       const bool listed = std::ranges::find(study_.objectives, item->text) != study_.objectives.end();

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kBitsPerByte = 8;
 constexpr double kDirections = 2;
+constexpr double kMostSms = 1e6;  // wafers hold some 10^4 SMs of today's size
 /// Keeps a quotient that is whole but for rounding from falling to the next number.
 constexpr double kWhole = 1 + 1e-12;
 
@@ -73,8 +74,11 @@ class Builder {
         plan_.sm_share * shrunk(plan_.sm_sram_share) + plan_.l2_share * shrunk(plan_.l2_sram_share);
     interfaces_ = (1 - plan_.sm_share - plan_.l2_share) * plan_.area.value() * edge_growth_;
     built_.sm_area = SquareMetres(plan_.area.value() / sms(base_) * shrinking);
-    count_ = whole((area_ - interfaces_) / built_.sm_area.value());
-    problems_.require(count_ >= 1, "area", "is too small: its interfaces leave no room for an SM");
+    const double room = (area_ - interfaces_) / built_.sm_area.value();
+    problems_.require(room >= 1, "area", "is too small: its interfaces leave no room for an SM");
+    problems_.require(room < kMostSms, "area",
+                      "is too large: it holds more than a million SMs; the reticle of a scanner is 858 mm2");
+    count_ = whole(std::clamp(room, 0.0, kMostSms));
   }
 
   static double sms(const DeviceSpec& device) { return static_cast<double>(device.sm.count); }

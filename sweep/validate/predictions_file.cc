@@ -4,6 +4,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "engine/base/safe_text.h"
+
 namespace shardscape::validate {
 
 namespace fs = std::filesystem;

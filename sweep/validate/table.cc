@@ -5,6 +5,8 @@
 #include <utility>
 #include "sweep/input/input_file.h"
 
+#include "engine/base/safe_text.h"
+
 namespace shardscape::validate {
 
 namespace {
@@ -16,31 +18,6 @@ std::string trimmed(std::string text) {
   text.erase(text.find_last_not_of(kBlank) + 1);
   text.erase(0, std::min(text.size(), text.find_first_not_of(kBlank)));
   return text;
-}
-
-/// Whether the text is UTF-8 (RFC 3629): no stray or missing continuation, nothing overlong, no surrogates.
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80   ? 1
-                               : lead < 0xC2 ? 0
-                               : lead < 0xE0 ? 2
-                               : lead < 0xF0 ? 3
-                               : lead < 0xF5 ? 4
-                                             : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return false;
-    }
-    if (length > 2) {
-      const auto second = static_cast<unsigned char>(text[i + 1]);
-      const bool odd = (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-                       (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F);
-      if (odd) return false;
-    }
-    i += length;
-  }
-  return true;
 }
 
 /// Walks over the text record by record.
@@ -178,16 +155,6 @@ Table parse_csv(std::string_view text, std::string file) {
     }
   }
   return table;
-}
-
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string cell = "\"";
-  for (const char c : text) {
-    if (c == '"') cell += '"';
-    cell += c;
-  }
-  return cell + '"';
 }
 
 }  // namespace shardscape::validate

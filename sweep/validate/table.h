@@ -44,7 +44,4 @@ Table parse_csv(std::string_view text, std::string file);
 /// The text of a table's file, or why it can't be read.
 tl::expected<std::string, std::string> read_table(const std::filesystem::path& file);
 
-/// The text as one CSV field: quoted only where it has to be.
-std::string csv_cell(std::string_view text);
-
 }  // namespace shardscape::validate

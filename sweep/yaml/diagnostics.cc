@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/base/safe_text.h"
+
 namespace shardscape::yaml {
 
 namespace {
@@ -59,7 +61,7 @@ void Diagnostics::sort() {
 
 std::string Diagnostics::to_string() const {
   std::string text;
-  for (const Diagnostic& diagnostic : list_) text += yaml::to_string(diagnostic) + '\n';
+  for (const Diagnostic& diagnostic : list_) text += message_line(yaml::to_string(diagnostic)) + '\n';
   return text;
 }
 

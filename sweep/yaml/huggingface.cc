@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/safe_text.h"
 #include "sweep/yaml/suggest.h"
 
 namespace shardscape::yaml {
@@ -53,7 +54,7 @@ class Config {
     if (fits) {
       value = entry.get<std::int64_t>();
     } else {
-      problem(key, "must be an integer, not " + entry.dump());
+      problem(key, "must be an integer, not " + json_text(entry));
     }
   }
 
@@ -64,7 +65,7 @@ class Config {
     if (entry.is_boolean()) {
       value = entry.get<bool>();
     } else {
-      problem(key, "must be true or false, not " + entry.dump());
+      problem(key, "must be true or false, not " + json_text(entry));
     }
   }
 
@@ -75,7 +76,7 @@ class Config {
     if (entry.is_number()) {
       value = entry.get<double>();
     } else {
-      problem(key, "must be a number, not " + entry.dump());
+      problem(key, "must be a number, not " + json_text(entry));
     }
   }
 

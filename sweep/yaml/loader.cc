@@ -72,6 +72,24 @@ std::optional<Loader::Target> Loader::follow(PresetKind kind, const Node& refere
   return Target{std::move(*node), "", file->parent_path()};
 }
 
+bool Loader::enter(const Node& reference, const std::string& path, const Target& target) {
+  if (!reference.is_scalar()) return true;  // written in full: no file to come back to
+  std::error_code error;
+  const fs::path written(*target.node.where.source);
+  const fs::path canonical = fs::weakly_canonical(written, error);
+  const fs::path& file = error ? written : canonical;
+  if (std::ranges::find(chain_, file) != chain_.end()) {
+    diagnostics_.add(reference.where, path, "goes in a circle: the chain comes back to " + written.string());
+    return false;
+  }
+  chain_.push_back(file);
+  return true;
+}
+
+void Loader::leave(const Node& reference) {
+  if (reference.is_scalar()) chain_.pop_back();
+}
+
 std::optional<ModelSpec> Loader::model(const Node& reference, const std::string& path,
                                        const fs::path& folder) {
   if (reference.is_scalar() && reference.text.ends_with(".json")) {
@@ -90,9 +108,12 @@ std::optional<DeviceSpec> Loader::device(const Node& reference, const std::strin
                                          const fs::path& folder) {
   const std::optional<Target> target = follow(PresetKind::device, reference, path, folder);
   if (!target) return std::nullopt;
-  if (target->node.is_map() && target->node.find("technology") != nullptr)
-    return built_device(target->node, target->prefix, target->folder);
-  return read_device(target->node, target->prefix, diagnostics_);
+  if (!target->node.is_map() || target->node.find("technology") == nullptr)
+    return read_device(target->node, target->prefix, diagnostics_);
+  if (!enter(reference, path, *target)) return std::nullopt;
+  auto device = built_device(target->node, target->prefix, target->folder);
+  leave(reference);
+  return device;
 }
 
 std::optional<StackProfile> Loader::stack(const Node& reference, const std::string& path,
@@ -120,21 +141,15 @@ std::optional<technology::LogicNode> Loader::logic(const Node& reference, const 
                                                    const fs::path& folder) {
   const std::optional<Target> target = follow(PresetKind::logic, reference, path, folder);
   if (!target) return std::nullopt;
-  const fs::path file(*target->node.where.source);
   const auto load_older = [&](const Node& older, const std::string& at) {
     std::shared_ptr<const technology::LogicNode> result;
     if (auto node = logic(older, at, target->folder))
       result = std::make_shared<const technology::LogicNode>(*std::move(node));
     return result;
   };
-  const bool own_file = reference.is_scalar();
-  if (own_file && std::ranges::find(logic_chain_, file) != logic_chain_.end()) {
-    diagnostics_.add(reference.where, path, "goes in a circle: the chain comes back to " + file.string());
-    return std::nullopt;
-  }
-  if (own_file) logic_chain_.push_back(file);
+  if (!enter(reference, path, *target)) return std::nullopt;
   auto result = read_logic(target->node, target->prefix, diagnostics_, load_older);
-  if (own_file) logic_chain_.pop_back();
+  leave(reference);
   return result;
 }
 

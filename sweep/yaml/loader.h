@@ -91,10 +91,15 @@ class Loader {
   std::optional<DeviceSpec> built_device(const Node& node, const std::string& path,
                                          const std::filesystem::path& folder);
 
+  /// The file of a reference that its own contents may lead back to, while they are read. False, with a
+  /// diagnostic, where it is being read already.
+  bool enter(const Node& reference, const std::string& path, const Target& target);
+  void leave(const Node& reference);
+
   const Catalog& catalog_;
   Diagnostics& diagnostics_;
   std::vector<InputFile> files_;
-  std::vector<std::filesystem::path> logic_chain_;  ///< files of the nodes being followed
+  std::vector<std::filesystem::path> chain_;  ///< files being followed, each written one way only
 };
 
 }  // namespace shardscape::yaml

@@ -10,17 +10,29 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/base/safe_text.h"
+
 namespace shardscape::yaml {
 
 namespace {
 
 constexpr std::size_t kMaxNodes = 1'000'000;  // aliases of aliases grow exponentially
+constexpr std::size_t kMaxDepth = 64;         // studies nest some five deep
 
 /// Thrown out of yaml-cpp's parser by the builder; never leaves parse().
 struct Refused {
   Location where;
   std::string message;
 };
+
+/// Control characters that are neither space nor the end of a line.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1)
+    return (first < 0x20 || first == 0x7F) && first != '\t' && first != '\n' && first != '\r';
+  const auto second = static_cast<unsigned char>(character[1]);
+  return first == 0xC2 && second < 0xA0 && second != 0x85;  // C1, but for "next line"
+}
 
 std::size_t count_nodes(const Node& node) {
   std::size_t count = 1;
@@ -33,7 +45,8 @@ std::size_t count_nodes(const Node& node) {
 /// and its value.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::shared_ptr<const std::string> source) : source_(std::move(source)) {}
+  TreeBuilder(std::shared_ptr<const std::string> source, std::string_view text)
+      : source_(std::move(source)), text_(text) {}
 
   Node take() { return std::move(root_); }
 
@@ -56,8 +69,10 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     refuse_tag(mark, tag);
+    refuse_controls(mark, value);
     Node node = Node::scalar(value);
     node.quoted = tag == "!";
+    if (node.quoted) refuse_open_quote(mark);
     node.where = at(mark);
     finish(std::move(node), anchor);
   }
@@ -91,6 +106,31 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
+  /// Escapes such as "\0" and "\e" get past the check of the file's bytes.
+  void refuse_controls(const YAML::Mark& mark, const std::string& text) const {
+    for (std::size_t i = 0; i < text.size();) {
+      const std::size_t length = std::max<std::size_t>(1, utf8_length(text, i));
+      const std::string_view character = std::string_view(text).substr(i, length);
+      if (is_control(character)) {
+        throw Refused{at(mark), "a text can't hold the control character " + printable(character)};
+      }
+      i += length;
+    }
+  }
+
+  /// yaml-cpp takes the end of the file for the end of a quote.
+  void refuse_open_quote(const YAML::Mark& mark) const {
+    const auto begin = static_cast<std::size_t>(std::max(0, mark.pos));
+    if (begin >= text_.size() || (text_[begin] != '"' && text_[begin] != '\'')) return;
+    for (std::size_t i = begin + 1; i < text_.size(); ++i) {
+      if (text_[i] == '\\' && text_[begin] == '"')
+        ++i;
+      else if (text_[i] == text_[begin])
+        return;
+    }
+    throw Refused{at(mark), "not valid YAML: a quote is never closed"};
+  }
+
   void count(const Location& where, std::size_t nodes) {
     nodes_ += nodes;
     if (nodes_ > kMaxNodes) throw Refused{where, "the file has more than a million values"};
@@ -98,6 +138,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void open(Node node, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     refuse_tag(mark, tag);
+    if (stack_.size() == kMaxDepth) {
+      throw Refused{at(mark), "lists and maps are nested more than " + std::to_string(kMaxDepth) + " deep"};
+    }
     node.where = at(mark);
     stack_.push_back({std::move(node), anchor, std::nullopt});
   }
@@ -137,11 +180,51 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   std::shared_ptr<const std::string> source_;
+  std::string_view text_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t nodes_ = 0;
   Node root_;
 };
+
+/// The first character of the text that no YAML file may hold: a byte that is no UTF-8, or a control
+/// character.
+std::optional<Refused> first_unreadable(std::string_view text,
+                                        const std::shared_ptr<const std::string>& name) {
+  Location where{name, 1, 1};
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    const std::string_view character = text.substr(at, std::max<std::size_t>(1, length));
+    if (length == 0 || is_control(character)) {
+      return Refused{where, "not valid YAML: " + printable(character) +
+                                (length == 0 ? " is no UTF-8 text; save the file as UTF-8"
+                                             : " is a control character; remove it")};
+    }
+    at += length;
+    where.column = character == "\n" ? 1 : where.column + 1;
+    where.line += character == "\n" ? 1 : 0;
+  }
+  return std::nullopt;
+}
+
+/// The first tab that indents something.
+std::optional<Location> first_tab(std::string_view text, const std::shared_ptr<const std::string>& name) {
+  int line = 1;
+  for (std::size_t begin = 0; begin < text.size(); ++line) {
+    const std::size_t first = text.find_first_not_of(' ', begin);
+    if (first != std::string_view::npos && text[first] == '\t')
+      return Location{name, line, static_cast<int>(first - begin) + 1};
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+  }
+  return std::nullopt;
+}
+
+/// What yaml-cpp says, and what is meant where that is not plain.
+std::string plain_reason(const std::string& said) {
+  const std::string reason = "not valid YAML: " + said;
+  if (said != "illegal map value") return reason;
+  return reason + "; text with ': ' in it belongs in quotes, and a key has at most 1,024 characters";
+}
 
 /// A second document after the first is an error of its own.
 class Ignore final : public YAML::EventHandler {
@@ -231,7 +314,11 @@ std::string_view kind_name(const Node& node) {
 
 std::optional<Node> parse(const std::string& text, const std::string& source, Diagnostics& diagnostics) {
   const auto name = std::make_shared<const std::string>(source);
-  TreeBuilder builder(name);
+  TreeBuilder builder(name, text);
+  if (auto refused = first_unreadable(text, name)) {
+    diagnostics.add(refused->where, "", refused->message);
+    return std::nullopt;
+  }
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
@@ -250,7 +337,9 @@ std::optional<Node> parse(const std::string& text, const std::string& source, Di
     return std::nullopt;
   } catch (const YAML::Exception& error) {
     const Location where = error.mark.is_null() ? Location{name, 1, 1} : builder.at(error.mark);
-    diagnostics.add(where, "", "not valid YAML: " + error.msg);
+    const auto tab = first_tab(text, name);
+    diagnostics.add(tab.value_or(where), "",
+                    tab ? "not valid YAML: a tab can't indent; use spaces" : plain_reason(error.msg));
     return std::nullopt;
   }
   return builder.take();

@@ -25,6 +25,10 @@ TEST(Suggest, NearestName) {
   EXPECT_EQ(nearest_name("shcedule", names), "schedule");
   EXPECT_EQ(nearest_name("data", names), "data_parallel");  // a prefix counts, however much is missing
   EXPECT_EQ(nearest_name("colour", names), std::nullopt);
+  EXPECT_EQ(nearest_name("steptime", std::vector<std::string>{"point_id", "step_time_s"}), "step_time_s");
+  EXPECT_EQ(nearest_name("--out", std::vector<std::string>{"--threads", "--output"}), "--output");
+  EXPECT_EQ(nearest_name("--x", std::vector<std::string>{"--threads", "--output"}), std::nullopt);
+  EXPECT_EQ(nearest_name(std::string(1000000, 'x'), names), std::nullopt);  // and at once
   // The first of equals; and a nearer name later beats a prefix found before.
   EXPECT_EQ(nearest_name("bat", std::vector<std::string>{"cat", "rat"}), "cat");
   EXPECT_EQ(nearest_name("rings", std::vector<std::string>{"rings_of_saturn", "ring"}), "ring");

@@ -86,10 +86,54 @@ TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {
             "  longer  1000\n");
 }
 
-TEST(Csv, FieldsAreQuotedOnlyWhereTheyMustBe) {
-  EXPECT_EQ(csv_field("plain"), "plain");
-  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
-  EXPECT_EQ(csv_field("say \"hi\""), "\"say \"\"hi\"\"\"");
+TEST(TextTable, NarrowTerminalsGetBlocksOfColumns) {
+  TextTable table;
+  for (const char* heading : {"point", "tp", "step", "memory"}) table.add_column(heading);
+  table.add_row({"10", "8", "22.09 s", "76.18 GiB"});
+  std::ostringstream out;
+  // Indent 2, then 5 + 2 + 2 + 2 + 7 + 2 + 9 = 29 characters; 24 hold all but the last column.
+  table.print(out, 2, 31);
+  EXPECT_EQ(out.str(),
+            "  point  tp     step     memory\n"
+            "     10   8  22.09 s  76.18 GiB\n");
+  out.str("");
+  table.print(out, 2, 30);
+  EXPECT_EQ(out.str(),
+            "  point  tp     step\n"
+            "     10   8  22.09 s\n"
+            "\n"
+            "  point     memory\n"
+            "     10  76.18 GiB\n");
+}
+
+TEST(TextTable, LongTextsTakeSeveralLines) {
+  TextTable table = TextTable::pairs();
+  table.add_row({"plan", "tp=2,sp=1,cp=4,pp=8,dp=1,zero=1,recompute=none"});
+  table.add_row({"step", "22 s"});
+  std::ostringstream out;
+  table.print(out, 0, 30);
+  EXPECT_EQ(out.str(),
+            "plan  tp=2,sp=1,cp=4,pp=8,\n"
+            "      dp=1,zero=1,\n"
+            "      recompute=none\n"
+            "step  22 s\n");
+}
+
+TEST(TextTable, CellsHoldNothingThatATerminalObeys) {
+  TextTable table = TextTable::pairs();
+  table.add_row({"a\nb", "\x1b[2J"});
+  table.add_row({"\u00b5s", "time"});
+  std::ostringstream out;
+  table.print(out);
+  EXPECT_EQ(out.str(),
+            "a\\nb  \\x1b[2J\n"
+            "\u00b5s    time\n");  // two characters wide, three bytes
+}
+
+TEST(TextTable, WordsAreKeptWhole) {
+  EXPECT_EQ(wrapped("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrapped("abcdefghij", 4), (std::vector<std::string>{"abcd", "efgh", "ij"}));
+  EXPECT_EQ(wrapped("", 4), std::vector<std::string>{""});
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/safe_text.h"
+
 namespace shardscape::validate {
 namespace {
 

@@ -52,6 +52,33 @@ TEST(Node, SyntaxErrorsAreLocated) {
   EXPECT_TRUE(reports(bad("a: *nowhere\n"), "f:1:4", "not valid YAML"));
 }
 
+TEST(Node, SlipsOfTheKeyboardAreCalledByTheirNames) {
+  EXPECT_TRUE(reports(bad("a: 1\nb: \"x\nc: 2\n"), "f:2:4", "a quote is never closed"));
+  EXPECT_TRUE(reports(bad("a: 'it''s\n"), "f:1:4", "a quote is never closed"));
+  EXPECT_EQ(good("a: 'it''s'\nb: \"say \\\"hi\\\"\"\n").find("a")->text, "it's");
+  EXPECT_TRUE(reports(bad("a:\n\tb: 1\n"), "f:2:1", "a tab can't indent"));
+  EXPECT_TRUE(reports(bad("a: b: c\n"), "f:1:5", "belongs in quotes"));
+}
+
+TEST(Node, NestingHasALimitAndSaysSo) {
+  // The map is the first of 64, the bracket in column 4 the second.
+  const std::string deep = "a: " + std::string(70, '[') + std::string(70, ']') + "\n";
+  EXPECT_TRUE(reports(bad(deep), "f:1:67", "nested more than 64 deep"));
+  EXPECT_TRUE(bad("a: " + std::string(5000, '[')).to_string().find("nested more than 64 deep") !=
+              std::string::npos);
+  std::string closed = "a: " + std::string(63, '[') + std::string(63, ']') + "\n";
+  EXPECT_TRUE(good(closed).is_map());
+}
+
+TEST(Node, BytesThatAreNoTextAreLocated) {
+  EXPECT_TRUE(reports(bad(std::string("a: 1\nb: x\0y\n", 12)), "f:2:5", "\\x00 is a control character"));
+  EXPECT_TRUE(reports(bad("a: caf\xe9\n"), "f:1:7", "\\xe9 is no UTF-8"));
+  EXPECT_TRUE(reports(bad("a: \x1b[31m\n"), "f:1:4", "\\x1b is a control character"));
+  EXPECT_TRUE(reports(bad("a: \"\\e[31m\"\n"), "f:1:4", "can't hold the control character \\x1b"));
+  EXPECT_TRUE(reports(bad("a: \"\\0\"\n"), "f:1:4", "can't hold the control character \\x00"));
+  EXPECT_EQ(good("a: \"two\\nlines\\tand caf\u00e9\"\n").find("a")->text, "two\nlines\tand caf\u00e9");
+}
+
 TEST(Node, RefusesWhatAStudyNeverNeeds) {
   EXPECT_TRUE(reports(bad(""), "f:1:1", "empty"));
   EXPECT_TRUE(reports(bad("# only a remark\n"), "f:1:1", "empty"));
