@@ -1,6 +1,7 @@
 // shardscape: the program. Parses the command line, runs one subcommand, turns failures into messages and
 // exit codes.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/suggest.h"
+#include "results_schema/output_file.h"
 #include "sweep/program/program.h"
 #include "sweep/program/result_commands.h"
 
@@ -72,6 +74,12 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::
               "see 'shardscape --help'", kBadInput);
 }
 
+int refuse(const std::string& text) {
+  const auto lines = std::max<std::ptrdiff_t>(1, std::ranges::count(text, '\n'));
+  const std::string count = lines == 1 ? "1 problem" : std::to_string(lines) + " problems";
+  return fail(text, count + "; nothing was written or changed", kBadInput);
+}
+
 int run_action(const Action& action) {
   try {
     const int code = action();
@@ -79,10 +87,9 @@ int run_action(const Action& action) {
     if (!std::cout) return fail("standard output: can't be written", "stopped", kEnvironment);
     return code;
   } catch (const BadInput& problem) {
-    const std::string text = problem.what();
-    const auto lines = std::max<std::ptrdiff_t>(1, std::ranges::count(text, '\n'));
-    const std::string count = lines == 1 ? "1 problem" : std::to_string(lines) + " problems";
-    return fail(text, count + "; nothing was written or changed", kBadInput);
+    return refuse(problem.what());
+  } catch (const results::OutputRefused& problem) {
+    return refuse(problem.what());
   } catch (const std::exception& failure) {
     return fail(failure.what(), "stopped", kEnvironment);
   }
@@ -137,4 +144,7 @@ int run(int argc, char** argv) {
 
 }  // namespace shardscape::program
 
-int main(int argc, char** argv) { return shardscape::program::run(argc, argv); }
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is then an error of write(), as a full disk is
+  return shardscape::program::run(argc, argv);
+}
