@@ -1,5 +1,7 @@
 #include "results_schema/assemble.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -189,10 +191,10 @@ Summary write_output(const Manifest& manifest, const std::vector<Segment>& segme
 
 /// Under a temporary name first; on failure nothing remains.
 Summary publish_output(const Manifest& manifest, const std::vector<Segment>& segments,
-                       const fs::path& temporary, const fs::path& output, const RunInfo& run) {
+                       const fs::path& temporary, const OutputPath& output, const RunInfo& run) {
   try {
     const Summary summary = write_output(manifest, segments, temporary, run);
-    publish(temporary, output);
+    output.publish(temporary);
     return summary;
   } catch (const StoreError&) {
     std::error_code ignored;
@@ -204,14 +206,28 @@ Summary publish_output(const Manifest& manifest, const std::vector<Segment>& seg
 
 }  // namespace
 
-Summary assemble(SegmentStore&& store, const fs::path& output, const RunInfo& run) {
+namespace {
+
+/// Where the file grows: in the folder, of which a killed sweep leaves nothing else, unless `output` can't be
+/// renamed to from there.
+fs::path assembly_name(const fs::path& folder, const OutputPath& output) {
+  struct stat here {};
+  struct stat there {};
+  const bool same = ::stat(folder.c_str(), &here) == 0 && ::stat(output.folder().c_str(), &there) == 0 &&
+                    here.st_dev == there.st_dev;
+  return same ? folder / (std::string("assembled.h5") + kTemporaryEnding) : temporary_name(output.folder());
+}
+
+}  // namespace
+
+Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& run) {
   const QuietErrors quiet;
   store.scan();
   check_complete(store);
-  check_space(store.segments(), store.folder());
-  const fs::path temporary = store.folder() / (std::string("assembled.h5") + kTemporaryEnding);
+  const fs::path temporary = assembly_name(store.folder(), output);
+  check_space(store.segments(), directory_of(temporary));
   const Summary summary = publish_output(store.manifest(), store.segments(), temporary, output, run);
-  remove_folder(store.folder());
+  std::move(store).abandon();
   return summary;
 }
 
@@ -266,7 +282,7 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
   return problems;
 }
 
-Summary merge(std::span<const SweepPart> parts, const fs::path& output, const RunInfo& run) {
+Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const RunInfo& run) {
   const QuietErrors quiet;
   const std::vector<std::string> problems = merge_problems(parts);
   SHARDSCAPE_CHECK(problems.empty(), parts.size(), problems.front());
@@ -274,10 +290,8 @@ Summary merge(std::span<const SweepPart> parts, const fs::path& output, const Ru
   std::vector<Segment> segments;
   for (const SweepPart& part : parts) segments.push_back({part.path, part.manifest.layout.blocks});
   manifest.layout.blocks.count = segments.back().blocks.end() - manifest.layout.blocks.first;
-  check_space(segments, directory_of(output));
-  fs::path temporary = output;
-  temporary += kTemporaryEnding;
-  return publish_output(manifest, segments, temporary, output, run);
+  check_space(segments, output.folder());
+  return publish_output(manifest, segments, temporary_name(output.folder()), output, run);
 }
 
 }  // namespace shardscape::results

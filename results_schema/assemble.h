@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "results_schema/output_file.h"
 #include "results_schema/segments.h"
 #include "results_schema/summary.h"
 
@@ -13,13 +14,14 @@ namespace shardscape::results {
 
 /// Writes `output` from a complete parts folder: compressed chunks are copied as they are, summary tables are
 /// computed on the way, one chunk in memory at a time. The file is written under a temporary name inside the
-/// folder, synced and renamed over `output`; the folder goes last. `run` says who assembled (root attributes
+/// folder (or beside `output`, where that is on another file system), synced and put in place; the folder
+/// goes last. `run` says who assembled (root attributes
 /// only). Datasets depend on the study alone, not on the segments' sizes or order.
 ///
 /// StoreError where blocks are missing, the disk fails or a segment is broken; the folder is then as it was,
 /// and `output` untouched. A process killed at any moment leaves either the folder or the finished file (or
 /// both: resume assembles again).
-Summary assemble(SegmentStore&& store, const std::filesystem::path& output, const RunInfo& run);
+Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& run);
 
 /// A finished file that holds a part of a sweep.
 struct SweepPart {
@@ -38,6 +40,6 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts);
 /// Writes `output` from parts without problems: the file that an unsharded sweep of their points writes. The
 /// parts stay as they are. Under a temporary name beside `output` first; StoreError where that fails, with
 /// nothing left behind.
-Summary merge(std::span<const SweepPart> parts, const std::filesystem::path& output, const RunInfo& run);
+Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const RunInfo& run);
 
 }  // namespace shardscape::results

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -13,60 +13,67 @@ namespace shardscape::results {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-[[noreturn]] void fail(const fs::path& path, const std::string& what, int error) {
+void fail_with(const fs::path& path, const std::string& what, int error) {
   throw StoreError(path, what + ": " + std::generic_category().message(error));
 }
 
-/// An open file descriptor.
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags)
-      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) fail(path_, (flags & O_CREAT) != 0 ? "can't create" : "can't open", errno);
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  void write(std::span<const std::byte> bytes) const {
-    constexpr std::size_t kPiece = std::size_t{1} << 30U;  // Linux writes at most 2 GiB at once
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kPiece));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail(path_, "can't write", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-  }
-  void sync() const {
-    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail(path_, "can't sync", errno);
-  }
-  void close() {
-    if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "can't close", errno);
-  }
-
- private:
-  const fs::path& path_;
-  int fd_;
-};
-
-void put_in_place(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) fail(to, "can't be put in place", error.value());
+Descriptor::Descriptor(fs::path path, int flags)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), flags | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) fail_with(path_, (flags & O_CREAT) != 0 ? "can't create" : "can't open", errno);
 }
 
-}  // namespace
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Descriptor::Descriptor(Descriptor&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+void Descriptor::write(std::span<const std::byte> bytes) const {
+  constexpr std::size_t kPiece = std::size_t{1} << 30U;  // Linux writes at most 2 GiB at once
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kPiece));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with(path_, "can't write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void Descriptor::sync() const {
+  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail_with(path_, "can't sync", errno);
+}
+
+void Descriptor::close() {
+  if (::close(std::exchange(fd_, -1)) != 0) fail_with(path_, "can't close", errno);
+}
 
 fs::path directory_of(const fs::path& path) {
   const fs::path parent = path.parent_path();
   return parent.empty() ? fs::path(".") : parent;
 }
 
+void sync_file(const fs::path& path) { Descriptor(path, O_RDONLY).sync(); }
 void sync_directory(const fs::path& directory) { Descriptor(directory, O_RDONLY | O_DIRECTORY).sync(); }
+
+fs::path temporary_name(const fs::path& folder) {
+  static std::atomic<unsigned> count{0};
+  for (;;) {
+    const std::string name = ".shardscape-" + std::to_string(::getpid()) + '-' + std::to_string(count++);
+    const fs::path path = folder / (name + kTemporaryEnding);
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(path, ignored))) return path;
+  }
+}
+
+namespace {
+
+void put_in_place(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) fail_with(to, "can't be put in place", error.value());
+}
+
+}  // namespace
 
 void write_durably(const fs::path& path, std::span<const std::byte> bytes) {
   fs::path temporary = path;
@@ -85,13 +92,6 @@ void write_durably(const fs::path& path, std::span<const std::byte> bytes) {
   sync_directory(directory_of(path));
 }
 
-void publish(const fs::path& temporary, const fs::path& path) {
-  Descriptor(temporary, O_RDONLY).sync();
-  put_in_place(temporary, path);
-  sync_directory(directory_of(path));
-  sync_directory(directory_of(temporary));
-}
-
 fs::path dying_folder(const fs::path& folder) {
   fs::path name = folder;
   name += ".deleting";
@@ -99,13 +99,19 @@ fs::path dying_folder(const fs::path& folder) {
 }
 
 void remove_folder(const fs::path& folder) {
+  constexpr int kAttempts = 100;  // another process may move its folder to the same name
   const fs::path dying = dying_folder(folder);
   std::error_code error;
+  for (int attempt = 0;; ++attempt) {
+    fs::remove_all(dying, error);
+    if (!fs::exists(folder)) return;
+    fs::rename(folder, dying, error);
+    if (!error) break;
+    const bool taken = error == std::errc::directory_not_empty || error == std::errc::file_exists;
+    if (!taken || attempt == kAttempts) fail_with(folder, "can't be moved away", error.value());
+  }
   fs::remove_all(dying, error);
-  if (!fs::exists(folder)) return;
-  put_in_place(folder, dying);
-  fs::remove_all(dying, error);
-  if (error) fail(dying, "can't delete", error.value());
+  if (error) fail_with(dying, "can't delete", error.value());
 }
 
 }  // namespace shardscape::results

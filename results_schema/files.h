@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "results_schema/store_error.h"
 
@@ -12,21 +13,44 @@ namespace shardscape::results {
 /// Ending of files that are being written.
 inline constexpr const char* kTemporaryEnding = ".tmp";
 
+/// An open file descriptor. StoreError names the path and the system's reason.
+class Descriptor {
+ public:
+  Descriptor(std::filesystem::path path, int flags);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&&) = delete;
+
+  [[nodiscard]] int get() const { return fd_; }
+  void write(std::span<const std::byte> bytes) const;
+  void sync() const;
+  void close();
+
+ private:
+  std::filesystem::path path_;
+  int fd_;
+};
+
+/// StoreError "PATH: WHAT: MESSAGE OF `error`".
+[[noreturn]] void fail_with(const std::filesystem::path& path, const std::string& what, int error);
+
 /// Writes `path` under a temporary name beside it, syncs, renames, syncs the directory. On failure nothing
-/// remains.
+/// remains. For files whose names are the program's own; see output_file.h for those of the user.
 void write_durably(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// Syncs `temporary`, renames it over `path` (same file system) and syncs both directories.
-void publish(const std::filesystem::path& temporary, const std::filesystem::path& path);
-
+void sync_file(const std::filesystem::path& path);
 void sync_directory(const std::filesystem::path& directory);
 
 /// The folder that holds `path`; "." for a bare name.
 std::filesystem::path directory_of(const std::filesystem::path& path);
 
+/// A name in `folder` that nothing has, of this process; ends in kTemporaryEnding.
+std::filesystem::path temporary_name(const std::filesystem::path& folder);
+
 /// Makes a folder disappear in one step (rename), then deletes it. Nothing happens where there is none.
 void remove_folder(const std::filesystem::path& folder);
-/// Where remove_folder() keeps what it is deleting; a leftover there is dead.
+/// Where remove_folder() keeps what it is deleting: whoever moved a folder there had the right to, so that
+/// anyone may delete the rest of it.
 std::filesystem::path dying_folder(const std::filesystem::path& folder);
 
 }  // namespace shardscape::results

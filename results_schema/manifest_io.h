@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kSchemaVersion = 1;
 void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
                     bool complete);
 
-/// StoreError unless the file is a result file or manifest of a version this program reads.
+/// StoreError where the manifest is not whole, or lacks the columns that every reader needs.
 Manifest read_manifest(const H5File& file);
 
 /// StoreError unless the root says `schema` and a version this program reads.

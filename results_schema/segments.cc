@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
+#include "results_schema/sealed_bytes.h"
 
 namespace shardscape::results {
 
@@ -23,6 +25,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kManifestName = "manifest.h5";
+constexpr const char* kLockName = "lock";
+constexpr const char* kReplaceName = "replace-output";  // empty; there where the output may be replaced
+constexpr const char* kNotAsSealed = "is not what its checksum says";
 constexpr std::string_view kPrefix = "blocks-";
 constexpr std::string_view kEnding = ".h5";
 
@@ -68,7 +73,9 @@ std::vector<std::byte> manifest_image(const fs::path& path, const Manifest& mani
     (void)file.create_column("/points", column, 0, manifest.layout.rows_per_block);
   }
   if (!manifest.sample_columns.empty()) (void)create_samples(file, manifest.sample_columns, 0);
-  return file.image();
+  std::vector<std::byte> image = file.image();
+  append_checksum(image);
+  return image;
 }
 
 /// What every segment of a store must say about itself.
@@ -97,6 +104,38 @@ void check_segment(const fs::path& path, BlockRange blocks, const Manifest& mani
     file.fail("holds fewer rows than its blocks have");
   }
   (void)sample_rows(file, manifest.sample_columns);
+}
+
+/// What is wrong with a segment; empty where nothing is. HDF5 sees only what the checksum vouches for.
+std::string damage_of(const fs::path& path, BlockRange blocks, const Manifest& manifest,
+                      const Identity& identity) {
+  if (!is_as_sealed(path)) return kNotAsSealed;
+  try {
+    check_segment(path, blocks, manifest, identity);
+    const auto ids = H5File::open(path).dataset("/points/point_id").read_all<std::uint64_t>();
+    std::uint64_t expected = manifest.layout.first_point(blocks.first);
+    for (const std::uint64_t id : ids) {
+      if (id != expected++) return "has other points than its blocks (" + std::to_string(id) + ")";
+    }
+  } catch (const StoreError& error) {
+    return error.reason();
+  }
+  return "";
+}
+
+Manifest stored_manifest(const fs::path& parts) {
+  const H5File file = H5File::open(parts / kManifestName);
+  check_schema(file, kManifestSchema);
+  return read_manifest(file);
+}
+
+/// True where everything in the folder has a name that a sweep gives.
+bool is_parts_folder(const fs::path& folder) {
+  return std::ranges::all_of(list_folder(folder), [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name == kManifestName || name == kLockName || name == kReplaceName || is_temporary(path) ||
+           parse_segment_name(name).has_value();
+  });
 }
 
 void require(bool same, const fs::path& parts, const std::string& what) {
@@ -135,24 +174,56 @@ fs::path parts_folder(const fs::path& output) {
   return folder;
 }
 
+std::vector<std::string> damaged_files(const fs::path& parts) {
+  std::vector<std::string> problems;
+  std::error_code ignored;
+  if (!fs::is_regular_file(parts / kManifestName, ignored)) return problems;
+  for (const fs::path& path : list_folder(parts)) {
+    const std::string name = path.filename().string();
+    if (name != kManifestName && !parse_segment_name(name)) continue;
+    if (!is_as_sealed(path)) problems.push_back(name + " " + kNotAsSealed);
+  }
+  return problems;
+}
+
+void remove_leftovers(const fs::path& output) {
+  const fs::path dying = dying_folder(parts_folder(output));
+  std::error_code ignored;
+  if (!fs::is_directory(dying, ignored)) return;
+  try {
+    if (is_parts_folder(dying)) fs::remove_all(dying, ignored);
+  } catch (const StoreError&) {  // another process is at it
+  }
+}
+
 /// An advisory lock on the folder, where the file system has such locks.
 class SegmentStore::Lock {
  public:
-  explicit Lock(const fs::path& folder) {
-    const fs::path path = folder / "lock";
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) throw StoreError(path, "can't create: " + std::generic_category().message(errno));
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(fd_);
+  /// Nothing where the folder is not there, or went while it was being locked. StoreError where another
+  /// process holds the lock.
+  static std::unique_ptr<Lock> take(const fs::path& folder) {
+    const fs::path path = folder / kLockName;
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == ENOENT) return nullptr;
+    if (fd < 0) fail_with(path, "can't create", errno);
+    std::unique_ptr<Lock> lock(new Lock(fd));
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       throw StoreError(folder, "is in use by a running sweep");
     }
+    // Whoever held the lock before may have removed the folder in between, and someone else made it anew.
+    struct stat held {};
+    struct stat there {};
+    const bool same = ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                      held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+    return same ? std::move(lock) : nullptr;
   }
   ~Lock() { ::close(fd_); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
-  int fd_ = -1;
+  explicit Lock(int fd) : fd_(fd) {}
+  int fd_;
 };
 
 SegmentStore::SegmentStore() = default;
@@ -160,43 +231,69 @@ SegmentStore::SegmentStore(SegmentStore&&) noexcept = default;
 SegmentStore& SegmentStore::operator=(SegmentStore&&) noexcept = default;
 SegmentStore::~SegmentStore() = default;
 
-SegmentStore SegmentStore::make(const fs::path& parts, const Manifest& manifest) {
-  check_manifest(parts, manifest);
-  std::error_code error;
-  const bool created = fs::create_directory(parts, error);
-  if (error) throw StoreError(parts, "can't create: " + error.message());
+/// The lock of the folder, which is made where it is not there.
+std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& parts) {
+  constexpr int kAttempts = 100;  // each fails only where another process removes the folder just then
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::error_code error;
+    fs::create_directory(parts, error);
+    if (error) throw StoreError(parts, "can't create: " + error.message());
+    if (auto lock = Lock::take(parts)) return lock;
+  }
+  throw StoreError(parts, "can't be locked: other processes keep removing it");
+}
+
+/// Writes the manifest of a sweep that has none yet. What the folder holds before it is nobody's.
+void SegmentStore::begin(const Manifest& manifest) {
+  is_new_ = true;
+  manifest_ = manifest;
+  const bool empty = std::ranges::none_of(list_folder(folder_), [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name != kLockName && name != kReplaceName && !is_temporary(path);
+  });
   try {
-    SegmentStore store;
-    store.folder_ = parts;
-    store.manifest_ = manifest;
-    store.lock_ = std::make_unique<Lock>(parts);
-    if (fs::exists(parts / kManifestName)) {
-      throw StoreError(parts, "already holds a sweep; continue it (--resume) or start over (--force)");
-    }
-    store.scan();
-    write_durably(parts / kManifestName, manifest_image(parts / kManifestName, manifest));
-    sync_directory(directory_of(parts));
-    return store;
+    scan();
+    if (replaces_output_) write_durably(folder_ / kReplaceName, {});
+    write_durably(folder_ / kManifestName, manifest_image(folder_ / kManifestName, manifest));
+    sync_directory(directory_of(folder_));
   } catch (const StoreError&) {
-    if (created) fs::remove_all(parts, error);
+    if (empty) remove_folder(folder_);
     throw;
   }
 }
 
-SegmentStore SegmentStore::create(const fs::path& parts, const Manifest& manifest) {
+SegmentStore SegmentStore::create(const fs::path& parts, const Manifest& manifest, bool replaces_output) {
   const QuietErrors quiet;
-  return make(parts, manifest);
+  check_manifest(parts, manifest);
+  SegmentStore store;
+  store.folder_ = parts;
+  store.replaces_output_ = replaces_output;
+  store.lock_ = lock_or_make(parts);
+  if (fs::exists(parts / kManifestName)) {
+    throw StoreError(parts, "already holds a sweep; continue it (--resume) or start over (--force)");
+  }
+  store.begin(manifest);
+  return store;
 }
 
-SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifest) {
+SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifest, Damaged damaged) {
   const QuietErrors quiet;
-  if (!fs::exists(parts / kManifestName)) return make(parts, manifest);
   check_manifest(parts, manifest);
-  auto lock = std::make_unique<Lock>(parts);
-  SegmentStore store = open(parts);
-  store.lock_ = std::move(lock);
-  check_same_sweep(parts, store.manifest_, manifest);
+  SegmentStore store;
+  store.folder_ = parts;
+  store.lock_ = lock_or_make(parts);
+  store.replaces_output_ = fs::exists(parts / kReplaceName);
+  if (!fs::exists(parts / kManifestName)) {
+    store.begin(manifest);
+    return store;
+  }
+  if (!is_as_sealed(parts / kManifestName)) {
+    throw StoreError(parts / kManifestName, "is damaged, or of an older version; start over (--force)");
+  }
+  check_same_sweep(parts, stored_manifest(parts), manifest);
   store.manifest_ = manifest;
+  store.check_sealed(damaged);
+  store.scan();
   for (const fs::path& path : list_folder(parts)) {
     std::error_code ignored;
     if (is_temporary(path)) fs::remove(path, ignored);
@@ -204,21 +301,49 @@ SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifes
   return store;
 }
 
+/// Holds every segment against its checksum, and its points against its blocks.
+void SegmentStore::check_sealed(Damaged damaged) {
+  const Identity identity = identity_of(manifest_);
+  std::vector<std::string> names;
+  std::string problems;
+  for (const fs::path& path : list_folder(folder_)) {
+    const auto blocks = parse_segment_name(path.filename().string());
+    if (!blocks) continue;
+    const std::string problem = damage_of(path, *blocks, manifest_, identity);
+    if (problem.empty()) continue;
+    names.push_back(path.filename().string());
+    problems += "\n  " + names.back() + ": " + problem;
+  }
+  if (names.empty()) return;
+  if (damaged == Damaged::refuse) {
+    throw StoreError(folder_, "has damaged segments; --resume --repair computes them again" + problems);
+  }
+  for (const std::string& name : names) fs::remove_all(folder_ / name);
+  removed_ = std::move(names);
+}
+
 SegmentStore SegmentStore::open(const fs::path& parts) {
   const QuietErrors quiet;
   SegmentStore store;
   store.folder_ = parts;
-  const H5File file = H5File::open(parts / kManifestName);
-  check_schema(file, kManifestSchema);
-  store.manifest_ = read_manifest(file);
+  store.manifest_ = stored_manifest(parts);
   store.scan();
   return store;
 }
 
 void SegmentStore::discard(const fs::path& parts) {
   if (!fs::exists(parts)) return;
-  const Lock lock(parts);
+  const auto lock = Lock::take(parts);
+  if (!lock) return;  // its owner has just removed it
+  if (!is_parts_folder(parts)) {
+    throw StoreError(parts, "holds what no sweep has written; move it away");
+  }
   remove_folder(parts);
+}
+
+void SegmentStore::abandon() && {
+  SHARDSCAPE_CHECK(lock_ != nullptr, folder_.string());
+  remove_folder(folder_);
 }
 
 void SegmentStore::scan() {
@@ -308,7 +433,9 @@ void SegmentWriter::seal() {
       first += block.samples.size();
     }
   }
-  write_durably(path, file.image());
+  std::vector<std::byte> image = file.image();
+  append_checksum(image);
+  write_durably(path, image);
   sealed_rows_ += open_rows_;
   open_rows_ = 0;
   open_samples_ = 0;

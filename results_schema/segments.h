@@ -4,7 +4,11 @@
 // consecutive blocks, written under a temporary name, synced, and renamed to blocks-<first>-<count>.h5: the
 // rename is the commit, and the set of sealed segments is the state of the sweep. No committed byte is ever
 // rewritten. Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
-// MPI ranks).
+// MPI ranks). Manifest and segments end in a checksum of themselves, which a resumption holds them against.
+//
+// A lock on the file `lock` in the folder says whose it is. Nothing in the folder, nor the folder itself, is
+// written or removed by a process that does not hold it; a folder that a process made and another locked
+// first is the other's.
 #pragma once
 
 #include <chrono>
@@ -28,31 +32,54 @@ struct Segment {
   BlockRange blocks;
 };
 
+/// What resume() makes of damaged segments.
+enum class Damaged { refuse, recompute };
+
+/// Deletes what a sweep into `output` that was killed while it deleted its parts folder left of it. Nothing
+/// happens where nothing is left, or where it can't be deleted.
+void remove_leftovers(const std::filesystem::path& output);
+
+/// Which files of a parts folder are not what their checksums say, one line each. Of a folder that is none,
+/// nothing.
+std::vector<std::string> damaged_files(const std::filesystem::path& parts);
+
 /// One parts folder. create() and resume() lock it against a second sweep for as long as the object lives;
 /// open() takes no lock and changes nothing. Not thread-safe; move-only.
 class SegmentStore {
  public:
-  /// A new folder with its manifest. StoreError where the folder already holds a sweep, or can't be written,
-  /// or the manifest has problems (manifest_problems).
-  static SegmentStore create(const std::filesystem::path& parts, const Manifest& manifest);
+  /// A new folder with its manifest. `replaces_output`: the finished file may replace what lies there; kept
+  /// with the sweep, for its resumption. StoreError where the folder already holds a sweep, or can't be
+  /// written, or the manifest has problems (manifest_problems).
+  static SegmentStore create(const std::filesystem::path& parts, const Manifest& manifest,
+                             bool replaces_output = false);
 
   /// The folder of an interrupted sweep of the same study, or a new one where there is none. Removes
-  /// temporary leftovers. StoreError where the folder belongs to another study, number of points, table of
-  /// columns or version of the software, is in use, or holds a broken segment.
-  static SegmentStore resume(const std::filesystem::path& parts, const Manifest& manifest);
+  /// temporary leftovers. Reads every segment and holds it against its checksum and its blocks; those that
+  /// fail are removed, to be computed again, where `damaged` says so. StoreError where the folder belongs to
+  /// another study, number of points, table of columns or version of the software, is in use, or holds
+  /// damaged segments (it names them all).
+  static SegmentStore resume(const std::filesystem::path& parts, const Manifest& manifest,
+                             Damaged damaged = Damaged::refuse);
 
   /// For reading. StoreError where there is no manifest or a segment is broken.
   static SegmentStore open(const std::filesystem::path& parts);
 
   /// Deletes a parts folder, whatever sweep it belongs to (`--force`); nothing happens where there is none.
-  /// StoreError where it is in use.
+  /// StoreError where it is in use, or holds what no sweep has written.
   static void discard(const std::filesystem::path& parts);
+  /// Deletes the folder of this store, which create() or resume() gave.
+  void abandon() &&;
 
   SegmentStore(SegmentStore&&) noexcept;
   SegmentStore& operator=(SegmentStore&&) noexcept;
   ~SegmentStore();
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  /// True where there was no sweep before create() or resume().
+  [[nodiscard]] bool is_new() const { return is_new_; }
+  [[nodiscard]] bool replaces_output() const { return replaces_output_; }
+  /// Names of the damaged segments that resume() removed.
+  [[nodiscard]] const std::vector<std::string>& removed() const { return removed_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
 
   /// Reads the folder again: segments sealed since then by this or any other writer. StoreError names the
@@ -67,9 +94,13 @@ class SegmentStore {
  private:
   class Lock;
   SegmentStore();
-  static SegmentStore make(const std::filesystem::path& parts, const Manifest& manifest);
+  static std::unique_ptr<Lock> lock_or_make(const std::filesystem::path& parts);
+  void begin(const Manifest& manifest);
+  void check_sealed(Damaged damaged);
 
   std::filesystem::path folder_;
+  bool is_new_ = false, replaces_output_ = false;
+  std::vector<std::string> removed_;
   Manifest manifest_;
   std::vector<Segment> segments_;
   std::unique_ptr<Lock> lock_;

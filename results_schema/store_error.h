@@ -12,12 +12,17 @@ namespace shardscape::results {
 /// "path: reason". Sealed segments are intact whenever this is thrown: the sweep can be resumed.
 class StoreError : public std::runtime_error {
  public:
-  StoreError(std::filesystem::path path, const std::string& reason)
-      : std::runtime_error(path.string() + ": " + reason), path_(std::move(path)) {}
+  StoreError(std::filesystem::path path, std::string reason)
+      : std::runtime_error(path.string() + ": " + reason),
+        path_(std::move(path)),
+        reason_(std::move(reason)) {}
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// what() without the path.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
 
  private:
   std::filesystem::path path_;
+  std::string reason_;
 };
 
 }  // namespace shardscape::results

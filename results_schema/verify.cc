@@ -8,6 +8,7 @@
 
 #include "engine/prediction.h"
 #include "results_schema/manifest.h"
+#include "results_schema/segments.h"
 #include "results_schema/summary_io.h"
 
 namespace shardscape::results {
@@ -47,21 +48,29 @@ class Problems {
 
 class Verifier {
  public:
-  explicit Verifier(const std::filesystem::path& file) : reader_(file) {
+  Verifier(const std::filesystem::path& file, const std::function<void()>& step)
+      : reader_(file), step_(step) {
     training_ = reader_.find("step_time_s") != nullptr;
   }
 
   Verification run() {
     check_fingerprints();
     SummaryBuilder builder(directions_of(reader_.objectives(), reader_.columns()));
-    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsVerified)
+    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsVerified) {
       check_rows(begin, builder);
+      step();
+    }
+    step();
     if (reader_.complete()) check_summary(builder.finish());
     if (!reader_.sample_columns().empty()) check_samples();
     return {reader_.row_count(), reader_.sample_count(), problems_.lines()};
   }
 
  private:
+  void step() const {
+    if (step_) step_();
+  }
+
   using Columns = std::map<std::string, std::vector<double>, std::less<>>;
 
   [[nodiscard]] std::string attribute(const char* name) const {
@@ -173,6 +182,7 @@ class Verifier {
         take(*group, values.at("sample")[i], values.at("fault")[i], values.at("step_time_s")[i],
              values.at("slowdown")[i]);
       }
+      step();
     }
     finish();
     for (std::size_t row = 0; row < ids_.size(); ++row) {
@@ -219,6 +229,7 @@ class Verifier {
   }
 
   ResultReader reader_;
+  const std::function<void()>& step_;
   bool training_ = true;
   std::optional<std::uint64_t> last_id_;
   std::vector<std::uint64_t> ids_;
@@ -228,6 +239,16 @@ class Verifier {
 
 }  // namespace
 
-Verification verify(const std::filesystem::path& file) { return Verifier(file).run(); }
+Verification verify(const std::filesystem::path& file, const std::function<void()>& step) {
+  std::error_code error;
+  const bool finished = std::filesystem::is_regular_file(file, error);
+  const bool parts = std::filesystem::is_directory(file, error);
+  // What its checksum does not vouch for is not shown to HDF5.
+  if (!finished) {
+    auto damaged = damaged_files(parts ? file : parts_folder(file));
+    if (!damaged.empty()) return {0, 0, std::move(damaged)};
+  }
+  return Verifier(file, step).run();
+}
 
 }  // namespace shardscape::results

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct Verification {
 ///   - that /fault_samples belong to points that are ok, as many as each says, that slowdowns are those of
 ///   the
 ///     times (1e-12) and their mean that of the point (1e-9);
-///   - that /summary is that of the rows (a finished file).
-/// StoreError where the file is foreign or can't be read.
-Verification verify(const std::filesystem::path& file);
+///   - that /summary is that of the rows (a finished file);
+///   - the checksum of every segment (of a running sweep).
+/// StoreError where the file is foreign or can't be read. `step` is called every so often.
+Verification verify(const std::filesystem::path& file, const std::function<void()>& step = {});
 
 }  // namespace shardscape::results

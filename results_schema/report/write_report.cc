@@ -1,18 +1,15 @@
 #include "results_schema/report/write_report.h"
 
-#include <span>
-
-#include "results_schema/files.h"
 #include "results_schema/report/page.h"
 
 namespace shardscape::report {
 
 std::uint64_t write_report(const results::ResultReader& reader, const ReportInput& input,
-                           const std::filesystem::path& output) {
+                           const results::OutputPath& output) {
   const auto title = reader.attributes().find("title");
   const std::string page = html_page(title == reader.attributes().end() ? "Shardscape" : title->second,
                                      report_json(reader, input));
-  results::write_durably(output, std::as_bytes(std::span(page)));
+  results::write_output(output, page);
   return page.size();
 }
 

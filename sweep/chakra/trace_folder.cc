@@ -307,12 +307,4 @@ void TraceWriter::write_rank(std::int32_t rank, const trace::RankTrace& trace) {
   if (!writer.close()) throw std::runtime_error(file.string() + ": cannot be written");
 }
 
-bool has_traces(const fs::path& folder) {
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".et") return true;
-  }
-  return false;
-}
-
 }  // namespace shardscape::chakra

@@ -43,7 +43,4 @@ class TraceWriter {
   std::size_t dimensions_;
 };
 
-/// Whether the folder has traces already, which new ones would mix with.
-bool has_traces(const std::filesystem::path& folder);
-
 }  // namespace shardscape::chakra

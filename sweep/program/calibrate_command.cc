@@ -5,12 +5,12 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
+#include "results_schema/output_file.h"
 #include "sweep/calibrate/preset_file.h"
 #include "sweep/program/calibrate_report.h"
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
 #include "sweep/program/usage.h"
-#include "sweep/validate/predictions_file.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::program {
@@ -96,6 +96,7 @@ class OptionReader {
   }
 
   void bad(const std::string& option, const std::string& message) { problems_.add(option + ": " + message); }
+  void bad(const results::OutputRefused& refused) { problems_.add(refused.what()); }
   void finish() const { problems_.finish(); }
 
  private:
@@ -114,7 +115,10 @@ fs::path device_output(const CalibrateArguments& arguments) {
   return path.replace_extension(".device" + arguments.output.extension().string());
 }
 
-void check_outputs(const CalibrateArguments& arguments, OptionReader& reader) {
+/// The profile and, where a device is fitted, the device.
+using Outputs = std::vector<results::OutputPath>;
+
+void check_outputs(const CalibrateArguments& arguments, OptionReader& reader, Outputs& checked) {
   std::vector<fs::path> outputs = {arguments.output};
   if (!arguments.device.empty()) outputs.push_back(device_output(arguments));
   if (outputs.size() == 2 && outputs[0] == outputs[1]) {
@@ -123,26 +127,26 @@ void check_outputs(const CalibrateArguments& arguments, OptionReader& reader) {
   if (arguments.device.empty() && !arguments.device_output.empty()) {
     reader.bad("--device-output", "has no effect without --device");
   }
+  std::vector<fs::path> inputs = arguments.files;
+  inputs.insert(inputs.end(), {arguments.stack, arguments.device});  // where they are files
   for (const fs::path& output : outputs) {
-    std::error_code error;
-    if (!arguments.force && fs::exists(output, error)) {
-      reader.bad(output.string(), "is there already; --force overwrites it");
-    }
-    for (const fs::path& input : arguments.files) {
-      if (fs::equivalent(input, output, error))
-        reader.bad(output.string(), "is one of the measurement files");
+    try {
+      checked.emplace_back(output, arguments.force, inputs);
+    } catch (const results::OutputRefused& refused) {
+      reader.bad(refused);
     }
   }
 }
 
-calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, const CommonOptions& common) {
+calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, const CommonOptions& common,
+                                         Outputs& outputs) {
   OptionReader reader;
   if (arguments.files.empty()) reader.bad("MEASUREMENTS", "is required");
   if (arguments.stack.empty()) reader.bad("--stack", "is required");
   if (arguments.output.empty()) {
     reader.bad("-o", "is required");
   } else {
-    check_outputs(arguments, reader);
+    check_outputs(arguments, reader, outputs);
   }
   calibrate::CalibrateOptions options;
   options.stack = arguments.stack;
@@ -234,7 +238,8 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
     print_constants(std::cout);
     return kDone;
   }
-  const calibrate::CalibrateOptions options = read_options(arguments, common);
+  Outputs outputs;
+  const calibrate::CalibrateOptions options = read_options(arguments, common, outputs);
   const std::vector<validate::Table> tables = read_tables(arguments.files);
   validate::Presets presets(make_catalog(common));
   const auto calibration = calibrate::calibrate(tables, presets, options);
@@ -245,13 +250,13 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
   }
   const std::vector<std::string> header =
       calibration_header(*calibration, reproducing_command(arguments, *calibration));
-  const auto write = [&](bool of_device, const fs::path& file, const std::string& original) {
-    validate::write_whole(file, calibrate::preset_text(*calibration, of_device, original, header));
+  const auto write = [&](bool of_device, const results::OutputPath& file, const std::string& original) {
+    results::write_output(file, calibrate::preset_text(*calibration, of_device, original, header));
   };
   const yaml::Catalog& catalog = presets.catalog();
-  write(false, arguments.output, original_text(catalog, yaml::PresetKind::stack, arguments.stack));
+  write(false, outputs[0], original_text(catalog, yaml::PresetKind::stack, arguments.stack));
   if (options.device) {
-    write(true, device_output(arguments), original_text(catalog, yaml::PresetKind::device, *options.device));
+    write(true, outputs[1], original_text(catalog, yaml::PresetKind::device, *options.device));
   }
   for (const validate::TableProblem& problem : calibration->left_out) {
     print_problems(std::cerr, std::vector{to_string(problem) + "; left out"});
@@ -280,7 +285,7 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
   text("-o,--output", arguments->output, "OUT.yaml", "Where the fitted profile goes");
   text("--device-output", arguments->device_output, "OUT.yaml",
        "Where the fitted device goes; default: beside the profile, as OUT.device.yaml");
-  command->add_flag("--force", arguments->force, "Overwrite files that are there");
+  add_force(*command, arguments->force);
   text("--rows-of", arguments->rows_of, "STACK",
        "Take the rows whose stack column says this; repeatable; default: that of --stack");
   command->add_flag("--all", arguments->all, "Take the rows of every stack");

@@ -58,7 +58,7 @@ void print(const std::vector<results::ColumnDifference>& differences) {
 }
 
 int run_diff(const DiffArguments& arguments) {
-  const results::ResultReader a(arguments.a), b(arguments.b);
+  const results::ResultReader a = open_results(arguments.a), b = open_results(arguments.b);
   if (const auto why = results::why_not_comparable(a, b))
     throw BadInput(arguments.a.string() + " and " + arguments.b.string() + ": " + *why + "\n");
   const auto differences = results::differing_columns(a, b, arguments.tolerance);

@@ -1,11 +1,11 @@
 // shardscape export: a table of a result file as CSV.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
@@ -23,6 +23,7 @@ constexpr const char* kExportFooter =
     "Examples:\n"
     "  shardscape export out.h5 --csv points.csv\n"
     "  shardscape export out.h5 --csv samples.csv --table fault_samples\n"
+    "  shardscape export out.h5 --csv points.csv --force          replace the file of an earlier run\n"
     "  shardscape export out.h5 --csv - | head\n"
     "\n"
     "Every column under its full name, in SI units, codes by their names; what was not computed is empty.";
@@ -31,6 +32,7 @@ struct ExportArguments {
   std::filesystem::path file;
   std::string csv;
   std::string table = "points";
+  bool force = false;
 };
 
 constexpr std::uint64_t kRowsAtOnce = 65536;
@@ -66,7 +68,7 @@ void write_table(std::ostream& out, const ResultReader& reader, bool samples) {
 }
 
 int run_export(const ExportArguments& arguments) {
-  const ResultReader reader(arguments.file);
+  const ResultReader reader = open_results(arguments.file);
   const bool samples = arguments.table == "fault_samples";
   if (samples && reader.sample_columns().empty()) {
     throw BadInput(arguments.file.string() +
@@ -76,10 +78,10 @@ int run_export(const ExportArguments& arguments) {
     write_table(std::cout, reader, samples);
     return kDone;
   }
-  std::ofstream out(arguments.csv);
-  write_table(out, reader, samples);
-  out.close();
-  if (!out) throw std::runtime_error(arguments.csv + ": cannot be written");
+  const std::filesystem::path inputs[] = {arguments.file};
+  results::OutputFile out(results::OutputPath(arguments.csv, arguments.force, inputs));
+  write_table(out.stream(), reader, samples);
+  out.commit();
   return kDone;
 }
 
@@ -96,6 +98,7 @@ void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
   command->add_option("--table", arguments->table, "points (default) or fault_samples")
       ->type_name("TABLE")
       ->check(one_of({"points", "fault_samples"}));
+  add_force(*command, arguments->force);
   command->footer(kExportFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }

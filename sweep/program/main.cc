@@ -1,6 +1,7 @@
 // shardscape: the program. Parses the command line, runs one subcommand, turns failures into messages and
 // exit codes.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "results_schema/output_file.h"
 #include "sweep/program/program.h"
 #include "sweep/program/result_commands.h"
 #include "sweep/program/usage.h"
@@ -61,6 +63,10 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::
   return fail(problem.lines, "see '" + problem.help + "'", kBadInput);
 }
 
+int refuse(const std::vector<std::string>& problems) {
+  return fail(problems, count_problems(problems.size()) + "; nothing was written or changed", kBadInput);
+}
+
 int run_action(const Action& action) {
   try {
     const int code = action();
@@ -68,8 +74,9 @@ int run_action(const Action& action) {
     if (!std::cout) return fail({"standard output: can't be written"}, "stopped", kEnvironment);
     return code;
   } catch (const BadInput& bad) {
-    const std::string count = count_problems(bad.problems().size());
-    return fail(bad.problems(), count + "; nothing was written or changed", kBadInput);
+    return refuse(bad.problems());
+  } catch (const results::OutputRefused& refused) {
+    return refuse({refused.what()});
   } catch (const Failure& failure) {
     print_problems(std::cerr, std::vector<std::string>{failure.what()});
     std::cerr << failure.advice();
@@ -137,4 +144,7 @@ int run(int argc, char** argv) {
 
 }  // namespace shardscape::program
 
-int main(int argc, char** argv) { return shardscape::program::run(argc, argv); }
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is then an error of write(), as a full disk is
+  return shardscape::program::run(argc, argv);
+}

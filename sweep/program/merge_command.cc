@@ -29,25 +29,21 @@ struct MergeArguments {
   bool force = false;
 };
 
-void require_free(const MergeArguments& arguments) {
+results::OutputPath merge_output(const MergeArguments& arguments) {
   std::error_code error;
-  for (const fs::path& file : arguments.files) {
-    if (fs::equivalent(file, arguments.output, error))
-      throw BadInput(arguments.output.string() + ": is one of the files to merge\n");
-  }
   if (fs::exists(results::parts_folder(arguments.output), error)) {
     throw BadInput(results::parts_folder(arguments.output).string() +
                    ": holds an unfinished sweep; choose another output\n");
   }
-  if (!arguments.force && fs::exists(arguments.output, error))
-    throw BadInput(arguments.output.string() + ": exists; --force replaces it\n");
+  return {arguments.output, arguments.force, arguments.files};
 }
 
 int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
+  for (const fs::path& file : arguments.files) results::remove_leftovers(file);
+  results::remove_leftovers(arguments.output);
   const std::vector<results::SweepPart> parts = results::open_parts(arguments.files);
   if (auto problems = results::merge_problems(parts); !problems.empty()) throw BadInput(std::move(problems));
-  require_free(arguments);
-  results::merge(parts, arguments.output, run_info(common, 1));
+  results::merge(parts, merge_output(arguments), run_info(common, 1));
   std::uint64_t rows = 0;
   for (const results::SweepPart& part : parts) rows += part.manifest.layout.rows();
   std::cout << "merged " << parts.size() << " files: " << format_count(rows) << " of "
@@ -64,7 +60,7 @@ void add_merge_command(CLI::App& app, const CommonOptions& common, Action& actio
   const auto arguments = std::make_shared<MergeArguments>();
   command->add_option("RESULTS", arguments->files, "The shards' files")->required()->type_name("PART.h5 ...");
   command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
-  command->add_flag("--force", arguments->force, "Replace what lies at the output path");
+  add_force(*command, arguments->force);
   command->footer(kMergeFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_merge(*arguments, common); };

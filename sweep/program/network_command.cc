@@ -29,7 +29,7 @@ constexpr const char* kNetworkFooter =
 struct NetworkArguments {
   std::filesystem::path file;
   std::filesystem::path timeline;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 /// What the messages that were never released wait for.
@@ -66,7 +66,9 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
 
   std::optional<TimelineWriter> timeline;
   if (!arguments.timeline.empty()) {
-    timeline.emplace(arguments.timeline, network->fabric, plan->traffic, fabric.bytes_per_second());
+    const std::filesystem::path inputs[] = {arguments.file};
+    const results::OutputPath output(arguments.timeline, arguments.force, inputs);
+    timeline.emplace(output, network->fabric, plan->traffic, fabric.bytes_per_second());
   }
   SimulatedCase simulated{*network, *plan, fabric.bytes_per_second(), {}, 0};
   network::FlowSimulator simulator;
@@ -92,6 +94,7 @@ void add_network_command(CLI::App& app, const CommonOptions& common, Action& act
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_option("--timeline", arguments->timeline, "Write the utilisation of every link over time")
       ->type_name("OUT.json");
+  command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->footer(kNetworkFooter);
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_network(*arguments, common); };

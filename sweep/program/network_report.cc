@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <stdexcept>
+#include <utility>
 
 #include "engine/base/safe_text.h"
 #include "sweep/program/format.h"
@@ -111,19 +111,18 @@ void print_report(std::ostream& out, const SimulatedCase& simulated) {
   table.print(out, 2);
 }
 
-TimelineWriter::TimelineWriter(const std::filesystem::path& file, const network::Fabric& fabric,
+TimelineWriter::TimelineWriter(results::OutputPath file, const network::Fabric& fabric,
                                const network::Traffic& traffic, std::span<const double> bytes_per_second)
-    : file_(file),
+    : file_(std::move(file)),
+      out_(file_.stream()),
       fabric_(fabric),
       traffic_(traffic),
       capacity_(bytes_per_second),
-      out_(file, std::ios::binary),
       connection_rate_(traffic.connections.size()),
       link_rate_(bytes_per_second.size()),
       written_(bytes_per_second.size()),
       flows_(bytes_per_second.size()),
       is_changed_(bytes_per_second.size()) {
-  if (!out_) throw std::runtime_error(file.string() + ": can't be written");
   out_ << R"({"displayTimeUnit":"ns","traceEvents":[)";
 }
 
@@ -168,8 +167,7 @@ void TimelineWriter::flush() {
 void TimelineWriter::finish() {
   flush();
   out_ << "\n]}\n";
-  out_.close();
-  if (!out_) throw std::runtime_error(file_.string() + ": can't be written");
+  file_.commit();
 }
 
 }  // namespace shardscape::program

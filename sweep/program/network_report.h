@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <ostream>
 #include <span>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/flow_simulator.h"
 #include "engine/network/traffic_builder.h"
+#include "results_schema/output_file.h"
 #include "sweep/network_case/network_case.h"
 
 namespace shardscape::program {
@@ -38,11 +37,11 @@ void print_json(std::ostream& out, const SimulatedCase& simulated);
 void print_report(std::ostream& out, const SimulatedCase& simulated);
 
 /// Utilisation of every link over time as counter tracks of the Trace Event Format, which ui.perfetto.dev and
-/// chrome://tracing open; written as it happens. Throws std::runtime_error where the file can't be written.
+/// chrome://tracing open; written as it happens. Throws StoreError where the file can't be written.
 class TimelineWriter : public network::RateObserver {
  public:
-  TimelineWriter(const std::filesystem::path& file, const network::Fabric& fabric,
-                 const network::Traffic& traffic, std::span<const double> bytes_per_second);
+  TimelineWriter(results::OutputPath file, const network::Fabric& fabric, const network::Traffic& traffic,
+                 std::span<const double> bytes_per_second);
   void rate_changed(double time, std::int32_t connection, double bytes_per_second) override;
   /// Ends the document; call once after the simulation.
   void finish();
@@ -50,11 +49,11 @@ class TimelineWriter : public network::RateObserver {
  private:
   void flush();
 
-  std::filesystem::path file_;
+  results::OutputFile file_;
+  std::ostream& out_;
   const network::Fabric& fabric_;
   const network::Traffic& traffic_;
   std::span<const double> capacity_;
-  std::ofstream out_;
   std::vector<double> connection_rate_;
   std::vector<double> link_rate_, written_;
   std::vector<std::int32_t> flows_;    ///< active connections over each link

@@ -10,6 +10,7 @@
 #include "engine/base/safe_text.h"
 #include "git_commit.h"
 #include "results_schema/columns.h"
+#include "results_schema/segments.h"
 #include "sweep/program/format.h"
 #include "sweep/study/load_study.h"
 
@@ -150,6 +151,21 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) 
   if (!study) throw BadInput(study.error());
   objective_problems(*study, arguments.file).finish();
   return *std::move(study);
+}
+
+std::vector<fs::path> input_files(const sweep::Study& study) {
+  std::vector<fs::path> files;
+  for (const sweep::SourceText& source : study.sources) files.push_back(source.path);
+  return files;
+}
+
+CLI::Option* add_force(CLI::App& command, bool& force) {
+  return command.add_flag("--force", force, "Replace what lies at the output path");
+}
+
+results::ResultReader open_results(const fs::path& file) {
+  results::remove_leftovers(file);
+  return results::ResultReader(file);
 }
 
 std::vector<std::string> objective_columns() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "results_schema/manifest.h"
+#include "results_schema/reader.h"
 #include "sweep/study/study.h"
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
@@ -112,6 +113,16 @@ struct StudyArguments {
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);
 /// BadInput with every problem of the study.
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common);
+
+/// Every file that went into the study.
+std::vector<std::filesystem::path> input_files(const sweep::Study& study);
+
+/// Adds --force, with which outputs are replaced.
+CLI::Option* add_force(CLI::App& command, bool& force);
+
+/// Opens OUT.h5, or the OUT.h5.parts of a sweep that is not finished; clears away what a sweep that was
+/// killed in its last moment left beside it.
+results::ResultReader open_results(const std::filesystem::path& file);
 
 /// Names of the columns that can be objectives in some phase.
 std::vector<std::string> objective_columns();

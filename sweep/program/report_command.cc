@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "results_schema/report/write_report.h"
 #include "sweep/program/format.h"
@@ -37,25 +38,16 @@ struct ReportArguments {
   bool force = false;
 };
 
-void require_free(const ReportArguments& arguments) {
-  std::error_code error;
-  if (fs::equivalent(arguments.file, arguments.output, error))
-    throw BadInput(arguments.output.string() + ": is the file of the results\n");
-  if (fs::is_directory(arguments.output, error))
-    throw BadInput(arguments.output.string() + ": is a folder; name a file in it\n");
-  if (!arguments.force && fs::exists(arguments.output, error))
-    throw BadInput(arguments.output.string() + ": exists; --force replaces it\n");
-}
-
 int run_report(const ReportArguments& arguments) {
-  const results::ResultReader reader(arguments.file);
-  require_free(arguments);
+  const results::ResultReader reader = open_results(arguments.file);
+  const fs::path inputs[] = {arguments.file};
+  const results::OutputPath output(arguments.output, arguments.force, inputs);
   report::ReportInput input;
   input.words = {short_heading, describe, status_of};
   input.max_points = arguments.points;
   input.facts = study_facts(reader);
   input.faults = fault_figures(reader);
-  const std::uint64_t size = report::write_report(reader, input, arguments.output);
+  const std::uint64_t size = report::write_report(reader, input, output);
   std::cout << "report on " << format_count(reader.row_count()) << " of "
             << format_count(reader.total_points()) << " points in " << arguments.output.string() << " ("
             << format_bytes(static_cast<double>(size)) << ")\n";
@@ -76,7 +68,7 @@ void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->type_name("N")
       ->check(whole_number(1))
       ->capture_default_str();
-  command->add_flag("--force", arguments->force, "Replace what lies at the output path");
+  add_force(*command, arguments->force);
   command->footer(kReportFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
 }

@@ -253,7 +253,7 @@ void require_samples(const ResultReader& reader, const std::filesystem::path& fi
 int run_sensitivity(const SensitivityArguments& arguments) {
   if (arguments.pareto && !arguments.by_plan)
     throw BadInput("--pareto: chooses among plans; give --by-plan\n");
-  const ResultReader reader(arguments.file);
+  const ResultReader reader = open_results(arguments.file);
   require_samples(reader, arguments.file);
   const std::vector<Report> list = reports(reader, arguments);
   if (arguments.format == "json") {

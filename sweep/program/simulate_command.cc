@@ -1,12 +1,13 @@
 // shardscape simulate: one point of a study, in full.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "engine/base/safe_text.h"
 #include "engine/simulate.h"
 #include "engine/trace/schedule_text.h"
+#include "results_schema/output_file.h"
 #include "sweep/program/draw_report.h"
 #include "sweep/program/fault_parser.h"
 #include "sweep/program/format.h"
@@ -71,7 +72,7 @@ struct SimulateArguments {
   std::filesystem::path chakra;    ///< empty: none
   bool schedule_text = false;
   std::int32_t width = 0;  ///< of the chart; 0: the terminal's
-  bool explain = false, compare = false, optimise_placement = false, json = false;
+  bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
 };
 
 sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
@@ -81,13 +82,6 @@ sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::S
   for (const Problem& problem : point.error().list())
     problems.push_back("--point: " + problem.field + ": " + problem.message);
   throw BadInput(std::move(problems));
-}
-
-void write_timeline(const std::filesystem::path& file, const std::string& trace) {
-  std::ofstream out(file);
-  out << trace << '\n';
-  out.close();
-  if (!out) throw std::runtime_error(file.string() + ": cannot be written");
 }
 
 /// Things a reader should know although they are no errors.
@@ -124,21 +118,21 @@ class StepOutputs {
     if (arguments.width > 0 && !arguments.schedule_text) {
       problems.add("command line: --width is that of --schedule-text");
     }
-    if (const std::string problem = chakra_problem(arguments.chakra); !problem.empty()) problems.add(problem);
     problems.finish();
+    if (!arguments.chakra.empty()) chakra_.emplace(arguments.chakra);
   }
 
   [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
 
-  void write(const Prediction& prediction, const Details& details, const Setting& setting) const {
+  void write(const Prediction& prediction, const Details& details, const Setting& setting) {
     if (!wanted()) return;
     if (!details.program) {
       throw BadInput(std::string(arguments_.schedule_text ? "--schedule-text" : "--chakra") +
                      ": there is no step to show, the plan is rejected: " +
                      std::string(name_of(prediction.reason)) + "\n");
     }
-    if (arguments_.chakra.empty()) return;
-    const std::uint64_t nodes = write_chakra(details, setting, arguments_.chakra);
+    if (!chakra_) return;
+    const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
     std::cerr << "wrote " << format_count(nodes) << " nodes of "
               << format_count(static_cast<std::uint64_t>(details.program->plan.gpus())) << " ranks to "
               << arguments_.chakra.string() << '\n';
@@ -146,6 +140,7 @@ class StepOutputs {
 
  private:
   const SimulateArguments& arguments_;
+  std::optional<results::OutputFolder> chakra_;
 };
 
 /// Both modes of one plan.
@@ -198,7 +193,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
         "--timeline: draws a training step; requests being served are not drawn; the study is one of "
         "inference\n");
   }
-  const StepOutputs outputs(arguments, study.phase());
+  std::optional<results::OutputPath> timeline;
+  if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
+  StepOutputs outputs(arguments, study.phase());
   details.want_program = outputs.wanted();
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
@@ -225,7 +222,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
       throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
                      std::string(name_of(prediction.reason)) + "\n");
     }
-    write_timeline(arguments.timeline, details.timeline);
+    results::write_output(*timeline, details.timeline + '\n');
   }
   outputs.write(prediction, details, setting);
   if (arguments.json) {
@@ -292,6 +289,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                    "device of each "
                    "stage, or with --mode flattened what every rank did")
       ->type_name("OUT.json");
+  command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");

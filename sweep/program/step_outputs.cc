@@ -32,13 +32,7 @@ std::string schedule_chart(const trace::StepProgram& program, std::int32_t width
                               width > 0 ? width : chart_width());
 }
 
-std::string chakra_problem(const std::filesystem::path& folder) {
-  if (folder.empty() || !chakra::has_traces(folder)) return "";
-  return "--chakra: " + folder.string() + " holds traces already; name a new folder or remove them\n";
-}
-
-std::uint64_t write_chakra(const Details& details, const Setting& setting,
-                           const std::filesystem::path& folder) {
+std::uint64_t write_chakra(const Details& details, const Setting& setting, results::OutputFolder& folder) {
   std::unique_ptr<const trace::TraceSource> exported;
   if (details.executed) {
     const double before = setting.system.stack.host.step_fixed.value();
@@ -46,13 +40,14 @@ std::uint64_t write_chakra(const Details& details, const Setting& setting,
   } else {
     exported = std::make_unique<trace::TraceExport>(*details.program);
   }
-  chakra::TraceWriter writer(folder, exported->groups(), setting.system.fabric.dimensions.size());
+  chakra::TraceWriter writer(folder.open(), exported->groups(), setting.system.fabric.dimensions.size());
   std::uint64_t nodes = 0;
   for (std::int32_t rank = 0; rank < exported->ranks(); ++rank) {
     const trace::RankTrace trace = exported->rank(rank);
     nodes += trace.nodes.size();
     writer.write_rank(rank, trace);
   }
+  folder.commit();
   return nodes;
 }
 

@@ -2,24 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
 #include "engine/trace/step_program.h"
+#include "results_schema/output_file.h"
 
 namespace shardscape::program {
 
 /// The chart, `width` characters wide; 0: as wide as the terminal, or 120 where there is none.
 std::string schedule_chart(const trace::StepProgram& program, std::int32_t width);
 
-/// Problem of --chakra DIR, empty where there is none: traces of another run would mix with the new ones.
-std::string chakra_problem(const std::filesystem::path& folder);
-
 /// Writes the traces of all ranks of a timed training step: of what was executed in flattened mode, of the
 /// stages' programs otherwise. Returns the number of nodes.
-std::uint64_t write_chakra(const Details& details, const Setting& setting,
-                           const std::filesystem::path& folder);
+std::uint64_t write_chakra(const Details& details, const Setting& setting, results::OutputFolder& folder);
 
 }  // namespace shardscape::program

@@ -1,6 +1,5 @@
 // shardscape sweep: every point of a study into one result file.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <oneapi/tbb/info.h>
 
@@ -9,10 +8,12 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/assemble.h"
+#include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "results_schema/segments.h"
 #include "sweep/program/cpu_time.h"
@@ -37,6 +38,8 @@ constexpr const char* kSweepFooter =
     "Examples:\n"
     "  shardscape sweep study.yaml -o out.h5\n"
     "  shardscape sweep study.yaml -o out.h5 --resume          after an interruption\n"
+    "  shardscape sweep study.yaml -o out.h5 --resume --repair    the same, damaged segments are computed "
+    "again\n"
     "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
     "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
     "\n"
@@ -46,7 +49,7 @@ constexpr const char* kSweepFooter =
 struct SweepArguments {
   StudyArguments study;
   fs::path output;
-  bool resume = false, force = false, stats = false;
+  bool resume = false, repair = false, force = false, stats = false;
   int threads = 0;  ///< 0: as many as the machine has
   std::optional<std::uint64_t> limit;
   std::string shard = "1/1";
@@ -71,63 +74,84 @@ ProgressMode parse_progress(const std::string& text) {
   throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
-/// Refuses what can't be written before any work is done.
-void require_writable(const fs::path& output) {
-  const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) {
-    throw std::runtime_error(output.string() + ": the folder " + folder.string() + " does not exist");
-  }
-  if (fs::is_directory(output, error))
-    throw std::runtime_error(output.string() + ": is a folder, not a file");
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw std::runtime_error(output.string() + ": the folder " + folder.string() + " is not writable");
-  }
-}
+/// A sweep that may begin: the folder for its rows, locked, and the place of the finished file.
+struct Beginning {
+  SegmentStore store;
+  results::OutputPath output;
+};
 
-/// What already lies at the output path.
-enum class Existing { nothing, parts, finished };
-Existing existing(const fs::path& output) {
-  std::error_code error;
-  if (fs::exists(results::parts_folder(output), error)) return Existing::parts;
-  return fs::exists(output, error) ? Existing::finished : Existing::nothing;
-}
+/// Where `--resume` finds the very same sweep finished already.
+struct FinishedAlready {};
 
-void require_permission(const SweepArguments& arguments) {
-  if (arguments.resume || arguments.force) return;
-  switch (existing(arguments.output)) {
-    case Existing::nothing:
-      return;
-    case Existing::finished:
-      throw BadInput(arguments.output.string() + ": exists; --force replaces it");
-    case Existing::parts:
-      throw BadInput(results::parts_folder(arguments.output).string() +
-                     ": holds an unfinished sweep; --resume continues it, --force starts again");
+/// Looks at what lies at the output path, before any work is done and again once the parts folder is locked:
+/// another sweep into the same file may have begun or ended in between.
+class SweepOutput {
+ public:
+  SweepOutput(const SweepArguments& arguments, const results::Manifest& manifest, const sweep::Study& study)
+      : arguments_(arguments),
+        manifest_(manifest),
+        inputs_(input_files(study)),
+        parts_(results::parts_folder(arguments.output)) {}
+
+  std::variant<Beginning, FinishedAlready> begin() {
+    results::remove_leftovers(arguments_.output);
+    require_permission();
+    // A file that is there is compared with the sweep to be resumed.
+    const results::OutputPath place(arguments_.output, arguments_.force || arguments_.resume, inputs_);
+    std::error_code error;
+    const bool unlocked = arguments_.resume && !fs::exists(parts_, error);
+    if (unlocked && fs::exists(place.file())) {
+      if (is_this_sweep(place.file())) return FinishedAlready();
+      refuse_other();
+    }
+    SegmentStore store = open_store();
+    const bool may_replace = store.replaces_output();
+    if (may_replace || !fs::exists(place.file())) {
+      return Beginning{std::move(store), {arguments_.output, may_replace, inputs_}};
+    }
+    // Left by a kill after the file was put in place, or finished by another process just now.
+    const bool finished = arguments_.resume && is_this_sweep(place.file());
+    if (finished || store.is_new()) std::move(store).abandon();
+    if (finished) return FinishedAlready();
+    if (arguments_.resume) refuse_other();
+    throw BadInput(arguments_.output.string() + ": exists; --force replaces it");
   }
-}
 
-/// True where `--resume` finds the very same sweep already finished. BadInput where the file holds another
-/// one.
-bool already_finished(const SweepArguments& arguments, const results::Manifest& manifest) {
-  if (!arguments.resume || existing(arguments.output) != Existing::finished) return false;
-  const results::ResultReader reader(arguments.output);
-  const auto& attributes = reader.attributes();
-  const auto identity = attributes.find("study_sha256");
-  const bool same = identity != attributes.end() && identity->second == study_sha256(manifest.study) &&
-                    reader.row_count() == manifest.layout.rows();
-  if (!same) {
-    throw BadInput(arguments.output.string() +
+ private:
+  void require_permission() const {
+    std::error_code error;
+    if (arguments_.resume || arguments_.force || !fs::exists(parts_, error)) return;
+    throw BadInput(parts_.string() +
+                   ": holds an unfinished sweep; --resume continues it, --force starts again");
+  }
+
+  [[nodiscard]] bool is_this_sweep(const fs::path& file) const {
+    const results::ResultReader reader(file);
+    const auto& attributes = reader.attributes();
+    const auto identity = attributes.find("study_sha256");
+    return identity != attributes.end() && identity->second == study_sha256(manifest_.study) &&
+           reader.row_count() == manifest_.layout.rows();
+  }
+
+  [[noreturn]] void refuse_other() const {
+    throw BadInput(arguments_.output.string() +
                    ": exists and holds another study or range; --force replaces it");
   }
-  return true;
-}
 
-SegmentStore open_store(const SweepArguments& arguments, const results::Manifest& manifest) {
-  const fs::path parts = results::parts_folder(arguments.output);
-  if (arguments.resume) return SegmentStore::resume(parts, manifest);
-  if (arguments.force) SegmentStore::discard(parts);
-  return SegmentStore::create(parts, manifest);
-}
+  [[nodiscard]] SegmentStore open_store() const {
+    if (arguments_.resume) {
+      const auto damaged = arguments_.repair ? results::Damaged::recompute : results::Damaged::refuse;
+      return SegmentStore::resume(parts_, manifest_, damaged);
+    }
+    if (arguments_.force) SegmentStore::discard(parts_);
+    return SegmentStore::create(parts_, manifest_, arguments_.force);
+  }
+
+  const SweepArguments& arguments_;
+  const results::Manifest& manifest_;
+  const std::vector<fs::path> inputs_;
+  const fs::path parts_;
+};
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -139,6 +163,7 @@ double peak_memory_bytes() {
 std::string resume_command(const CommonOptions& common) {
   std::vector<std::string> words = common.command_line;
   std::erase(words, "--force");
+  std::erase(words, "--repair");
   if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");
   return shell_line(words);
 }
@@ -266,14 +291,12 @@ void require_points(const sweep::SweepJob& job, const SweepArguments& arguments)
 /// Runs the sweep and puts the file together. Nothing when it was interrupted; `outcome` then says how far it
 /// came.
 std::optional<results::Summary> compute(const sweep::SweepJob& job, const sweep::SweepOptions& options,
-                                        SegmentStore store, const fs::path& output,
-                                        const results::RunInfo& run, ProgressReporter& reporter,
-                                        sweep::SweepOutcome& outcome) {
-  outcome = run_sweep(job, store, options);
+                                        Beginning beginning, const results::RunInfo& run,
+                                        ProgressReporter& reporter, sweep::SweepOutcome& outcome) {
+  outcome = run_sweep(job, beginning.store, options);
   reporter.close();
   if (!outcome.complete) return std::nullopt;
-  store.scan();
-  return results::assemble(std::move(store), output, run);
+  return results::assemble(std::move(beginning.store), beginning.output, run);
 }
 
 int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
@@ -283,17 +306,17 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   const sweep::Study study = load(arguments.study, common);
   const sweep::SweepJob job(study, arguments.limit, shard);
   require_points(job, arguments);
-  require_permission(arguments);
-  require_writable(arguments.output);
   const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
   const results::RunInfo run = run_info(common, threads);
   const results::Manifest manifest = job.manifest(run);
-  if (already_finished(arguments, manifest)) {
+  auto begun = SweepOutput(arguments, manifest, study).begin();
+  if (std::holds_alternative<FinishedAlready>(begun)) {
     std::cerr << arguments.output.string() << ": is complete already\n";
     return kDone;
   }
-
-  SegmentStore store = open_store(arguments, manifest);
+  auto beginning = std::get<Beginning>(std::move(begun));
+  for (const std::string& name : beginning.store.removed())
+    std::cerr << name << ": was damaged; computing it again\n";
   const InterruptGuard interrupt(resume_command(common));
   ProgressReporter reporter(job, mode);
   const double cpu_before = cpu_seconds();
@@ -305,7 +328,7 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   sweep::SweepOutcome outcome;
   std::optional<results::Summary> summary;
   try {
-    summary = compute(job, options, std::move(store), arguments.output, run, reporter, outcome);
+    summary = compute(job, options, std::move(beginning), run, reporter, outcome);
   } catch (const std::exception& failure) {
     reporter.close();
     throw Failure(failure.what(), what_is_left(arguments.output, job.layout().rows(), common));
@@ -333,7 +356,11 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
       ->type_name("OUT.h5");
   CLI::Option* const resume =
       command->add_flag("--resume", arguments->resume, "Continue an interrupted sweep of the same study");
-  command->add_flag("--force", arguments->force, "Replace what lies at the output path")->excludes(resume);
+  command
+      ->add_flag("--repair", arguments->repair,
+                 "With --resume: compute segments again that are damaged, instead of naming them")
+      ->needs(resume);
+  add_force(*command, arguments->force)->excludes(resume);
   command
       ->add_option("--threads", arguments->threads,
                    "Worker threads (default: all); the results are the same for any number")

@@ -249,7 +249,7 @@ void print_heading(const ResultReader& reader, const Candidates& found,
 
 int run_top(const TopArguments& arguments) {
   const RowFormat format = parse_format(arguments.format);
-  const ResultReader reader(arguments.file);
+  const ResultReader reader = open_results(arguments.file);
   const bool pareto = !arguments.pareto.empty();
   const std::vector<std::string> ranking =
       pareto ? split(arguments.pareto) : std::vector{ranking_column(reader, arguments).name};

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "engine/base/safe_text.h"
+#include "results_schema/output_file.h"
 #include "sweep/program/program.h"
 #include "sweep/program/usage.h"
 #include "sweep/program/validate_report.h"
@@ -44,7 +46,7 @@ struct ValidateArguments {
   std::vector<std::string> bars;
   std::string hold_out;
   std::size_t worst = ValidateView{}.worst;
-  bool json = false, check = false, rows = false;
+  bool json = false, check = false, rows = false, force = false;
 };
 
 /// The tables that are understood, column by column.
@@ -155,12 +157,7 @@ class Validation {
 };
 
 /// Nothing is written where no row could be predicted.
-void write_predictions(const ValidateArguments& arguments, const std::vector<ValidatedFile>& files) {
-  for (const fs::path& input : arguments.files) {
-    std::error_code error;
-    if (!fs::equivalent(input, arguments.predictions, error)) continue;
-    throw BadInput("--predictions " + arguments.predictions.string() + ": is one of the measurement files");
-  }
+void write_predictions(const results::OutputPath& output, const std::vector<ValidatedFile>& files) {
   std::vector<validate::NamedEvaluation> evaluations;
   std::size_t rows = 0, problems = 0;
   for (const ValidatedFile& file : files) {
@@ -169,7 +166,7 @@ void write_predictions(const ValidateArguments& arguments, const std::vector<Val
     problems += file.evaluation.problems.size();
   }
   if (rows == 0 && problems > 0) return;
-  validate::write_whole(arguments.predictions, validate::predictions_csv(evaluations));
+  results::write_output(output, validate::predictions_csv(evaluations));
 }
 
 /// Problems first, then missed bars; what they are goes to stderr.
@@ -202,9 +199,12 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
     view.hold_out = *hold_out;
   }
   const std::vector<validate::Bar> bars = parse_bars(arguments.bars);
+  std::optional<results::OutputPath> predictions;
+  if (!arguments.predictions.empty())
+    predictions.emplace(arguments.predictions, arguments.force, arguments.files);
   std::vector<ValidatedFile> files = Validation(arguments, common).run();
   override_bars(bars, files);
-  if (!arguments.predictions.empty()) write_predictions(arguments, files);
+  if (predictions) write_predictions(*predictions, files);
   if (arguments.json) {
     std::cout << json_text(validation_json(files, view), 2) << '\n';
   } else {
@@ -222,6 +222,7 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
                       "Tables (CSV) or published figures (YAML); none: the published figures of the program");
   command->add_option("--predictions", arguments->predictions, "Write the prediction of every row as CSV")
       ->type_name("OUT.csv");
+  command->add_flag("--force", arguments->force, "Replace the file that --predictions names");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag(
       "--check", arguments->check,

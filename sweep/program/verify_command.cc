@@ -2,7 +2,8 @@
 #include <iostream>
 #include <memory>
 
-#include "results_schema/verify.h"
+#include "results_schema/isolated.h"
+#include "results_schema/segments.h"
 #include "sweep/program/format.h"
 #include "sweep/program/result_commands.h"
 
@@ -19,7 +20,8 @@ constexpr const char* kVerifyFooter =
     "what.";
 
 int run_verify(const std::filesystem::path& file) {
-  const results::Verification verification = results::verify(file);
+  results::remove_leftovers(file);
+  const results::Verification verification = results::verify_isolated(file);
   std::cout << file.string() << ": " << format_count(verification.rows) << " points, "
             << format_count(verification.samples) << " rows of fault samples: "
             << (verification.problems.empty()

@@ -359,8 +359,8 @@ tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, cons
   StudyParser parser(*root, name, folder, catalog, options, diagnostics);
   std::optional<Study> study = parser.run();
   if (!study) return failure(std::move(diagnostics));
-  study->sources.push_back({fs::path(name).filename().string(), text});
-  for (const yaml::InputFile& file : parser.files()) study->sources.push_back({file.name, file.text});
+  study->sources.push_back({fs::path(name).filename().string(), text, name});
+  for (const yaml::InputFile& file : parser.files()) study->sources.push_back({file.name, file.text, file.path});
   return std::move(*study);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct HardwareAxis {
 struct SourceText {
   std::string name;  ///< "study.yaml", "models/llama3.1-70b.yaml", ...
   std::string text;
+  std::filesystem::path path;  ///< where it was read; of the study itself as it was named
 };
 
 struct Study {

@@ -1,14 +1,10 @@
 #include "sweep/validate/predictions_file.h"
 
 #include <algorithm>
-#include <fstream>
-#include <stdexcept>
 
 #include "engine/base/safe_text.h"
 
 namespace shardscape::validate {
-
-namespace fs = std::filesystem;
 
 std::string predictions_csv(std::span<const NamedEvaluation> evaluations) {
   std::vector<std::string> columns;
@@ -36,19 +32,6 @@ std::string predictions_csv(std::span<const NamedEvaluation> evaluations) {
     }
   }
   return text;
-}
-
-void write_whole(const fs::path& file, const std::string& text) {
-  const fs::path temporary = file.string() + ".tmp";
-  std::ofstream out(temporary, std::ios::binary);
-  out << text;
-  out.close();
-  std::error_code error;
-  if (out) fs::rename(temporary, file, error);
-  if (out && !error) return;
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  throw std::runtime_error(file.string() + ": cannot be written");
 }
 
 }  // namespace shardscape::validate

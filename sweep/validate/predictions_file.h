@@ -1,7 +1,6 @@
 // Predictions as CSV: one row per predicted row, in the order of the tables.
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -17,8 +16,5 @@ struct NamedEvaluation {
 /// Columns: `file` where there are several, `id`, then the prediction columns of every kind that is there;
 /// a cell is empty where the column makes no sense for the row.
 std::string predictions_csv(std::span<const NamedEvaluation> evaluations);
-
-/// The file is there in full or not at all. Throws std::runtime_error where it cannot be written.
-void write_whole(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace shardscape::validate

@@ -49,7 +49,7 @@ std::optional<std::string> Loader::text_of(PresetKind kind, const fs::path& file
     diagnostics_.add(reference.where, path, file.string() + ": " + text.error());
     return std::nullopt;
   }
-  InputFile input{std::string(preset_folder(kind)) + '/' + file.filename().string(), *text};
+  InputFile input{std::string(preset_folder(kind)) + '/' + file.filename().string(), *text, file};
   if (std::ranges::find(files_, input) == files_.end()) files_.push_back(std::move(input));
   return std::move(*text);
 }

@@ -31,6 +31,7 @@ tl::expected<technology::BuiltDevice, Problems> build_device(
 struct InputFile {
   std::string name;
   std::string text;
+  std::filesystem::path path;  ///< where it was read
   friend bool operator==(const InputFile&, const InputFile&) = default;
 };
 
