@@ -7,6 +7,7 @@
 
 #include "results_schema/reader.h"
 #include "sweep/program/program.h"
+#include "sweep/program/selection_text.h"
 #include "sweep/program/table.h"
 #include "sweep/program/top_output.h"
 
@@ -23,7 +24,8 @@ constexpr const char* kExportFooter =
     "  shardscape export out.h5 --csv samples.csv --table fault_samples\n"
     "  shardscape export out.h5 --csv - | head\n"
     "\n"
-    "Every column under its full name, in SI units, codes by their names; what was not computed is empty.";
+    "Every column under its full name, in SI units, codes by their names; what was not computed is empty.\n"
+    "Where the file holds a part of its study only, a note on standard error says which.";
 
 struct ExportArguments {
   std::filesystem::path file;
@@ -70,6 +72,7 @@ int run_export(const ExportArguments& arguments) {
     throw BadInput(arguments.file.string() +
                    ": holds no fault samples; sweep a study with a 'faults:' key\n");
   }
+  note_selection(reader);
   if (arguments.csv == "-") {
     write_table(std::cout, reader, samples);
     return kDone;

@@ -5,6 +5,7 @@
 #include "results_schema/verify.h"
 #include "sweep/program/format.h"
 #include "sweep/program/result_commands.h"
+#include "sweep/program/selection_text.h"
 
 namespace shardscape::program {
 
@@ -20,7 +21,8 @@ constexpr const char* kVerifyFooter =
 
 int run_verify(const std::filesystem::path& file) {
   const results::Verification verification = results::verify(file);
-  std::cout << file.string() << ": " << format_count(verification.rows) << " points, "
+  std::cout << file.string() << ": " << format_count(verification.rows) << " points"
+            << in_brackets(of_the_study(results::ResultReader(file))) << ", "
             << format_count(verification.samples) << " rows of fault samples: "
             << (verification.problems.empty()
                     ? "all is well"
