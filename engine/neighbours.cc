@@ -9,8 +9,6 @@ namespace shardscape {
 
 namespace {
 
-constexpr std::int32_t kMostMoves = 3;
-
 std::int32_t& degree(ParallelPlan& plan, PlanAxis axis) {
   switch (axis) {
     case PlanAxis::tensor:
@@ -69,14 +67,14 @@ Seconds time_of(const Prediction& prediction, Phase phase) {
 
 }  // namespace
 
-std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan,
-                                        std::size_t wanted) {
+std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan, std::size_t wanted,
+                                        std::int32_t most_moves) {
   const Phase phase = setting.workload.phase;
   Simulator simulator(setting);
   std::vector<ParallelPlan> seen = {plan};
   std::vector<Neighbour> found;
   std::size_t first = 0;  // of the plans that the last move reached
-  for (std::int32_t moves = 1; moves <= kMostMoves && found.size() < wanted; ++moves) {
+  for (std::int32_t moves = 1; moves <= most_moves && found.size() < wanted; ++moves) {
     const std::size_t last = seen.size(), before = found.size();
     for (; first < last; ++first) {
       std::vector<ParallelPlan> next;

@@ -21,8 +21,10 @@ struct Neighbour {
   Prediction prediction;  ///< status ok
 };
 
-/// Up to `wanted` plans of status ok within three moves of `plan`, fewest moves first, then the fastest.
-/// Breadth-first: all plans of n moves are looked at before any of n + 1, at most some ten thousand in all.
-std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan, std::size_t wanted);
+/// Up to `wanted` plans of status ok within `most_moves` moves of `plan`, fewest moves first, then the
+/// fastest. Breadth-first: all plans of n moves are looked at before any of n + 1, of three moves at most
+/// some ten thousand in all.
+std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPlan& plan, std::size_t wanted,
+                                        std::int32_t most_moves = 3);
 
 }  // namespace shardscape

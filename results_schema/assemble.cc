@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "engine/base/check.h"
+#include "results_schema/dimensions_io.h"
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
@@ -68,6 +69,7 @@ class SummaryFeed {
     out.resize(rows);
     switch (type) {
       case ColumnType::u8:
+      case ColumnType::boolean:
         return widen_from<std::uint8_t>(values, rows, out);
       case ColumnType::i32:
         return widen_from<std::int32_t>(values, rows, out);
@@ -185,6 +187,7 @@ Summary write_output(const Manifest& manifest, const std::vector<Segment>& segme
   }
   gather_samples(manifest, segments, file);
   write_summary(file, summary, manifest.study.objectives, manifest.columns);
+  write_dimensions(file);
   file.close();
   return summary;
 }
@@ -252,8 +255,20 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
     problems.push_back(part.path.string() + ": " + what);
   };
   const auto points = [](const BlockLayout& layout, std::uint64_t first, std::uint64_t end) {
-    return "points " + std::to_string(layout.first_point(first)) + " .. " +
-           std::to_string(std::min(layout.total_points, layout.first_point(end)) - 1);
+    return "points " + std::to_string(layout.point(layout.first_row(first))) + " .. " +
+           std::to_string(layout.point(std::min(layout.total_points, layout.first_row(end)) - 1));
+  };
+  const auto choice = [](const BlockLayout& layout) {
+    const std::string count = std::to_string(layout.total_points) + " points";
+    switch (layout.selection.kind) {
+      case SelectionKind::first:
+        return "the first " + count;
+      case SelectionKind::sample:
+        return "a sample of " + count + " (seed " + std::to_string(layout.selection.seed) + ")";
+      case SelectionKind::all:
+        break;
+    }
+    return "all " + count;
   };
   const SweepPart& one = parts.front();
   std::uint64_t end = one.manifest.layout.blocks.first;
@@ -268,9 +283,10 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
                     ") of the program, " + one.path.string() + " from " + first.run.software_version + " (" +
                     first.run.git_commit + ")");
     else if (m.layout.total_points != first.layout.total_points ||
-             m.layout.rows_per_block != first.layout.rows_per_block)
-      bad(part, "comes from a sweep of " + std::to_string(m.layout.total_points) + " points, " +
-                    one.path.string() + " of " + std::to_string(first.layout.total_points));
+             m.layout.rows_per_block != first.layout.rows_per_block ||
+             m.layout.selection != first.layout.selection)
+      bad(part, "comes from a sweep of " + choice(m.layout) + ", " + one.path.string() + " of " +
+                    choice(first.layout));
     else if (m.layout.blocks.first < end)
       bad(part, points(m.layout, m.layout.blocks.first, std::min(end, m.layout.blocks.end())) +
                     " are in another of the files, too");
@@ -282,6 +298,22 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
   return problems;
 }
 
+namespace {
+
+/// Of neighbouring parts.
+ShardRange shards_of(std::span<const SweepPart> parts, bool whole) {
+  if (whole) return {};
+  ShardRange range = parts.front().manifest.shards;
+  for (const SweepPart& part : parts.subspan(1)) {
+    const ShardRange& next = part.manifest.shards;
+    if (next.count != range.count || next.first != range.last + 1) return {1, 1, 0};
+    range.last = next.last;
+  }
+  return range;
+}
+
+}  // namespace
+
 Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const RunInfo& run) {
   const QuietErrors quiet;
   const std::vector<std::string> problems = merge_problems(parts);
@@ -290,6 +322,7 @@ Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const 
   std::vector<Segment> segments;
   for (const SweepPart& part : parts) segments.push_back({part.path, part.manifest.layout.blocks});
   manifest.layout.blocks.count = segments.back().blocks.end() - manifest.layout.blocks.first;
+  manifest.shards = shards_of(parts, manifest.layout.is_unsharded());
   check_space(segments, output.folder());
   return publish_output(manifest, segments, temporary_name(output.folder()), output, run);
 }

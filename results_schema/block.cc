@@ -13,16 +13,19 @@ namespace shardscape::results {
 
 BlockLayout BlockLayout::whole(std::uint64_t total_points, std::uint32_t rows_per_block) {
   SHARDSCAPE_CHECK(std::has_single_bit(rows_per_block) && rows_per_block <= kMaxRowsPerBlock, rows_per_block);
-  return {total_points, rows_per_block, {0, (total_points + rows_per_block - 1) / rows_per_block}};
+  return {total_points,
+          rows_per_block,
+          {0, (total_points + rows_per_block - 1) / rows_per_block},
+          {SelectionKind::all, total_points}};
 }
 
 std::uint32_t BlockLayout::rows_of(std::uint64_t block) const {
-  const std::uint64_t left = total_points - std::min(total_points, first_point(block));
+  const std::uint64_t left = total_points - std::min(total_points, first_row(block));
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, rows_per_block));
 }
 
 std::uint64_t BlockLayout::rows_in(BlockRange range) const {
-  return std::min(total_points, first_point(range.end())) - std::min(total_points, first_point(range.first));
+  return std::min(total_points, first_row(range.end())) - std::min(total_points, first_row(range.first));
 }
 
 namespace {
@@ -71,7 +74,7 @@ BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
 
 EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
   SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
-  SHARDSCAPE_CHECK(rows.front().point_id == index * rows_per_block_, index, rows.front().point_id);
+  SHARDSCAPE_CHECK(rows.front().point_id >= index * rows_per_block_, index, rows.front().point_id);
   EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}, {}};
   const auto columns = table_->columns();
   block.chunks.reserve(columns.size());

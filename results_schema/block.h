@@ -1,8 +1,8 @@
 // Blocks: the unit of work of a sweep, of compression and of HDF5 chunking alike.
 //
-// Block b holds the points [b * rows_per_block, (b + 1) * rows_per_block) of the space. rows_per_block is
-// also the chunk length of every column, so a block is compressed once, by the worker that evaluated it, and
-// its chunks are copied as they are from then on.
+// Block b holds the rows [b * rows_per_block, (b + 1) * rows_per_block) of the points that a sweep chose, in
+// ascending order of their ids. rows_per_block is also the chunk length of every column, so a block is
+// compressed once, by the worker that evaluated it, and its chunks are copied as they are from then on.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "results_schema/columns.h"
+#include "results_schema/point_selection.h"
 
 namespace shardscape::results {
 
@@ -25,22 +26,28 @@ struct BlockRange {
   friend bool operator==(const BlockRange&, const BlockRange&) = default;
 };
 
-/// How a study's points fall into blocks, and which of them this result file holds (all, or one shard's
-/// range).
+/// Which of a study's points a sweep chose, how they fall into blocks, and which of those this result file
+/// holds (all, or one shard's range).
 struct BlockLayout {
-  std::uint64_t total_points = 0;       ///< of the space, after --limit; ids are 0 .. total_points - 1
+  std::uint64_t total_points = 0;       ///< chosen, over all shards
   std::uint32_t rows_per_block = 1024;  ///< power of two
   BlockRange blocks;                    ///< of this file
+  PointSelection selection;             ///< how they were chosen
 
-  /// The layout of an unsharded study. `rows_per_block` is a power of two in 1 .. 65536.
+  /// The layout of an unsharded sweep of all points. `rows_per_block` is a power of two in 1 .. 65536.
   static BlockLayout whole(std::uint64_t total_points, std::uint32_t rows_per_block);
 
   /// Rows of a block: rows_per_block for all but the last block of the space.
   [[nodiscard]] std::uint32_t rows_of(std::uint64_t block) const;
-  [[nodiscard]] std::uint64_t first_point(std::uint64_t block) const { return block * rows_per_block; }
+  /// Its first row among the chosen points.
+  [[nodiscard]] std::uint64_t first_row(std::uint64_t block) const { return block * rows_per_block; }
+  /// The id of a row below total_points; ascends with the row.
+  [[nodiscard]] std::uint64_t point(std::uint64_t row) const { return selection.point(row, total_points); }
   /// Rows of consecutive blocks; of the file by default.
   [[nodiscard]] std::uint64_t rows_in(BlockRange range) const;
   [[nodiscard]] std::uint64_t rows() const { return rows_in(blocks); }
+  /// True where the file holds every chosen point.
+  [[nodiscard]] bool is_unsharded() const { return rows() == total_points; }
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
@@ -63,8 +70,7 @@ class BlockEncoder {
   BlockEncoder(BlockEncoder&&) noexcept;
   BlockEncoder& operator=(BlockEncoder&&) noexcept;
 
-  /// `rows` are the points of block `index` in ascending order of id, from index * rows_per_block on: 1 ..
-  /// rows_per_block of them.
+  /// `rows` are the points of block `index` in ascending order of id: 1 .. rows_per_block of them.
   EncodedBlock encode(std::uint64_t index, std::span<const PointRecord> rows);
 
  private:

@@ -28,6 +28,9 @@ struct FixedColumn {
   Meanings meanings;
   const char* long_name;
   Value value;
+  std::optional<double> fill = {};
+  bool ordered = false;
+  int levels = 0;
 };
 
 template <class E>
@@ -106,8 +109,8 @@ constexpr FixedColumn kInputs[] = {
 
     {"tensor_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
      "tensor-parallel degree", plan_number<&ParallelPlan::tensor>},
-    {"sequence_parallel", "1", u8, kPlan, neither, kTraining, nullptr,
-     "1 where norms and dropouts are sharded over the tensor group", plan_number<&ParallelPlan::sequence_parallel>},
+    {"sequence_parallel", "1", boolean, kPlan, neither, kTraining, nullptr,
+     "true where norms and dropouts are sharded over the tensor group", plan_number<&ParallelPlan::sequence_parallel>},
     {"context_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
      "context-parallel degree", plan_number<&ParallelPlan::context>},
     {"pipeline_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
@@ -116,14 +119,14 @@ constexpr FixedColumn kInputs[] = {
      "data-parallel degree (replicas)", plan_number<&ParallelPlan::data>},
     {"zero_stage", "1", u8, kPlan, neither, kTraining, nullptr,
      "ZeRO stage: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights sharded over data and context parallel ranks",
-     plan_number<&ParallelPlan::zero_stage>},
+     plan_number<&ParallelPlan::zero_stage>, std::nullopt, true, 4},
     {"recompute", "1", u8, kPlan, neither, kTraining, codes<Recompute>,
-     "activation recomputation", plan_number<&ParallelPlan::recompute>},
+     "activation recomputation", plan_number<&ParallelPlan::recompute>, std::nullopt, true},
     {"microbatch_size", "1", i32, kPlan, neither, kTraining, nullptr,
      "samples per microbatch", plan_number<&ParallelPlan::microbatch>},
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
-     "microbatches per step and replica; 0 where the plan was rejected before they were counted",
-     [](Record r) { return static_cast<double>(r.prediction.microbatches); }},
+     "microbatches per step and replica; missing where the plan was rejected before they were counted",
+     [](Record r) { return static_cast<double>(r.prediction.microbatches); }, 0.0},
     {"schedule", "1", u8, kPlan, neither, kTraining, codes<ScheduleKind>,
      "pipeline schedule", plan_number<&ParallelPlan::schedule>},
     {"virtual_stages", "1", i32, kPlan, neither, kTraining, nullptr,
@@ -183,11 +186,11 @@ constexpr FixedColumn kFaults[] = {
        return r.faults == nullptr ? kNaN : static_cast<double>(r.faults->unreachable) / r.faults->samples;
      }},
     {"worst_link", "1", i32, kFaultGroup, neither, kBoth, nullptr,
-     "link_id of the slowest sample's first fault; -1 where it is none of a link, or nothing slows",
-     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_link); }},
+     "link_id of the slowest sample's first fault; missing where it is none of a link, or nothing slows",
+     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_link); }, -1.0},
     {"worst_device", "1", i32, kFaultGroup, neither, kBoth, nullptr,
-     "device of the slowest sample's first fault; -1 where it is one of a link, or nothing slows",
-     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_device); }},
+     "device of the slowest sample's first fault; missing where it is one of a link, or nothing slows",
+     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_device); }, -1.0},
 };
 
 constexpr FixedColumn kReliability[] = {
@@ -238,8 +241,8 @@ constexpr FixedColumn kOutputs[] = {
      "peak memory of the fullest device of the pool that prefills; 0 without such a pool",
      [](Record r) { return memory_counted(r) ? r.prediction.prefill_memory_peak.value() : kNaN; }},
     {"peak_stage", "1", i32, kOutput, neither, kBoth, nullptr,
-     "pipeline stage of the fullest device; -1 where memory was not counted",
-     [](Record r) { return memory_counted(r) ? static_cast<double>(r.prediction.peak_stage) : -1.0; }},
+     "pipeline stage of the fullest device; missing where memory was not counted",
+     [](Record r) { return memory_counted(r) ? static_cast<double>(r.prediction.peak_stage) : -1.0; }, -1.0},
 
     {"weights_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
      "weights on the fullest device", memory_part<&MemoryUse::weights>},
@@ -292,14 +295,20 @@ ColumnInfo info_of(const FixedColumn& c) {
           c.type,
           c.group,
           c.better,
-          c.meanings ? c.meanings() : std::vector<std::string>{}};
+          c.meanings ? c.meanings() : std::vector<std::string>{},
+          c.fill,
+          c.ordered,
+          c.levels};
 }
 
 ColumnInfo info_of(const HardwareColumn& axis) {
-  ColumnType type = ColumnType::f8;
-  if (!axis.choices.empty()) type = axis.choices.size() <= 256 ? ColumnType::u8 : ColumnType::i32;
-  ColumnInfo info{axis.name,       axis.unit,   axis.long_name, type, ColumnGroup::hardware,
-                  Better::neither, axis.choices};
+  ColumnInfo info;
+  info.name = axis.name;
+  info.unit = axis.unit;
+  info.long_name = axis.long_name;
+  if (!axis.choices.empty()) info.type = axis.choices.size() <= 256 ? ColumnType::u8 : ColumnType::i32;
+  info.group = ColumnGroup::hardware;
+  info.meanings = axis.choices;
   // CF's flag_meanings are separated by blanks.
   for (std::string& meaning : info.meanings) std::ranges::replace(meaning, ' ', '_');
   return info;
@@ -324,6 +333,7 @@ template <class Get>
 void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) {
   switch (type) {
     case ColumnType::u8:
+    case ColumnType::boolean:
       return pack<std::uint8_t>(rows, out, get);
     case ColumnType::i32:
       return pack<std::int32_t>(rows, out, get);
@@ -380,6 +390,20 @@ void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std
   }
 }
 
+std::optional<double> missing_mark(std::string_view column) {
+  std::optional<double> mark;
+  const auto look = [&](std::span<const FixedColumn> table) {
+    for (const FixedColumn& fixed : table) {
+      if (column == fixed.name) mark = fixed.fill;
+    }
+  };
+  look(kInputs);
+  look(kOutputs);
+  look(kFaults);
+  look(kReliability);
+  return mark;
+}
+
 namespace {
 
 using Sample = const FaultSampleRecord&;
@@ -391,6 +415,7 @@ struct SampleColumn {
   Meanings meanings;
   const char* long_name;
   double (*value)(Sample);  ///< null: the point id
+  std::optional<double> fill = {};
 };
 
 // clang-format off
@@ -404,10 +429,10 @@ constexpr SampleColumn kSampleColumns[] = {
      [](Sample s) { return static_cast<double>(s.status); }},
     {"kind", "1", u8, codes<FaultKind>, "what is sick",
      [](Sample s) { return static_cast<double>(s.kind); }},
-    {"link", "1", i32, nullptr, "link_id of a sick link (the lower one of both directions); else -1",
-     [](Sample s) { return static_cast<double>(s.link); }},
-    {"device", "1", i32, nullptr, "rank of a sick device, lowest rank on a dead adapter, vertex of a dead switch; else -1",
-     [](Sample s) { return static_cast<double>(s.device); }},
+    {"link_id", "1", i32, nullptr, "the sick link (the lower one of both directions), as in /links; else missing",
+     [](Sample s) { return static_cast<double>(s.link); }, -1.0},
+    {"device", "1", i32, nullptr, "rank of a sick device, lowest rank on a dead adapter, vertex of a dead switch; else missing",
+     [](Sample s) { return static_cast<double>(s.device); }, -1.0},
     {"derate", "1", f8, nullptr, "share that remains of the link's bandwidth, the memory bandwidth or the clock; 0 where it is gone",
      [](Sample s) { return s.derate; }},
     {"step_time_s", "s", f8, nullptr, "time of one training step (inference: of one whole request) under the sample",
@@ -424,7 +449,7 @@ std::span<const ColumnInfo> fault_sample_columns() {
     std::vector<ColumnInfo> columns;
     for (const SampleColumn& c : kSampleColumns) {
       columns.push_back({c.name, c.unit, c.long_name, c.type, ColumnGroup::faults, Better::neither,
-                         c.meanings ? c.meanings() : std::vector<std::string>{}});
+                         c.meanings ? c.meanings() : std::vector<std::string>{}, c.fill});
     }
     return columns;
   }();

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@
 
 namespace shardscape::results {
 
-enum class ColumnType : std::uint8_t { u8, i32, u64, f4, f8 };
+enum class ColumnType : std::uint8_t { u8, i32, u64, f4, f8, boolean };
 enum class ColumnGroup : std::uint8_t { id, plan, workload, hardware, output, memory, breakdown, faults };
 /// Which direction of a column is an improvement. Columns with a direction can be objectives.
 enum class Better : std::uint8_t { neither, smaller, larger };
@@ -24,7 +25,7 @@ enum class Better : std::uint8_t { neither, smaller, larger };
 }  // namespace shardscape::results
 
 namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(results::ColumnType, "u8", "i32", "u64", "f4", "f8");
+SHARDSCAPE_ENUM_NAMES(results::ColumnType, "u8", "i32", "u64", "f4", "f8", "bool");
 SHARDSCAPE_ENUM_NAMES(results::ColumnGroup, "id", "plan", "workload", "hardware", "output", "memory",
                       "breakdown", "faults");
 SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
@@ -34,7 +35,7 @@ namespace shardscape::results {
 
 /// Bytes of one stored value.
 constexpr std::size_t size_of(ColumnType type) {
-  constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8};
+  constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8, 1};
   return kSizes[static_cast<std::size_t>(type)];
 }
 
@@ -47,6 +48,9 @@ struct ColumnInfo {
   ColumnGroup group = ColumnGroup::output;
   Better better = Better::neither;
   std::vector<std::string> meanings;  ///< names of the codes 0, 1, ...; empty for plain numbers
+  std::optional<double> fill;         ///< the value that means "not computed"; NaN needs none
+  bool ordered = false;               ///< the codes, or the numbers 0 .. levels - 1, are steps of one scale
+  int levels = 0;                     ///< of an ordered column without meanings
   friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;
 };
 
@@ -76,8 +80,8 @@ class ColumnTable {
 
   /// Writes one column of `rows` as densely packed native values: rows.size() * size_of(type) bytes at `out`.
   /// Outputs that mean nothing for a row are NaN: times, rates and breakdown unless the status is ok; memory
-  /// where the plan was rejected before memory was counted (peak_stage is -1 there). microbatches is 0 where
-  /// the batch does not divide.
+  /// where the plan was rejected before memory was counted. Integers that mean nothing hold the column's
+  /// `fill`.
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
 
  private:
@@ -92,6 +96,9 @@ class ColumnTable {
 std::span<const ColumnInfo> fault_sample_columns();
 /// As ColumnTable::put(), of a column of fault_sample_columns().
 void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> rows, std::byte* out);
+
+/// `fill` of the column of /points with this name, in any study; nothing where it has none.
+std::optional<double> missing_mark(std::string_view column);
 
 /// Names of the codes of `rank_order`: the permutations of the plan axes, lexicographic in the order of
 /// PlanAxis, innermost axis first ("tp-cp-dp-pp" is 0).

@@ -43,6 +43,13 @@ bool write_number_attribute(hid_t object, const char* name, hid_t type, const vo
   return attribute.get() >= 0 && H5Awrite(attribute.get(), type, value) >= 0;
 }
 
+/// A number of the given type of integer or float.
+bool write_converted_attribute(hid_t object, const char* name, hid_t type, double value) {
+  std::array<double, 1> bytes = {value};
+  return H5Tconvert(H5T_NATIVE_DOUBLE, type, 1, bytes.data(), nullptr, H5P_DEFAULT) >= 0 &&
+         write_number_attribute(object, name, type, bytes.data());
+}
+
 bool is_scalar(hid_t space) { return H5Sget_simple_extent_npoints(space) == 1; }
 
 /// Text of a scalar string, of fixed or variable length; `read` fetches it into a buffer of the given type.
@@ -117,6 +124,23 @@ QuietErrors::~QuietErrors() {
   H5Eset_auto2(H5E_DEFAULT, function_, data_);
 }
 
+namespace {
+
+/// What h5py takes for a boolean: an enumeration of one byte with these names. Lives as long as the program.
+hid_t boolean_type() {
+  static const hid_t kType = [] {
+    const hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
+    for (std::int8_t value = 0; const char* name : {"FALSE", "TRUE"}) {
+      H5Tenum_insert(type, name, &value);
+      ++value;
+    }
+    return type;
+  }();
+  return kType;
+}
+
+}  // namespace
+
 hid_t native_type(ColumnType type) {
   switch (type) {
     case ColumnType::u8:
@@ -129,6 +153,8 @@ hid_t native_type(ColumnType type) {
       return native_type<float>();
     case ColumnType::f8:
       return native_type<double>();
+    case ColumnType::boolean:
+      return boolean_type();
   }
   return H5I_INVALID_HID;
 }
@@ -160,8 +186,8 @@ std::uint64_t Dataset::chunk_rows() const {
 
 ColumnType Dataset::column_type() const {
   const Hid type(H5Dget_type(id()));
-  for (const auto column :
-       {ColumnType::u8, ColumnType::i32, ColumnType::u64, ColumnType::f4, ColumnType::f8}) {
+  for (const auto column : {ColumnType::u8, ColumnType::i32, ColumnType::u64, ColumnType::f4, ColumnType::f8,
+                            ColumnType::boolean}) {
     if (H5Tequal(type.get(), native_type(column)) > 0) return column;
   }
   fail("has a type that no column has");
@@ -233,6 +259,16 @@ void Dataset::read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t en
       H5Dread(id(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT, out) < 0) {
     fail("can't read rows " + std::to_string(begin) + " to " + std::to_string(end));
   }
+}
+
+std::optional<double> Dataset::number_attribute(const char* name) const {
+  if (H5Aexists(id(), name) <= 0) return std::nullopt;
+  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
+  const Hid space(H5Aget_space(attribute.get()));
+  double value = 0;
+  if (!is_scalar(space.get()) || H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value) < 0)
+    fail(std::string("attribute ") + name + " is not a number");
+  return value;
 }
 
 void Dataset::set_attribute(const char* name, std::string_view text) const {
@@ -355,6 +391,15 @@ Dataset H5File::create_column(const std::string& group, const ColumnInfo& column
   dataset.set_attribute("group", name_of(column.group));
   if (column.better != Better::neither) dataset.set_attribute("better", name_of(column.better));
   if (!column.meanings.empty()) set_codes(dataset, column.type, column.meanings);
+  const auto number = [&](const char* name, hid_t type, double value) {
+    if (!write_converted_attribute(dataset.id(), name, type, value)) fail("can't write " + path);
+  };
+  if (column.fill) number("_FillValue", native_type(column.type), *column.fill);
+  if (column.ordered) number("ordered", H5T_NATIVE_INT32, 1);
+  if (column.levels > 0) {
+    number("valid_min", native_type(column.type), 0);
+    number("valid_max", native_type(column.type), column.levels - 1);
+  }
   return dataset;
 }
 
@@ -502,6 +547,10 @@ ColumnInfo column_info(const Dataset& dataset, const std::string& name) {
   info.group = parse_enum<ColumnGroup>(dataset.text_attribute("group")).value_or(ColumnGroup::output);
   info.better = parse_enum<Better>(dataset.text_attribute("better")).value_or(Better::neither);
   info.meanings = words(dataset.text_attribute("flag_meanings"));
+  info.fill = dataset.number_attribute("_FillValue");
+  info.ordered = dataset.number_attribute("ordered").value_or(0) != 0;
+  info.levels =
+      static_cast<int>(std::clamp(dataset.number_attribute("valid_max").value_or(-1), -1.0, 255.0)) + 1;
   return info;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,7 +87,7 @@ class Dataset {
   [[nodiscard]] std::uint64_t rows() const;
   /// Rows per chunk; 0 where the dataset is not chunked.
   [[nodiscard]] std::uint64_t chunk_rows() const;
-  /// One of the five column types; StoreError for any other.
+  /// One of the column types; StoreError for any other.
   [[nodiscard]] ColumnType column_type() const;
 
   /// Packed values of the dataset's own type, through HDF5's filters.
@@ -113,6 +114,8 @@ class Dataset {
 
   void set_attribute(const char* name, std::string_view text) const;
   [[nodiscard]] std::string text_attribute(const char* name, std::string_view otherwise = {}) const;
+  /// Nothing where there is none.
+  [[nodiscard]] std::optional<double> number_attribute(const char* name) const;
   /// StoreError with the file, this dataset and the innermost HDF5 reason.
   [[noreturn]] void fail(const std::string& what) const;
 

@@ -133,6 +133,10 @@ void write_root(const H5File& file, const char* schema, const Manifest& m, const
   file.set_attribute("rows_per_block", std::uint64_t{m.layout.rows_per_block});
   file.set_attribute("first_block", m.layout.blocks.first);
   file.set_attribute("block_count", m.layout.blocks.count);
+  file.set_attribute("study_points", m.layout.selection.study_points);
+  file.set_attribute("selection", name_of(m.layout.selection.kind));
+  file.set_attribute("sample_seed", m.layout.selection.seed);
+  file.set_attribute("shard", to_string(m.shards));
   file.set_attribute("complete", std::uint64_t{complete});
 }
 
@@ -148,12 +152,34 @@ RunInfo read_run(const H5File& file) {
   return run;
 }
 
+/// Files of schema version 1 do not say how their points were chosen.
+PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
+  if (schema_version(file) < 2) return {};
+  const auto kind = parse_enum<SelectionKind>(file.text_attribute("selection"));
+  const PointSelection selection{kind.value_or(SelectionKind::all), file.number_attribute("study_points"),
+                                 file.number_attribute("sample_seed")};
+  const bool some = selection.kind != SelectionKind::all;
+  if (!kind || total_points > selection.study_points || some != (total_points < selection.study_points)) {
+    file.fail("its selection does not fit its number of points");
+  }
+  return selection;
+}
+
+ShardRange read_shards(const H5File& file) {
+  if (schema_version(file) < 2) return {1, 1, 0};
+  const auto shards = parse_shards(file.text_attribute("shard"));
+  if (!shards) file.fail("attribute shard is not I/N");
+  return *shards;
+}
+
 BlockLayout read_layout(const H5File& file) {
   const std::uint64_t rows_per_block = file.number_attribute("rows_per_block");
   if (rows_per_block > kMaxRowsPerBlock) file.fail("rows_per_block is out of range");
-  const BlockLayout layout{file.number_attribute("total_points"),
+  const std::uint64_t points = file.number_attribute("total_points");
+  const BlockLayout layout{points,
                            static_cast<std::uint32_t>(rows_per_block),
-                           {file.number_attribute("first_block"), file.number_attribute("block_count")}};
+                           {file.number_attribute("first_block"), file.number_attribute("block_count")},
+                           read_selection(file, points)};
   if (!is_layout(layout)) file.fail("its blocks do not fit its number of points");
   return layout;
 }
@@ -203,12 +229,14 @@ void check_schema(const H5File& file, const char* schema) {
   if (H5Aexists(file.id(), "schema") <= 0 || file.text_attribute("schema") != schema) {
     file.fail(std::string("is not a ") + schema + " file");
   }
-  const std::uint64_t version = file.number_attribute("schema_version");
-  if (version != kSchemaVersion) {
-    file.fail("has schema version " + std::to_string(version) + "; this program reads version " +
-              std::to_string(kSchemaVersion));
+  const std::uint64_t version = schema_version(file);
+  if (version < kOldestSchemaVersion || version > kSchemaVersion) {
+    file.fail("has schema version " + std::to_string(version) + "; this program reads versions " +
+              std::to_string(kOldestSchemaVersion) + " to " + std::to_string(kSchemaVersion));
   }
 }
+
+std::uint64_t schema_version(const H5File& file) { return file.number_attribute("schema_version"); }
 
 void write_manifest(const H5File& file, const char* schema, const Manifest& manifest, const RunInfo& run,
                     bool complete) {
@@ -271,8 +299,10 @@ Manifest read_manifest(const H5File& file) {
   manifest.study.dimensions = words(file.dataset("/links/dimension").text_attribute("flag_meanings"));
   manifest.run = read_run(file);
   manifest.layout = read_layout(file);
+  manifest.shards = read_shards(file);
   for (const std::string& name : file.children("/points")) {
     manifest.columns.push_back(column_info(file.dataset("/points/" + name), name));
+    if (schema_version(file) < 2) manifest.columns.back().fill = missing_mark(name);
   }
   if (file.has(kSamplesGroup)) manifest.sample_columns = read_sample_columns(file);
   check_table(file, manifest);

@@ -44,6 +44,7 @@ struct Manifest {
   StudyInfo study;
   RunInfo run;
   BlockLayout layout;
+  ShardRange shards;  ///< that layout.blocks are
   std::vector<ColumnInfo> columns;
   /// Of /fault_samples (fault_sample_columns()); empty where the study has no faults.
   std::vector<ColumnInfo> sample_columns;

@@ -30,6 +30,12 @@ auto guarded(const fs::path& path, const Work& work) {
   }
 }
 
+/// NaN where a value is the mark of what was not computed.
+std::vector<double> without_marks(std::vector<double> values, const std::optional<double>& mark) {
+  if (mark) std::ranges::replace(values, *mark, std::numeric_limits<double>::quiet_NaN());
+  return values;
+}
+
 fs::path resolve(fs::path path) {
   if (!path.has_filename()) path = path.parent_path();  // "OUT.h5.parts/"
   std::error_code error;
@@ -133,10 +139,17 @@ struct ResultReader::Impl {
   }
   template <class T>
   [[nodiscard]] std::vector<T> read_samples(const std::string& column, RowRange range) const {
-    const auto& columns = manifest.sample_columns;
-    if (std::ranges::find(columns, column, &ColumnInfo::name) == columns.end())
-      throw StoreError(path, "has no column " + column + " of fault samples");
     return read_from<T>(sample_pieces, samples, std::string(kSamplesGroup) + '/' + column, range);
+  }
+
+  /// Files of schema version 1 call link_id link.
+  [[nodiscard]] const ColumnInfo& sample_column(std::string_view name) const {
+    const auto& columns = manifest.sample_columns;
+    auto found = std::ranges::find(columns, name, &ColumnInfo::name);
+    if (found == columns.end() && name == "link_id")
+      found = std::ranges::find(columns, "link", &ColumnInfo::name);
+    if (found != columns.end()) return *found;
+    throw StoreError(path, "has no column " + std::string(name) + " of fault samples");
   }
 
   void require_column(std::string_view name) const {
@@ -177,12 +190,19 @@ ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
 bool ResultReader::complete() const { return impl_->complete; }
 std::uint64_t ResultReader::row_count() const { return impl_->rows; }
 std::uint64_t ResultReader::total_points() const { return impl_->manifest.layout.rows(); }
+const BlockLayout& ResultReader::layout() const { return impl_->manifest.layout; }
+const ShardRange& ResultReader::shards() const { return impl_->manifest.shards; }
+bool ResultReader::stands_for_study() const {
+  return layout().selection.kind != SelectionKind::first && row_count() == layout().total_points;
+}
 const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->manifest.columns; }
 const ColumnInfo* ResultReader::find(std::string_view name) const { return impl_->find(name); }
 
 std::vector<double> ResultReader::read(std::string_view column, RowRange rows) const {
   impl_->require_column(column);
-  return guarded(impl_->path, [&] { return impl_->read<double>(std::string(column), rows); });
+  return guarded(impl_->path, [&] {
+    return without_marks(impl_->read<double>(std::string(column), rows), impl_->find(column)->fill);
+  });
 }
 
 std::vector<std::uint64_t> ResultReader::point_ids(RowRange rows) const {
@@ -194,7 +214,10 @@ const std::vector<ColumnInfo>& ResultReader::sample_columns() const { return imp
 std::uint64_t ResultReader::sample_count() const { return impl_->samples; }
 
 std::vector<double> ResultReader::read_samples(std::string_view column, RowRange rows) const {
-  return guarded(impl_->path, [&] { return impl_->read_samples<double>(std::string(column), rows); });
+  return guarded(impl_->path, [&] {
+    const ColumnInfo& info = impl_->sample_column(column);
+    return without_marks(impl_->read_samples<double>(info.name, rows), info.fill);
+  });
 }
 
 std::vector<std::uint64_t> ResultReader::sample_point_ids(RowRange rows) const {

@@ -37,12 +37,17 @@ class ResultReader {
   [[nodiscard]] bool complete() const;  ///< false for parts
   [[nodiscard]] std::uint64_t row_count() const;
   [[nodiscard]] std::uint64_t total_points() const;  ///< rows when complete
+  [[nodiscard]] const BlockLayout& layout() const;   ///< which points of the study the rows are
+  [[nodiscard]] const ShardRange& shards() const;
+  /// True where the rows are there that stand for the whole study: all of its points, or all of a sample
+  /// spread over it. Not so a prefix, a shard, or what a running sweep has got so far.
+  [[nodiscard]] bool stands_for_study() const;
   [[nodiscard]] const std::vector<ColumnInfo>& columns() const;
   /// Nothing where there is no such column.
   [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
 
-  /// Values of a column; codes and integers as doubles. StoreError where there is no such column (the message
-  /// lists near names).
+  /// Values of a column; codes and integers as doubles, NaN where not computed. StoreError where there is no
+  /// such column (the message lists near names).
   [[nodiscard]] std::vector<double> read(std::string_view column, RowRange rows = {}) const;
   /// point_id without loss.
   [[nodiscard]] std::vector<std::uint64_t> point_ids(RowRange rows = {}) const;

@@ -151,6 +151,8 @@ void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manif
   require(stored.layout.total_points == wanted.layout.total_points, parts,
           "a sweep of " + std::to_string(stored.layout.total_points) + " points, not " +
               std::to_string(wanted.layout.total_points));
+  require(stored.layout.selection == wanted.layout.selection, parts,
+          "another choice of points (--limit, --sample, --sample-seed)");
   require(stored.layout == wanted.layout, parts, "another shard or block size");
   require(stored.columns == wanted.columns && stored.sample_columns == wanted.sample_columns, parts,
           "a table with other columns");

@@ -105,7 +105,9 @@ class Verifier {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const bool ok = static_cast<Status>(status[i]) == Status::ok;
       if (last_id_ && ids[i] <= *last_id_) problems_.add("/points/point_id does not ascend", ids[i]);
-      if (reader_.complete() && last_id_ && ids[i] != *last_id_ + 1)
+      const BlockLayout& layout = reader_.layout();
+      const std::uint64_t row_of_sweep = layout.first_row(layout.blocks.first) + begin + i;
+      if (reader_.complete() && ids[i] != layout.point(row_of_sweep))
         problems_.add("/points misses rows before", ids[i]);
       last_id_ = ids[i];
       if (ok != (static_cast<Reason>(reason[i]) == Reason::none))

@@ -8,14 +8,21 @@ folder exists); the rows of a running sweep are those sealed so far.
     >>> points = sr.load("out.h5")                        # one row per point, infeasible points included
     >>> ok = points[points.status == "ok"]                # codes are categoricals with their names
     >>> ok.groupby("recompute", observed=True).step_time_s.min()
-    >>> sr.units("out.h5")["memory_peak_bytes"]
+    >>> ok[ok.recompute < "full"]                         # ordered where the axis is: none < selective < full
+    >>> points.attrs["units"]["memory_peak_bytes"]        # also sr.units("out.h5")
     'byte'
+    >>> points.attrs["selection_text"]                    # "" where the rows are all of the study's points
+    'of 5,891,184 in the study, the first 1,000'
     >>> sr.best("out.h5", n=5)                            # by the study's first objective
     >>> sr.best("out.h5", n=5, by="mfu")                  # in the direction in which the column is better
     >>> print(sr.study("out.h5")["resolved_yaml"])
     >>> sr.links("out.h5").groupby("dimension", observed=True).size()
     >>> sr.summary("out.h5")["status"]
-    >>> sr.fault_samples("out.h5").groupby("link").slowdown.mean()      # studies with faults
+    >>> samples = sr.fault_samples("out.h5")              # studies with faults
+    >>> samples.merge(sr.links("out.h5"), on="link_id").groupby("dimension", observed=True).slowdown.mean()
+
+What was not computed is missing: NaN in floats, NA in integers (nullable Int64). Finished files follow the netCDF-4 conventions, so that
+xarray reads their groups, too: xarray.open_dataset("out.h5", group="points", engine="h5netcdf").
 
 As a program it prints the best rows, with the objectives and the columns in which the rows differ:
 
@@ -33,7 +40,13 @@ import pandas as pd
 
 __all__ = ["ResultsError", "load", "units", "best", "study", "links", "summary", "fault_samples"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSIONS = (1, 2)
+# What files of version 1 do not say themselves: marks of missing integers, booleans, a column's name.
+MARKS_1 = {"microbatches": 0, "peak_stage": -1, "worst_link": -1, "worst_device": -1, "link": -1, "device": -1}
+BOOLEANS_1 = {"sequence_parallel"}
+ORDERED_1 = {"recompute"}
+LEVELS_1 = {"zero_stage": 4}
+NAMES_1 = {"link": "link_id"}
 TOP_COUNT = 10
 
 
@@ -78,7 +91,7 @@ def study(path):
 def links(path):
     """The links of the study's fabric as a DataFrame."""
     with _Results(path) as results:
-        return _table(results.head["links"])
+        return _described(_table(results.head["links"]), results.head["links"])
 
 
 def summary(path):
@@ -152,13 +165,43 @@ class _Results:
         for file in self._files():
             for name in names:
                 parts[name].append(file["points"][name][:])
-        return pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), self.column(n).attrs) for n in names})
+        frame = pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), self.column(n)) for n in names})
+        return self._with_selection(_described(frame, self.head["points"]))
+
+    def _with_selection(self, frame):
+        """Which of the study's points the rows are."""
+        attributes = self.head.attrs
+        frame.attrs["title"] = attributes["title"]
+        frame.attrs["study_points"] = _plain(attributes.get("study_points"))
+        frame.attrs["selection"] = attributes.get("selection")
+        frame.attrs["selection_text"] = self.selection_text()
+        return frame
+
+    def selection_text(self):
+        """The words of the program's own tables."""
+        attributes = self.head.attrs
+        if "selection" not in attributes:
+            return "the file is of schema version 1, which does not say how many points the study has"
+        total, study = int(attributes["total_points"]), int(attributes["study_points"])
+        kinds = {"all": "", "first": f"the first {total:,}", "sample": f"a sample of {total:,}"}
+        chosen = kinds[attributes["selection"]]
+        if attributes["shard"] != "1/1":
+            numbers, _, count = attributes["shard"].partition("/")
+            first, _, last = numbers.partition("-")
+            part = f"shards {int(first):,} to {int(last):,}" if last else f"shard {int(first):,}" if first else ""
+            start = int(attributes["first_block"]) * int(attributes["rows_per_block"])
+            end = min(total, start + int(attributes["block_count"]) * int(attributes["rows_per_block"]))
+            part = f"{part} of {int(count):,}" if part else f"rows {start:,} to {end - 1:,}"
+            chosen = f"{part} of {chosen}" if chosen else part
+        return f"of {study:,} in the study, {chosen}" if chosen else ""
 
     def samples(self, columns=None):
         group = "fault_samples"
         if group not in self.head:
             raise ResultsError(f"{self.path}: holds no fault samples; the study has no faults")
-        known = dict(self.head[group].items())
+        stored = dict(self.head[group].items())
+        old = self.head.attrs["schema_version"] < 2
+        known = {NAMES_1.get(name, name) if old else name: column for name, column in stored.items()}
         names = list(known) if columns is None else list(columns)
         for name in names:
             if name not in known:
@@ -166,8 +209,9 @@ class _Results:
         parts = {name: [known[name][:0]] for name in names}
         for file in self._files():
             for name in names:
-                parts[name].append(file[group][name][:])
-        return pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), known[n].attrs) for n in names})
+                parts[name].append(file[group][known[name].name.split("/")[-1]][:])
+        frame = pd.DataFrame({n: _decoded(np.concatenate(parts.pop(n)), known[n]) for n in names})
+        return self._with_selection(_described(frame, known))
 
     def computed_summary(self):
         objectives = self.objectives()
@@ -195,8 +239,8 @@ def _opened(path, schema):
         raise ResultsError(f"{path}: {error}") from error
     if file.attrs.get("schema") != schema:
         problem = f"is not a {schema} file"
-    elif file.attrs["schema_version"] != SCHEMA_VERSION:
-        problem = f"has schema version {file.attrs['schema_version']}, not {SCHEMA_VERSION}"
+    elif file.attrs["schema_version"] not in SCHEMA_VERSIONS:
+        problem = f"has schema version {file.attrs['schema_version']}; this loader reads {SCHEMA_VERSIONS[0]} to {SCHEMA_VERSIONS[-1]}"
     else:
         return file
     file.close()
@@ -220,15 +264,33 @@ def _counts(frame, name):
     return counts.astype({"count": "uint64", "example_point_id": "uint64"})
 
 
-def _decoded(values, attributes):
-    """Codes become categoricals."""
-    if "flag_meanings" not in attributes:
-        return values
-    return pd.Categorical.from_codes(values.astype(np.int64), attributes["flag_meanings"].split())
+def _decoded(values, column):
+    """Codes become categoricals, scales ordered ones; integers with missing values nullable."""
+    attributes, name = column.attrs, column.name.split("/")[-1]
+    old = column.file.attrs["schema_version"] < 2
+    ordered = bool(attributes.get("ordered", old and (name in ORDERED_1 or name in LEVELS_1)))
+    if "flag_meanings" in attributes:
+        return pd.Categorical.from_codes(values.astype(np.int64), attributes["flag_meanings"].split(), ordered=ordered)
+    if ordered:
+        levels = attributes["valid_max"] + 1 if "valid_max" in attributes else LEVELS_1[name]
+        return pd.Categorical.from_codes(values.astype(np.int64), range(int(levels)), ordered=True)
+    if old and name in BOOLEANS_1:
+        return values.astype(bool)
+    mark = attributes.get("_FillValue", MARKS_1.get(name) if old else None)
+    if mark is not None and np.issubdtype(values.dtype, np.integer):
+        return pd.arrays.IntegerArray(values.astype(np.int64), values == mark)
+    return values
 
 
 def _table(group):
-    return pd.DataFrame({name: _decoded(column[:], column.attrs) for name, column in group.items()})
+    return pd.DataFrame({name: _decoded(column[:], column) for name, column in group.items()})
+
+
+def _described(frame, columns):
+    """The frame with units and meanings of its columns in `attrs`."""
+    frame.attrs["units"] = {name: columns[name].attrs["units"] for name in frame.columns}
+    frame.attrs["long_names"] = {name: columns[name].attrs["long_name"] for name in frame.columns}
+    return frame
 
 
 def _plain(value):

@@ -223,6 +223,36 @@ std::string attribute(const ResultReader& reader, const std::string& name) {
   return found == reader.attributes().end() ? "" : found->second;
 }
 
+Json near_misses(const std::vector<NearMiss>& misses) {
+  Json list = Json::array();
+  for (const NearMiss& miss : misses) {
+    Json fixes = Json::array();
+    for (const Fix& fix : miss.fixes) {
+      fixes.push_back({{"change", fix.change},
+                       {"memory_bytes", number(fix.memory_bytes)},
+                       {"time_s", number(fix.time_s)},
+                       {"where", fix.where}});
+    }
+    list.push_back({{"point_id", miss.point_id},
+                    {"plan", miss.plan},
+                    {"setting", miss.setting},
+                    {"problem", miss.problem},
+                    {"missing_bytes", number(miss.missing_bytes)},
+                    {"stage", miss.stage},
+                    {"fixes", std::move(fixes)}});
+  }
+  return list;
+}
+
+/// Which of the study's points these are. Only rows that stand for the whole study say what an axis is worth.
+Json selection(const ResultReader& reader, const std::string& text) {
+  const results::PointSelection& chosen = reader.layout().selection;
+  return {{"kind", name_of(chosen.kind)},
+          {"study_points", chosen.study_points},
+          {"text", text},
+          {"stands_for_study", reader.stands_for_study()}};
+}
+
 /// Strings are the only place where '<' occurs in JSON.
 std::string without_tags(const std::string& json) {
   std::string safe;
@@ -265,26 +295,29 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
   const auto [x, y] = default_axes(reader);
   Json facts = Json::array();
   for (const auto& [label, text] : input.facts) facts.push_back({label, text});
-  const Json document = {{"title", attribute(reader, "title")},
-                         {"version", attribute(reader, "software_version")},
-                         {"commit", attribute(reader, "git_commit")},
-                         {"seed", attribute(reader, "seed")},
-                         {"study_sha256", attribute(reader, "study_sha256")},
-                         {"complete", reader.complete()},
-                         {"rows", reader.row_count()},
-                         {"total_points", reader.total_points()},
-                         {"feasible", feasible.ids().size()},
-                         {"shown", shown.size()},
-                         {"best_kept", kBestKept},
-                         {"facts", std::move(facts)},
-                         {"objectives", reader.objectives()},
-                         {"ranking", ranking.name},
-                         {"x", x},
-                         {"y", y},
-                         {"statuses", verdicts(reader, input.words)},
-                         {"columns", columns(reader, feasible, shown, input.words)},
-                         {"axes", axes(reader, feasible, ranking)},
-                         {"faults", fault_figures(input.faults)}};
+  const Json document = {
+      {"title", attribute(reader, "title")},
+      {"version", attribute(reader, "software_version")},
+      {"commit", attribute(reader, "git_commit")},
+      {"seed", attribute(reader, "seed")},
+      {"study_sha256", attribute(reader, "study_sha256")},
+      {"complete", reader.complete()},
+      {"rows", reader.row_count()},
+      {"total_points", reader.total_points()},
+      {"selection", selection(reader, input.of_the_study)},
+      {"feasible", feasible.ids().size()},
+      {"shown", shown.size()},
+      {"best_kept", kBestKept},
+      {"facts", std::move(facts)},
+      {"objectives", reader.objectives()},
+      {"ranking", ranking.name},
+      {"x", x},
+      {"y", y},
+      {"statuses", verdicts(reader, input.words)},
+      {"columns", columns(reader, feasible, shown, input.words)},
+      {"axes", reader.stands_for_study() ? axes(reader, feasible, ranking) : Json::array()},
+      {"near_misses", near_misses(input.near_misses)},
+      {"faults", fault_figures(input.faults)}};
   return without_tags(json_text(document));
 }
 

@@ -41,10 +41,29 @@ struct FaultFigures {
   std::vector<FaultPlace> dimensions;
 };
 
+/// One change that would make a point feasible.
+struct Fix {
+  std::string change;                   ///< "recompute=full", "96 GiB of memory"
+  double memory_bytes = 0, time_s = 0;  ///< with it: of the fullest device; of a step or request
+  std::string where;                    ///< "point 17 of the study", "not in the study's space"
+};
+
+/// A point that nearly is feasible, in a study where none is.
+struct NearMiss {
+  std::uint64_t point_id = 0;
+  std::string plan, setting;
+  std::string problem;       ///< "12.10 GiB missing on stage 3: needs 92.10 GiB of 80.00 GiB"
+  double missing_bytes = 0;  ///< NaN where it is not memory that is missing
+  std::int32_t stage = -1;   ///< of the pipeline, on which
+  std::vector<Fix> fixes;    ///< those of the plan, the fastest first, then more memory
+};
+
 struct ReportInput {
   Words words;
   std::vector<std::pair<std::string, std::string>> facts;  ///< what the study is about: (label, text)
   FaultFigures faults;                                     ///< empty without fault samples
+  std::string of_the_study;                                ///< which points these are; empty where all are
+  std::vector<NearMiss> near_misses;                       ///< where no point is feasible
   std::size_t max_points = 20'000;                         ///< feasible points shown, see sample_rows()
 };
 

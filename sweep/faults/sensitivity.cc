@@ -32,16 +32,18 @@ struct Row {
   double slowdown = 0;  ///< NaN where unreachable
 };
 
+std::int32_t id_or_none(double value) { return std::isnan(value) ? -1 : static_cast<std::int32_t>(value); }
+
 template <class Use>
 void for_each_row(const ResultReader& reader, const Use& use) {
   for (std::uint64_t begin = 0; begin < reader.sample_count(); begin += kRowsAtOnce) {
     const results::RowRange range{begin, begin + kRowsAtOnce};
     const auto fault = reader.read_samples("fault", range), kind = reader.read_samples("kind", range);
-    const auto link = reader.read_samples("link", range), device = reader.read_samples("device", range);
+    const auto link = reader.read_samples("link_id", range), device = reader.read_samples("device", range);
     const auto slowdown = reader.read_samples("slowdown", range);
     for (std::size_t i = 0; i < fault.size(); ++i) {
-      use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]),
-              static_cast<std::int32_t>(link[i]), static_cast<std::int32_t>(device[i]), slowdown[i]});
+      use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]), id_or_none(link[i]),
+              id_or_none(device[i]), slowdown[i]});
     }
   }
 }

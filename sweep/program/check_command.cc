@@ -5,7 +5,7 @@
 #include <iostream>
 #include <memory>
 
-#include "engine/base/counter_rng.h"
+#include "engine/base/strata.h"
 #include "engine/base/suggest.h"
 #include "sweep/program/fault_section.h"
 #include "sweep/program/format.h"
@@ -142,9 +142,7 @@ std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
   const std::uint64_t count = std::min(blocks, kSampleBlocks);
   std::vector<std::uint64_t> sample;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t first = blocks / count * i + std::min(i, blocks % count);
-    const std::uint64_t size = blocks / count + (i < blocks % count ? 1 : 0);
-    sample.push_back(first + CounterRng(0, i).below(size));
+    sample.push_back(stratified_choice(blocks, count, i, 0));
   }
   return sample;
 }
@@ -199,7 +197,7 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
     add(tally, finished.tally, results::Better::smaller);
     rows += finished.block.rows;
     for (const auto& chunk : finished.block.chunks) bytes += static_cast<double>(chunk.size());
-    for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_point(block) + i);
+    for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_row(block) + i);
   }
   std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
             << " points\n";

@@ -8,6 +8,7 @@
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "sweep/program/program.h"
+#include "sweep/program/selection_text.h"
 #include "sweep/program/table.h"
 #include "sweep/program/top_output.h"
 #include "sweep/program/usage.h"
@@ -26,7 +27,8 @@ constexpr const char* kExportFooter =
     "  shardscape export out.h5 --csv points.csv --force          replace the file of an earlier run\n"
     "  shardscape export out.h5 --csv - | head\n"
     "\n"
-    "Every column under its full name, in SI units, codes by their names; what was not computed is empty.";
+    "Every column under its full name, in SI units, codes by their names; what was not computed is empty.\n"
+    "Where the file holds a part of its study only, a note on standard error says which.";
 
 struct ExportArguments {
   std::filesystem::path file;
@@ -74,6 +76,7 @@ int run_export(const ExportArguments& arguments) {
     throw BadInput(arguments.file.string() +
                    ": holds no fault samples; sweep a study with a 'faults:' key\n");
   }
+  note_selection(reader);
   if (arguments.csv == "-") {
     write_table(std::cout, reader, samples);
     return kDone;

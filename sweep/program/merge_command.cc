@@ -6,6 +6,7 @@
 #include "results_schema/assemble.h"
 #include "sweep/program/format.h"
 #include "sweep/program/result_commands.h"
+#include "sweep/program/selection_text.h"
 
 namespace shardscape::program {
 
@@ -47,7 +48,8 @@ int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
   std::uint64_t rows = 0;
   for (const results::SweepPart& part : parts) rows += part.manifest.layout.rows();
   std::cout << "merged " << parts.size() << " files: " << format_count(rows) << " of "
-            << format_count(parts.front().manifest.layout.total_points) << " points in "
+            << format_count(parts.front().manifest.layout.total_points) << " points"
+            << in_brackets(of_the_study(results::ResultReader(arguments.output))) << " in "
             << arguments.output.string() << " ("
             << format_bytes(static_cast<double>(fs::file_size(arguments.output))) << ")\n";
   return kDone;

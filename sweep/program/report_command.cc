@@ -7,8 +7,10 @@
 #include "results_schema/reader.h"
 #include "results_schema/report/write_report.h"
 #include "sweep/program/format.h"
+#include "sweep/program/near_misses.h"
 #include "sweep/program/report_facts.h"
 #include "sweep/program/result_commands.h"
+#include "sweep/program/selection_text.h"
 #include "sweep/program/top_output.h"
 #include "sweep/program/usage.h"
 #include "sweep/program/verdicts.h"
@@ -47,10 +49,12 @@ int run_report(const ReportArguments& arguments) {
   input.max_points = arguments.points;
   input.facts = study_facts(reader);
   input.faults = fault_figures(reader);
+  input.of_the_study = of_the_study(reader);
+  input.near_misses = near_misses(reader);
   const std::uint64_t size = report::write_report(reader, input, output);
   std::cout << "report on " << format_count(reader.row_count()) << " of "
-            << format_count(reader.total_points()) << " points in " << arguments.output.string() << " ("
-            << format_bytes(static_cast<double>(size)) << ")\n";
+            << format_count(reader.total_points()) << " points" << in_brackets(input.of_the_study) << " in "
+            << arguments.output.string() << " (" << format_bytes(static_cast<double>(size)) << ")\n";
   return kDone;
 }
 

@@ -13,6 +13,7 @@
 #include "sweep/faults/sensitivity.h"
 #include "sweep/program/format.h"
 #include "sweep/program/program.h"
+#include "sweep/program/selection_text.h"
 #include "sweep/program/table.h"
 #include "sweep/program/top_output.h"
 #include "sweep/program/usage.h"
@@ -259,15 +260,24 @@ int run_sensitivity(const SensitivityArguments& arguments) {
   if (arguments.format == "json") {
     auto document = nlohmann::ordered_json::object();
     for (const Report& report : list) document[report.key] = to_json(report);
+    const results::PointSelection& selection = reader.layout().selection;
+    document["points"] = {{"rows", reader.row_count()},
+                          {"study_points", selection.study_points},
+                          {"selection", name_of(selection.kind)},
+                          {"text", of_the_study(reader)}};
     std::cout << json_text(document, 2) << "\n";
   } else if (arguments.format == "csv") {
     if (list.size() != 1)
       throw BadInput("--format csv: needs one of --by-plan, --by-link, --by-dimension and --distribution\n");
+    note_selection(reader);
     print_csv(list.front());
   } else {
+    const std::string of_study = of_the_study(reader);
     if (!reader.complete()) {
       std::cout << "so far, " << format_count(reader.row_count()) << " of "
-                << format_count(reader.total_points()) << " points\n\n";
+                << format_count(reader.total_points()) << " points" << in_brackets(of_study) << "\n\n";
+    } else if (!of_study.empty()) {
+      std::cout << format_count(reader.row_count()) << " points" << in_brackets(of_study) << "\n\n";
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (i > 0) std::cout << "\n";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "sweep/program/format.h"
@@ -167,22 +166,6 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << '\n';
 }
 
-/// Settings of `plan` that are not those of `from`: "tp=8,dp=2".
-std::string changes(const ParallelPlan& plan, const ParallelPlan& from, Phase phase) {
-  const auto words = [&](const ParallelPlan& p) {
-    std::vector<std::string> list;
-    std::istringstream text(sweep::to_point_text(p, phase));
-    for (std::string word; std::getline(text, word, ',');) list.push_back(word);
-    return list;
-  };
-  const std::vector<std::string> old = words(from);
-  std::string text;
-  for (const std::string& word : words(plan)) {
-    if (std::ranges::find(old, word) == old.end()) text += (text.empty() ? "" : ",") + word;
-  }
-  return text;
-}
-
 void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
   if (point.prediction.status == Status::ok) return;
   if (point.nearest_feasible.empty()) {
@@ -196,7 +179,7 @@ void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
   table.add_column(is_training(point) ? "step" : "request");
   for (const Neighbour& near : point.nearest_feasible) {
     table.add_row(
-        {changes(near.plan, point.plan, point.setting.workload.phase),
+        {sweep::changes_text(near.plan, point.plan, point.setting.workload.phase),
          format_bytes(near.prediction.memory_peak.value()),
          format_seconds((is_training(point) ? near.prediction.step_time : near.prediction.e2e).value())});
   }
@@ -207,7 +190,8 @@ Json neighbours_json(const SimulatedPoint& point) {
   Json list = Json::array();
   const Phase phase = point.setting.workload.phase;
   for (const Neighbour& near : point.nearest_feasible) {
-    Json json = {{"changes", changes(near.plan, point.plan, phase)}, {"plan", plan_json(near.plan, phase)}};
+    Json json = {{"changes", sweep::changes_text(near.plan, point.plan, phase)},
+                 {"plan", plan_json(near.plan, phase)}};
     json["memory_peak_bytes"] = near.prediction.memory_peak.value();
     json[is_training(point) ? "step_time_s" : "e2e_s"] =
         (is_training(point) ? near.prediction.step_time : near.prediction.e2e).value();

@@ -19,8 +19,10 @@
 #include "sweep/program/cpu_time.h"
 #include "sweep/program/format.h"
 #include "sweep/program/interrupt.h"
+#include "sweep/program/near_misses.h"
 #include "sweep/program/program.h"
 #include "sweep/program/progress.h"
+#include "sweep/program/selection_text.h"
 #include "sweep/program/table.h"
 #include "sweep/program/usage.h"
 #include "sweep/program/verdicts.h"
@@ -41,6 +43,7 @@ constexpr const char* kSweepFooter =
     "  shardscape sweep study.yaml -o out.h5 --resume --repair    the same, damaged segments are computed "
     "again\n"
     "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
+    "  shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space\n"
     "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
     "\n"
     "The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be "
@@ -51,7 +54,8 @@ struct SweepArguments {
   fs::path output;
   bool resume = false, repair = false, force = false, stats = false;
   int threads = 0;  ///< 0: as many as the machine has
-  std::optional<std::uint64_t> limit;
+  std::optional<std::uint64_t> limit, sample;
+  std::uint64_t sample_seed = 0;
   std::string shard = "1/1";
   std::string progress = "auto";
 };
@@ -130,7 +134,7 @@ class SweepOutput {
     const auto& attributes = reader.attributes();
     const auto identity = attributes.find("study_sha256");
     return identity != attributes.end() && identity->second == study_sha256(manifest_.study) &&
-           reader.row_count() == manifest_.layout.rows();
+           reader.layout() == manifest_.layout;
   }
 
   [[noreturn]] void refuse_other() const {
@@ -183,11 +187,12 @@ struct RunCost {
   double elapsed = 0, cpu = 0;
 };
 
+void print_none(const fs::path& output) {
+  std::cout << "\nno point is feasible\n\n";
+  print_near_misses(std::cout, near_misses(results::ResultReader(output)));
+}
+
 void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
-  if (summary.top.empty()) {
-    std::cout << "\nno point is feasible\n";
-    return;
-  }
   const auto& objectives = job.study().objectives;
   std::cout << "\nbest by " << objectives.front() << "\n";
   TextTable table;
@@ -212,14 +217,18 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
 void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
                    const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
   const std::uint64_t evaluated = outcome.progress.rows_evaluated;
-  std::cout << job.study().title << ": " << format_count(job.layout().rows()) << " points";
+  std::cout << job.study().title << ": " << format_count(job.layout().rows()) << " points"
+            << in_brackets(of_the_study(job.layout(), job.shards()));
   if (outcome.progress.rows_before > 0)
     std::cout << ", " << format_count(evaluated) << " of them in this run";
   std::cout << ", " << format_duration(cost.elapsed) << " (" << format_duration(cost.cpu) << " of CPU, "
             << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
             << " points per CPU second)\n";
   print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
-  print_best(job, summary);
+  summary.top.empty() ? print_none(output) : print_best(job, summary);
+  if (job.layout().selection.kind == results::SelectionKind::sample) {
+    std::cout << "\na sample: what is typical of an axis can be seen in it; the best plan may be another\n";
+  }
   std::cout << "\nresults in " << output.string() << " ("
             << format_bytes(static_cast<double>(fs::file_size(output)))
             << "); see more with: " << shell_line({"shardscape", "top", output.string()}) << "\n";
@@ -234,6 +243,8 @@ void print_done(const results::Summary& summary, const sweep::SweepJob& job,
   const nlohmann::ordered_json line = {
       {"event", "done"},
       {"points", job.layout().rows()},
+      {"study_points", job.layout().selection.study_points},
+      {"selection", name_of(job.layout().selection.kind)},
       {"feasible", feasible},
       {"elapsed_s", cost.elapsed},
       {"cpu_s", cost.cpu},
@@ -304,7 +315,9 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
   const sweep::Shard shard = parse_shard(arguments.shard);
   const ProgressMode mode = parse_progress(arguments.progress);
   const sweep::Study study = load(arguments.study, common);
-  const sweep::SweepJob job(study, arguments.limit, shard);
+  std::optional<sweep::Sample> sample;
+  if (arguments.sample) sample = {*arguments.sample, arguments.sample_seed};
+  const sweep::SweepJob job(study, arguments.limit, shard, sample);
   require_points(job, arguments);
   const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
   const results::RunInfo run = run_info(common, threads);
@@ -366,9 +379,16 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
                    "Worker threads (default: all); the results are the same for any number")
       ->type_name("N")
       ->check(whole_number(1, 4096));
-  command->add_option("--limit", arguments->limit, "The first N points only")
-      ->type_name("N")
-      ->check(whole_number(1));
+  CLI::Option* const limit =
+      command->add_option("--limit", arguments->limit, "The first N points only; no sample of the study");
+  limit->type_name("N")->check(whole_number(1));
+  CLI::Option* const sampled = command->add_option(
+      "--sample", arguments->sample,
+      "One point, drawn at random, of each of N equal parts of the study: a sample of all its axes");
+  sampled->type_name("N")->check(whole_number(1))->excludes(limit);
+  command->add_option("--sample-seed", arguments->sample_seed, "Another sample (default 0)")
+      ->type_name("SEED")
+      ->needs(sampled);
   command->add_option("--shard", arguments->shard, "Part I of N of the points, I from 1 to N")
       ->type_name("I/N");
   command

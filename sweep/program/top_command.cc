@@ -12,7 +12,9 @@
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
 #include "sweep/program/format.h"
+#include "sweep/program/near_misses.h"
 #include "sweep/program/program.h"
+#include "sweep/program/selection_text.h"
 #include "sweep/program/top_output.h"
 #include "sweep/program/usage.h"
 #include "sweep/space/expression.h"
@@ -34,6 +36,7 @@ constexpr const char* kTopFooter =
     "  shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv\n"
     "  shardscape top out.h5 --per precision,tp\n"
     "\n"
+    "Where no point is feasible the nearest misses are shown, and what would make one fit.\n"
     "--where takes the names of all columns, and tp, sp, cp, pp, dp, zero, mbs, vpp, order; codes compare "
     "with their\n"
     "names (quoted where they hold a '-'). Without a condition on status only feasible points are shown.\n"
@@ -123,6 +126,7 @@ class RowFilter {
 struct Candidates {
   std::vector<std::uint64_t> rows;
   bool any_status = false;
+  std::vector<std::uint64_t> infeasible;  ///< rows of --where that are not looked at
 };
 Candidates candidates(const ResultReader& reader, const std::string& where) {
   std::optional<RowFilter> filter;
@@ -132,7 +136,8 @@ Candidates candidates(const ResultReader& reader, const std::string& where) {
   const std::vector<double> status = reader.read("status");
   for (std::size_t row = 0; row < status.size(); ++row) {
     const bool feasible = static_cast<Status>(status[row]) == Status::ok;
-    if ((feasible || found.any_status) && (!filter || filter->keeps(row))) found.rows.push_back(row);
+    if (filter && !filter->keeps(row)) continue;
+    (feasible || found.any_status ? found.rows : found.infeasible).push_back(row);
   }
   return found;
 }
@@ -239,7 +244,7 @@ void print_heading(const ResultReader& reader, const Candidates& found,
   std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
             << (per.empty() ? "" : " for each " + join_names(split(per))) << ", " << format_count(shown)
             << " of " << format_count(found.rows.size()) << (found.any_status ? " matching" : " feasible")
-            << " points";
+            << " points" << in_brackets(of_the_study(reader));
   if (!reader.complete()) {
     std::cout << " so far (" << format_count(reader.row_count()) << " of "
               << format_count(reader.total_points()) << " points are there)";
@@ -269,12 +274,18 @@ int run_top(const TopArguments& arguments) {
   }
   const ChosenRows chosen = read_rows(reader, std::move(rows));
   if (format != RowFormat::table) {
+    note_selection(reader);
     print_machine(std::cout, reader, chosen, format);
     return kDone;
   }
   print_heading(reader, found, ranking, pareto, arguments.per, chosen.rows.size());
   if (!chosen.rows.empty()) {
     print_table(std::cout, reader, chosen, {ranking, arguments.breakdown, found.any_status});
+  } else if (!found.infeasible.empty()) {
+    std::cout << '\n';
+    print_near_misses(std::cout, near_misses(reader, stored_study(reader), [&](std::size_t row) {
+                        return std::ranges::binary_search(found.infeasible, row);
+                      }));
   }
   return kDone;
 }

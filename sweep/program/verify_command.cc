@@ -6,6 +6,7 @@
 #include "results_schema/segments.h"
 #include "sweep/program/format.h"
 #include "sweep/program/result_commands.h"
+#include "sweep/program/selection_text.h"
 
 namespace shardscape::program {
 
@@ -22,7 +23,10 @@ constexpr const char* kVerifyFooter =
 int run_verify(const std::filesystem::path& file) {
   results::remove_leftovers(file);
   const results::Verification verification = results::verify_isolated(file);
-  std::cout << file.string() << ": " << format_count(verification.rows) << " points, "
+  // A damaged file is not opened here: only the child that verifies may hang on it.
+  const std::string selection =
+      verification.problems.empty() ? in_brackets(of_the_study(results::ResultReader(file))) : "";
+  std::cout << file.string() << ": " << format_count(verification.rows) << " points" << selection << ", "
             << format_count(verification.samples) << " rows of fault samples: "
             << (verification.problems.empty()
                     ? "all is well"

@@ -26,6 +26,7 @@ double load(const std::byte* at) {
 double load(results::ColumnType type, const std::byte* at) {
   switch (type) {
     case results::ColumnType::u8:
+    case results::ColumnType::boolean:
       return load<std::uint8_t>(at);
     case results::ColumnType::i32:
       return load<std::int32_t>(at);
@@ -75,7 +76,7 @@ BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout
 
 FinishedBlock BlockWorker::run(std::uint64_t block) {
   const Clock::time_point start = Clock::now();
-  evaluate(layout_->first_point(block), layout_->rows_of(block));
+  evaluate(layout_->first_row(block), layout_->rows_of(block));
   evaluate_seconds_ += seconds_since(start);
 
   FinishedBlock finished;
@@ -97,14 +98,16 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   records_.clear();
   summaries_.clear();
   samples_.clear();
-  for (std::uint64_t id = first; id < first + rows; ++id) {
-    points_.push_back(job_->space().point(id));
+  ids_.clear();
+  for (std::uint64_t row = first; row < first + rows; ++row) {
+    ids_.push_back(layout_->point(row));
+    points_.push_back(job_->space().point(ids_.back()));
     predictions_.push_back(predict(points_.back()));
-    sample(id);
+    sample(ids_.back());
   }
   for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
     const std::uint64_t setting = points_[i].setting;
-    records_.push_back({first + i, points_[i].plan, job_->workload(setting), job_->hardware(setting),
+    records_.push_back({ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting),
                         predictions_[i], goodput(i), summaries_[i] ? &*summaries_[i] : nullptr});
   }
 }

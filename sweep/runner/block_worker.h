@@ -58,6 +58,7 @@ class BlockWorker {
   std::unique_ptr<Setting> setting_;
   std::unique_ptr<Evaluator> evaluator_;
   // The block being worked on.
+  std::vector<std::uint64_t> ids_;
   std::vector<PointIndex> points_;
   std::vector<Prediction> predictions_;
   std::vector<results::PointRecord> records_;

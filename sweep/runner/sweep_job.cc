@@ -59,11 +59,23 @@ std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws)
   return evaluations;
 }
 
-results::BlockLayout block_layout(std::uint64_t points, std::uint64_t evaluations,
-                                  std::optional<std::uint64_t> limit, Shard shard) {
-  SHARDSCAPE_CHECK(shard.index >= 1 && shard.index <= shard.count, shard.index, shard.count);
+results::BlockLayout chosen_points(std::uint64_t points, std::uint64_t evaluations,
+                                   std::optional<std::uint64_t> limit, std::optional<Sample> sample) {
+  SHARDSCAPE_CHECK(!limit || !sample, *limit, sample->count);
+  if (sample && sample->count < points) {
+    auto layout = results::BlockLayout::whole(sample->count, rows_per_block(sample->count, evaluations));
+    layout.selection = {results::SelectionKind::sample, points, sample->seed};
+    return layout;
+  }
   auto layout = results::BlockLayout::whole(std::min(points, limit.value_or(points)),
                                             rows_per_block(points, evaluations));
+  using enum results::SelectionKind;
+  layout.selection = {layout.total_points < points ? first : all, points};
+  return layout;
+}
+
+results::BlockLayout block_layout(results::BlockLayout layout, Shard shard) {
+  SHARDSCAPE_CHECK(shard.index >= 1 && shard.index <= shard.count, shard.index, shard.count);
   const std::uint64_t blocks = layout.blocks.count;
   const auto cut = [&](std::uint64_t part) {  // part * blocks / count without overflow
     return blocks / shard.count * part + blocks % shard.count * part / shard.count;
@@ -82,14 +94,19 @@ std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
   return static_cast<std::uint32_t>(std::min(many, quick));
 }
 
-SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard)
+SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard shard,
+                   std::optional<Sample> sample)
     : study_(&study),
       space_(study.space, study.gpus, study.phase(), study.setting_count()),
       constraints_(compile(study.space.constraints)),
       columns_(study.phase(), hardware_columns(study), study.faults.has_value(),
                study.reliability.has_value()),
       fault_draws_(draws_of(study)),
-      layout_(block_layout(space_.size(), evaluations_per_point(study, fault_draws_.get()), limit, shard)),
+      layout_(block_layout(
+          chosen_points(space_.size(), evaluations_per_point(study, fault_draws_.get()), limit, sample),
+          shard)),
+      shards_(layout_.is_unsharded() ? results::ShardRange{}
+                                     : results::ShardRange{shard.index, shard.index, shard.count}),
       hardware_(hardware_values(study)) {}
 
 std::span<const double> SweepJob::hardware(std::uint64_t setting) const {
@@ -105,6 +122,7 @@ results::Manifest SweepJob::manifest(const results::RunInfo& run) const {
   results::Manifest manifest;
   manifest.run = run;
   manifest.layout = layout_;
+  manifest.shards = shards_;
   manifest.columns.assign(columns_.columns().begin(), columns_.columns().end());
   if (study_->faults) {
     const auto samples = results::fault_sample_columns();

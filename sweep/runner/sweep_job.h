@@ -25,6 +25,12 @@ struct Shard {
   std::uint64_t count = 1;
 };
 
+/// One point of each of `count` equal parts of the space (stratified_choice()).
+struct Sample {
+  std::uint64_t count = 1;
+  std::uint64_t seed = 0;
+};
+
 /// Rows of one block: a function of the study alone, so that every run of it cuts it alike. Enough blocks for
 /// every thread to have many: 1/256 of the space, a power of two in 64 .. 4096. Short enough that none takes
 /// long, as an interrupted sweep finishes those in flight: at most 32,768 evaluations, each some ten
@@ -34,13 +40,16 @@ std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations = 1
 /// Immutable; any number of threads may use one object.
 class SweepJob {
  public:
-  /// `study` is valid and outlives the job. `limit`: the first so many point ids only.
-  explicit SweepJob(const Study& study, std::optional<std::uint64_t> limit = std::nullopt, Shard shard = {});
+  /// `study` is valid and outlives the job. `limit`: the first so many point ids only; or a `sample` of them
+  /// all. Either may be more than there are: then it is all.
+  explicit SweepJob(const Study& study, std::optional<std::uint64_t> limit = std::nullopt, Shard shard = {},
+                    std::optional<Sample> sample = std::nullopt);
 
   [[nodiscard]] const Study& study() const { return *study_; }
   [[nodiscard]] const DesignSpace& space() const { return space_; }
   [[nodiscard]] const results::ColumnTable& columns() const { return columns_; }
   [[nodiscard]] const results::BlockLayout& layout() const { return layout_; }
+  [[nodiscard]] const results::ShardRange& shards() const { return shards_; }
 
   [[nodiscard]] const WorkloadSpec& workload(std::uint64_t setting) const {
     return study_->workloads[setting % study_->workloads.size()];
@@ -62,6 +71,7 @@ class SweepJob {
   results::ColumnTable columns_;
   std::shared_ptr<const FaultDraws> fault_draws_;
   results::BlockLayout layout_;
+  results::ShardRange shards_;
   std::vector<double> hardware_;  ///< systems x axes
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -258,6 +259,21 @@ std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator)
     if (plan.virtual_stages > 1) add("vpp", std::to_string(plan.virtual_stages));
   }
   if (!same_layout(plan, plan.order, kDefaultRankOrder)) add("order", to_string(plan.order));
+  return text;
+}
+
+std::string changes_text(const ParallelPlan& plan, const ParallelPlan& from, Phase phase) {
+  const auto words = [&](const ParallelPlan& p) {
+    std::vector<std::string> list;
+    std::istringstream text(to_point_text(p, phase));
+    for (std::string word; std::getline(text, word, ',');) list.push_back(word);
+    return list;
+  };
+  const std::vector<std::string> old = words(from);
+  std::string text;
+  for (const std::string& word : words(plan)) {
+    if (std::ranges::find(old, word) == old.end()) text += (text.empty() ? "" : ",") + word;
+  }
   return text;
 }
 

@@ -33,4 +33,7 @@ tl::expected<PointText, Problems> parse_point(std::string_view text, const Space
 /// order are left out.
 std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator = ',');
 
+/// Settings of `plan` that are not those of `from`: "tp=8,dp=2".
+std::string changes_text(const ParallelPlan& plan, const ParallelPlan& from, Phase phase);
+
 }  // namespace shardscape::sweep

@@ -13,6 +13,7 @@ import unittest
 import h5py
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 LOADER = os.environ["SHARDSCAPE_LOADER"]
 spec = importlib.util.spec_from_file_location("shardscape_results", LOADER)
@@ -28,6 +29,7 @@ class LoaderTest(unittest.TestCase):
         subprocess.run([os.environ["SHARDSCAPE_WRITE_RESULTS"], cls.folder], check=True)
         cls.done = os.path.join(cls.folder, "done.h5")
         cls.running = os.path.join(cls.folder, "running.h5")
+        cls.old = os.path.join(cls.folder, "old.h5")
 
     @classmethod
     def tearDownClass(cls):
@@ -41,6 +43,91 @@ class LoaderTest(unittest.TestCase):
             self.assertEqual(list(frame.columns), list(file["points"]))
             np.testing.assert_array_equal(frame["mfu"], file["points/mfu"][:])
             np.testing.assert_array_equal(frame["status"].cat.codes, file["points/status"][:])
+            self.assertEqual(file["points/sequence_parallel"].dtype, np.dtype(bool))
+        self.assertEqual(frame["sequence_parallel"].dtype, np.dtype(bool))
+
+    def test_scales_are_ordered_categoricals(self):
+        frame = sr.load(self.done)
+        self.assertTrue(frame["recompute"].cat.ordered)
+        self.assertEqual(list(frame["recompute"].cat.categories), ["none", "selective", "full"])
+        self.assertEqual((frame["recompute"] < "full").sum(), (frame["recompute"] != "full").sum())
+        self.assertTrue(frame["zero_stage"].cat.ordered)
+        self.assertEqual(list(frame["zero_stage"].cat.categories), [0, 1, 2, 3])
+        with h5py.File(self.done) as file:
+            self.assertEqual((frame["zero_stage"] >= 2).sum(), (file["points/zero_stage"][:] >= 2).sum())
+        for name in ("status", "reason", "schedule", "rank_order", "precision", "fabric_algorithm"):
+            self.assertFalse(frame[name].cat.ordered, name)
+
+    def test_integers_that_were_not_computed_are_missing(self):
+        # The writer counts memory for ok, memory and unreachable points only, as the program does.
+        for path in (self.done, self.running, self.old):
+            frame = sr.load(path)
+            counted = frame["status"].isin(["ok", "memory", "unreachable"])
+            self.assertEqual(frame["peak_stage"].dtype, pd.Int64Dtype())
+            self.assertTrue((frame["peak_stage"].notna() == counted).all())
+            self.assertTrue((frame.loc[counted, "peak_stage"] >= 0).all())
+            self.assertEqual(frame["microbatches"].dtype, pd.Int64Dtype())
+            self.assertEqual(frame["point_id"].dtype, np.uint64)
+        samples = sr.fault_samples(os.path.join(self.folder, "faults.h5"))
+        self.assertTrue(samples["device"].isna().all())  # they are faults of links
+        self.assertTrue((samples["link_id"] == samples["sample"]).all())
+        with h5py.File(self.done) as file:
+            self.assertEqual(file["points/peak_stage"].attrs["_FillValue"].dtype, np.int32)
+
+    def test_attributes_of_frames(self):
+        frame = sr.load(self.done)
+        self.assertEqual(frame.attrs["units"], sr.units(self.done))
+        self.assertEqual(frame.attrs["long_names"]["mfu"][:5], "model")
+        self.assertEqual((frame.attrs["study_points"], frame.attrs["selection"], frame.attrs["selection_text"]), (1001, "all", ""))
+        self.assertEqual(sr.links(self.done).attrs["units"]["latency_s"], "s")
+        faults = sr.fault_samples(os.path.join(self.folder, "faults.h5"), ["slowdown"])
+        self.assertEqual(faults.attrs["units"], {"slowdown": "1"})
+
+    def test_parts_of_a_study_say_so(self):
+        expected = {"first.h5": "of 1,001 in the study, the first 128", "sample.h5": "of 1,001 in the study, a sample of 128",
+                    "shard.h5": "of 1,001 in the study, shard 2 of 16"}
+        for name, text in expected.items():
+            frame = sr.load(os.path.join(self.folder, name))
+            self.assertEqual(frame.attrs["selection_text"], text)
+            self.assertEqual(frame.attrs["study_points"], 1001)
+        ids = sr.load(os.path.join(self.folder, "sample.h5"))["point_id"].to_numpy().astype(np.int64)
+        # 1001 = 128 * 7 + 105: 105 parts of 8 ids, then 23 of 7; one id of each.
+        ends = np.cumsum([8] * 105 + [7] * 23)
+        self.assertTrue(((ids < ends) & (ids >= ends - np.array([8] * 105 + [7] * 23))).all())
+
+    def test_xarray_reads_every_table(self):
+        faults = os.path.join(self.folder, "faults.h5")
+        with xr.open_dataset(self.done, group="points", engine="h5netcdf") as points:
+            self.assertEqual(dict(points.sizes), {"point": 1001})
+            frame = sr.load(self.done)
+            self.assertEqual(list(points.data_vars), list(frame.columns))
+            np.testing.assert_array_equal(points["step_time_s"], frame["step_time_s"])
+            np.testing.assert_array_equal(np.isnan(points["peak_stage"]), frame["peak_stage"].isna())
+            self.assertEqual(points["sequence_parallel"].dtype, np.dtype(bool))
+            self.assertEqual(points["memory_peak_bytes"].attrs["units"], "byte")
+            feasible = points.where(points["status"] == 0, drop=True)
+            self.assertEqual(feasible.sizes["point"], (frame["status"] == "ok").sum())
+        for group, dimension, rows in (("fault_samples", "fault_sample", 300), ("links", "link", 2)):
+            with xr.open_dataset(faults, group=group, engine="h5netcdf") as table:
+                self.assertEqual(dict(table.sizes), {dimension: rows})
+                self.assertIn("link_id", table.data_vars)
+        for group in ("status_counts", "reason_counts", "pareto", "top"):
+            with xr.open_dataset(self.done, group="summary/" + group, engine="h5netcdf") as table:
+                self.assertEqual(len(table.sizes), 1)
+        with xr.open_dataset(self.done, engine="h5netcdf") as root:
+            self.assertEqual(root.attrs["title"], "made up")
+
+    def test_files_of_schema_version_1(self):
+        old, new = sr.load(self.old), sr.load(self.done)
+        with h5py.File(self.old) as file:
+            self.assertEqual(file.attrs["schema_version"], 1)
+            self.assertEqual(file["points/sequence_parallel"].dtype, np.uint8)
+            self.assertNotIn("point", file)
+        pd.testing.assert_frame_equal(old, new)
+        self.assertIn("schema version 1", old.attrs["selection_text"])
+        pd.testing.assert_frame_equal(sr.fault_samples(os.path.join(self.folder, "old_faults.h5")),
+                                      sr.fault_samples(os.path.join(self.folder, "faults.h5")))
+        self.assertEqual(list(sr.fault_samples(os.path.join(self.folder, "old_faults.h5"), ["link_id"])), ["link_id"])
 
     def test_codes_are_categoricals(self):
         frame = sr.load(self.done, columns=["status", "step_time_s", "rank_order", "fabric_algorithm"])
@@ -70,7 +157,7 @@ class LoaderTest(unittest.TestCase):
             file.visititems(lambda name, item: self.check_units(name, item))
 
     def check_units(self, name, item):
-        if isinstance(item, h5py.Dataset) and not name.startswith("study/"):
+        if isinstance(item, h5py.Dataset) and not name.startswith("study/") and not item.is_scale:
             self.assertIsInstance(item.attrs["units"], str, name)
             self.assertIsInstance(item.attrs["long_name"], str, name)
 
@@ -116,7 +203,7 @@ class LoaderTest(unittest.TestCase):
         self.assertEqual(set(finished["kind"]), {"hard_link"})
         self.assertEqual(set(finished["status"]), {"ok"})
         np.testing.assert_array_equal(finished["slowdown"], 0.01 * finished["sample"])
-        self.assertEqual(list(sr.fault_samples(os.path.join(self.folder, "faults.h5"), ["link"])), ["link"])
+        self.assertEqual(list(sr.fault_samples(os.path.join(self.folder, "faults.h5"), ["link_id"])), ["link_id"])
         with self.assertRaisesRegex(sr.ResultsError, "no fault samples"):
             sr.fault_samples(self.done)
 

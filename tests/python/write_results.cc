@@ -4,6 +4,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "tests/support/old_layout.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -18,6 +19,11 @@ void seal(const ColumnTable& table, const SegmentStore& store, BlockRange range)
   writer.seal();
 }
 
+void copy_old(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::filesystem::copy_file(from, to);
+  test::OldLayout::convert(to);
+}
+
 void write(const std::filesystem::path& folder) {
   const Manifest manifest = fake_manifest(1001, 64);
   const ColumnTable table(Phase::training, fake_hardware());
@@ -27,6 +33,26 @@ void write(const std::filesystem::path& folder) {
   auto done = SegmentStore::create(parts_folder(folder / "done.h5"), manifest);
   seal(table, done, {0, 16});
   assemble(std::move(done), folder / "done.h5", manifest.run);
+  copy_old(folder / "done.h5", folder / "old.h5");
+}
+
+/// Parts of a study of 1,001 points: FOLDER/first.h5, FOLDER/sample.h5 and FOLDER/shard.h5.
+void write_parts(const std::filesystem::path& folder) {
+  const ColumnTable table(Phase::training, fake_hardware());
+  const auto write = [&](const char* name, const Manifest& manifest) {
+    auto store = SegmentStore::create(parts_folder(folder / name), manifest);
+    seal(table, store, manifest.layout.blocks);
+    assemble(std::move(store), folder / name, manifest.run);
+  };
+  Manifest manifest = fake_manifest(128, 64);
+  manifest.layout.selection = {SelectionKind::first, 1001};
+  write("first.h5", manifest);
+  manifest.layout.selection = {SelectionKind::sample, 1001, 5};
+  write("sample.h5", manifest);
+  manifest = fake_manifest(1001, 64);
+  manifest.layout.blocks = {1, 1};
+  manifest.shards = {2, 2, 16};
+  write("shard.h5", manifest);
 }
 
 /// Three samples of each even point: FOLDER/faults.h5 and, before the assembly, FOLDER/sampling.h5.parts.
@@ -41,7 +67,7 @@ void write_faulty(const std::filesystem::path& folder) {
     for (std::uint64_t index = 0; index < manifest.layout.blocks.count; ++index) {
       EncodedBlock block = encoder.encode(index, FakeBlock(manifest.layout, index).records);
       for (std::uint64_t i = 0; i < block.rows; i += 2) {
-        const std::uint64_t id = manifest.layout.first_point(index) + i;
+        const std::uint64_t id = manifest.layout.first_row(index) + i;
         for (std::int32_t sample = 0; sample < 3; ++sample) {
           const double slowdown = 0.01 * sample;
           block.samples.push_back({id, sample, 0, Status::ok, FaultKind::hard_link, sample, -1, 0.5,
@@ -53,6 +79,7 @@ void write_faulty(const std::filesystem::path& folder) {
     writer.seal();
     if (std::string_view(name) == "faults.h5") assemble(std::move(store), folder / name, manifest.run);
   }
+  copy_old(folder / "faults.h5", folder / "old_faults.h5");
 }
 
 }  // namespace
@@ -63,6 +90,7 @@ int main(int argc, char** argv) {
   try {
     shardscape::results::write(argv[1]);
     shardscape::results::write_faulty(argv[1]);
+    shardscape::results::write_parts(argv[1]);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -108,7 +108,9 @@ function setUpAxes() {
   byId("axes").hidden = axes.length === 0;
   byId("hardware").hidden = hardware.length === 0;
   byId("axes-says").textContent = `${partName(ranking)} over all ${formatCount(DATA.feasible)} feasible points with each value of an axis:` +
-      " circle the best, diamond the median, bar the middle half. The axis on which the choice matters most for the best plan comes first.";
+      " circle the best, diamond the median, bar the middle half. The axis on which the choice matters most for the best plan comes first." +
+      (DATA.selection.kind !== "sample" ? "" : ` Estimated from a sample of ${formatCount(DATA.rows)} of ${formatCount(DATA.selection.study_points)}` +
+          " points: medians and quarters are those of the study up to chance; the best of the study may be better than the best seen here.");
   const figures = [];
   for (const axis of hardware) {
     const canvas = addFigure(byId("hardware-charts"), COLUMNS.get(axis.column).meaning, spreadText(axis), axis.values.length);

@@ -7,6 +7,13 @@ function drawHead() {
   add("seed", DATA.seed);
   const points = DATA.rows === DATA.total_points ? formatCount(DATA.rows) : `${formatCount(DATA.rows)} of ${formatCount(DATA.total_points)}`;
   add("points", `${points}, ${formatCount(DATA.feasible)} feasible`);
+  if (DATA.selection.text) {
+    const note = byId("selection");
+    note.hidden = false;
+    note.textContent = `These are ${formatCount(DATA.rows)} points, ${DATA.selection.text}.` +
+        (DATA.selection.kind === "sample" ? " A better plan may be among the others." : "") +
+        (DATA.selection.stands_for_study ? "" : " They do not stand for the rest: what an axis is worth is not shown.");
+  }
   if (COUNT > 0 && isValue(ranking.at(0))) {
     add(`best ${partName(ranking)}`, `${formatValue(ranking, ranking.at(0))}: ${planText(0)}`);
   }
@@ -62,6 +69,7 @@ function start() {
   drawHead();
   for (const id of ["explore", "plans"]) byId(id).hidden = COUNT === 0;
   byId("nothing").hidden = COUNT > 0;
+  drawMisses();
   if (COUNT > 0) {
     setUpCondition();
     setUpScatter();

@@ -2,6 +2,19 @@
 
 const STATUSES = ["ok", "indivisible", "constraint", "memory", "unreachable", "unsupported"];
 
+/** Of a study without a feasible point: what comes closest, and which change would make it fit. */
+function drawMisses() {
+  const misses = DATA.near_misses, settings = misses.some((miss) => miss.setting);
+  byId("misses").hidden = misses.length === 0;
+  const heads = ["point", "what it lacks", "plan", ...(settings ? ["setting"] : [])];
+  fillTable(byId("miss-table"), heads,
+            misses.map((miss) => [String(miss.point_id), miss.problem, miss.plan, ...(settings ? [miss.setting] : [])]), [0]);
+  const fixes = misses.flatMap((miss) => miss.fixes.map((fix) => [String(miss.point_id), fix.change, formatNumber(fix.memory_bytes, "byte"),
+                                                                   formatNumber(fix.time_s, "s"), fix.where]));
+  byId("fixes-head").hidden = fixes.length === 0;
+  fillTable(byId("fix-table"), ["point", "change", "memory", "time", "where"], fixes, [0, 2, 3]);
+}
+
 function drawVerdicts() {
   const bar = byId("verdict-bar"), rows = [];
   bar.replaceChildren();

@@ -71,7 +71,7 @@ struct FakePoint {
 struct FakeBlock {
   FakeBlock(const BlockLayout& layout, std::uint64_t block) {
     for (std::uint32_t i = 0; i < layout.rows_of(block); ++i)
-      points.emplace_back(layout.first_point(block) + i);
+      points.emplace_back(layout.point(layout.first_row(block) + i));
     for (const FakePoint& point : points) records.push_back(point.record());
   }
   std::deque<FakePoint> points;

@@ -1,0 +1,34 @@
+"""Can the loader be imported after `cmake --install`, by the line that the README gives?
+
+Run by ctest with SHARDSCAPE_CMAKE, SHARDSCAPE_BUILD (the build folder), SHARDSCAPE_README and SHARDSCAPE_WRITE_RESULTS.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+
+class InstallTest(unittest.TestCase):
+    def test_readme_line_imports_the_installed_loader(self):
+        with open(os.environ["SHARDSCAPE_README"], encoding="utf-8") as file:
+            lines = re.findall(r"^import sys; sys\.path\.insert.*$", file.read(), re.MULTILINE)
+        self.assertEqual(len(lines), 1, "the README gives one such line")
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = os.path.join(folder, "prefix")
+            subprocess.run([os.environ["SHARDSCAPE_CMAKE"], "--install", os.environ["SHARDSCAPE_BUILD"], "--prefix", prefix],
+                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([os.environ["SHARDSCAPE_WRITE_RESULTS"], folder], check=True)
+            line = lines[0].split("#")[0].replace("/usr/local", prefix)
+            self.assertIn(prefix, line)
+            script = f"{line}\nimport shardscape_results as results\nprint(results.__file__, len(results.load('done.h5')))\n"
+            # -I: neither the folder nor PYTHONPATH helps.
+            run = subprocess.run([sys.executable, "-I", "-c", script], cwd=folder, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertTrue(run.stdout.startswith(prefix), run.stdout)
+            self.assertTrue(run.stdout.endswith(" 1001\n"), run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
