@@ -17,6 +17,7 @@
 #include "engine/passes/flattened.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
+#include "engine/passes/serving_memory.h"
 #include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
 #include "engine/trace/step_timeline.h"
@@ -99,7 +100,7 @@ struct Simulator::Impl {
                                                    memory::ActivationBytes activations) const;
   [[nodiscard]] memory::MemoryInputs serving_memory(const ParallelPlan& plan,
                                                     const std::vector<std::int32_t>& stages,
-                                                    std::int64_t prompts) const;
+                                                    std::int64_t sequences, passes::ServerWork work) const;
   network::CollectiveModel& pool_collectives(const passes::PoolInputs& pool);
 
   const Setting& setting;
@@ -336,18 +337,16 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   }
 }
 
-/// Of a pool or of replicas that do both; `prompts`: tokens of the largest iteration.
+/// Of a pool or of replicas that do both, where an iteration works on so many sequences at most.
 memory::MemoryInputs Simulator::Impl::serving_memory(const ParallelPlan& plan,
                                                      const std::vector<std::int32_t>& stages,
-                                                     std::int64_t prompts) const {
-  const workload::LayerKey key{plan.tensor, plan.context, 1, false};
-  memory::ActivationBytes activations;
-  activations.block_working =
-      workload::saved_bytes(workload::block_operators(setting, key, prompts, workload::Mode::prefill),
-                            Recompute::none, setting, key, prompts);
-  activations.logits = Bytes(4.0 * static_cast<double>(setting.model.vocabulary) / plan.tensor);
-  activations.boundary = workload::boundary_bytes(setting, key, prompts);
-  return {setting, plan, stages, memory::stage_parameters(setting.model, plan.tensor), activations, {}};
+                                                     std::int64_t sequences, passes::ServerWork work) const {
+  return {setting,
+          plan,
+          stages,
+          memory::stage_parameters(setting.model, plan.tensor),
+          passes::serving_activations(setting, plan, passes::largest_iterations(setting, sequences, work)),
+          {}};
 }
 
 /// Per stage: what is left without a cache, and what one request's takes.
@@ -364,7 +363,9 @@ struct CacheSpace {
 
 void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Prediction& out, Details* details) {
   if (plan.disaggregated()) return measure_pools(plan, out, details);
-  const memory::MemoryInputs inputs = serving_memory(plan, layers, passes::largest_iteration(setting, plan));
+  const std::int64_t sequences =
+      passes::sequences_at_once(setting, plan, setting.workload.concurrency / plan.data);
+  const memory::MemoryInputs inputs = serving_memory(plan, layers, sequences, passes::ServerWork::both);
   const double tokens = passes::cached_tokens(setting);
   const CacheSpace space(setting, inputs, tokens);
   serving = passes::serving_shape(setting, plan, space.free, space.request);
@@ -376,8 +377,9 @@ void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Predict
 
 /// The pool that decodes as if it were alone, then the one that prefills.
 void Simulator::Impl::measure_pools(const ParallelPlan& plan, Prediction& out, Details* details) {
-  const auto measure = [&](passes::PoolInputs& pool, std::int64_t largest, double tokens, auto&& keep) {
-    const memory::MemoryInputs inputs = serving_memory(pool.plan, pool.layers, largest);
+  const auto measure = [&](passes::PoolInputs& pool, std::int64_t sequences, passes::ServerWork work,
+                           double tokens, auto&& keep) {
+    const memory::MemoryInputs inputs = serving_memory(pool.plan, pool.layers, sequences, work);
     const CacheSpace space(setting, inputs, tokens);
     pool.shape = passes::pool_shape(setting, pool.plan, space.free, space.request);
     for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
@@ -400,11 +402,11 @@ void Simulator::Impl::measure_pools(const ParallelPlan& plan, Prediction& out, D
   decode.placement = ranks(plan.prefill.gpus(), plan.gpus());
   const std::int64_t sequences =
       std::min(setting.system.stack.serving.max_batch, passes::requests_per_replica(setting, decode.plan));
-  measure(decode, sequences, passes::cached_tokens(setting),
+  measure(decode, sequences, passes::ServerWork::decoding, passes::cached_tokens(setting),
           [&](const MemoryUse& use, std::int32_t stage) { keep_peak(use, stage, out, details); });
   const std::int64_t prompts =
-      passes::largest_iteration(setting, prefill.plan, passes::requests_per_replica(setting, prefill.plan));
-  measure(prefill, prompts, passes::prefill_cached_tokens(setting),
+      passes::sequences_at_once(setting, prefill.plan, passes::requests_per_replica(setting, prefill.plan));
+  measure(prefill, prompts, passes::ServerWork::prompts, passes::prefill_cached_tokens(setting),
           [&](const MemoryUse& use, std::int32_t stage) {
             out.prefill_memory_peak = std::max(out.prefill_memory_peak, use.total());
             if (details != nullptr) details->prefill.stage_memory.push_back(use);

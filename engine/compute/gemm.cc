@@ -162,8 +162,20 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
                                   ? FittedTile{tile, resident_ctas(tile, machine.operand, machine.device)}
                                   : fit_stages(tile, waves, machine.operand, machine.device);
     if (fitted.resident == 0) return;
-    const GemmCost cost = evaluation.run(fitted, split);
-    if (cost.time < best.time) best = cost;
+    const auto consider_one = [&](const FittedTile& candidate) {
+      const GemmCost cost = evaluation.run(candidate, split);
+      if (cost.time < best.time) best = cost;
+    };
+    consider_one(fitted);
+    // Fewer CTAs at once are fewer panels at once, which L2 may hold; a kernel that asks for more SRAM than it
+    // needs keeps others away.
+    for (std::int32_t resident = 1; resident <= kMostResident; ++resident) {
+      const GemmTile deepest = tile.stages > 0
+                                   ? tile
+                                   : deepest_stages(tile, resident, machine.operand, machine.device);
+      if (resident_ctas(deepest, machine.operand, machine.device) < resident) break;
+      consider_one({deepest, resident});
+    }
   }
 }
 

@@ -20,7 +20,6 @@ constexpr std::array<GemmTile, 10> kTiles = {{{256, 128, 32, 0},
 constexpr std::array<GemmTile, 3> kSkinnyTiles = {{{16, 64, 128, 0}, {16, 32, 256, 0}, {16, 16, 512, 0}}};
 
 constexpr double kAccumulatorShare = 0.5;
-constexpr double kMaxResident = 4;
 constexpr std::int32_t kMaxStages = 6;
 constexpr double kScaleBytesPerFp4 = 1.0 / 16;
 
@@ -35,7 +34,7 @@ std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const Dev
   const double by_sram = device.sm.sram.value() / (stage_bytes * tile.stages);
   const double by_registers =
       kAccumulatorShare * device.sm.registers.value() / (4.0 * tile.m * static_cast<double>(tile.n));
-  return static_cast<std::int32_t>(std::min({by_sram, by_registers, kMaxResident}));
+  return static_cast<std::int32_t>(std::min({by_sram, by_registers, static_cast<double>(kMostResident)}));
 }
 
 FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const DeviceSpec& device) {
@@ -50,6 +49,13 @@ FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const 
     best = {tile, resident};
   }
   return best;
+}
+
+GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_bytes, const DeviceSpec& device) {
+  for (tile.stages = kMaxStages; tile.stages > 2; --tile.stages) {
+    if (resident_ctas(tile, operand_bytes, device) >= resident) break;
+  }
+  return tile;
 }
 
 std::span<const GemmTile> candidate_tiles() { return kTiles; }

@@ -17,6 +17,8 @@
 
 namespace shardscape::compute {
 
+inline constexpr std::int32_t kMostResident = 4;  ///< CTAs of one kernel on an SM
+
 struct GemmTile {
   std::int32_t m = 0, n = 0, k = 0;
   std::int32_t stages = 0;  ///< buffers of the load pipeline, >= 2; in a request 0: as many as help
@@ -39,6 +41,9 @@ std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const Dev
 /// `tile` with the number of stages, of 2 to 6, that has most loads in flight while at most `rounds` CTAs
 /// come to an SM; equal ones: the fewer.
 FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const DeviceSpec& device);
+
+/// `tile` with as many stages, of 2 to 6, as let `resident` CTAs of it fit; 2 where they do not.
+GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_bytes, const DeviceSpec& device);
 
 /// Largest first: on equal time the larger wins. k is that of two-byte operands.
 std::span<const GemmTile> candidate_tiles();

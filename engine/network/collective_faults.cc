@@ -42,14 +42,14 @@ void CollectiveModel::set_faults(const FaultSet& faults) {
 
 void CollectiveModel::forget_sick_prices() {
   for (auto& [group, costs] : memo_) {
-    for (OpCosts& op : costs->ops) {
+    costs->for_each([](OpCosts& op) {
       for (Candidate& candidate : op.candidates) {
         candidate.sick.clear();
         candidate.sick_parts.clear();
         std::erase_if(candidate.slices, [](const auto& entry) { return entry.first.second != 0; });
       }
       for (auto& [bytes, priced] : op.by_bytes) priced.sick.clear();
-    }
+    });
   }
   epochs_.clear();
   sick_prices_ = 0;
@@ -81,7 +81,7 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
   const bool detour = detours();
   if (detour) (void)sick_network();  // what the maker looks at
   for (std::int32_t i = 0; i < axis.extent; ++i) {
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
+    const SiblingGroups groups = siblings(costs, {axis, i});
     links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links);
     if (!detour) continue;
     const CostCurve sick = make_curve(*actual_maker_, costs.op, candidate, groups);
@@ -95,7 +95,7 @@ SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Cand
                                                 RankGroup::Level axis) {
   std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent), LinkSet(fabric_.links().size()));
   for (std::int32_t i = 0; i < axis.extent; ++i) {
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, i});
+    const SiblingGroups groups = siblings(costs, {axis, i});
     const Pattern pattern = pattern_of(costs.op, candidate, groups, 1);
     for (PricedNetwork* network : {healthy_.get(), &sick_network()}) {
       if (!network->has_switches_for(pattern)) continue;
@@ -131,7 +131,7 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
   if (fresh) {
     ++sick_prices_;
     (void)sick_network();  // what the maker looks at
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_);
+    const SiblingGroups groups = siblings(costs);
     entry->second = make_curve(*actual_maker_, costs.op, candidate, groups);
   }
   return entry->second;
@@ -173,7 +173,7 @@ SiblingGroups chosen(const SiblingGroups& groups, std::span<const std::size_t> w
 void CollectiveModel::Candidate::split(CollectiveModel& model, const OpCosts& costs) {
   if (is_split) return;
   is_split = true;
-  const SiblingGroups groups = sibling_groups(costs.group, model.fabric_, model.placement_);
+  const SiblingGroups groups = model.siblings(costs);
   const std::size_t links = model.fabric_.links().size();
   if (groups.count() < 2 ||
       static_cast<double>(groups.count()) * static_cast<double>(links) > kMostLinksToSplit)

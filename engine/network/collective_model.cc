@@ -322,14 +322,28 @@ void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
 void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& group) {
   costs.op = op;
   costs.group = group;
-  const SiblingGroups groups = sibling_groups(group, fabric_, placement_);
+  const SiblingGroups groups = siblings(costs);
   costs.candidates = candidates(op, groups);
   add_curves(costs, groups);
   costs.affine =
       std::ranges::all_of(costs.candidates, [](const Candidate& c) { return c.healthy.is_affine(); });
 }
 
-CollectiveModel::OpCosts& CollectiveModel::costs_of(CollectiveOp op, const RankGroup& group) {
+/// All groups of the operation, those of the slice where one is given; of a boundary its two members of each.
+SiblingGroups CollectiveModel::siblings(const OpCosts& costs, const Slice& slice) const {
+  SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, slice);
+  if (costs.boundary < 0) return groups;
+  SiblingGroups pairs;
+  pairs.size = 2;
+  const auto here = static_cast<std::size_t>(costs.boundary), next = (here + 1) % groups.size;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::span<const std::int32_t> group = groups.group(g);
+    pairs.ranks.insert(pairs.ranks.end(), {group[here], group[next]});
+  }
+  return pairs;
+}
+
+CollectiveModel::GroupCosts& CollectiveModel::group_costs(const RankGroup& group) {
   std::unique_ptr<GroupCosts>* costs = &unmemoised_;
   if (memoise_ && !reference_) {
     costs = &memo_[group];
@@ -337,8 +351,34 @@ CollectiveModel::OpCosts& CollectiveModel::costs_of(CollectiveOp op, const RankG
     unmemoised_.reset();
   }
   if (!*costs) *costs = std::make_unique<GroupCosts>();
-  OpCosts& result = (*costs)->ops[static_cast<std::size_t>(op)];
+  return **costs;
+}
+
+CollectiveModel::OpCosts& CollectiveModel::costs_of(CollectiveOp op, const RankGroup& group) {
+  OpCosts& result = group_costs(group).ops[static_cast<std::size_t>(op)];
   if (result.candidates.empty()) fill(result, op, group);
+  return result;
+}
+
+CollectiveModel::OpCosts& CollectiveModel::boundary_costs(GroupCosts& costs, const RankGroup& group,
+                                                          std::int32_t boundary) {
+  const auto index = static_cast<std::size_t>(boundary);
+  if (costs.boundaries.empty()) {
+    costs.boundaries.resize(static_cast<std::size_t>(group.size()));
+    costs.same_boundary.resize(costs.boundaries.size());
+  }
+  OpCosts& result = costs.boundaries[index];
+  if (!result.candidates.empty()) return result;
+  result.boundary = boundary;
+  fill(result, CollectiveOp::chain_pass, group);
+  const auto alike = [&](const OpCosts& other) {
+    if (!result.affine || !other.affine || other.candidates.empty()) return false;
+    const Candidate &a = result.candidates.front(), &b = other.candidates.front();
+    return a.far_steps == b.far_steps && a.healthy.affine() == b.healthy.affine();
+  };
+  costs.same_boundary[index] =
+      static_cast<std::size_t>(std::ranges::find_if(costs.boundaries, alike) - costs.boundaries.begin());
+  if (costs.same_boundary[index] > index) costs.same_boundary[index] = index;
   return result;
 }
 
@@ -366,7 +406,7 @@ Seconds CollectiveModel::copy_time(Operation operation, Algorithm algorithm, Byt
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
                                                  const Candidate& candidate, double bytes) const {
   return network.simulate(
-      pattern_of(costs.op, candidate, sibling_groups(costs.group, fabric_, placement_), bytes));
+      pattern_of(costs.op, candidate, siblings(costs), bytes));
 }
 
 double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
@@ -449,6 +489,21 @@ Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& gro
                               const Slice& slice) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
   return calls * price(costs_of(op, group), bytes.value() / calls, slice);
+}
+
+void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
+                                     std::vector<double>& seconds) {
+  const std::int32_t members = group.size();
+  seconds.assign(static_cast<std::size_t>(members), 0);
+  if (members == 1 || bytes <= Bytes(0)) return;
+  GroupCosts& costs = group_costs(group);
+  for (std::int32_t b = 0; b < (closed ? members : members - 1); ++b) {
+    OpCosts& boundary = boundary_costs(costs, group, b);
+    const auto index = static_cast<std::size_t>(b);
+    const std::size_t same = costs.same_boundary[index];
+    const bool known = same < index && healthy() && !recording_ && !reference_;
+    seconds[index] = known ? seconds[same] : price(boundary, bytes.value(), {}).value();
+  }
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,

@@ -162,6 +162,12 @@ class CollectiveModel {
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
 
+  /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the next
+  /// one, both ways and in all groups at once; the last entry for the last member and the first, 0 where the
+  /// chain is not `closed`, and all that dead links cut. Messages over different boundaries do not meet: the
+  /// stages of a pipeline send at different times.
+  void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds);
+
   /// What time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                          double calls = 1);
@@ -191,6 +197,9 @@ class CollectiveModel {
 
   OpCosts& costs_of(CollectiveOp op, const RankGroup& group);
   void fill(OpCosts& costs, CollectiveOp op, const RankGroup& group);
+  GroupCosts& group_costs(const RankGroup& group);
+  OpCosts& boundary_costs(GroupCosts& costs, const RankGroup& group, std::int32_t boundary);
+  [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;

@@ -52,6 +52,7 @@ struct CollectiveModel::Priced {
 struct CollectiveModel::OpCosts {
   CollectiveOp op = CollectiveOp::all_reduce;
   RankGroup group;
+  std::int32_t boundary = -1;         ///< >= 0: only between this member of each group and the next
   std::vector<Candidate> candidates;  ///< empty: not analysed yet
   bool affine = false;                ///< all healthy curves are
   std::unordered_map<std::uint64_t, Priced> by_bytes;
@@ -59,6 +60,13 @@ struct CollectiveModel::OpCosts {
 
 struct CollectiveModel::GroupCosts {
   std::array<OpCosts, kCollectiveOps> ops;
+  std::vector<OpCosts> boundaries;          ///< of the group's chain, and the one that closes it
+  std::vector<std::size_t> same_boundary;  ///< the first that costs the same on a healthy fabric; made with it
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (OpCosts& op : ops) visit(op);
+    for (OpCosts& boundary : boundaries) visit(boundary);
+  }
 };
 
 }  // namespace shardscape::network

@@ -41,6 +41,7 @@ struct AffineCost {
   double latency = 0;  ///< seconds
   double seconds_per_byte = 0;
   [[nodiscard]] double at(double bytes) const { return latency + seconds_per_byte * bytes; }
+  friend bool operator==(const AffineCost&, const AffineCost&) = default;
 };
 
 /// About 20 ms of simulation.

@@ -90,21 +90,6 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   return shape;
 }
 
-std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan) {
-  return largest_iteration(setting, plan, setting.workload.concurrency / plan.data);
-}
-
-std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan, std::int64_t requests) {
-  const WorkloadSpec& workload = setting.workload;
-  const std::int64_t groups = std::min<std::int64_t>(plan.pipeline, requests);
-  const std::int64_t clients =
-      std::min((requests + groups - 1) / groups, setting.system.stack.serving.max_batch);
-  const std::int64_t budget = setting.system.stack.serving.token_budget;
-  const bool chunked = setting.system.stack.serving.scheduler == ServingPolicy::chunked;
-  return std::min(chunked ? budget : std::max(budget, workload.prompt_tokens),
-                  clients * workload.prompt_tokens);
-}
-
 TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {
   return costs_.try_emplace({plan.tensor, plan.context}, setting, plan.tensor, plan.context).first->second;
 }

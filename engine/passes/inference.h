@@ -54,11 +54,6 @@ std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free
 /// So many tokens of cache, in whole blocks.
 double whole_blocks(const Setting& setting, std::int64_t tokens);
 
-/// Tokens of the largest iteration that the load can lead to.
-std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan);
-/// Where a replica has so many requests.
-std::int64_t largest_iteration(const Setting& setting, const ParallelPlan& plan, std::int64_t requests);
-
 /// What plans of one setting share. Never changes a result.
 class InferenceMemo {
  public:

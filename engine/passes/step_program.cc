@@ -117,7 +117,7 @@ class ProgramMaker {
   /// What the host takes for weight gradients beyond the device's time.
   double append_weight_host(std::vector<ProgramStep>& steps, std::int32_t blocks) const {
     const LayerCost& block = in_.costs.block;
-    const Seconds launch = block.weight_kernels * stack_.host.backward_layer;
+    const Seconds launch = backward_launch(in_, block, in_.plan.recompute, true).weight;
     const double wait = blocks * std::max(0.0, (launch - block.weight).value());
     append_wait(steps, wait);
     return wait;

@@ -45,35 +45,29 @@ class LayerTimer {
     return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
   }
 
-  /// The host launches both parts of a backward that is cut in proportion to their kernels. A whole one is
-  /// all in `input`.
+  /// A whole one is all in `input`.
   struct Backward {
     PassTime input, weight;
   };
   [[nodiscard]] Backward backward(const LayerCost& layer, Recompute recompute, bool cut) const {
     PassTime weight;
-    Seconds weight_launch;
-    if (cut) {
-      weight.compute = layer.weight;
-      weight_launch = layer.weight_kernels * stack_.host.backward_layer;
-    }
+    if (cut) weight.compute = layer.weight;
     const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_, slice_);
     PassTime time;
     time.compute = layer.backward - weight.compute;
     time.tensor_comm = exposed_tensor(comm.tensor);
     time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
-    Seconds launch = pass_launch(in_, stack_.host.backward_layer, layer.backward_calls);
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
       std::swap(again.compute, again.recompute);
       time += again;
-      launch += pass_launch(in_, stack_.host.forward_layer, layer.forward_calls);
     } else if (recompute == Recompute::selective) {
       time.recompute += layer.attention_core;
       time.context_comm +=
           forward_device(layer).context_comm;  // keys and values of the other ranks come again
     }
-    return {with_host(time, launch - weight_launch), with_host(weight, weight_launch)};
+    const BackwardLaunch launch = backward_launch(in_, layer, recompute, cut);
+    return {with_host(time, launch.input), with_host(weight, launch.weight)};
   }
 
  private:
@@ -270,18 +264,18 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
   collectives.set_memory_share(1);
 }
 
-/// One message between neighbouring stages.
-Seconds boundary_time(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives) {
+/// One message over each boundary between stages. Those of different boundaries are under way at different
+/// times: a stage sends one when it has worked on another.
+void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+                      std::vector<double>& seconds) {
   const Bytes bytes = in.costs.boundary;
-  const auto pass = [&](Bytes message) {
-    const Seconds chain = collectives.time(CollectiveOp::chain_pass, message, groups.pipeline);
-    if (in.pipeline.virtual_stages == 1) return chain;
-    // The next chunk begins on the first stage again.
-    return std::max(chain, collectives.time(CollectiveOp::ring_pass, message, groups.pipeline));
-  };
-  const bool scatter = in.setting.system.stack.communication.scatter_boundaries && !in.plan.sequence_parallel;
-  if (!scatter || in.plan.tensor == 1) return pass(bytes);
-  return pass(bytes / in.plan.tensor) + collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+  const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
+  const bool scatter = in.setting.system.stack.communication.scatter_boundaries &&
+                       !in.plan.sequence_parallel && in.plan.tensor > 1;
+  collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups.pipeline, closed, seconds);
+  if (!scatter) return;
+  const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+  for (double& boundary : seconds) boundary += gather.value();
 }
 
 /// When each stage ends, with the real transfers and with free ones.
@@ -294,8 +288,9 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
     scratch.times[s] = {scratch.forward[s].total().value() / chunks,
                         scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks};
   }
-  const auto run = [&](double seconds, std::vector<double>& end) {
-    scratch.transfer = {seconds, !in.setting.system.stack.communication.pipeline_async};
+  scratch.transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
+  scratch.transfer.seconds.assign(1, 0);
+  const auto run = [&](std::vector<double>& end) {
     if (scratch.reference) {
       end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer);
     } else {
@@ -304,12 +299,13 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
       end.assign(fast.begin(), fast.end());
     }
   };
-  run(0, scratch.end_without_transfers);
+  run(scratch.end_without_transfers);
   if (stages == 1) {
     scratch.end = scratch.end_without_transfers;
   } else {
     collectives.set_memory_share(memory_share(in));
-    run(boundary_time(in, groups, collectives).value(), scratch.end);
+    price_boundaries(in, groups, collectives, scratch.transfer.seconds);
+    run(scratch.end);
     collectives.set_memory_share(1);
   }
 }
@@ -335,6 +331,16 @@ Seconds pass_launch(const TrainingInputs& in, Seconds layer,
     progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
   }
   return std::max(launch, progress);
+}
+
+BackwardLaunch backward_launch(const TrainingInputs& in, const LayerCost& layer, Recompute recompute,
+                               bool cut) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  const double put_off = cut ? layer.weight_kernels : 0;
+  BackwardLaunch launch{pass_launch(in, (1 - put_off) * host.backward_layer, layer.backward_calls),
+                        put_off * host.backward_layer};
+  if (recompute == Recompute::full) launch.input += pass_launch(in, host.forward_layer, layer.forward_calls);
+  return launch;
 }
 
 OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, double parameters,

@@ -133,22 +133,6 @@ void TrainingProgram::append_selective(std::vector<Step>& steps, const PricedLay
   }
 }
 
-Seconds TrainingProgram::launch(const PricedLayer& layer, bool backward, Recompute recompute) const {
-  std::vector<workload::CollectiveCall> forward_calls, backward_calls;
-  for (const PricedOperator& op : layer) {
-    forward_calls.push_back(op.forward_comm);
-    backward_calls.push_back(op.backward_comm);
-  }
-  const Seconds forward = pass_launch(in_, stack_.host.forward_layer, forward_calls);
-  if (!backward) return forward;
-  const Seconds own = pass_launch(in_, stack_.host.backward_layer, backward_calls);
-  return recompute == Recompute::full ? own + forward : own;
-}
-
-Seconds TrainingProgram::weight_launch() const {
-  return cuts() ? in_.costs.block.weight_kernels * stack_.host.backward_layer : Seconds(0);
-}
-
 // ---- one pass ----
 
 double TrainingProgram::parameters(std::int32_t stage) const {
@@ -164,14 +148,15 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
   const bool heads = pass.stage + 1 == in_.plan.pipeline && pass.chunk + 1 == chunks;
   std::vector<Item> items;
   if (pass.weight) {
+    const Seconds launch = backward_launch(in_, in_.costs.block, in_.plan.recompute, true).weight;
     for (std::int32_t b = 0; b < blocks; ++b) {
       std::vector<Step> steps;
       append_weight(steps, block_);
-      layer_program_.append(items, steps, weight_launch());
+      layer_program_.append(items, steps, launch);
     }
     return items;
   }
-  const auto layer = [&](const PricedLayer& priced, Recompute recompute) {
+  const auto layer = [&](const PricedLayer& priced, const LayerCost& cost, Recompute recompute) {
     const bool cut = cuts() && &priced == &block_;
     std::vector<Step> steps;
     if (!pass.backward) {
@@ -181,12 +166,18 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
       if (recompute == Recompute::selective) append_selective(steps, priced);
       append_backward(steps, priced, cut);
     }
-    const Seconds put_off = pass.backward && cut ? weight_launch() : Seconds(0);
-    layer_program_.append(items, steps, launch(priced, pass.backward, recompute) - put_off);
+    const Seconds launch = pass.backward
+                               ? backward_launch(in_, cost, recompute, cut).input
+                               : pass_launch(in_, stack_.host.forward_layer, cost.forward_calls);
+    layer_program_.append(items, steps, launch);
   };
-  if (pass.backward ? heads : embeds) layer(pass.backward ? head_ : embedding_, Recompute::none);
-  for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.plan.recompute);
-  if (pass.backward ? embeds : heads) layer(pass.backward ? embedding_ : head_, Recompute::none);
+  const auto embedding = [&] { layer(embedding_, in_.costs.embedding, Recompute::none); };
+  const auto head = [&] { layer(head_, in_.costs.head, Recompute::none); };
+  if (pass.backward && heads) head();
+  if (!pass.backward && embeds) embedding();
+  for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.costs.block, in_.plan.recompute);
+  if (pass.backward && embeds) embedding();
+  if (!pass.backward && heads) head();
   return items;
 }
 

@@ -58,8 +58,6 @@ class TrainingProgram {
   void append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const;
   static void append_weight(std::vector<Step>& steps, const PricedLayer& layer);
   void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
-  [[nodiscard]] Seconds launch(const PricedLayer& layer, bool backward, Recompute recompute) const;
-  [[nodiscard]] Seconds weight_launch() const;  ///< of a block, where its backward is cut
   [[nodiscard]] bool cuts() const { return in_.pipeline.kind == ScheduleKind::zero_bubble; }
   [[nodiscard]] double parameters(std::int32_t stage) const;
 

@@ -75,7 +75,7 @@ std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t s
 }
 
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
-                                 Transfer transfer, std::vector<PipelineSpan>* spans) {
+                                 const Transfer& transfer, std::vector<PipelineSpan>* spans) {
   SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
   const auto stages = static_cast<std::size_t>(shape.stages);
   const auto per_stage =
@@ -123,7 +123,8 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
         // do; everything else is sent on.
         const bool stays = op.weight || (op.backward ? (s == 0 && op.chunk == 0)
                                                      : (s + 1 == stages && op.chunk == last_chunk));
-        const double arrival = stays ? end : end + transfer.seconds;
+        const std::size_t boundary = !op.backward ? s : s > 0 ? s - 1 : stages - 1;
+        const double arrival = stays ? end : end + transfer.over(boundary);
         if (spans != nullptr) spans->push_back({static_cast<std::int32_t>(s), op, start, end, arrival});
         if (transfer.blocking) end = arrival;
         if (!op.weight) {

@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/base/quantity.h"
@@ -42,9 +43,20 @@ struct PipelineShape {
   std::int32_t microbatches = 1;
 };
 
+/// What the messages between neighbouring stages take. Boundary b lies between stage b and the next one, that of
+/// the last stage between it and the first, where the next chunk of an interleaved schedule begins.
 struct Transfer {
-  double seconds = 0;     ///< one message between neighbouring stages
-  bool blocking = false;  ///< the sender waits until it is gone
+  Transfer() = default;
+  Transfer(double everywhere, bool blocks) : seconds{everywhere}, blocking(blocks) {}
+  Transfer(std::vector<double> by_boundary, bool blocks)
+      : seconds(std::move(by_boundary)), blocking(blocks) {}
+
+  std::vector<double> seconds = {0};  ///< one message, by boundary; a single entry: over any of them
+  bool blocking = false;              ///< the sender waits until it is gone
+
+  [[nodiscard]] double over(std::size_t boundary) const {
+    return seconds.size() == 1 ? seconds.front() : seconds[boundary];
+  }
 };
 
 /// Of zero_bubble, `backward` alone is the input gradient; with `weight` it is the weight gradient, which
@@ -99,6 +111,6 @@ struct PipelineSpan {
 /// end of the last operation of every stage; `spans`, where given, receives every operation in the order of
 /// execution.
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
-                                 Transfer transfer, std::vector<PipelineSpan>* spans = nullptr);
+                                 const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
 
 }  // namespace shardscape::schedule

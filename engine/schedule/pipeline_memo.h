@@ -17,13 +17,13 @@ class PipelineMemo {
  public:
   /// As PipelineTimer::run(); valid until the next call.
   std::span<const double> run(const PipelineShape& shape, std::span<const StageTime> times,
-                              Transfer transfer);
+                              const Transfer& transfer);
 
  private:
   struct KeyHash {
     std::size_t operator()(const std::vector<double>& key) const;
   };
-  void make_key(const PipelineShape& shape, std::span<const StageTime> times, Transfer transfer);
+  void make_key(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
   PipelineTimer timer_;
   std::vector<double> key_;

@@ -31,8 +31,10 @@ std::int32_t reduced_microbatches(const PipelineShape& shape, std::int32_t at_le
 }  // namespace
 
 std::span<const double> PipelineTimer::run(const PipelineShape& shape, std::span<const StageTime> times,
-                                           Transfer transfer) {
+                                           const Transfer& transfer) {
   SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
+  SHARDSCAPE_CHECK(transfer.seconds.size() == 1 || transfer.seconds.size() == times.size(),
+                   transfer.seconds.size(), shape.stages);
   stage_end_.assign(static_cast<std::size_t>(shape.stages), 0);
   if (shape.stages == 1 && shape.virtual_stages == 1) {
     stage_end_[0] = shape.microbatches * (times[0].forward + times[0].backward);
@@ -58,25 +60,26 @@ std::span<const double> PipelineTimer::run(const PipelineShape& shape, std::span
 }
 
 void PipelineTimer::run_gpipe(const PipelineShape& shape, std::span<const StageTime> times,
-                              Transfer transfer) {
+                              const Transfer& transfer) {
   const std::size_t stages = times.size();
   const double repeats = shape.microbatches - 1;
-  const double busy = transfer.blocking ? transfer.seconds : 0;
+  const auto busy = [&](std::size_t boundary) { return transfer.blocking ? transfer.over(boundary) : 0; };
   double arrival = 0, slowest = 0;  // of the first microbatch at this stage; of the stages so far
   for (std::size_t s = 0; s < stages; ++s) {
     const bool sends = s + 1 < stages;
-    const double work = times[s].forward + (sends ? busy : 0);
+    const double work = times[s].forward + (sends ? busy(s) : 0);
     slowest = std::max(slowest, work);
     stage_end_[s] = arrival + work + repeats * slowest;
-    arrival += times[s].forward + transfer.seconds;
+    arrival += times[s].forward + (sends ? transfer.over(s) : 0);
   }
   arrival = stage_end_.back();
   slowest = 0;
   for (std::size_t s = stages; s-- > 0;) {
-    const double work = times[s].backward + (s > 0 ? busy : 0);
+    const bool sends = s > 0;
+    const double work = times[s].backward + (sends ? busy(s - 1) : 0);
     slowest = std::max(slowest, work);
     stage_end_[s] = arrival + work + repeats * slowest;
-    arrival += times[s].backward + transfer.seconds;
+    arrival += times[s].backward + (sends ? transfer.over(s - 1) : 0);
   }
 }
 
@@ -103,7 +106,7 @@ std::optional<double> PipelineTimer::shift_since(std::size_t back) const {
 }
 
 PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::span<const StageTime> times,
-                                            Transfer transfer) {
+                                            const Transfer& transfer) {
   const std::int32_t stages = shape.stages;
   const std::int32_t total = shape.microbatches * shape.virtual_stages;
   const std::int32_t group = stages * shape.virtual_stages;
@@ -124,12 +127,15 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
   const auto chunk_turn = [&](std::int32_t k) { return shape.virtual_stages == 1 ? 0 : k % group / stages; };
   const std::int32_t last_turn = shape.virtual_stages - 1;
   const bool cut = shape.kind == ScheduleKind::zero_bubble;
+  const double* const messages = transfer.seconds.data();
+  const std::size_t stride = transfer.seconds.size() == 1 ? 0 : 1;
+  const auto over = [=](std::int32_t boundary) { return messages[static_cast<std::size_t>(boundary) * stride]; };
   /// `input`: 0 where nothing has to come from elsewhere. The first backward of a microbatch follows its own
   /// forward, which its stage has already ended.
-  const auto finish = [&](std::int32_t s, double input, double work, bool sends) {
+  const auto finish = [&](std::int32_t s, double input, double work, bool sends, double message) {
     double& end = stage_end_[static_cast<std::size_t>(s)];
     end = std::max(end, input) + work;
-    const double arrival = sends ? end + transfer.seconds : end;
+    const double arrival = sends ? end + message : end;
     if (transfer.blocking) end = arrival;
     return arrival;
   };
@@ -140,7 +146,7 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
                                     : 0.0;
     const bool sends = s + 1 < stages || turn < last_turn;
     last_forward_[static_cast<std::size_t>(s)] = forward_arrival_[at(s, k)] =
-        finish(s, input, times[static_cast<std::size_t>(s)].forward, sends);
+        finish(s, input, times[static_cast<std::size_t>(s)].forward, sends, over(s));
   };
   const auto backward = [&](std::int32_t s, std::int32_t k) {
     const std::int32_t turn = chunk_turn(k);
@@ -150,7 +156,7 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
     const bool sends = s > 0 || turn < last_turn;
     const StageTime& time = times[static_cast<std::size_t>(s)];
     last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] =
-        finish(s, input, cut ? time.backward - time.weight : time.backward, sends);
+        finish(s, input, cut ? time.backward - time.weight : time.backward, sends, over(s > 0 ? s - 1 : stages - 1));
     if (cut && k >= s) stage_end_[static_cast<std::size_t>(s)] += time.weight;
   };
 

@@ -27,15 +27,15 @@ class PipelineTimer {
   /// As run_in_order(), within 1e-9 relative. The result is valid until the next call. No allocation in
   /// steady state.
   std::span<const double> run(const PipelineShape& shape, std::span<const StageTime> times,
-                              Transfer transfer);
+                              const Transfer& transfer);
 
  private:
   struct Wave {
     bool periodic = false;  ///< from some point on the state moves by one constant per period, everywhere
     double per_period = 0;  ///< that constant
   };
-  void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times, Transfer transfer);
-  Wave run_wave(const PipelineShape& shape, std::span<const StageTime> times, Transfer transfer);
+  void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
+  Wave run_wave(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
   void snapshot();
   /// The constant by which the latest snapshot differs from the one `back` periods earlier; nothing where
   /// there is none.

@@ -150,8 +150,14 @@ compute::AttentionShape attention_shape(const Setting& setting, const LayerKey& 
   return shape;
 }
 
-/// The attention core. Saved: Q, K, V, and for flash the log-sum-exp of each row; naive keeps softmax output,
-/// dropout mask and dropout output (5 a s^2 b).
+/// What the core keeps beside Q, K and V: for flash the log-sum-exp of each row of scores; naive keeps softmax
+/// output, dropout mask and dropout output of each score (5 a s^2 b).
+Bytes core_bytes(const Setting& setting, double rows, double scores, const Builder& b) {
+  if (setting.system.stack.attention == AttentionKernel::flash) return Bytes(kFp32Bytes * rows);
+  return Bytes((b.dropout() ? 2 * b.element() + kMaskBytes : b.element()) * scores);
+}
+
+/// The attention core. Saved: Q, K, V and core_bytes().
 Operator attention_core(const Setting& setting, const LayerKey& key, double tokens, const Builder& b) {
   Operator op;
   op.name = "attention";
@@ -160,11 +166,8 @@ Operator attention_core(const Setting& setting, const LayerKey& key, double toke
   op.attention_core = true;
   op.saved_selective = b.tensor(b.qkv_width());
   const compute::AttentionShape& shape = op.attention;
-  const bool naive = setting.system.stack.attention == AttentionKernel::naive;
-  const double per_score = b.dropout() ? 2 * b.element() + kMaskBytes : b.element();
-  const Bytes core = naive ? Bytes(per_score * shape.scores())
-                           : Bytes(kFp32Bytes * shape.batch * shape.heads * shape.queries);
-  op.saved = op.saved_selective + core;
+  const double rows = shape.batch * shape.heads * shape.queries;
+  op.saved = op.saved_selective + core_bytes(setting, rows, shape.scores(), b);
   return op;
 }
 
@@ -326,6 +329,8 @@ std::vector<Operator> decode_block_operators(const Setting& setting, const Layer
     op.attention.queries = 1;
     op.attention.keys = cached / key.context;
     op.attention.visible = 1;
+    const double rows = op.attention.batch * op.attention.heads;
+    op.saved = op.saved_selective + core_bytes(setting, rows, op.attention.scores(), b);
   }
   return ops;
 }
@@ -354,6 +359,18 @@ Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, c
   Bytes sum;
   for (const Operator& op : operators)
     sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
+  return sum;
+}
+
+Bytes serving_block_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens, double pairs) {
+  const Builder b(setting, key, static_cast<double>(tokens), Mode::prefill);
+  Bytes sum;
+  for (const Operator& op : block_operators(setting, key, tokens, Mode::prefill)) {
+    const double rows = op.attention.heads * op.attention.queries;
+    sum += op.attention_core
+               ? op.saved_selective + core_bytes(setting, rows, op.attention.heads * pairs / key.context, b)
+               : op.saved;
+  }
   return sum;
 }
 

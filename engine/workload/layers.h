@@ -54,6 +54,10 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
 
+/// What one block's forward holds in an iteration of a server: `tokens` of all its sequences, whose queries meet
+/// `pairs` keys in all, each those of its own sequence.
+Bytes serving_block_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens, double pairs);
+
 /// What a block keeps between its input gradient and a weight gradient that is put off: the input of every
 /// matrix product and the gradient of its output; 32 s b h for GPT (Qi et al. 2023, table 1).
 Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting);

@@ -171,6 +171,32 @@ struct Drawn {
     EXPECT_EQ(fast.time(op, bytes, group, calls, slice).value(), actual) << "remembered";
   }
 
+  /// The boundaries of the plan's pipeline.
+  void compare_boundaries() {
+    const RankGroup chain = PlanLayout(plan).group(PlanAxis::pipeline);
+    const bool closed = random.below(2) == 0;
+    const Bytes bytes(1e7 * random.uniform());
+    SCOPED_TRACE(text + " stages " + std::to_string(chain.size()) + (closed ? " closed" : ""));
+    std::vector<double> expected, actual, again, whole;
+    reference.boundary_times(bytes, chain, closed, expected);
+    exact.boundary_times(bytes, chain, closed, actual);
+    fast.boundary_times(bytes, chain, closed, whole);
+    fast.boundary_times(bytes, chain, closed, again);
+    ASSERT_EQ(exact.unreachable(), reference.unreachable());
+    ASSERT_EQ(expected.size(), static_cast<std::size_t>(chain.size()));
+    ASSERT_EQ(actual.size(), expected.size());
+    EXPECT_EQ(again, whole) << "remembered";
+    for (std::size_t b = 0; b < expected.size(); ++b) {
+      EXPECT_NEAR(actual[b], expected[b], 1e-9 * expected[b]) << b;
+      EXPECT_GE(whole[b], expected[b] * (1 - 1e-9)) << b;
+      EXPECT_LE(whole[b], expected[b] * (1 + kTolerance)) << b;
+    }
+    if (reference.unreachable() || closed) return;
+    // None is slower than all of them at once.
+    const double slowest = *std::ranges::max_element(expected);
+    EXPECT_LE(slowest, reference.time(CollectiveOp::chain_pass, bytes, chain).value() * (1 + 1e-9));
+  }
+
   CounterRng random;
   FabricSpec spec;
   Fabric fabric;
@@ -180,6 +206,18 @@ struct Drawn {
   std::string text;
   bool cut = false;
 };
+
+TEST(CollectiveReference, BoundariesAgreeWithTheSimulator) {
+  for (std::uint64_t seed = 1000; seed < 1300; ++seed) {
+    Drawn test(seed);
+    for (int round = 0; round < 3; ++round) {
+      test.compare_boundaries();
+      if (testing::Test::HasFailure()) return;
+      const FaultSet faults = random_faults(test.random, test.fabric, round == 1);
+      for (CollectiveModel* model : {&test.fast, &test.exact, &test.reference}) model->set_faults(faults);
+    }
+  }
+}
 
 TEST(CollectiveReference, FastPathsAgreeWithTheSimulator) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {

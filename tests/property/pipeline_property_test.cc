@@ -1,5 +1,5 @@
 // Do the fast pipeline evaluators agree with the plain one, and that one with a longest-path search that
-// knows neither? Random uneven stages, transfers, kinds and lengths.
+// knows neither? Random uneven stages and boundaries, kinds and lengths.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,6 +41,23 @@ std::vector<StageTime> random_times(CounterRng& random, std::int32_t stages) {
   return times;
 }
 
+/// One number for all boundaries; few distinct ones, as inside and between nodes; or each its own.
+Transfer random_transfer(CounterRng& random, std::int32_t stages) {
+  const std::uint64_t size = random.below(4);
+  const auto message = [&] {
+    if (size == 3) return static_cast<double>(random.below(3));
+    return size == 0 ? 0 : size == 1 ? 3 * random.uniform() : 0.2 * random.uniform();
+  };
+  Transfer transfer(message(), random.below(2) == 0);
+  const std::uint64_t family = random.below(3);
+  if (family == 0) return transfer;
+  const double near = transfer.seconds.front(), far = 5 * near;
+  transfer.seconds.assign(static_cast<std::size_t>(stages), near);
+  for (double& boundary : transfer.seconds)
+    boundary = family == 2 ? message() : random.below(3) == 0 ? far : near;
+  return transfer;
+}
+
 Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most_microbatches) {
   Case c;
   const std::uint64_t kind = random.below(4);
@@ -53,10 +70,7 @@ Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most
     c.shape.microbatches = groups * c.shape.stages;
   }
   c.times = random_times(random, c.shape.stages);
-  const std::uint64_t size = random.below(4);
-  c.transfer.seconds = size == 0 ? 0 : size == 1 ? 3 * random.uniform() : 0.2 * random.uniform();
-  if (size == 3) c.transfer.seconds = static_cast<double>(random.below(3));
-  c.transfer.blocking = random.below(2) == 0;
+  c.transfer = random_transfer(random, c.shape.stages);
   return c;
 }
 
@@ -64,7 +78,8 @@ std::string text(const Case& c) {
   std::string result = std::string(name_of(c.shape.kind)) + " p=" + std::to_string(c.shape.stages) +
                        " v=" + std::to_string(c.shape.virtual_stages) +
                        " m=" + std::to_string(c.shape.microbatches) +
-                       " t=" + std::to_string(c.transfer.seconds) + (c.transfer.blocking ? " blocking" : "");
+                       " t=" + testing::PrintToString(c.transfer.seconds) +
+                       (c.transfer.blocking ? " blocking" : "");
   for (const StageTime& time : c.times) {
     result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ", " +
               std::to_string(time.weight) + ")";
@@ -135,7 +150,7 @@ TEST(PipelineProperty, MoreWorkOrSlowerTransfersNeverHelp) {
       for (std::size_t s = 0; s < before.size(); ++s) EXPECT_GE(after[s], before[s] * (1 - 1e-12)) << s;
     };
     Case slower = c;
-    slower.transfer.seconds += random.uniform();
+    slower.transfer.seconds[random.below(slower.transfer.seconds.size())] += random.uniform();
     not_faster(slower);
     slower = c;
     slower.transfer.blocking = true;
@@ -159,7 +174,7 @@ TEST(PipelineProperty, TimesScale) {
     for (StageTime& time : c.times) {
       time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight};
     }
-    c.transfer.seconds *= 1e-3;
+    for (double& boundary : c.transfer.seconds) boundary *= 1e-3;
     EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer), expected));
   }
 }

@@ -261,6 +261,73 @@ TEST(Collectives, ChainPassGoesBothWaysAndDoesNotClose) {
                kCallTime + kRankStep + 4 * kLinkLatency + 4 * kBuffer / kLinkRate);
 }
 
+TEST(Boundaries, EachIsPricedOnTheLinksItCrosses) {
+  // Nodes of 4 on a switch of 1e11, two nodes on one of 1e10: stages 0..7, a message both ways. Between 3 and 4
+  // it goes through both switches, two hops each, and so does the one between 7 and 0 that closes the chain.
+  StackProfile::Communication far = stack();
+  far.rank_step_scale_out = Seconds(50e-6);
+  OneFabric bench({fast_dimension(DimensionKind::switched, {4}),
+                   fast_dimension(DimensionKind::switched, {2}, kLinkRate / 10, LinkScope::scale_out)},
+                  far);
+  const double inside = kCallTime + kRankStep + 2 * kLinkLatency + kBuffer / kLinkRate;
+  const double across = kCallTime + 50e-6 + 4 * kLinkLatency + 10 * kBuffer / kLinkRate;
+  std::vector<double> seconds;
+  for (const bool reference : {false, true}) {
+    bench.model.use_reference(reference);
+    bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), false, seconds);
+    ASSERT_EQ(seconds.size(), 8U);
+    for (const std::size_t b : {0, 1, 2, 4, 5, 6}) expect_equal(seconds[b], inside);
+    expect_equal(seconds[3], across);
+    EXPECT_EQ(seconds[7], 0);
+    bench.model.boundary_times(Bytes(kBuffer), group({{8, 1}}), true, seconds);
+    expect_equal(seconds[7], across);
+    // 4 stages of two neighbouring ranks each: every message has links of its own.
+    bench.model.boundary_times(Bytes(kBuffer), group({{4, 2}}), true, seconds);
+    ASSERT_EQ(seconds.size(), 4U);
+    expect_equal(seconds[0], inside);
+    expect_equal(seconds[1], across);
+    expect_equal(seconds[2], inside);
+    expect_equal(seconds[3], across);
+  }
+}
+
+TEST(Boundaries, SiblingsOfOneBoundaryShareItsLinks) {
+  // Ring of 8, two stages of 4: i -> i+4 and back, both half way in + direction: every link carries 4.
+  OneFabric bench({fast_dimension(DimensionKind::ring, {8})});
+  std::vector<double> seconds;
+  bench.model.boundary_times(Bytes(kBuffer), group({{2, 4}}), true, seconds);
+  for (const double boundary : seconds)
+    expect_equal(boundary, kCallTime + kRankStep + 4 * kLinkLatency + 4 * kBuffer / kLinkRate);
+}
+
+TEST(Boundaries, ASickLinkSlowsItsOwn) {
+  OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
+  const double healthy = kCallTime + kRankStep + kLinkLatency + kBuffer / kLinkRate;
+  bench.model.set_faults({{{2, 0.25, Seconds(5e-6)}}});  // link 2: rank 1 -> 2
+  std::vector<double> seconds;
+  for (const bool reference : {false, true}) {
+    bench.model.use_reference(reference);
+    bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), true, seconds);
+    for (const std::size_t b : {0, 2, 3}) expect_equal(seconds[b], healthy);
+    expect_equal(seconds[1], healthy + 5e-6 + 3 * kBuffer / kLinkRate);
+  }
+  // Cut both ways, a message between 1 and 2 goes the long way over the three others.
+  bench.model.set_faults({{{2, 1, Seconds(0), true}, {3, 1, Seconds(0), true}}});
+  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);
+  expect_equal(seconds[1], healthy + 2 * kLinkLatency);
+  EXPECT_FALSE(bench.model.unreachable());
+}
+
+TEST(Boundaries, RecordedLinksAreThoseOfAllThatAreUsed) {
+  OneFabric bench({fast_dimension(DimensionKind::ring, {4})});
+  std::vector<double> seconds;
+  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);  // remembered
+  bench.model.record_links(true);
+  bench.model.boundary_times(Bytes(kBuffer), group({{4, 1}}), false, seconds);
+  for (std::int32_t link = 0; link < 8; ++link)
+    EXPECT_EQ(bench.model.recorded_links().contains(link), link < 6) << link;  // 6, 7: between 3 and 0
+}
+
 TEST(Collectives, FaultSlowsOnlyItsUsers) {
   OneFabric bench({fast_dimension(DimensionKind::ring, {4}), fast_dimension(DimensionKind::ring, {4})});
   const RankGroup inner = group({{4, 1}}), outer = group({{4, 4}});
