@@ -207,10 +207,6 @@ class ExpressionParser {
       if (auto ok = require_truth(*left); !ok) return Failure(ok.error());
       const std::size_t offset = token_.offset;
       if (auto ok = advance(); !ok) return Failure(ok.error());
-      const bool divides = op->second == Op::divide || op->second == Op::modulo;
-      if (divides && token_.kind == TokenKind::number && token_.number == 0) {
-        return fail(token_.offset, "a division by 0 has no value");
-      }
       Parsed right = next();
       if (!right) return right;
       if (auto ok = require_truth(*right); !ok) return Failure(ok.error());
@@ -313,6 +309,10 @@ class ExpressionParser {
       if (auto ok = require_number(*left); !ok) return Failure(ok.error());
       const std::size_t offset = token_.offset;
       if (auto ok = advance(); !ok) return Failure(ok.error());
+      const bool divides = op->second == Op::divide || op->second == Op::modulo;
+      if (divides && token_.kind == TokenKind::number && token_.number == 0) {
+        return fail(token_.offset, "a division by 0 has no value");
+      }
       Parsed right = next();
       if (!right) return right;
       if (auto ok = require_number(*right); !ok) return Failure(ok.error());

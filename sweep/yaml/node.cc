@@ -122,11 +122,15 @@ class TreeBuilder final : public YAML::EventHandler {
   void refuse_open_quote(const YAML::Mark& mark) const {
     const auto begin = static_cast<std::size_t>(std::max(0, mark.pos));
     if (begin >= text_.size() || (text_[begin] != '"' && text_[begin] != '\'')) return;
+    const char quote = text_[begin];
     for (std::size_t i = begin + 1; i < text_.size(); ++i) {
-      if (text_[i] == '\\' && text_[begin] == '"')
+      const bool doubled = quote == '\'' && text_.substr(i, 2) == "''";
+      const bool escape = quote == '"' && text_[i] == '\\';
+      if (doubled || escape) {
         ++i;
-      else if (text_[i] == text_[begin])
+      } else if (text_[i] == quote) {
         return;
+      }
     }
     throw Refused{at(mark), "not valid YAML: a quote is never closed"};
   }

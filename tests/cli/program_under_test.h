@@ -37,6 +37,7 @@ class Running {
  public:
   Running(pid_t pid, fs::path out, fs::path err) : pid_(pid), out_(std::move(out)), err_(std::move(err)) {}
   void send(int signal) const { kill(pid_, signal); }
+  [[nodiscard]] pid_t pid() const { return pid_; }
   /// True once it has ended; wait() still has to be called.
   [[nodiscard]] bool ended() const {
     siginfo_t info{};
