@@ -39,6 +39,9 @@ std::vector<double> without_marks(std::vector<double> values, const std::optiona
 fs::path resolve(fs::path path) {
   if (!path.has_filename()) path = path.parent_path();  // "OUT.h5.parts/"
   std::error_code error;
+  if (fs::is_directory(path, error) && !fs::exists(path / "manifest.h5", error)) {
+    throw StoreError(path, "is a folder that holds no sweep: it has no manifest.h5");
+  }
   if (fs::exists(path, error)) return path;
   if (error) throw StoreError(path, "can't open: " + error.message());
   const fs::path parts = parts_folder(path);

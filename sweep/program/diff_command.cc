@@ -8,6 +8,7 @@
 #include "sweep/program/format.h"
 #include "sweep/program/result_commands.h"
 #include "sweep/program/table.h"
+#include "sweep/program/usage.h"
 
 namespace shardscape::program {
 
@@ -94,7 +95,7 @@ void add_diff_command(CLI::App& app, const CommonOptions& /*common*/, Action& ac
       ->add_option("--tolerance", arguments->tolerance,
                    "Relative difference of numbers that counts as none (default 0: to the bit)")
       ->type_name("SHARE")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(share());
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kDiffFooter);
   command->callback([arguments, &action] { action = [arguments] { return run_diff(*arguments); }; });

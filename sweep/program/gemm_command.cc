@@ -59,7 +59,7 @@ class Parser {
     if (device) {
       request.device = *device;
     } else {
-      problems_.add(device.error());
+      problems_.add(device.error(), "--device");
     }
     const bool named = precision(words.precision, device ? &*device : nullptr, request.precision);
     if (!words.clock.empty()) request.options.locked_clock = clock(words.clock);

@@ -126,6 +126,7 @@ int run(int argc, char** argv) {
             "A directory with models/ and hw_presets/, searched before the built-in ones; repeatable")
         ->type_name("DIR")
         ->allow_extra_args(false)
+        ->check(not_empty())
         ->check(CLI::ExistingDirectory);
     command->add_flag("--reference", common.reference,
                       "The plain path: no memo, no fast path, no shortcut; same results, slowly");
@@ -145,6 +146,7 @@ int run(int argc, char** argv) {
 }  // namespace shardscape::program
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is then an error of write(), as a full disk is
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a limit on the size of files is then an error of write(), as a full disk is
   return shardscape::program::run(argc, argv);
 }

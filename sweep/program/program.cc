@@ -73,8 +73,11 @@ BadInput::BadInput(const yaml::Diagnostics& diagnostics)
         return problems;
       }()) {}
 
-void ProblemList::add(const yaml::Diagnostics& diagnostics) {
-  for (const yaml::Diagnostic& diagnostic : diagnostics.list()) add(yaml::to_string(diagnostic));
+void ProblemList::add(const yaml::Diagnostics& diagnostics, std::string_view option) {
+  for (const yaml::Diagnostic& diagnostic : diagnostics.list()) {
+    const bool placed = option.empty() || !yaml::to_string(diagnostic.where).empty();
+    add((placed ? "" : std::string(option) + ": ") + yaml::to_string(diagnostic));
+  }
 }
 
 void print_problems(std::ostream& out, std::span<const std::string> problems) {

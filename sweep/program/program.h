@@ -42,7 +42,8 @@ class BadInput : public std::runtime_error {
 class ProblemList {
  public:
   void add(std::string problem) { problems_.push_back(std::move(problem)); }
-  void add(const yaml::Diagnostics& diagnostics);
+  /// `option`: named by diagnostics that have no place, because the command line gave what they are about.
+  void add(const yaml::Diagnostics& diagnostics, std::string_view option = {});
   [[nodiscard]] bool empty() const { return problems_.empty(); }
   /// BadInput where there is a problem.
   void finish() const {

@@ -74,14 +74,14 @@ Machine load_machine(const ReplayArguments& arguments, const CommonOptions& comm
       problems.add(arguments.cluster + ": " + problem.field + ": " + problem.message);
     }
   } else {
-    problems.add(cluster.error());
+    problems.add(cluster.error(), "--cluster");
   }
   if (!arguments.stack.empty()) {
     auto stack = yaml::load_stack(catalog, arguments.stack);
     if (stack) {
       machine.stack = *std::move(stack);
     } else {
-      problems.add(stack.error());
+      problems.add(stack.error(), "--stack");
     }
   }
   problems.finish();

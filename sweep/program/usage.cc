@@ -90,6 +90,17 @@ CLI::Validator whole_number(long long low, long long high) {
   return {check, ""};
 }
 
+CLI::Validator share() {
+  const auto check = [](const std::string& text) -> std::string {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const bool good = error == std::errc() && stop == end && value >= 0 && value <= 1;
+    return good ? "" : "'" + text + "' must be a share from 0 to 1, such as 1e-9";
+  };
+  return {check, ""};
+}
+
 CLI::Validator one_of(const std::vector<std::string>& names) {
   const auto check = [=](const std::string& text) -> std::string {
     if (std::ranges::find(names, text) != names.end()) return "";

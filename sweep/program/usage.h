@@ -20,6 +20,8 @@ UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
 /// For CLI::Option::check(): a whole number from `low` to `high`. CLI11's own check for numbers names the
 /// largest double.
 CLI::Validator whole_number(long long low, long long high = std::numeric_limits<long long>::max());
+/// A number from 0 to 1.
+CLI::Validator share();
 /// One of these words.
 CLI::Validator one_of(const std::vector<std::string>& names);
 /// A word of at least one character.

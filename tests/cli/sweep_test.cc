@@ -108,8 +108,21 @@ TEST_F(SweepTest, SecondSignalLeavesAtOnceAndCanBeResumed) {
   Running running = start_and_await_segment("out.h5");
   running.send(SIGTERM);
   running.send(SIGINT);
-  ASSERT_EQ(running.wait().code, 130);
+  const Finished finished = running.wait();
+  ASSERT_EQ(finished.code, 130);
+  EXPECT_TRUE(contains(finished.err, "interrupted: left at once; continue with\n  ")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "-o out.h5 --progress none --resume\n")) << finished.err;
   expect_resumes_to_the_whole("out.h5");
+}
+
+TEST_F(SweepTest, RowsThatAreGoneAreNotCalledSafe) {
+  Running running = start_and_await_segment("out.h5");
+  fs::remove_all(work() / "out.h5.parts");
+  const Finished finished = running.wait();
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "none of its rows are left; start again with\n  ")) << finished.err;
+  EXPECT_FALSE(contains(finished.err, "safe")) << finished.err;
+  EXPECT_FALSE(contains(finished.err, "--resume")) << finished.err;
 }
 
 TEST_F(SweepTest, UnfinishedSweepCanBeRead) {

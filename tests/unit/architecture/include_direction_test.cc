@@ -101,6 +101,20 @@ std::vector<fs::path> sources_in(const std::string& folder, bool recursive) {
   return files;
 }
 
+TEST(Architecture, JsonIsWrittenByTheOneFunctionThatTakesAnyBytes) {
+  int checked = 0;
+  for (const char* folder : {"engine", "results_schema", "sweep"}) {
+    for (const fs::path& file : sources_in(folder, true)) {
+      if (file.filename() == "safe_text.h") continue;
+      std::ifstream in(file);
+      const std::string text{std::istreambuf_iterator<char>(in), {}};
+      EXPECT_EQ(text.find(".dump("), std::string::npos) << file << ": json_text() writes JSON";
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 100);
+}
+
 TEST(Architecture, IncludesPointDownwardsOnly) {
   int checked = 0;
   for (const auto& [folder, allowed] : storeys()) {

@@ -155,6 +155,10 @@ TEST_F(SegmentsTest, BrokenSegmentsAreNamed) {
   EXPECT_TRUE(contains(message(), "blocks-000000000002-000000000003.h5: is not a readable HDF5 file"));
   std::ofstream(victim, std::ios::trunc) << "not HDF5 at all";
   EXPECT_TRUE(contains(message(), "blocks-000000000002-000000000003.h5"));
+
+  fs::remove(victim);
+  fs::create_directory(victim);
+  EXPECT_TRUE(contains(message(), "blocks-000000000002-000000000003.h5: is a folder")) << message();
 }
 
 TEST_F(SegmentsTest, BadManifestListsEveryProblemAndWritesNothing) {
