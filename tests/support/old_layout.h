@@ -42,10 +42,9 @@ class OldLayout {
     for (const char* group : {"/points", "/fault_samples", "/links", "/summary/status_counts",
                               "/summary/reason_counts", "/summary/pareto", "/summary/top"})
       strip(group);
-    for (const char* scale : {"/point", "/fault_sample", "/link", "/summary/status_count",
+    for (const char* scale : {"/boolean", "/point", "/fault_sample", "/link", "/summary/status_count",
                               "/summary/reason_count", "/summary/pareto_point", "/summary/top_point"}) {
-      if (H5Lexists(file_, scale, H5P_DEFAULT) > 0)
-        require(H5Ldelete(file_, scale, H5P_DEFAULT) >= 0, scale);
+      if (H5Lexists(file_, scale, H5P_DEFAULT) > 0) require(H5Ldelete(file_, scale, H5P_DEFAULT) >= 0, scale);
     }
     if (H5Lexists(file_, "/fault_samples", H5P_DEFAULT) > 0)
       require(H5Lmove(file_, "/fault_samples/link_id", file_, "/fault_samples/link", H5P_DEFAULT,
@@ -97,7 +96,8 @@ class OldLayout {
       std::vector<std::uint8_t> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
       const hid_t type = H5Dget_type(boolean);
       require(H5Dread(boolean, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path);
-      const hid_t number = H5Dcreate2(file_, "/plain", H5T_NATIVE_UINT8, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+      const hid_t number =
+          H5Dcreate2(file_, "/plain", H5T_NATIVE_UINT8, space, H5P_DEFAULT, creation, H5P_DEFAULT);
       require(H5Dwrite(number, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path);
       const auto copy = [](hid_t from, const char* name, const H5A_info_t*, void* to) -> herr_t {
         const hid_t old = H5Aopen(from, name, H5P_DEFAULT);
