@@ -169,9 +169,11 @@ class MissFinder {
     const auto found =
         nearest_feasible(setting, point.plan, most_moves == 1 ? kAll : kFixesShown, most_moves);
     for (const Neighbour& near : found) {
-      fixes.push_back({sweep::changes_text(near.plan, point.plan, study_->phase()),
-                       near.prediction.memory_peak.value(), time_of(near.prediction),
-                       where(point.setting, near.plan, setting.workload)});
+      Fix fix{sweep::changes_text(near.plan, point.plan, study_->phase()),
+              near.prediction.memory_peak.value(), time_of(near.prediction),
+              where(point.setting, near.plan, setting.workload)};
+      if (fix.where == kRejected) fix.change += " and without the constraint";
+      fixes.push_back(std::move(fix));
     }
     std::ranges::stable_partition(fixes, [](const Fix& fix) { return fix.where != kRejected; });
     if (fixes.size() > kFixesShown) fixes.resize(kFixesShown);

@@ -181,14 +181,15 @@ TEST_F(PartOfStudyTest, FilesOfSchemaVersion1AreReadByAllCommands) {
   EXPECT_EQ(old_page, new_page);
   const Finished verified = run({"verify", "old.h5"});
   EXPECT_EQ(verified.code, 0) << verified.out;
-  EXPECT_TRUE(contains(verified.out, "of schema version 1")) << verified.out;
+  EXPECT_TRUE(contains(verified.out, "schema version 1")) << verified.out;
   EXPECT_EQ(run({"diff", "old.h5", "old.h5"}).code, 0);
   EXPECT_EQ(run({"merge", "old.h5", "-o", "merged.h5"}).code, 0);
   EXPECT_EQ(run({"verify", "merged.h5"}).code, 0);
 }
 
 TEST_F(PartOfStudyTest, WhatWasNotComputedIsEmptyInEveryFormat) {
-  const json rows = json::parse(run({"top", "whole.h5", "--where", "status == indivisible", "-n", "1", "--by",
+  sweep("odd.h5", {"--set", "workload.global_batch=12"});  // not a multiple of eight replicas
+  const json rows = json::parse(run({"top", "odd.h5", "--where", "status == indivisible", "-n", "1", "--by",
                                      "point_id", "--format", "json"})
                                     .out);
   EXPECT_TRUE(rows.at(0).at("peak_stage").is_null());

@@ -46,11 +46,14 @@ class OldLayout {
                               "/summary/reason_count", "/summary/pareto_point", "/summary/top_point"}) {
       if (H5Lexists(file_, scale, H5P_DEFAULT) > 0) require(H5Ldelete(file_, scale, H5P_DEFAULT) >= 0, scale);
     }
-    if (H5Lexists(file_, "/fault_samples", H5P_DEFAULT) > 0)
-      require(H5Lmove(file_, "/fault_samples/link_id", file_, "/fault_samples/link", H5P_DEFAULT,
-                      H5P_DEFAULT) >= 0,
-              "link_id");
+    if (H5Lexists(file_, "/fault_samples", H5P_DEFAULT) > 0) {
+      for (const results::ColumnInfo& column : results::fault_sample_columns())
+        to_the_end("/fault_samples/" + column.name,
+                   column.name == "link_id" ? "/fault_samples/link" : "/fault_samples/" + column.name);
+    }
     plain_booleans(columns);
+    for (const results::ColumnInfo& column : columns)
+      to_the_end("/points/" + column.name, "/points/" + column.name);
     const std::string sum = results::columns_sha256(columns);
     const char* text = sum.c_str();
     const hid_t attribute = H5Aopen(file_, "columns_sha256", H5P_DEFAULT);
@@ -120,17 +123,13 @@ class OldLayout {
       H5Pclose(creation);
       require(H5Ldelete(file_, path.c_str(), H5P_DEFAULT) >= 0, path);
       require(H5Lmove(file_, "/plain", file_, path.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
-      reorder(columns);
     }
   }
 
-  /// Columns are listed in the order of their creation: each takes its place by moving to the end.
-  void reorder(const std::vector<results::ColumnInfo>& columns) const {
-    for (const results::ColumnInfo& column : columns) {
-      const std::string path = "/points/" + column.name;
-      require(H5Lmove(file_, path.c_str(), file_, "/moving", H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
-      require(H5Lmove(file_, "/moving", file_, path.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
-    }
+  /// Columns are listed in the order of their creation, and a moved one counts as new.
+  void to_the_end(const std::string& path, const std::string& name) const {
+    require(H5Lmove(file_, path.c_str(), file_, "/moving", H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
+    require(H5Lmove(file_, "/moving", file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0, name);
   }
 
   hid_t file_;

@@ -36,7 +36,7 @@ TEST(BlockLayout, RowsOfBlocks) {
   EXPECT_EQ(layout.rows(), 10U);
   EXPECT_EQ(BlockLayout::whole(8, 4).blocks.count, 2U);
   EXPECT_EQ(BlockLayout::whole(0, 4).blocks.count, 0U);
-  const BlockLayout shard{10, 4, {1, 1}, {}};
+  const BlockLayout shard{10, 4, {1, 1}};
   EXPECT_EQ(shard.rows(), 4U);
 }
 
