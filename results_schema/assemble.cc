@@ -178,6 +178,7 @@ void check_space(const std::vector<Segment>& segments, const fs::path& folder) {
 Summary write_output(const Manifest& manifest, const std::vector<Segment>& segments, const fs::path& path,
                      const RunInfo& run) {
   H5File file = H5File::create(path);
+  file.name_boolean_type();
   write_manifest(file, kResultsSchema, manifest, run, true);
   Summary summary;
   {

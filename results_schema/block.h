@@ -32,7 +32,7 @@ struct BlockLayout {
   std::uint64_t total_points = 0;       ///< chosen, over all shards
   std::uint32_t rows_per_block = 1024;  ///< power of two
   BlockRange blocks;                    ///< of this file
-  PointSelection selection;             ///< how they were chosen
+  PointSelection selection = {};        ///< how they were chosen
 
   /// The layout of an unsharded sweep of all points. `rows_per_block` is a power of two in 1 .. 65536.
   static BlockLayout whole(std::uint64_t total_points, std::uint32_t rows_per_block);

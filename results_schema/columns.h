@@ -48,7 +48,7 @@ struct ColumnInfo {
   ColumnGroup group = ColumnGroup::output;
   Better better = Better::neither;
   std::vector<std::string> meanings;  ///< names of the codes 0, 1, ...; empty for plain numbers
-  std::optional<double> fill;         ///< the value that means "not computed"; NaN needs none
+  std::optional<double> fill = {};    ///< the value that means "not computed"; NaN needs none
   bool ordered = false;               ///< the codes, or the numbers 0 .. levels - 1, are steps of one scale
   int levels = 0;                     ///< of an ordered column without meanings
   friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;

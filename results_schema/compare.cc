@@ -17,7 +17,7 @@ void collect_datasets(const H5File& file, const std::string& group, std::vector<
     const std::string path = group + "/" + name;
     if (file.is_group(path))
       collect_datasets(file, path, paths);
-    else
+    else if (file.is_dataset(path))
       paths.push_back(path);
   }
 }

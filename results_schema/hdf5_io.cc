@@ -345,12 +345,35 @@ bool H5File::has(const std::string& object) const {
   }
 }
 
-bool H5File::is_group(const std::string& path) const {
+namespace {
+
+H5O_type_t object_type(const H5File& file, const std::string& path) {
   H5O_info_t info;
-  if (H5Oget_info_by_name2(id(), path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) {
-    fail("can't open " + path);
+  if (H5Oget_info_by_name2(file.id(), path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) {
+    file.fail("can't open " + path);
   }
-  return info.type == H5O_TYPE_GROUP;
+  return info.type;
+}
+
+constexpr const char* kBooleanType = "/boolean";
+
+}  // namespace
+
+bool H5File::is_group(const std::string& path) const { return object_type(*this, path) == H5O_TYPE_GROUP; }
+bool H5File::is_dataset(const std::string& path) const {
+  return object_type(*this, path) == H5O_TYPE_DATASET;
+}
+
+void H5File::name_boolean_type() const {
+  const Hid type(H5Tcopy(native_type(ColumnType::boolean)));
+  if (H5Tcommit2(id(), kBooleanType, type.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) < 0) {
+    fail(std::string("can't write ") + kBooleanType);
+  }
+}
+
+Hid H5File::type_of(ColumnType type) const {
+  const bool named = type == ColumnType::boolean && has(kBooleanType);
+  return Hid(named ? H5Topen2(id(), kBooleanType, H5P_DEFAULT) : H5Tcopy(native_type(type)));
 }
 
 std::vector<std::string> H5File::children(const std::string& group) const {
@@ -382,8 +405,9 @@ Dataset H5File::create_column(const std::string& group, const ColumnInfo& column
   const hsize_t unlimited = H5S_UNLIMITED;  // a chunk may be longer than the table only then
   const Hid space(H5Screate_simple(1, &size, &unlimited));
   const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
+  const Hid type = type_of(column.type);
   Dataset dataset(*this, path,
-                  Hid(check(H5Dcreate2(id(), path.c_str(), native_type(column.type), space.get(), H5P_DEFAULT,
+                  Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
                                        creation.get(), H5P_DEFAULT),
                             "can't write " + path)));
   dataset.set_attribute("units", column.unit);
@@ -391,8 +415,8 @@ Dataset H5File::create_column(const std::string& group, const ColumnInfo& column
   dataset.set_attribute("group", name_of(column.group));
   if (column.better != Better::neither) dataset.set_attribute("better", name_of(column.better));
   if (!column.meanings.empty()) set_codes(dataset, column.type, column.meanings);
-  const auto number = [&](const char* name, hid_t type, double value) {
-    if (!write_converted_attribute(dataset.id(), name, type, value)) fail("can't write " + path);
+  const auto number = [&](const char* name, hid_t kind, double value) {
+    if (!write_converted_attribute(dataset.id(), name, kind, value)) fail("can't write " + path);
   };
   if (column.fill) number("_FillValue", native_type(column.type), *column.fill);
   if (column.ordered) number("ordered", H5T_NATIVE_INT32, 1);

@@ -146,9 +146,12 @@ class H5File {
 
   [[nodiscard]] bool has(const std::string& object) const;
   [[nodiscard]] bool is_group(const std::string& path) const;
+  [[nodiscard]] bool is_dataset(const std::string& path) const;
   [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
   void create_group(const std::string& path) const;
 
+  /// Names the type of booleans in the file, before the first column: netCDF knows no types without a name.
+  void name_boolean_type() const;
   /// A column whose chunks come ready made: shuffle (unless one byte wide) + deflate.
   [[nodiscard]] Dataset create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
                                       std::uint64_t chunk_rows) const;
@@ -177,6 +180,7 @@ class H5File {
   hid_t check(hid_t id, const std::string& what) const;
 
  private:
+  [[nodiscard]] Hid type_of(ColumnType type) const;
   H5File(std::filesystem::path path, Hid id) : path_(std::move(path)), id_(std::move(id)) {}
   Dataset write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
                        std::string_view unit, std::string_view long_name) const;

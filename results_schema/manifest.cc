@@ -159,7 +159,9 @@ PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
   const PointSelection selection{kind.value_or(SelectionKind::all), file.number_attribute("study_points"),
                                  file.number_attribute("sample_seed")};
   const bool some = selection.kind != SelectionKind::all;
-  if (!kind || total_points > selection.study_points || some != (total_points < selection.study_points)) {
+  const bool recorded = selection.study_points != 0 || some;  // not so where files of version 1 were merged
+  const bool fits = total_points <= selection.study_points && some == (total_points < selection.study_points);
+  if (!kind || (recorded && !fits)) {
     file.fail("its selection does not fit its number of points");
   }
   return selection;

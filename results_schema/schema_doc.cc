@@ -36,8 +36,10 @@ constexpr const char* kLayout = R"( |
 | `columns_sha256` | over names, units, types and codes of the columns |
 | `seed` | of the study's random draws |
 | `objectives` | names of columns, the first one ranks |
-| `total_points`, `rows_per_block` | points of the whole space; rows per chunk of every column |
-| `first_block`, `block_count` | the part of the space that this file holds |
+| `study_points` | points of the whole study |
+| `selection` | which of them were chosen: "all", "first" (`--limit`) or "sample" (`--sample`: one of each of `total_points` equal parts, drawn with `sample_seed`) |
+| `total_points`, `rows_per_block` | points chosen; rows per chunk of every column |
+| `first_block`, `block_count`, `shard` | the part of the chosen points that this file holds: blocks of `rows_per_block` rows; as "I/N" ("1/1": all of them; "1-2/3": shards put together) |
 | `complete` | 1 in a finished file, 0 in a manifest |
 
 ## Groups
@@ -54,12 +56,24 @@ constexpr const char* kLayout = R"( |
 | `/summary/pareto/*` | `point_id` and objectives of the feasible points that no other dominates; of points with equal objectives the first |
 | `/summary/top/*` | `point_id` and objectives of the ten best feasible points by the first objective, then by `point_id` |
 
+## Dimensions
+
+A finished file follows the NetCDF-4 conventions: all columns of `/points` share the dimension `point`, those of `/fault_samples` `fault_sample`, those of `/links` `link` (HDF5 dimension
+scales in the root, without data), so that `xarray.open_dataset("OUT.h5", group="points", engine="h5netcdf")`, netCDF4 and ncdump read it.
+
+## Versions
+
+Version 2 added the choice of points, dimensions, `_FillValue`, `ordered` and booleans, and renamed `/fault_samples/link` to `link_id`, as in `/links`. The program and the Python loader read both versions.
+
 ## Columns of /points
 
 Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `group`; `better` (smaller or larger) where an end is better;
 `flag_values` and `flag_meanings` (CF conventions) where the numbers are codes. Columns are compressed by shuffle (none for one-byte types) and deflate.
 
-Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
+`ordered` is 1 where codes, or the numbers `valid_min` to `valid_max`, are steps of one scale. Type `bool` is an enumeration of one byte, FALSE and TRUE (h5py's
+booleans), named `/boolean`.
+
+What was not computed is NaN in floats and the value of `_FillValue` in integers. Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
 )";
 
 constexpr const char* kClosingText = R"(

@@ -180,8 +180,8 @@ class _Results:
     def selection_text(self):
         """The words of the program's own tables."""
         attributes = self.head.attrs
-        if "selection" not in attributes:
-            return "the file is of schema version 1, which does not say how many points the study has"
+        if not attributes.get("study_points"):
+            return "how many there are in the study is not recorded, as in all files of schema version 1"
         total, study = int(attributes["total_points"]), int(attributes["study_points"])
         kinds = {"all": "", "first": f"the first {total:,}", "sample": f"a sample of {total:,}"}
         chosen = kinds[attributes["selection"]]

@@ -27,6 +27,8 @@ using Align = TextTable::Align;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMissesShown = 3, kFixesShown = 3;
+constexpr const char* kMoreMemory = "device.hbm.capacity";
+constexpr const char* kRejected = "a constraint rejects it";
 /// Misses that are searched for one that a single move mends.
 constexpr std::size_t kMissesTried = 50;
 
@@ -128,12 +130,11 @@ class MissFinder {
     }
     if (!std::isnan(candidate.stage)) miss.stage = static_cast<std::int32_t>(candidate.stage);
     const std::string pool = candidate.prefill ? " of the prefill pool" : "";
-    miss.problem =
-        "needs " + format_bytes(candidate.needed) + " on stage " + std::to_string(miss.stage) + pool;
-    if (study_) {
-      miss.problem += ", " + format_bytes(candidate.missing()) + " more than the " +
-                      format_bytes(candidate.capacity) + " there are";
-    }
+    const std::string stage = "on stage " + std::to_string(miss.stage) + pool;
+    const std::string needs = "needs " + format_bytes(candidate.needed);
+    miss.problem = study_ ? format_bytes(candidate.missing()) + " missing " + stage + ": " + needs +
+                                ", has " + format_bytes(candidate.capacity)
+                          : needs + " " + stage;
     return miss;
   }
 
@@ -147,7 +148,7 @@ class MissFinder {
   }
   [[nodiscard]] std::string where(std::size_t setting, const ParallelPlan& plan,
                                   const WorkloadSpec& workload) const {
-    if (!admits(plan, workload)) return "a constraint rejects it";
+    if (!admits(plan, workload)) return kRejected;
     const auto id = space_->find(setting, plan);
     return id ? "point " + std::to_string(*id) : "not in the study's space";
   }
@@ -161,19 +162,20 @@ class MissFinder {
     if (candidate.reason == Reason::constraint) {
       const Prediction prediction = Simulator(setting).run(point.plan);
       if (prediction.status == Status::ok)
-        fixes.push_back({"without the constraint", prediction.memory_peak.value(), time_of(prediction),
-                         "a constraint rejects it"});
+        fixes.push_back(
+            {"without the constraint", prediction.memory_peak.value(), time_of(prediction), kRejected});
     }
     constexpr std::size_t kAll = 1000;
     const auto found =
         nearest_feasible(setting, point.plan, most_moves == 1 ? kAll : kFixesShown, most_moves);
     for (const Neighbour& near : found) {
-      fixes.push_back({sweep::changes_text(near.plan, point.plan, study_->phase()),
-                       near.prediction.memory_peak.value(), time_of(near.prediction),
-                       where(point.setting, near.plan, setting.workload)});
+      Fix fix{sweep::changes_text(near.plan, point.plan, study_->phase()),
+              near.prediction.memory_peak.value(), time_of(near.prediction),
+              where(point.setting, near.plan, setting.workload)};
+      if (fix.where == kRejected) fix.change += " and without the constraint";
+      fixes.push_back(std::move(fix));
     }
-    std::ranges::stable_partition(fixes,
-                                  [](const Fix& fix) { return fix.where != "a constraint rejects it"; });
+    std::ranges::stable_partition(fixes, [](const Fix& fix) { return fix.where != kRejected; });
     if (fixes.size() > kFixesShown) fixes.resize(kFixesShown);
     return fixes;
   }
@@ -190,7 +192,7 @@ class MissFinder {
     const Prediction prediction = Simulator(setting).run(point.plan);
     if (prediction.status != Status::ok) return;
     miss.fixes.push_back({"devices with " + format_bytes(capacity), prediction.memory_peak.value(),
-                          time_of(prediction), "device.hbm.capacity"});
+                          time_of(prediction), kMoreMemory});
   }
 
   const ResultReader& reader_;
@@ -238,7 +240,7 @@ void print_near_misses(std::ostream& out, const std::vector<NearMiss>& misses) {
   fixes.add_column("memory");
   fixes.add_column("time");
   fixes.add_column("where", Align::left);
-  bool any = false;
+  bool of_plan = false;
   for (const NearMiss& miss : misses) {
     std::vector<std::string> cells = {std::to_string(miss.point_id), miss.problem, miss.plan};
     if (settings) cells.push_back(miss.setting);
@@ -246,12 +248,14 @@ void print_near_misses(std::ostream& out, const std::vector<NearMiss>& misses) {
     for (const Fix& fix : miss.fixes) {
       fixes.add_row({std::to_string(miss.point_id), fix.change, format_bytes(fix.memory_bytes),
                      format_seconds(fix.time_s), fix.where});
-      any = true;
+      of_plan = of_plan || fix.where != kMoreMemory;
     }
   }
   out << "nearest misses\n";
   table.print(out, 2);
-  if (!any) return;
+  if (!of_plan)
+    out << "\nno plan within three changes of degrees, recomputation, ZeRO stage or microbatch fits\n";
+  if (fixes.empty()) return;
   out << "\nwhat would make one fit\n";
   fixes.print(out, 2);
 }

@@ -52,9 +52,11 @@ int run_report(const ReportArguments& arguments) {
   input.of_the_study = of_the_study(reader);
   input.near_misses = near_misses(reader);
   const std::uint64_t size = report::write_report(reader, input, output);
-  std::cout << "report on " << format_count(reader.row_count()) << " of "
-            << format_count(reader.total_points()) << " points" << in_brackets(input.of_the_study) << " in "
-            << arguments.output.string() << " (" << format_bytes(static_cast<double>(size)) << ")\n";
+  const bool part = reader.complete() && !input.of_the_study.empty();
+  std::cout << "report on " << format_count(reader.row_count())
+            << (part ? "" : " of " + format_count(reader.total_points())) << " points"
+            << in_brackets(input.of_the_study) << " in " << arguments.output.string() << " ("
+            << format_bytes(static_cast<double>(size)) << ")\n";
   return kDone;
 }
 

@@ -33,8 +33,8 @@ std::string of_the_study(const results::BlockLayout& layout, const results::Shar
     chosen = part_text(layout, shards) + (chosen.empty() ? "" : " of " + chosen);
   }
   if (layout.selection.study_points == 0) {
-    return (chosen.empty() ? "" : chosen + "; ") +
-           "the file is of schema version 1, which does not say how many points the study has";
+    return chosen + (chosen.empty() ? "" : "; ") +
+           "how many there are in the study is not recorded, as in all files of schema version 1";
   }
   if (chosen.empty()) return "";
   return "of " + format_count(layout.selection.study_points) + " in the study, " + chosen;

@@ -71,7 +71,7 @@ TEST_F(FaultsTest, AThousandDrawsAreThoseOfThePlainPath) {
   const results::ResultReader fast(work() / "fast.h5"), plain(work() / "plain.h5");
   ASSERT_GE(fast.sample_count(), 1000U);
   ASSERT_EQ(fast.sample_point_ids(), plain.sample_point_ids());
-  EXPECT_EQ(fast.read_samples("link"), plain.read_samples("link"));
+  EXPECT_EQ(fast.read_samples("link_id"), plain.read_samples("link_id"));
   EXPECT_EQ(fast.read_samples("derate"), plain.read_samples("derate"));
   const auto time = fast.read_samples("step_time_s"), plain_time = plain.read_samples("step_time_s");
   const auto slowdown = fast.read_samples("slowdown"), plain_slowdown = plain.read_samples("slowdown");
@@ -173,7 +173,7 @@ TEST_F(FaultsTest, ExhaustiveMeetsEveryPlaceOnce) {
     ASSERT_EQ(finished.code, 0) << finished.err;
     const results::ResultReader reader(work() / (kind + ".h5"));
     const auto points = reader.sample_point_ids();
-    const auto place = reader.read_samples(kind == "hard_link" ? "link" : "device");
+    const auto place = reader.read_samples(kind == "hard_link" ? "link_id" : "device");
     std::map<std::uint64_t, std::set<double>> met;
     for (std::size_t i = 0; i < points.size(); ++i)
       EXPECT_TRUE(met[points[i]].insert(place[i]).second) << kind << points[i];
@@ -217,7 +217,7 @@ TEST_F(FaultsTest, SensitivityRanksAsTheSamplesSay) {
   std::map<std::uint64_t, std::pair<double, int>> by_point;
   std::map<double, std::pair<double, int>> by_link;
   const auto points = reader.sample_point_ids();
-  const auto link = reader.read_samples("link"), slowdown = reader.read_samples("slowdown");
+  const auto link = reader.read_samples("link_id"), slowdown = reader.read_samples("slowdown");
   for (std::size_t i = 0; i < points.size(); ++i) {
     by_point[points[i]].first += slowdown[i], ++by_point[points[i]].second;
     by_link[link[i]].first += slowdown[i], ++by_link[link[i]].second;
@@ -262,7 +262,7 @@ TEST_F(FaultsTest, ExportHoldsEveryRow) {
   std::istringstream samples(read_file(work() / "samples.csv"));
   std::string line;
   std::getline(samples, line);
-  EXPECT_EQ(line, "point_id,sample,fault,status,kind,link,device,derate,step_time_s,slowdown");
+  EXPECT_EQ(line, "point_id,sample,fault,status,kind,link_id,device,derate,step_time_s,slowdown");
   const auto time = reader.read_samples("step_time_s");
   std::size_t row = 0;
   for (; std::getline(samples, line); ++row) {

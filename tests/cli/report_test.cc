@@ -9,6 +9,7 @@
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
 #include "tests/support/paths.h"
+#include "tests/support/report_page.h"
 
 namespace shardscape::cli {
 namespace {
@@ -28,12 +29,7 @@ class ReportTest : public ProgramTest {
     EXPECT_EQ(finished.code, 0) << finished.err;
     return read_file(work() / "page.html");
   }
-  static json data_of(const std::string& html) {
-    const std::string open = "<script id=\"data\" type=\"application/json\">";
-    const std::size_t begin = html.find(open), end = html.find("</script>", begin);
-    EXPECT_NE(begin, std::string::npos);
-    return json::parse(html.substr(begin + open.size(), end - begin - open.size()));
-  }
+  static json data_of(const std::string& html) { return test::page_data(html); }
   static std::map<std::string, std::string> facts_of(const json& data) {
     std::map<std::string, std::string> facts;
     for (const json& fact : data.at("facts")) facts[fact.at(0)] = fact.at(1);

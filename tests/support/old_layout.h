@@ -42,16 +42,18 @@ class OldLayout {
     for (const char* group : {"/points", "/fault_samples", "/links", "/summary/status_counts",
                               "/summary/reason_counts", "/summary/pareto", "/summary/top"})
       strip(group);
-    for (const char* scale : {"/point", "/fault_sample", "/link", "/summary/status_count",
+    for (const char* scale : {"/boolean", "/point", "/fault_sample", "/link", "/summary/status_count",
                               "/summary/reason_count", "/summary/pareto_point", "/summary/top_point"}) {
-      if (H5Lexists(file_, scale, H5P_DEFAULT) > 0)
-        require(H5Ldelete(file_, scale, H5P_DEFAULT) >= 0, scale);
+      if (H5Lexists(file_, scale, H5P_DEFAULT) > 0) require(H5Ldelete(file_, scale, H5P_DEFAULT) >= 0, scale);
     }
-    if (H5Lexists(file_, "/fault_samples", H5P_DEFAULT) > 0)
-      require(H5Lmove(file_, "/fault_samples/link_id", file_, "/fault_samples/link", H5P_DEFAULT,
-                      H5P_DEFAULT) >= 0,
-              "link_id");
+    if (H5Lexists(file_, "/fault_samples", H5P_DEFAULT) > 0) {
+      for (const results::ColumnInfo& column : results::fault_sample_columns())
+        to_the_end("/fault_samples/" + column.name,
+                   column.name == "link_id" ? "/fault_samples/link" : "/fault_samples/" + column.name);
+    }
     plain_booleans(columns);
+    for (const results::ColumnInfo& column : columns)
+      to_the_end("/points/" + column.name, "/points/" + column.name);
     const std::string sum = results::columns_sha256(columns);
     const char* text = sum.c_str();
     const hid_t attribute = H5Aopen(file_, "columns_sha256", H5P_DEFAULT);
@@ -97,7 +99,8 @@ class OldLayout {
       std::vector<std::uint8_t> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
       const hid_t type = H5Dget_type(boolean);
       require(H5Dread(boolean, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path);
-      const hid_t number = H5Dcreate2(file_, "/plain", H5T_NATIVE_UINT8, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+      const hid_t number =
+          H5Dcreate2(file_, "/plain", H5T_NATIVE_UINT8, space, H5P_DEFAULT, creation, H5P_DEFAULT);
       require(H5Dwrite(number, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path);
       const auto copy = [](hid_t from, const char* name, const H5A_info_t*, void* to) -> herr_t {
         const hid_t old = H5Aopen(from, name, H5P_DEFAULT);
@@ -120,17 +123,13 @@ class OldLayout {
       H5Pclose(creation);
       require(H5Ldelete(file_, path.c_str(), H5P_DEFAULT) >= 0, path);
       require(H5Lmove(file_, "/plain", file_, path.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
-      reorder(columns);
     }
   }
 
-  /// Columns are listed in the order of their creation: each takes its place by moving to the end.
-  void reorder(const std::vector<results::ColumnInfo>& columns) const {
-    for (const results::ColumnInfo& column : columns) {
-      const std::string path = "/points/" + column.name;
-      require(H5Lmove(file_, path.c_str(), file_, "/moving", H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
-      require(H5Lmove(file_, "/moving", file_, path.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
-    }
+  /// Columns are listed in the order of their creation, and a moved one counts as new.
+  void to_the_end(const std::string& path, const std::string& name) const {
+    require(H5Lmove(file_, path.c_str(), file_, "/moving", H5P_DEFAULT, H5P_DEFAULT) >= 0, path);
+    require(H5Lmove(file_, "/moving", file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0, name);
   }
 
   hid_t file_;

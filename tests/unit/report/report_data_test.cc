@@ -104,6 +104,38 @@ TEST_F(ReportDataTest, CountsAreThoseOfTheRows) {
   EXPECT_FALSE(axes.contains("global_batch"));
 }
 
+TEST_F(ReportDataTest, OnlyRowsThatStandForTheStudySayWhatAnAxisIsWorth) {
+  const auto axes_of = [&](const std::string& name, results::SelectionKind kind, results::BlockRange blocks) {
+    results::Manifest manifest = results::fake_manifest(500, 64);
+    manifest.layout.selection = {kind, kind == results::SelectionKind::all ? 500U : 9000U};
+    manifest.layout.blocks = blocks;
+    const json data = json::parse(report_json(ResultReader(finished(name, manifest, {blocks})), input()));
+    EXPECT_EQ(data.at("selection").at("kind"), name_of(kind));
+    EXPECT_EQ(data.at("selection").at("study_points"), manifest.layout.selection.study_points);
+    EXPECT_EQ(data.at("selection").at("stands_for_study"), !data.at("axes").empty());
+    return data.at("axes").size();
+  };
+  using enum results::SelectionKind;
+  EXPECT_GT(axes_of("all.h5", all, {0, 8}), 0U);
+  EXPECT_GT(axes_of("sample.h5", sample, {0, 8}), 0U);
+  EXPECT_EQ(axes_of("first.h5", first, {0, 8}), 0U);
+  EXPECT_EQ(axes_of("shard.h5", all, {2, 3}), 0U);
+  EXPECT_EQ(axes_of("part.h5", sample, {0, 4}), 0U);
+}
+
+TEST_F(ReportDataTest, NearMissesAreInTheData) {
+  ReportInput some = input();
+  some.near_misses = {
+      {7, "tp=2", "", "1 GiB missing", 1073741824.0, 3, {{"recompute=full", 5e9, 2.5, "point 8"}}}};
+  const json data = json::parse(report_json(ResultReader(fake_file(64)), some));
+  const json& miss = data.at("near_misses").at(0);
+  EXPECT_EQ(miss.at("point_id"), 7);
+  EXPECT_EQ(miss.at("stage"), 3);
+  EXPECT_EQ(miss.at("missing_bytes"), 1073742000);  // seven digits
+  EXPECT_EQ(miss.at("fixes").at(0).at("change"), "recompute=full");
+  EXPECT_EQ(miss.at("fixes").at(0).at("time_s"), 2.5);
+}
+
 TEST_F(ReportDataTest, ASampleKeepsTheFrontAndTheBest) {
   const ResultReader reader(fake_file(4000));
   const json data = json::parse(report_json(reader, input(900)));

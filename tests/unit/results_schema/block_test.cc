@@ -13,6 +13,7 @@ namespace {
 hid_t memory_type(ColumnType type) {
   switch (type) {
     case ColumnType::u8:
+    case ColumnType::boolean:
       return H5T_NATIVE_UINT8;
     case ColumnType::i32:
       return H5T_NATIVE_INT32;

@@ -206,6 +206,33 @@ TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {
   EXPECT_EQ(results::ResultReader(folder / "a.h5").point_ids().back(), 99U);
 }
 
+TEST(SweepJob, SampleIsOneOfEachPartHoweverItIsRun) {
+  const Study study = example_study();
+  const std::uint64_t size = SweepJob(study).space().size();
+  const SweepJob job(study, std::nullopt, {}, Sample{150, 7});
+  EXPECT_EQ(job.layout().selection, (results::PointSelection{results::SelectionKind::sample, size, 7}));
+  const ScratchFolder folder;
+  EXPECT_EQ(sweep_into(job, folder / "one.h5", 1).calls, 150U);
+  sweep_into(job, folder / "two.h5", 2);
+  std::string difference;
+  EXPECT_TRUE(results::datasets_equal(folder / "one.h5", folder / "two.h5", &difference)) << difference;
+  const results::ResultReader reader(folder / "one.h5");
+  const auto ids = reader.point_ids();
+  const auto tensor = reader.read("tensor_parallel");
+  for (std::uint64_t row = 0; row < 150; ++row) {
+    // Parts of size / 150 ids, the first size % 150 of them one longer.
+    const std::uint64_t begin = size / 150 * row + std::min(row, size % 150);
+    const std::uint64_t end = size / 150 * (row + 1) + std::min(row + 1, size % 150);
+    EXPECT_TRUE(ids[row] >= begin && ids[row] < end) << row;
+    EXPECT_EQ(tensor[row], job.space().point(ids[row]).plan.tensor);
+  }
+  const SweepJob other(study, std::nullopt, {}, Sample{150, 8});
+  sweep_into(other, folder / "other.h5", 1);
+  EXPECT_NE(results::ResultReader(folder / "other.h5").point_ids(), ids);
+  // A sample of more than there are is all of it.
+  EXPECT_EQ(SweepJob(study, std::nullopt, {}, Sample{size, 7}).layout(), SweepJob(study).layout());
+}
+
 TEST(SweepJob, ShardsPartitionTheBlocks) {
   const Study study = example_study();
   const SweepJob all(study);
@@ -250,7 +277,7 @@ TEST(RunSweep, FaultSamplesAreThoseOfTheDraws) {
   const auto status = reader.read("status"), mean = reader.read("slowdown_mean");
   const auto samples = reader.read("fault_samples"), expected = reader.read("expected_step_time_s");
   const auto points = reader.sample_point_ids();
-  const auto sample = reader.read_samples("sample"), link = reader.read_samples("link");
+  const auto sample = reader.read_samples("sample"), link = reader.read_samples("link_id");
   const auto sample_status = reader.read_samples("status"), derate = reader.read_samples("derate");
   const auto time = reader.read_samples("step_time_s"), slowdown = reader.read_samples("slowdown");
   const FaultSampler sampler(*study.faults, network::Fabric(study.systems.front().fabric));

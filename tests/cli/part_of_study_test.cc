@@ -1,0 +1,200 @@
+// Does every command say so where a file holds a part of its study only?
+#include <algorithm>
+#include <cmath>
+
+#include "results_schema/compare.h"
+#include "results_schema/reader.h"
+#include "tests/cli/program_under_test.h"
+#include "tests/support/old_layout.h"
+#include "tests/support/report_page.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+class PartOfStudyTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    write("study.yaml",
+          std::string(kSmallStudy) +
+              "faults: {kind: soft_link, samples: 3, derate: {distribution: constant, value: 0.5}, "
+              "seed: 1}\n");
+    sweep("whole.h5");
+    points_ = results::ResultReader(work() / "whole.h5").row_count();
+  }
+  Finished sweep(const std::string& output, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"sweep", "study.yaml", "-o", output});
+    Finished finished = run(more);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return finished;
+  }
+  json page(const std::string& file) {
+    EXPECT_EQ(run({"report", file, "-o", "page.html", "--force"}).code, 0);
+    return test::page_data(read_file(work() / "page.html"));
+  }
+  /// Every output on the file, by what it should say. `text`: nothing should.
+  void expect_said(const std::string& file, const std::string& text) {
+    const auto says = [&](const char* what, const std::string& output) {
+      if (text.empty()) {
+        EXPECT_FALSE(contains(output, "in the study,")) << what << ": " << output;
+      } else {
+        EXPECT_TRUE(contains(output, text)) << what << ": " << output;
+      }
+    };
+    says("top", run({"top", file}).out);
+    says("top --where", run({"top", file, "--where", "tp > 100"}).out);
+    for (const char* format : {"json", "csv", "yaml"})
+      says(format, run({"top", file, "--format", format}).err);
+    says("verify", run({"verify", file}).out);
+    says("report", run({"report", file, "-o", "page.html", "--force"}).out);
+    says("page", page(file).at("selection").at("text"));
+    says("export", run({"export", file, "--csv", "-"}).err);
+    says("sensitivity", run({"sensitivity", file}).out);
+    says("sensitivity --format csv", run({"sensitivity", file, "--by-link", "--format", "csv"}).err);
+    const json sensitivity = json::parse(run({"sensitivity", file, "--format", "json"}).out);
+    says("sensitivity --format json", sensitivity.at("points").at("text"));
+  }
+  std::uint64_t points_ = 0;
+};
+
+TEST_F(PartOfStudyTest, TheWholeStudySaysNothingOfIt) {
+  EXPECT_FALSE(contains(sweep("again.h5").out, "in the study,"));
+  expect_said("whole.h5", "");
+  EXPECT_FALSE(page("whole.h5").at("axes").empty());
+  EXPECT_FALSE(contains(sweep("more.h5", {"--limit", "1000000"}).out, "in the study,"));
+  EXPECT_FALSE(contains(sweep("sample.h5", {"--sample", "1000000"}).out, "in the study,"));
+}
+
+TEST_F(PartOfStudyTest, APrefix) {
+  const std::string text = "of " + std::to_string(points_) + " in the study, the first 200";
+  EXPECT_TRUE(contains(sweep("out.h5", {"--limit", "200"}).out, "200 points (" + text + ")"));
+  expect_said("out.h5", text);
+  EXPECT_TRUE(page("out.h5").at("axes").empty());
+  EXPECT_TRUE(contains(run({"verify", "out.h5"}).out, "200 points (" + text + "), "));
+  EXPECT_FALSE(contains(run({"report", "out.h5", "-o", "page.html", "--force"}).out, "200 of 200"));
+  const auto attributes = results::ResultReader(work() / "out.h5").attributes();
+  EXPECT_EQ(attributes.at("study_points"), std::to_string(points_));
+  EXPECT_EQ(attributes.at("selection"), "first");
+}
+
+TEST_F(PartOfStudyTest, AShardAndShardsPutTogether) {
+  const std::string of = "of " + std::to_string(points_) + " in the study, ";
+  for (const char* part : {"1", "2", "3"}) {
+    const std::string said = sweep(std::string(part) + ".h5", {"--shard", std::string(part) + "/3"}).out;
+    EXPECT_TRUE(contains(said, of + "shard " + part + " of 3")) << said;
+  }
+  expect_said("2.h5", of + "shard 2 of 3");
+  EXPECT_TRUE(page("2.h5").at("axes").empty());
+  EXPECT_TRUE(contains(run({"merge", "1.h5", "2.h5", "-o", "two.h5"}).out, of + "shards 1 to 2 of 3"));
+  expect_said("two.h5", of + "shards 1 to 2 of 3");
+  ASSERT_EQ(run({"merge", "two.h5", "3.h5", "-o", "three.h5"}).code, 0);
+  expect_said("three.h5", "");
+  sweep("both.h5", {"--limit", "200", "--shard", "2/2"});
+  expect_said("both.h5", of + "shard 2 of 2 of the first 200");
+}
+
+TEST_F(PartOfStudyTest, ASampleShowsWhatAxesAreWorth) {
+  const std::string text = "of " + std::to_string(points_) + " in the study, a sample of 120";
+  const std::string said = sweep("out.h5", {"--sample", "120"}).out;
+  EXPECT_TRUE(contains(said, "120 points (" + text + ")")) << said;
+  EXPECT_TRUE(contains(said, "the best plan may be another")) << said;
+  expect_said("out.h5", text);
+  const json data = page("out.h5");
+  EXPECT_EQ(data.at("selection").at("kind"), "sample");
+  // Every value of every axis is met, in some degree as often as it occurs.
+  const json whole = page("whole.h5");
+  EXPECT_EQ(data.at("axes").size(), whole.at("axes").size());
+  for (const json& axis : whole.at("axes")) {
+    for (const json& sampled : data.at("axes")) {
+      if (axis.at("column") != sampled.at("column")) continue;
+      for (const json& value : sampled.at("values")) {
+        const auto same = std::ranges::find_if(
+            axis.at("values"), [&](const json& v) { return v.at("value") == value.at("value"); });
+        ASSERT_NE(same, axis.at("values").end());
+        const double share = same->at("points").get<double>() / static_cast<double>(points_);
+        const double deviation = std::sqrt(120 * share * (1 - share));  // of a sample without strata
+        EXPECT_NEAR(value.at("points").get<double>(), 120 * share, 4 * deviation + 1) << axis.at("column");
+      }
+    }
+  }
+}
+
+TEST_F(PartOfStudyTest, ASampleIsTheSameHoweverItIsRunAndItsRowsAreThoseOfTheStudy) {
+  sweep("one.h5", {"--sample", "130", "--sample-seed", "4", "--threads", "1"});
+  sweep("two.h5", {"--sample", "130", "--sample-seed", "4", "--threads", "2"});
+  std::string difference;
+  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
+  const results::ResultReader sample(work() / "one.h5"), whole(work() / "whole.h5");
+  const auto ids = sample.point_ids();
+  const auto peak = sample.read("memory_peak_bytes"), all = whole.read("memory_peak_bytes");
+  ASSERT_EQ(ids.size(), 130U);
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    if (!std::isnan(all[ids[row]])) {
+      EXPECT_EQ(peak[row], all[ids[row]]);
+    }
+  }
+  sweep("0.h5", {"--sample", "130", "--sample-seed", "5"});
+  EXPECT_NE(results::ResultReader(work() / "0.h5").point_ids(), ids);
+  // Shards of a sample are parts of it.
+  sweep("a.h5", {"--sample", "130", "--sample-seed", "4", "--shard", "1/2"});
+  sweep("b.h5", {"--sample", "130", "--sample-seed", "4", "--shard", "2/2"});
+  ASSERT_EQ(run({"merge", "a.h5", "b.h5", "-o", "merged.h5"}).code, 0);
+  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "merged.h5", &difference)) << difference;
+}
+
+TEST_F(PartOfStudyTest, OtherChoicesOfAsManyPointsAreNotTheSameSweep) {
+  sweep("first.h5", {"--limit", "120"});
+  const auto refused = [&](std::vector<std::string> words, const std::string& reason) {
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 2) << reason;
+    EXPECT_TRUE(contains(finished.err, reason)) << finished.err;
+  };
+  refused({"sweep", "study.yaml", "-o", "first.h5", "--sample", "120", "--resume"}, "another study or range");
+  EXPECT_EQ(run({"sweep", "study.yaml", "-o", "first.h5", "--limit", "120", "--resume"}).code, 0);
+  sweep("a.h5", {"--sample", "200", "--shard", "1/2"});
+  sweep("b.h5", {"--limit", "200", "--shard", "2/2"});
+  refused({"merge", "a.h5", "b.h5", "-o", "all.h5"}, "the first 200 points");
+  refused({"sweep", "study.yaml", "-o", "x.h5", "--sample", "10", "--limit", "10"}, "--sample");
+  refused({"sweep", "study.yaml", "-o", "x.h5", "--sample", "0"}, "--sample");
+  refused({"sweep", "study.yaml", "-o", "x.h5", "--sample-seed", "3"}, "--sample");
+}
+
+TEST_F(PartOfStudyTest, FilesOfSchemaVersion1AreReadByAllCommands) {
+  fs::copy_file(work() / "whole.h5", work() / "old.h5");
+  test::OldLayout::convert(work() / "old.h5");
+  EXPECT_EQ(run({"top", "old.h5", "--format", "csv"}).out, run({"top", "whole.h5", "--format", "csv"}).out);
+  for (const char* table : {"points", "fault_samples"}) {
+    const Finished old = run({"export", "old.h5", "--csv", "-", "--table", table});
+    const Finished now = run({"export", "whole.h5", "--csv", "-", "--table", table});
+    EXPECT_EQ(old.code, 0) << old.err;
+    EXPECT_EQ(old.out.substr(old.out.find('\n')), now.out.substr(now.out.find('\n'))) << table;
+  }
+  const auto rankings = [&](const char* file) {
+    json document = json::parse(run({"sensitivity", file, "--format", "json"}).out);
+    document.erase("points");
+    return document;
+  };
+  EXPECT_EQ(rankings("old.h5"), rankings("whole.h5"));
+  json old_page = page("old.h5"), new_page = page("whole.h5");
+  for (const char* changed : {"selection", "columns"}) old_page.erase(changed), new_page.erase(changed);
+  EXPECT_EQ(old_page, new_page);
+  const Finished verified = run({"verify", "old.h5"});
+  EXPECT_EQ(verified.code, 0) << verified.out;
+  EXPECT_TRUE(contains(verified.out, "schema version 1")) << verified.out;
+  EXPECT_EQ(run({"diff", "old.h5", "old.h5"}).code, 0);
+  EXPECT_EQ(run({"merge", "old.h5", "-o", "merged.h5"}).code, 0);
+  EXPECT_EQ(run({"verify", "merged.h5"}).code, 0);
+}
+
+TEST_F(PartOfStudyTest, WhatWasNotComputedIsEmptyInEveryFormat) {
+  sweep("odd.h5", {"--set", "workload.global_batch=12"});  // not a multiple of eight replicas
+  const json rows = json::parse(run({"top", "odd.h5", "--where", "status == indivisible", "-n", "1", "--by",
+                                     "point_id", "--format", "json"})
+                                    .out);
+  EXPECT_TRUE(rows.at(0).at("peak_stage").is_null());
+  EXPECT_EQ(rows.at(0).at("fault_samples"), 0);
+}
+
+}  // namespace
+}  // namespace shardscape::cli
