@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -23,6 +23,9 @@ struct ExportedPlan {
   const char* point;
   const char* mode;
 };
+
+/// For the names of the tests.
+void PrintTo(const ExportedPlan& plan, std::ostream* out) { *out << plan.mode << ' ' << plan.point; }
 
 constexpr int kRanks = 8;
 
