@@ -106,6 +106,29 @@ TEST_F(ForeignTraceTest, GroupZeroIsTheWorldUnlessItIsDefined) {
   EXPECT_NEAR(time_on_ring(4), round(2), 1e-9);
 }
 
+TEST_F(ForeignTraceTest, GroupsWithWordsForNamesAndUnsignedSizesAreRead) {
+  // As earlier versions of this program wrote them, ring passes with tag -1.
+  write_groups(R"({"tensor 0": [0, 1], "tensor 1": [2, 3]})");
+  for (std::int32_t r = 0; r < 4; ++r) {
+    Node reduce = foreign_node(0, ChakraProtoMsg::COMM_COLL_NODE, "F0 block 0 out_proj");
+    attribute_of(reduce, "is_cpu_op").set_bool_val(false);
+    attribute_of(reduce, "comm_type").set_uint64_val(0);
+    attribute_of(reduce, "comm_size").set_uint64_val(4'000'000);
+    attribute_of(reduce, "pg_name").set_string_val(r < 2 ? "tensor 0" : "tensor 1");
+    std::vector<Node> nodes = {reduce};
+    if (r < 2) {
+      nodes.push_back(foreign_node(
+          1, r == 0 ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE, "block 0 kv", {0}));
+      attribute_of(nodes.back(), "comm_src").set_int32_val(0);
+      attribute_of(nodes.back(), "comm_dst").set_int32_val(1);
+      attribute_of(nodes.back(), "comm_tag").set_int32_val(-1);
+      attribute_of(nodes.back(), "comm_size").set_uint64_val(1'000'000);
+    }
+    write_rank(r, nodes);
+  }
+  EXPECT_NEAR(time_on_ring(4), round(2) + 1e-3 + 1e-6, 1e-9);
+}
+
 TEST_F(ForeignTraceTest, GroupsOfMetadataNodes) {
   const std::string list = R"([{"pg_name": "0", "pg_desc": "default_pg", "ranks": [], "group_size": 4},)"
                            R"( {"pg_name": "3", "ranks": [0, 1]}, {"pg_name": "4", "ranks": [2, 3]}])";

@@ -189,7 +189,7 @@ TEST(Replay, IdsOrderWhatSimpleListSchedulingOrders) {
       for (std::size_t before = 0; before < n; ++before) {
         if (random.below(4) == 0) after[n].push_back(before);
       }
-      trace.ranks[0].add(compute(1e-3 * static_cast<double>(random.below(4)), random.below(3) == 0),
+      trace.ranks[0].add(compute(1e-3 * static_cast<double>(1 + random.below(3)), random.below(3) == 0),
                          after[n]);
     }
     std::vector<int> ends(count, -1);
