@@ -113,9 +113,10 @@ std::string damage_of(const fs::path& path, BlockRange blocks, const Manifest& m
   try {
     check_segment(path, blocks, manifest, identity);
     const auto ids = H5File::open(path).dataset("/points/point_id").read_all<std::uint64_t>();
-    std::uint64_t expected = manifest.layout.first_point(blocks.first);
+    std::uint64_t row = manifest.layout.first_row(blocks.first);
     for (const std::uint64_t id : ids) {
-      if (id != expected++) return "has other points than its blocks (" + std::to_string(id) + ")";
+      if (id != manifest.layout.point(row++))
+        return "has other points than its blocks (" + std::to_string(id) + ")";
     }
   } catch (const StoreError& error) {
     return error.reason();
