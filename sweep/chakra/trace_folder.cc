@@ -174,6 +174,10 @@ class Loader {
 
   void check_group(const GroupUse& use) {
     if (groups_.defined(use.group)) return;
+    if (problems_.size() >= kReported) {
+      ++unreported_;
+      return;
+    }
     const std::string& name = groups_.name(use.group);
     const std::vector<std::string> names = groups_.names();
     std::string what = use.place + ": names process group '" + name + "', ";
@@ -223,14 +227,23 @@ class Loader {
         calls.push_back(node.id());
       }
     }
-    for (const std::uint64_t id : calls_without_kernels(loaded_.trace.ranks.back(), calls)) {
-      report(file, place(id, name_of_node(loaded_.trace.ranks.back(), id), rank) +
-                       ": is a collective of the host, and no kernel of the device depends on it; link the "
-                       "host's trace with the device's before converting it");
-    }
+    report_lone_calls(file, rank, calls);
     if (outcome == RecordReader::Outcome::broken) {
       report(file, reader.problem() + " (rank " + std::to_string(rank) + ", after " + std::to_string(nodes) +
                        " nodes)");
+    }
+  }
+
+  void report_lone_calls(const fs::path& file, std::int32_t rank, const std::vector<std::uint64_t>& calls) {
+    const trace::RankTrace& trace = loaded_.trace.ranks.back();
+    for (const std::uint64_t id : calls_without_kernels(trace, calls)) {
+      if (problems_.size() >= kReported) {
+        ++unreported_;
+        continue;
+      }
+      report(file, place(id, name_of_node(trace, id), rank) +
+                       ": is a collective of the host, and no kernel of the device depends on it; link the "
+                       "host's trace with the device's before converting it");
     }
   }
 
