@@ -130,13 +130,27 @@ Manifest stored_manifest(const fs::path& parts) {
   return read_manifest(file);
 }
 
-/// True where everything in the folder has a name that a sweep gives.
-bool is_parts_folder(const fs::path& folder) {
-  return std::ranges::all_of(list_folder(folder), [](const fs::path& path) {
-    const std::string name = path.filename().string();
-    return name == kManifestName || name == kLockName || name == kReplaceName || is_temporary(path) ||
-           parse_segment_name(name).has_value();
-  });
+/// The first name in the folder that no sweep gives; empty where there is none.
+std::string foreign_name(const fs::path& folder) {
+  for (const fs::path& path : list_folder(folder)) {
+    std::string name = path.filename().string();
+    const bool ours = name == kManifestName || name == kLockName || name == kReplaceName ||
+                      is_temporary(path) || parse_segment_name(name).has_value();
+    if (!ours) return name;
+  }
+  return "";
+}
+
+/// A folder that happens to have the name of a parts folder is not touched: it goes at the end of a sweep.
+void require_parts_folder(const fs::path& folder) {
+  std::string name;
+  try {
+    name = foreign_name(folder);
+  } catch (const StoreError&) {
+    std::error_code ignored;
+    if (fs::exists(folder, ignored)) throw;  // else its owner has just removed it
+  }
+  if (!name.empty()) throw StoreError(folder, "holds " + name + ", which no sweep has written; move it away");
 }
 
 void require(bool same, const fs::path& parts, const std::string& what) {
@@ -194,7 +208,7 @@ void remove_leftovers(const fs::path& output) {
   std::error_code ignored;
   if (!fs::is_directory(dying, ignored)) return;
   try {
-    if (is_parts_folder(dying)) fs::remove_all(dying, ignored);
+    if (foreign_name(dying).empty()) fs::remove_all(dying, ignored);
   } catch (const StoreError&) {  // another process is at it
   }
 }
@@ -241,6 +255,7 @@ std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& p
     std::error_code error;
     fs::create_directory(parts, error);
     if (error) throw StoreError(parts, "can't create: " + error.message());
+    require_parts_folder(parts);
     if (auto lock = Lock::take(parts)) return lock;
   }
   throw StoreError(parts, "can't be locked: other processes keep removing it");
@@ -336,11 +351,9 @@ SegmentStore SegmentStore::open(const fs::path& parts) {
 
 void SegmentStore::discard(const fs::path& parts) {
   if (!fs::exists(parts)) return;
+  require_parts_folder(parts);
   const auto lock = Lock::take(parts);
   if (!lock) return;  // its owner has just removed it
-  if (!is_parts_folder(parts)) {
-    throw StoreError(parts, "holds what no sweep has written; move it away");
-  }
   remove_folder(parts);
 }
 
