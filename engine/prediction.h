@@ -19,8 +19,17 @@ namespace execution {
 struct Programs;
 }  // namespace execution
 
-enum class Status : std::uint8_t { ok, indivisible, constraint, memory, unreachable, unsupported };
-SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported");
+enum class Status : std::uint8_t {
+  ok,
+  indivisible,
+  constraint,
+  memory,
+  unreachable,
+  unsupported,
+  out_of_range
+};
+SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported",
+                      "out_of_range");
 
 /// Which rule a point that is not `ok` breaks first.
 enum class Reason : std::uint8_t {
@@ -39,11 +48,12 @@ enum class Reason : std::uint8_t {
   no_route,                  ///< a group cannot reach itself
   precision,                 ///< the device has no unit for the compute type
   schedule,                  ///< the schedule is not modelled for this plan
+  out_of_range,              ///< a figure is infinite, no number, or beyond what is a result (see in_range)
 };
 SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
                       "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
                       "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
-                      "memory_capacity", "no_route", "precision", "schedule");
+                      "memory_capacity", "no_route", "precision", "schedule", "out_of_range");
 
 /// Bytes on one device at the moment of its peak.
 struct MemoryUse {
@@ -72,7 +82,7 @@ struct InferenceLatency {
 };
 
 /// Outputs of one point. Times are meaningful for status ok and memory (predicted whatever the memory
-/// verdict, when asked), memory for every status but indivisible, constraint and unsupported.
+/// verdict, when asked), memory for every status but indivisible, constraint, unsupported and out_of_range.
 struct Prediction {
   Status status = Status::ok;
   Reason reason = Reason::none;

@@ -20,6 +20,7 @@
 #include "engine/passes/serving_memory.h"
 #include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
+#include "engine/prediction_range.h"
 #include "engine/trace/step_timeline.h"
 #include "engine/workload/partition.h"
 
@@ -81,6 +82,8 @@ struct Simulator::Impl {
   void measure_pools(const ParallelPlan& plan, Prediction& out, Details* details);
   void time_pools(Prediction& out, Details* details);
   void time(const ParallelPlan& plan, Prediction& out, Details* details);
+  void check_range(Prediction& out, Details* details) const;
+  static void forget_times(Details& details);
   void reject_unreachable(Prediction& out, Details* details);
   void find_sick_stages(const ParallelPlan& plan, const FaultSet& draw);
   [[nodiscard]] bool in_the_way(const FaultSet& draw) const;
@@ -161,6 +164,10 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   } else {
     measure_inference_memory(plan, out, details);
   }
+  if (!memory_in_range(out)) {
+    reject_range(out);
+    return out;
+  }
   if (out.memory_peak > setting.system.device.memory_capacity()) {
     out.status = Status::memory;
     out.reason = Reason::memory_capacity;
@@ -173,6 +180,9 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
 
   // 5. A group that dead links cut has no time.
   if (collectives.unreachable() || cut_off) reject_unreachable(out, details);
+
+  // 6. What is no number, or beyond all machines, is no result.
+  check_range(out, details);
   if (draw.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
   return out;
 }
@@ -216,6 +226,7 @@ Prediction Simulator::Impl::rerun(const FaultSet& draw) {
   find_sick_stages(healthy->plan, draw);
   time(healthy->plan, out, nullptr);
   if (collectives.unreachable() || cut_off) reject_unreachable(out, nullptr);
+  check_range(out, nullptr);
   return out;
 }
 
@@ -266,6 +277,22 @@ void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet&
   }
 }
 
+void Simulator::Impl::check_range(Prediction& out, Details* details) const {
+  if (out.status == Status::unreachable || in_range(out, setting.workload.phase)) return;
+  reject_range(out);
+  if (details == nullptr) return;
+  forget_times(*details);
+  details->program.reset();
+  details->executed.reset();
+}
+
+void Simulator::Impl::forget_times(Details& details) {
+  details.stage_forward.clear();
+  details.stage_backward.clear();
+  details.operators.clear();
+  details.timeline.clear();
+}
+
 void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
   Prediction rejected;
   rejected.status = Status::unreachable;
@@ -278,10 +305,7 @@ void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
   out = rejected;
   if (details == nullptr) return;
   details->cut = collectives.unreachable() ? collectives.describe_unreachable() : cut_pool;
-  details->stage_forward.clear();
-  details->stage_backward.clear();
-  details->operators.clear();
-  details->timeline.clear();
+  forget_times(*details);
 }
 
 bool Simulator::Impl::partition(const ParallelPlan& plan) {

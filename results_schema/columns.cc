@@ -181,7 +181,7 @@ constexpr FixedColumn kFaults[] = {
     {"slowdown_above_1pct_share", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
      "share of the fault samples that slow by more than 1 %", fault_number<&FaultSummary::above_1pct>},
     {"unreachable_share", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
-     "share of the fault samples that cut the fabric; the other columns leave them out",
+     "share of the fault samples that cut the fabric or have no time in range; the other columns leave them out",
      [](Record r) {
        return r.faults == nullptr ? kNaN : static_cast<double>(r.faults->unreachable) / r.faults->samples;
      }},
@@ -425,7 +425,7 @@ constexpr SampleColumn kSampleColumns[] = {
      [](Sample s) { return static_cast<double>(s.sample); }},
     {"fault", "1", u8, nullptr, "number of the fault within the sample; time and slowdown are those of the whole sample",
      [](Sample s) { return static_cast<double>(s.fault); }},
-    {"status", "1", u8, codes<Status>, "ok, or unreachable where the sample cuts the fabric",
+    {"status", "1", u8, codes<Status>, "ok, unreachable where the sample cuts the fabric, or out_of_range",
      [](Sample s) { return static_cast<double>(s.status); }},
     {"kind", "1", u8, codes<FaultKind>, "what is sick",
      [](Sample s) { return static_cast<double>(s.kind); }},

@@ -92,26 +92,4 @@ void write_durably(const fs::path& path, std::span<const std::byte> bytes) {
   sync_directory(directory_of(path));
 }
 
-fs::path dying_folder(const fs::path& folder) {
-  fs::path name = folder;
-  name += ".deleting";
-  return name;
-}
-
-void remove_folder(const fs::path& folder) {
-  constexpr int kAttempts = 100;  // another process may move its folder to the same name
-  const fs::path dying = dying_folder(folder);
-  std::error_code error;
-  for (int attempt = 0;; ++attempt) {
-    fs::remove_all(dying, error);
-    if (!fs::exists(folder)) return;
-    fs::rename(folder, dying, error);
-    if (!error) break;
-    const bool taken = error == std::errc::directory_not_empty || error == std::errc::file_exists;
-    if (!taken || attempt == kAttempts) fail_with(folder, "can't be moved away", error.value());
-  }
-  fs::remove_all(dying, error);
-  if (error) fail_with(dying, "can't delete", error.value());
-}
-
 }  // namespace shardscape::results

@@ -47,10 +47,4 @@ std::filesystem::path directory_of(const std::filesystem::path& path);
 /// A name in `folder` that nothing has, of this process; ends in kTemporaryEnding.
 std::filesystem::path temporary_name(const std::filesystem::path& folder);
 
-/// Makes a folder disappear in one step (rename), then deletes it. Nothing happens where there is none.
-void remove_folder(const std::filesystem::path& folder);
-/// Where remove_folder() keeps what it is deleting: whoever moved a folder there had the right to, so that
-/// anyone may delete the rest of it.
-std::filesystem::path dying_folder(const std::filesystem::path& folder);
-
 }  // namespace shardscape::results

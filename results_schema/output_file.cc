@@ -229,17 +229,33 @@ OutputFolder::~OutputFolder() {
   if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
 }
 
-const fs::path& OutputFolder::open() {
-  if (!temporary_.empty()) return temporary_;
+void OutputFolder::fill(const std::function<void(const fs::path&)>& write) {
+  make();
+  errno = 0;
+  try {
+    write(temporary_);
+  } catch (const std::exception& failure) {
+    const int reason = errno;
+    // The name that the files have for now says nothing to the user.
+    std::string what = failure.what();
+    const std::string prefix = temporary_.string() + '/';
+    if (what.starts_with(prefix)) what.erase(0, prefix.size());
+    if (reason != 0) fail_with(asked_, what, reason);
+    throw StoreError(asked_, what);
+  }
+  commit();
+}
+
+void OutputFolder::make() {
   const fs::path name = temporary_name(directory_of(target_));
   std::error_code error;
   fs::create_directory(name, error);
   if (error) fail_with(asked_, "can't create", error.value());
-  return temporary_ = name;
+  temporary_ = name;
 }
 
 void OutputFolder::commit() {
-  for (const auto& entry : fs::directory_iterator(open())) sync_file(entry.path());
+  for (const auto& entry : fs::directory_iterator(temporary_)) sync_file(entry.path());
   sync_directory(temporary_);
   // A folder takes the place of nothing or of an empty folder, never of one that holds something.
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -84,12 +85,14 @@ class OutputFolder {
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  /// Write here; made by the first call.
-  [[nodiscard]] const std::filesystem::path& open();
-  /// Syncs every file and renames the folder.
-  void commit();
+  /// `write` makes the files in the folder it is given, which then gets its name, with every file synced.
+  /// StoreError where anything could not be written.
+  void fill(const std::function<void(const std::filesystem::path&)>& write);
 
  private:
+  void make();
+  void commit();
+
   std::filesystem::path asked_, target_, temporary_;
 };
 

@@ -13,7 +13,8 @@
 namespace shardscape::results {
 
 /// What the fault samples of one point come to. Slowdown is time with faults over time without, less 1.
-/// Samples that cut the fabric count in `unreachable` alone; NaN where nothing is left.
+/// Samples that cut the fabric (or have no time in range) count in `unreachable` alone; NaN where nothing is
+/// left.
 struct FaultSummary {
   std::int32_t samples = 0;
   std::int32_t unreachable = 0;
@@ -34,7 +35,7 @@ struct FaultSampleRecord {
   FaultKind kind = FaultKind::soft_link;
   std::int32_t link = -1, device = -1;
   double derate = 1;       ///< share that remains
-  double step_time_s = 0;  ///< NaN where unreachable
+  double step_time_s = 0;  ///< NaN unless ok
   double slowdown = 0;     ///< likewise
 };
 

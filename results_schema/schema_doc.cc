@@ -16,7 +16,8 @@ constexpr const char* kIntroduction = R"(# The result file
 A finished sweep is one HDF5 file in HDF5's default format; h5py, pandas and h5dump read it as it is. A running or interrupted sweep is a folder
 `OUT.h5.parts/`: `manifest.h5` (root attributes, `/study`, `/links`, empty columns) and sealed segments `blocks-<first>-<count>.h5` (the same
 columns, consecutive rows). Segments are complete once they have that name and never change afterwards. The program's readers and the Python loader take
-either form.
+either form. Manifest and segments end, after the last byte of HDF5, in a line `sha256:` with the checksum of all bytes before that line; `--resume` and
+`verify` hold them against it. The file `lock` is locked by the sweep that runs, `replace-output` says that it was started with `--force`.
 
 What differs between two runs of one study (time, host, threads, command line) lives in attributes of the root only. Every dataset is a pure function of
 the study and of the program's version, whatever the number of threads, interruptions or segments.
@@ -74,6 +75,7 @@ Attributes of each: `units` (UDUNITS; "1" where there is none), `long_name`, `gr
 booleans), named `/boolean`.
 
 What was not computed is NaN in floats and the value of `_FillValue` in integers. Times, rates and the breakdown are NaN unless `status` is ok. Memory is NaN where a plan was rejected before memory was counted.
+A point that has a figure which is infinite, no number, or beyond all machines (1e30 s or bytes) has status `out_of_range` and no figures at all.
 )";
 
 constexpr const char* kClosingText = R"(

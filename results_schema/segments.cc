@@ -130,13 +130,60 @@ Manifest stored_manifest(const fs::path& parts) {
   return read_manifest(file);
 }
 
-/// True where everything in the folder has a name that a sweep gives.
-bool is_parts_folder(const fs::path& folder) {
-  return std::ranges::all_of(list_folder(folder), [](const fs::path& path) {
-    const std::string name = path.filename().string();
-    return name == kManifestName || name == kLockName || name == kReplaceName || is_temporary(path) ||
-           parse_segment_name(name).has_value();
-  });
+/// The first name in the folder that no sweep gives; empty where there is none.
+std::string foreign_name(const fs::path& folder) {
+  for (const fs::path& path : list_folder(folder)) {
+    std::string name = path.filename().string();
+    const bool ours = name == kManifestName || name == kLockName || name == kReplaceName ||
+                      is_temporary(path) || parse_segment_name(name).has_value();
+    if (!ours) return name;
+  }
+  return "";
+}
+
+/// A folder that happens to have the name of a parts folder is not touched: it goes at the end of a sweep.
+void require_parts_folder(const fs::path& folder) {
+  std::string name;
+  try {
+    name = foreign_name(folder);
+  } catch (const StoreError&) {
+    std::error_code ignored;
+    if (fs::exists(folder, ignored)) throw;  // else its owner has just removed it
+  }
+  if (!name.empty()) throw StoreError(folder, "holds " + name + ", which no sweep has written; move it away");
+}
+
+/// Where remove_folder() keeps what it is deleting: whoever moved a folder there had the right to, so that
+/// anyone may delete the rest of it.
+fs::path dying_folder(const fs::path& folder) {
+  fs::path name = folder;
+  name += ".deleting";
+  return name;
+}
+
+/// Nothing happens where nothing is left, or where it can't be deleted.
+void clear_dying_folder(const fs::path& dying) {
+  std::error_code ignored;
+  if (!fs::is_directory(dying, ignored)) return;
+  try {
+    if (foreign_name(dying).empty()) fs::remove_all(dying, ignored);
+  } catch (const StoreError&) {  // another process is at it
+  }
+}
+
+/// Makes a parts folder disappear in one step (rename), then deletes it. The caller holds its lock.
+void remove_folder(const fs::path& folder) {
+  constexpr int kAttempts = 100;  // another process may move its folder to the same name
+  const fs::path dying = dying_folder(folder);
+  for (int attempt = 0;; ++attempt) {
+    clear_dying_folder(dying);
+    std::error_code error;
+    fs::rename(folder, dying, error);
+    if (!error) break;
+    const bool taken = error == std::errc::directory_not_empty || error == std::errc::file_exists;
+    if (!taken || attempt == kAttempts) fail_with(folder, "can't be moved away", error.value());
+  }
+  clear_dying_folder(dying);
 }
 
 void require(bool same, const fs::path& parts, const std::string& what) {
@@ -189,15 +236,7 @@ std::vector<std::string> damaged_files(const fs::path& parts) {
   return problems;
 }
 
-void remove_leftovers(const fs::path& output) {
-  const fs::path dying = dying_folder(parts_folder(output));
-  std::error_code ignored;
-  if (!fs::is_directory(dying, ignored)) return;
-  try {
-    if (is_parts_folder(dying)) fs::remove_all(dying, ignored);
-  } catch (const StoreError&) {  // another process is at it
-  }
-}
+void remove_leftovers(const fs::path& output) { clear_dying_folder(dying_folder(parts_folder(output))); }
 
 /// An advisory lock on the folder, where the file system has such locks.
 class SegmentStore::Lock {
@@ -241,6 +280,8 @@ std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& p
     std::error_code error;
     fs::create_directory(parts, error);
     if (error) throw StoreError(parts, "can't create: " + error.message());
+    require_parts_folder(parts);
+    require_parts_folder(dying_folder(parts));
     if (auto lock = Lock::take(parts)) return lock;
   }
   throw StoreError(parts, "can't be locked: other processes keep removing it");
@@ -248,19 +289,19 @@ std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& p
 
 /// Writes the manifest of a sweep that has none yet. What the folder holds before it is nobody's.
 void SegmentStore::begin(const Manifest& manifest) {
-  is_new_ = true;
   manifest_ = manifest;
-  const bool empty = std::ranges::none_of(list_folder(folder_), [](const fs::path& path) {
+  is_new_ = std::ranges::none_of(list_folder(folder_), [](const fs::path& path) {
     const std::string name = path.filename().string();
     return name != kLockName && name != kReplaceName && !is_temporary(path);
   });
   try {
+    check_sealed(Damaged::refuse);
     scan();
     if (replaces_output_) write_durably(folder_ / kReplaceName, {});
     write_durably(folder_ / kManifestName, manifest_image(folder_ / kManifestName, manifest));
     sync_directory(directory_of(folder_));
   } catch (const StoreError&) {
-    if (empty) remove_folder(folder_);
+    if (is_new_) remove_folder(folder_);
     throw;
   }
 }
@@ -336,11 +377,9 @@ SegmentStore SegmentStore::open(const fs::path& parts) {
 
 void SegmentStore::discard(const fs::path& parts) {
   if (!fs::exists(parts)) return;
+  require_parts_folder(parts);
   const auto lock = Lock::take(parts);
   if (!lock) return;  // its owner has just removed it
-  if (!is_parts_folder(parts)) {
-    throw StoreError(parts, "holds what no sweep has written; move it away");
-  }
   remove_folder(parts);
 }
 

@@ -40,14 +40,15 @@ std::uint64_t write_chakra(const Details& details, const Setting& setting, resul
   } else {
     exported = std::make_unique<trace::TraceExport>(*details.program);
   }
-  chakra::TraceWriter writer(folder.open(), exported->groups(), setting.system.fabric.dimensions.size());
   std::uint64_t nodes = 0;
-  for (std::int32_t rank = 0; rank < exported->ranks(); ++rank) {
-    const trace::RankTrace trace = exported->rank(rank);
-    nodes += trace.nodes.size();
-    writer.write_rank(rank, trace);
-  }
-  folder.commit();
+  folder.fill([&](const std::filesystem::path& place) {
+    chakra::TraceWriter writer(place, exported->groups(), setting.system.fabric.dimensions.size());
+    for (std::int32_t rank = 0; rank < exported->ranks(); ++rank) {
+      const trace::RankTrace trace = exported->rank(rank);
+      nodes += trace.nodes.size();
+      writer.write_rank(rank, trace);
+    }
+  });
   return nodes;
 }
 

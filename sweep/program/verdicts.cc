@@ -37,6 +37,8 @@ std::string describe(Reason reason) {
       return "the device has no unit for the compute type";
     case Reason::schedule:
       return "this schedule is not modelled for such a plan";
+    case Reason::out_of_range:
+      return "a time, a rate or the memory is infinite, no number, or beyond all machines";
   }
   return "?";
 }
@@ -54,6 +56,8 @@ Status status_of(Reason reason) {
     case Reason::precision:
     case Reason::schedule:
       return Status::unsupported;
+    case Reason::out_of_range:
+      return Status::out_of_range;
     default:
       return Status::indivisible;
   }

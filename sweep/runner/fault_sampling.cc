@@ -26,10 +26,10 @@ double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Predict
                     Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Prediction sick = evaluator.evaluate_again(draw.set);
-  const bool reached = sick.status != Status::unreachable;
+  const bool reached = sick.status == Status::ok;
   const double seconds = reached ? slowed_time(sick, phase).value() : kNaN;
   const double slowdown = seconds / slowed_time(healthy, phase).value() - 1;
-  append_rows(point_id, draw, reached ? Status::ok : Status::unreachable, seconds, slowdown, rows);
+  append_rows(point_id, draw, sick.status, seconds, slowdown, rows);
   return slowdown;
 }
 

@@ -16,6 +16,7 @@
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/suggest.h"
+#include "sweep/yaml/value.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {
@@ -69,6 +70,13 @@ class StudyParser {
   void read_title() {
     study_.title = fs::path(name_).stem().string();
     reader_.optional("study", study_.title);
+    const std::string problem = name_problem_of_file();
+    if (!problem.empty() && root_.find("study") == nullptr)
+      state_.bad("study", root_.where, "the name of the file " + problem + "; give the study a title");
+  }
+
+  [[nodiscard]] std::string name_problem_of_file() const {
+    return yaml::name_problem(fs::path(name_).filename().string());
   }
 
   void read_references() {
@@ -360,7 +368,8 @@ tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, cons
   std::optional<Study> study = parser.run();
   if (!study) return failure(std::move(diagnostics));
   study->sources.push_back({fs::path(name).filename().string(), text, name});
-  for (const yaml::InputFile& file : parser.files()) study->sources.push_back({file.name, file.text, file.path});
+  for (const yaml::InputFile& file : parser.files())
+    study->sources.push_back({file.name, file.text, file.path});
   return std::move(*study);
 }
 

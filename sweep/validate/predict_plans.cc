@@ -116,6 +116,9 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
                                          std::string(name_of(load.precision))};
     case Reason::schedule:
       return RowRefusal{"schedule", "is not modelled for this plan"};
+    case Reason::out_of_range:
+      return RowRefusal{"stack",
+                        "the prediction for this row is infinite, no number, or beyond all machines"};
   }
   return std::nullopt;
 }

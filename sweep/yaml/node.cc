@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "sweep/yaml/value.h"
 
 namespace shardscape::yaml {
 
@@ -173,6 +174,8 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (!top.pending) {
       if (!node.is_scalar())
         throw Refused{where, "a key must be plain text, not " + std::string(kind_name(node))};
+      if (const std::string problem = name_problem(node.text); !problem.empty())
+        throw Refused{where, "a key " + problem};
       top.pending = Entry{std::move(node.text), where, {}};
     } else {
       // The parser places an empty value at the token after it, perhaps on another line.

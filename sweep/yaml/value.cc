@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/safe_text.h"
 #include "sweep/yaml/suggest.h"
 
 namespace shardscape::yaml {
@@ -16,6 +17,22 @@ Parsed<std::string> bare_text(const Node& node, std::string_view due) {
     return tl::unexpected("must be " + std::string(due) + ", not text in quotes");
   }
   return scalar_text(node, due);
+}
+
+std::string name_problem(std::string_view text) {
+  if (text.size() > kLongestName) {
+    return "must be at most " + std::to_string(kLongestName) + " bytes long; this one has " +
+           std::to_string(text.size());
+  }
+  return printable(text) == text ? "" : "must be plain text on one line, not " + echo(text);
+}
+
+Parsed<std::string> parse_name(const Node& node) {
+  return scalar_text(node, "text").and_then([](const std::string& text) -> Parsed<std::string> {
+    const std::string problem = name_problem(text);
+    if (!problem.empty()) return tl::unexpected(problem);
+    return text;
+  });
 }
 
 Parsed<bool> parse_flag(const Node& node) {

@@ -24,6 +24,13 @@ Parsed<std::string> scalar_text(const Node& node, std::string_view due);
 /// The same for values that are never written in quotes.
 Parsed<std::string> bare_text(const Node& node, std::string_view due);
 
+inline constexpr std::size_t kLongestName = 200;  ///< bytes
+
+/// Why `text` can't be a name, which ends up in result files, tables and pages; empty where it can: one line
+/// that shows what it holds, of at most kLongestName bytes.
+std::string name_problem(std::string_view text);
+Parsed<std::string> parse_name(const Node& node);
+
 Parsed<bool> parse_flag(const Node& node);
 Parsed<double> parse_number_node(const Node& node);
 Parsed<std::int64_t> parse_integer_node(const Node& node, std::int64_t low, std::int64_t high);
@@ -38,7 +45,7 @@ Parsed<T> parse_value(const Node& node) {
   if constexpr (std::is_same_v<T, bool>) {
     return parse_flag(node);
   } else if constexpr (std::is_same_v<T, std::string>) {
-    return scalar_text(node, "text");
+    return parse_name(node);
   } else if constexpr (std::is_enum_v<T>) {
     return parse_choice(node, enum_names<T>()).map([](std::size_t i) { return static_cast<T>(i); });
   } else if constexpr (std::is_integral_v<T>) {

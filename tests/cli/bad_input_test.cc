@@ -108,7 +108,8 @@ TEST_F(BadInputTest, OutputThatCannotBeWrittenIsAnEnvironmentError) {
   EXPECT_EQ(finished.code, 1);
   EXPECT_TRUE(contains(finished.err, "no/such/folder")) << finished.err;
   const Finished folder = run({"sweep", "study.yaml", "-o", work().string(), "--force"});
-  EXPECT_EQ(folder.code, 1);
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_TRUE(contains(folder.err, "is a folder")) << folder.err;
   EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
 }
 

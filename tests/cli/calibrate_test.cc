@@ -145,7 +145,7 @@ TEST_F(CalibrateTest, ExistingFilesStay) {
       "out.yaml",  "--folds",  "0",       "--only",     "host.forward_layer,host.backward_layer"};
   const Finished refused = run(command);
   EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(contains(refused.err, "out.yaml: is there already; --force overwrites it")) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "out.yaml: exists; --force replaces it")) << refused.err;
   EXPECT_EQ(read_file(work() / "out.yaml"), "mine\n");
   List forced = command;
   forced.emplace_back("--force");
@@ -189,7 +189,7 @@ TEST_F(CalibrateTest, BadInputIsLocatedAndNothingWritten) {
       {{"calibrate", "gone.csv", "-o", "out.yaml", "--stack", "nanotron-a"}, "gone.csv: "},
       {{"calibrate", "runs.csv", "--stack", "nanotron-a"}, "-o: is required"},
       {{"calibrate", "runs.csv", "-o", "runs.csv", "--force", "--stack", "nanotron-a"},
-       "runs.csv: is one of the measurement files"},
+       "runs.csv: is an input of this very command"},
   };
   for (const Case& c : cases) {
     const Finished finished = run(c.arguments);

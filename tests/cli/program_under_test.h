@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,9 @@ class Running {
     if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
     finished.out = read_file(out_);
     finished.err = read_file(err_);
+    std::error_code ignored;
+    fs::remove(out_, ignored);
+    fs::remove(err_, ignored);
     return finished;
   }
 
@@ -74,13 +78,15 @@ class ProgramTest : public testing::Test {
 
   /// Starts the program in the work folder.
   Running start(const std::vector<std::string>& arguments) {
-    const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
+    const std::string number = std::to_string(started_++);  // several may run at once
+    const fs::path out = folder_ / ("stdout-" + number), err = folder_ / ("stderr-" + number);
     std::vector<std::string> words = {test::program()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     const std::string work_folder = work().string();
+    const rlimit limit{file_limit_, RLIM_INFINITY};
     const pid_t pid = fork();
     if (pid == 0) {  // only async-signal-safe calls from here on
       const int out_file = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -88,12 +94,15 @@ class ProgramTest : public testing::Test {
       dup2(out_file, STDOUT_FILENO);
       dup2(err_file, STDERR_FILENO);
       if (chdir(work_folder.c_str()) != 0) _exit(125);
+      if (file_limit_ != RLIM_INFINITY) setrlimit(RLIMIT_FSIZE, &limit);
       execv(argv[0], argv.data());
       _exit(126);
     }
     return {pid, out, err};
   }
   Finished run(const std::vector<std::string>& arguments) { return start(arguments).wait(); }
+  /// Of every program from now on: no file may grow beyond this, as on a full disk.
+  void limit_files(rlim_t bytes) { file_limit_ = bytes; }
 
   [[nodiscard]] fs::path work() const { return folder_ / "work"; }
   /// Files and folders in the work folder, sorted.
@@ -143,6 +152,8 @@ class ProgramTest : public testing::Test {
 
  private:
   fs::path folder_;
+  rlim_t file_limit_ = RLIM_INFINITY;
+  int started_ = 0;
 };
 
 inline bool contains(const std::string& text, const std::string& part) {

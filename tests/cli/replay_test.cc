@@ -90,7 +90,7 @@ TEST_F(ReplayTest, TracesOfAnotherRunAreNotMixed) {
   export_step("traces");
   const Finished again = run({"simulate", "study.yaml", "--point", kPoint, "--chakra", "traces"});
   EXPECT_EQ(again.code, 2);
-  EXPECT_TRUE(contains(again.err, "holds traces already")) << again.err;
+  EXPECT_TRUE(contains(again.err, "holds files already")) << again.err;
   EXPECT_TRUE(again.out.empty());
 }
 

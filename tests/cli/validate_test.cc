@@ -295,7 +295,7 @@ TEST_F(ValidateTest, UnwritablePredictionsAreAnEnvironmentFailure) {
   write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const Finished finished = run({"validate", "runs.csv", "--predictions", "absent/out.csv"});
   EXPECT_EQ(finished.code, 1);
-  EXPECT_TRUE(contains(finished.err, "absent/out.csv: cannot be written")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "absent/out.csv: the folder absent does not exist")) << finished.err;
 }
 
 TEST_F(ValidateTest, CheckMissesBarsWithCodeThree) {

@@ -1,6 +1,6 @@
 // What became of all points, by status and reason.
 
-const STATUSES = ["ok", "indivisible", "constraint", "memory", "unreachable", "unsupported"];
+const STATUSES = ["ok", "indivisible", "constraint", "memory", "unreachable", "unsupported", "out_of_range"];
 
 /** Of a study without a feasible point: what comes closest, and which change would make it fit. */
 function drawMisses() {

@@ -92,7 +92,8 @@ TEST(Columns, OutputsOfRejectedPointsAreNaN) {
     EXPECT_EQ(memory(), 9e10);
     EXPECT_EQ(value_of<std::int32_t>(table, "peak_stage", point), 2);
   }
-  for (const Status status : {Status::indivisible, Status::constraint, Status::unsupported}) {
+  for (const Status status :
+       {Status::indivisible, Status::constraint, Status::unsupported, Status::out_of_range}) {
     point.prediction.status = status;
     EXPECT_TRUE(std::isnan(time()));
     EXPECT_TRUE(std::isnan(memory()));

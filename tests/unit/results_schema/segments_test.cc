@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -125,6 +126,38 @@ TEST_F(SegmentsTest, OneSweepAtATime) {
   EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::resume(parts(), manifest); }), "in use"));
   EXPECT_TRUE(contains(store_error([&] { SegmentStore::discard(parts()); }), "in use"));
   EXPECT_TRUE(SegmentStore::open(parts()).segments().empty());  // readers are welcome
+}
+
+/// What another process does between its making of the folder and its lock, or after it has lost the race.
+TEST_F(SegmentsTest, NobodyRemovesAFolderThatAnotherHasLocked) {
+  const Manifest manifest = fake_manifest(40, 4);
+  fs::create_directory(parts());  // by the one that will lose
+  const SegmentStore winner = SegmentStore::create(parts(), manifest);
+  seal(winner, {{0, 2}});
+  EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::create(parts(), manifest); }), "in use"));
+  EXPECT_EQ(ranges(SegmentStore::open(parts())), (Ranges{{0, 2}}));
+}
+
+TEST_F(SegmentsTest, PermissionToReplaceStaysWithTheSweep) {
+  const Manifest manifest = fake_manifest(40, 4);
+  EXPECT_TRUE(SegmentStore::create(parts(), manifest, true).is_new());
+  const SegmentStore again = SegmentStore::resume(parts(), manifest);
+  EXPECT_TRUE(again.replaces_output());
+  EXPECT_FALSE(again.is_new());
+}
+
+TEST_F(SegmentsTest, AbandonedFoldersAndForeignOnes) {
+  const Manifest manifest = fake_manifest(40, 4);
+  SegmentStore::create(parts(), manifest).abandon();
+  EXPECT_TRUE(fs::is_empty(folder_));
+  fs::create_directory(parts());
+  std::ofstream(parts() / "letter.txt") << "not ours";
+  for (const auto& work : {std::function<void()>([&] { SegmentStore::discard(parts()); }),
+                           std::function<void()>([&] { (void)SegmentStore::create(parts(), manifest); }),
+                           std::function<void()>([&] { (void)SegmentStore::resume(parts(), manifest); })}) {
+    EXPECT_TRUE(contains(store_error(work), "holds letter.txt, which no sweep has written"));
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(parts()), fs::directory_iterator()), 1);
 }
 
 TEST_F(SegmentsTest, DiscardRemovesTheFolder) {
@@ -244,11 +277,11 @@ TEST_F(SegmentsTest, FullDiskDuringAssemblyKeepsTheSegments) {
 #if defined(__SANITIZE_ADDRESS__)
     const __lsan::ScopedDisabler hdf5_keeps_what_it_cannot_flush;
 #endif
-    EXPECT_FALSE(store_error([&] { assemble(std::move(store), output, {}); }).empty());
+    EXPECT_FALSE(store_error([&] { assemble(std::move(store), {output, true}, {}); }).empty());
   }
   EXPECT_EQ(fs::file_size(output), 20U);
   EXPECT_FALSE(fs::exists(parts() / "assembled.h5.tmp"));
-  assemble(SegmentStore::resume(parts(), manifest), output, {});
+  assemble(SegmentStore::resume(parts(), manifest), {output, true}, {});
   EXPECT_EQ(ResultReader(output).row_count(), 40U);
 }
 

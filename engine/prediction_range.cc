@@ -1,0 +1,55 @@
+#include "engine/prediction_range.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace shardscape {
+
+namespace {
+
+constexpr double kLargest = 1e30;
+constexpr double kShortest = 1e-30;
+
+/// NaN compares false.
+bool holds(double value, double largest) { return std::abs(value) <= largest; }
+
+bool hold(const auto& quantities) {
+  return std::ranges::all_of(quantities, [](const auto& q) { return holds(q.value(), kLargest); });
+}
+
+bool breakdown_holds(const Breakdown& b) {
+  return hold(std::array{b.compute, b.recompute, b.tensor_comm, b.context_comm, b.pipeline_comm, b.data_comm,
+                         b.bubble, b.optimizer, b.host, b.kv_transfer});
+}
+
+}  // namespace
+
+bool memory_in_range(const Prediction& p) {
+  const MemoryUse& m = p.memory;
+  return hold(std::array{m.weights, m.gradients, m.optimizer, m.activations, m.logits, m.kv_cache, m.buffers,
+                         m.reserve, p.memory_peak, p.prefill_memory_peak, p.kv_bytes});
+}
+
+bool in_range(const Prediction& p, Phase phase) {
+  const bool training = phase == Phase::training;
+  const double whole = (training ? p.step_time : p.e2e).value();
+  const bool rates = holds(p.tokens_per_s_per_gpu, std::numeric_limits<double>::max()) &&
+                     holds(p.mfu, std::numeric_limits<double>::max()) && holds(p.decode_batch, kLargest);
+  const bool latencies = training || hold(std::array{p.ttft, p.itl, p.e2e, p.ttft_spread.p50,
+                                                     p.ttft_spread.p95, p.itl_spread.p50, p.itl_spread.p95,
+                                                     p.e2e_spread.p50, p.e2e_spread.p95, p.kv_transfer});
+  return whole >= kShortest && whole <= kLargest && rates && latencies && breakdown_holds(p.breakdown) &&
+         memory_in_range(p);
+}
+
+void reject_range(Prediction& prediction) {
+  const std::int32_t microbatches = prediction.microbatches;
+  prediction = Prediction();
+  prediction.status = Status::out_of_range;
+  prediction.reason = Reason::out_of_range;
+  prediction.microbatches = microbatches;
+}
+
+}  // namespace shardscape

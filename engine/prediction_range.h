@@ -1,0 +1,20 @@
+// Which predictions are results: numbers that a result file can hold and a reader can use.
+#pragma once
+
+#include "engine/prediction.h"
+#include "engine/spec/workload.h"
+
+namespace shardscape {
+
+/// True where every figure of a timed prediction of that phase is finite, times and bytes are at most 1e30,
+/// and the step (the request) takes at least 1e-30 s. Far beyond any machine; inside, parts
+/// can be stored in single precision (up to 3.4e38, normal from 1.2e-38 on) and still add up to the whole.
+bool in_range(const Prediction& prediction, Phase phase);
+
+/// The same of the memory alone, which may be known where no time is.
+bool memory_in_range(const Prediction& prediction);
+
+/// Turns a prediction into one without figures: status and reason out_of_range.
+void reject_range(Prediction& prediction);
+
+}  // namespace shardscape

@@ -1,0 +1,156 @@
+// Is damage found, named, and never followed into a loop or a crash?
+#include <hdf5.h>
+
+#include <algorithm>
+
+#include "results_schema/compare.h"
+#include "results_schema/isolated.h"
+#include "tests/unit/results_schema/results_fixture.h"
+
+namespace shardscape::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DamageTest : public ResultsTest {
+ protected:
+  [[nodiscard]] fs::path parts() const { return file("out.h5.parts"); }
+  static std::string bytes_of(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void zero(const fs::path& path, std::size_t at, std::size_t count) {
+    std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(static_cast<std::streamoff>(at));
+    out << std::string(count, '\0');
+  }
+  static void flip(const fs::path& path, std::size_t at) {
+    const char byte = bytes_of(path).at(at);
+    std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(static_cast<std::streamoff>(at));
+    out.put(static_cast<char>(~byte));
+  }
+};
+
+TEST_F(DamageTest, ResumeNamesEveryDamagedSegmentAndRepairComputesThemAgain) {
+  const Manifest manifest = fake_manifest(40, 4);
+  (void)SegmentStore::create(parts(), manifest);
+  seal(SegmentStore::resume(parts(), manifest), {{0, 2}, {2, 2}, {4, 3}});
+  // A byte of one, the last byte of the other.
+  const fs::path second = parts() / "blocks-000000000002-000000000002.h5";
+  const fs::path third = parts() / "blocks-000000000004-000000000003.h5";
+  flip(second, fs::file_size(second) / 2);
+  fs::resize_file(third, fs::file_size(third) - 1);
+  const std::string message = store_error([&] { (void)SegmentStore::resume(parts(), manifest); });
+  EXPECT_TRUE(contains(message, "--resume --repair")) << message;
+  EXPECT_TRUE(contains(message, "blocks-000000000002-000000000002.h5: is not what its checksum says"));
+  EXPECT_TRUE(contains(message, "blocks-000000000004-000000000003.h5: is not what its checksum says"));
+  EXPECT_FALSE(contains(message, "blocks-000000000000")) << message;
+  EXPECT_TRUE(fs::exists(second));
+  EXPECT_EQ(verify(parts()).problems.size(), 2U);
+
+  SegmentStore store = SegmentStore::resume(parts(), manifest, Damaged::recompute);
+  EXPECT_EQ(store.removed(), (std::vector<std::string>{second.filename(), third.filename()}));
+  EXPECT_EQ(store.missing(), (std::vector<BlockRange>{{2, 8}}));
+  seal(store, {{2, 8}});
+  assemble(std::move(store), file("out.h5"), {});
+  std::string difference;
+  EXPECT_TRUE(datasets_equal(file("out.h5"), finished("whole.h5", manifest, {{0, 10}}), &difference))
+      << difference;
+}
+
+TEST_F(DamageTest, DamagedManifestsAreNotFollowed) {
+  const Manifest manifest = fake_manifest(40, 4);
+  (void)SegmentStore::create(parts(), manifest);
+  flip(parts() / "manifest.h5", 600);
+  EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::resume(parts(), manifest); }),
+                       "manifest.h5: is damaged"));
+  EXPECT_EQ(verify(parts()).problems,
+            (std::vector<std::string>{"manifest.h5 is not what its checksum says"}));
+}
+
+TEST_F(DamageTest, VerifyEndsWhereHdf5Loops) {
+  const fs::path good = finished("good.h5", fake_manifest(40, 4), {{0, 10}});
+  // Texts lie in global heaps, which HDF5 1.10 reads forever where an object has no length.
+  const std::string bytes = bytes_of(good);
+  constexpr int kHeaps = 3;
+  int endless = 0, heaps = 0;
+  for (std::size_t at = bytes.find("GCOL"); at != std::string::npos && heaps < kHeaps;
+       at = bytes.find("GCOL", at + 1)) {
+    const fs::path bad = file("bad.h5");
+    fs::copy_file(good, bad, fs::copy_options::overwrite_existing);
+    zero(bad, at + 16, 512);
+    ++heaps;
+    try {
+      const Verification found = verify_isolated(bad, std::chrono::seconds(1));
+      ASSERT_FALSE(found.problems.empty()) << "heap at " << at;
+      if (contains(found.problems.front(), "reading it does not end")) ++endless;
+    } catch (const StoreError&) {  // where HDF5 notices
+    }
+  }
+  EXPECT_EQ(heaps, kHeaps);
+  RecordProperty("endless", endless);
+}
+
+TEST_F(DamageTest, VerificationInAProcessOfItsOwnSaysTheSame) {
+  const Manifest manifest = fake_manifest(40, 4);
+  const fs::path good = finished("good.h5", manifest, {{0, 10}});
+  EXPECT_EQ(verify_isolated(good).rows, 40U);
+  EXPECT_EQ(verify_isolated(good).problems, verify(good).problems);
+  const auto none = [&] { (void)verify_isolated(file("none.h5")); };
+  EXPECT_EQ(store_error(none), store_error([&] { (void)verify(file("none.h5")); }));
+}
+
+/// Changes a finished file with HDF5's own functions.
+template <class Change>
+void change(const fs::path& path, const Change& with) {
+  const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(id, 0);
+  with(id);
+  H5Fclose(id);
+}
+
+void set_text(hid_t id, const char* name, const char* text) {
+  H5Adelete(id, name);
+  const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+  H5Tset_size(type, H5T_VARIABLE);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  const hid_t attribute = H5Acreate2(id, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  H5Awrite(attribute, type, &text);
+  H5Aclose(attribute), H5Sclose(space), H5Tclose(type);
+}
+
+TEST_F(DamageTest, MissingColumnsAndUnknownObjectivesAreErrors) {
+  const Manifest manifest = fake_manifest(40, 4);
+  for (const char* column : {"point_id", "status", "reason", "step_time_s"}) {
+    const fs::path path = finished(std::string(column) + ".h5", manifest, {{0, 10}});
+    change(path, [&](hid_t id) { H5Ldelete(id, (std::string("/points/") + column).c_str(), H5P_DEFAULT); });
+    const std::string name = std::string(column) == "step_time_s" ? "e2e_s" : column;
+    for (const auto& message : {store_error([&] { (void)ResultReader(path); }),
+                                store_error([&] { (void)verify_isolated(path); })}) {
+      EXPECT_TRUE(contains(message, "has no column /points/" + name)) << message;
+    }
+  }
+  const fs::path path = finished("objectives.h5", manifest, {{0, 10}});
+  change(path, [](hid_t id) { set_text(id, "objectives", "speed"); });
+  EXPECT_TRUE(contains(store_error([&] { (void)verify(path); }), "objective speed is not a column"));
+  EXPECT_TRUE(contains(store_error([&] { (void)open_parts(std::array{path}); }), "objective speed"));
+  change(path, [](hid_t id) { set_text(id, "objectives", "tensor_parallel"); });
+  EXPECT_TRUE(contains(store_error([&] { (void)ResultReader(path); }), "has no better direction"));
+}
+
+TEST_F(DamageTest, LeftoversOfAKillDuringDeletionAreCleared) {
+  const fs::path dying = file("out.h5.parts.deleting");
+  fs::create_directory(dying);
+  std::ofstream(dying / "lock");
+  std::ofstream(dying / "blocks-000000000002-000000000003.h5") << "rows";
+  remove_leftovers(file("out.h5"));
+  EXPECT_FALSE(fs::exists(dying));
+  fs::create_directory(dying);
+  std::ofstream(dying / "letter.txt") << "not ours";
+  remove_leftovers(file("out.h5"));
+  EXPECT_TRUE(fs::exists(dying / "letter.txt"));
+}
+
+}  // namespace
+}  // namespace shardscape::results
