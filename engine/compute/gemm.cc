@@ -166,13 +166,12 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
     if (fitted.resident == 0) return;
     const GemmCost most_loads = evaluation.run(fitted, split);
     if (most_loads.time < best.time) best = most_loads;
-    // It needs the least of all but HBM. Fewer CTAs at once are fewer panels at once, which L2 may hold: a kernel
-    // that asks for more SRAM than it needs keeps others off its SM.
+    // It needs the least of all but HBM. Fewer CTAs at once are fewer panels at once, which L2 may hold: a
+    // kernel that asks for more SRAM than it needs keeps others off its SM.
     if (most_loads.bound != Bound::hbm && most_loads.bound != Bound::launch) continue;
     for (std::int32_t resident = 1; resident <= kMostResident; ++resident) {
-      const GemmTile deepest = tile.stages > 0
-                                   ? tile
-                                   : deepest_stages(tile, resident, machine.operand, machine.device);
+      const GemmTile deepest =
+          tile.stages > 0 ? tile : deepest_stages(tile, resident, machine.operand, machine.device);
       if (resident_ctas(deepest, machine.operand, machine.device) < resident) break;
       const GemmCost cost = evaluation.run({deepest, resident}, split);
       if (cost.time < best.time) best = cost;

@@ -15,7 +15,8 @@
 //   L2         each CTA reads its panels of A and B through L2, those that a cluster shares once, and moves
 //   its
 //              part of C.
-//   HBM        operands as in gemm_traffic.h, and C. Co-resident CTAs are as many as fit or fewer, whichever is
+//   HBM        operands as in gemm_traffic.h, and C. Co-resident CTAs are as many as fit or fewer, whichever
+//   is
 //              faster: more hide the load latency, fewer keep their panels in L2.
 //   reduction  split-K leaves fp32 partial sums; a second kernel adds them up.
 //

@@ -406,8 +406,7 @@ Seconds CollectiveModel::copy_time(Operation operation, Algorithm algorithm, Byt
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
                                                  const Candidate& candidate, double bytes) const {
-  return network.simulate(
-      pattern_of(costs.op, candidate, siblings(costs), bytes));
+  return network.simulate(pattern_of(costs.op, candidate, siblings(costs), bytes));
 }
 
 double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {

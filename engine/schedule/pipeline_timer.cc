@@ -160,8 +160,8 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
                                         : 0.0;
     const bool sends = s > 0 || turn < last_turn;
     const StageTime& time = times[static_cast<std::size_t>(s)];
-    last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] =
-        finish(s, input, cut ? time.backward - time.weight : time.backward, sends, over(s > 0 ? s - 1 : stages - 1));
+    last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] = finish(
+        s, input, cut ? time.backward - time.weight : time.backward, sends, over(s > 0 ? s - 1 : stages - 1));
     if (cut && k >= s) stage_end_[static_cast<std::size_t>(s)] += time.weight;
   };
 

@@ -151,8 +151,8 @@ TEST(GemmProperty, MoreMultiprocessorsAreNotSlower) {
 }
 
 TEST(GemmProperty, MoreMultiprocessorsOfAnyDeviceAreNotSlower) {
-  // More CTAs at once read more panels at once. Where L2 holds both operands they never have to be read again;
-  // where it does not, a machine that got SMs but no L2 may fetch more from HBM.
+  // More CTAs at once read more panels at once. Where L2 holds both operands they never have to be read
+  // again; where it does not, a machine that got SMs but no L2 may fetch more from HBM.
   constexpr double kSpilling = 0.05;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     CounterRng random(seed, 9);

@@ -15,7 +15,8 @@ namespace {
 constexpr double kHidden = 1024, kHeads = 16, kKvHeads = 4, kHeadDim = 64, kFfn = 3072;
 constexpr double kVocabulary = 32000;
 
-Setting server(AttentionKernel attention, std::int64_t prompt, std::int64_t output, std::int64_t concurrency) {
+Setting server(AttentionKernel attention, std::int64_t prompt, std::int64_t output,
+               std::int64_t concurrency) {
   Setting s;
   s.model = test::llama(8, 1024, 16, 4, 3072, 32000);
   s.system.device = test::round_device();
@@ -26,9 +27,9 @@ Setting server(AttentionKernel attention, std::int64_t prompt, std::int64_t outp
   return s;
 }
 
-/// Everything but the core, of one token: the inputs of both norms and of the QKV product; Q, K, V; the inputs
-/// of the output projection and of the MLP, which writes gate and up side by side; the input of its last
-/// product. A rank holds a KV head at least.
+/// Everything but the core, of one token: the inputs of both norms and of the QKV product; Q, K, V; the
+/// inputs of the output projection and of the MLP, which writes gate and up side by side; the input of its
+/// last product. A rank holds a KV head at least.
 double token_bytes(double tensor) {
   const double qkv = (kHeads / tensor + 2 * std::max(1.0, kKvHeads / tensor)) * kHeadDim;
   return 2 * (4 * kHidden + qkv + kHeads * kHeadDim / tensor + 2 * kFfn / tensor + kFfn / tensor);
@@ -66,8 +67,8 @@ TEST(ServingMemory, PiecesMeetTheWholePrompt) {
 }
 
 TEST(ServingMemory, DecodingSequencesMeetWhatTheyHave) {
-  // 32 requests of 10 + 50000 tokens: no prompts that others read beside them come near the scores of all 32 at
-  // their last token, 32 x 50009.
+  // 32 requests of 10 + 50000 tokens: no prompts that others read beside them come near the scores of all 32
+  // at their last token, 32 x 50009.
   const Setting setting = server(AttentionKernel::naive, 10, 50000, 32);
   EXPECT_DOUBLE_EQ(memory_of(setting, test::plan_of(8, 1, 1, 1)).activations.value(),
                    32 * token_bytes(8) + naive_core(8, 32 * 50009.0));
@@ -87,8 +88,8 @@ TEST(ServingMemory, DecodersBesideAFullBudgetCountMost) {
   for (std::int64_t d = 0; d <= 8; ++d) {
     const std::int64_t read = std::min<std::int64_t>(2048 - d, (8 - d) * 1000);
     const auto tokens = static_cast<double>(read + d);
-    most = std::max(most, tokens * token_bytes(8) +
-                              naive_core(8, static_cast<double>(read) * 1000 + static_cast<double>(d) * 1499));
+    most = std::max(most, tokens * token_bytes(8) + naive_core(8, static_cast<double>(read) * 1000 +
+                                                                      static_cast<double>(d) * 1499));
   }
   EXPECT_DOUBLE_EQ(memory_of(setting, plan).activations.value(), most);
 }
@@ -128,8 +129,8 @@ TEST(ServingMemory, EverySequenceHasARowOfLogits) {
 }
 
 TEST(ServingMemory, PoolsHoldWhatTheyAreFor) {
-  // 4 ranks read prompts, 4 decode; 64 requests of 512 + 100 tokens. The first pool's iteration holds 16 whole
-  // prompts, of which each gives a token; the second one's 64 sequences of at most 611 tokens.
+  // 4 ranks read prompts, 4 decode; 64 requests of 512 + 100 tokens. The first pool's iteration holds 16
+  // whole prompts, of which each gives a token; the second one's 64 sequences of at most 611 tokens.
   const Setting setting = server(AttentionKernel::naive, 512, 100, 64);
   ParallelPlan plan = test::plan_of(4, 1, 1, 1);
   plan.prefill = {4, 1, 1};

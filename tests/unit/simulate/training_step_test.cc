@@ -250,21 +250,21 @@ Setting two_tiers(std::int64_t nodes) {
   s.model = test::gpt(4 * nodes, 1024, 8, 32000, kTokens);
   s.model.dropout = 0;
   s.system.fabric = {"tiers", {}};
-  s.system.fabric.dimensions.push_back(
-      test::dimension("node", DimensionKind::switched, {4}, 100e9, 1e-6));
-  s.system.fabric.dimensions.push_back(
-      test::dimension("nodes", DimensionKind::switched, {nodes}, 4e9, 2e-6));
+  s.system.fabric.dimensions.push_back(test::dimension("node", DimensionKind::switched, {4}, 100e9, 1e-6));
+  s.system.fabric.dimensions.push_back(test::dimension("nodes", DimensionKind::switched, {nodes}, 4e9, 2e-6));
   return s;
 }
 
 TEST(PipelineBoundaries, EachCostsWhatItsOwnLinksDo) {
-  // One microbatch crosses each boundary once down and once up: 12 inside nodes, two hops of 1 us at 100 GB/s, and
-  // 3 between them, two hops of 1 us and two of 2 us at 4 GB/s. The message is 512 x 1024 elements of 2 bytes.
+  // One microbatch crosses each boundary once down and once up: 12 inside nodes, two hops of 1 us at 100
+  // GB/s, and 3 between them, two hops of 1 us and two of 2 us at 4 GB/s. The message is 512 x 1024 elements
+  // of 2 bytes.
   const Setting setting = two_tiers(4);
   const double bytes = 512.0 * 1024 * 2;
   const double inside = 2e-6 + bytes / 100e9, across = 2e-6 + 4e-6 + bytes / 4e9;
   ParallelPlan plan = test::plan_of(1, 1, 16, 1);
-  for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
+  for (const ScheduleKind kind :
+       {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
     plan.schedule = kind;
     const Prediction priced = Simulator(setting).run(plan);
     ASSERT_EQ(priced.status, Status::ok);
@@ -288,8 +288,8 @@ TEST(PipelineBoundaries, ASickLinkCostsOncePerMessageThatCrossesIt) {
 
 TEST(PipelineBoundaries, TheRingOfAnInterleavedScheduleClosesOverItsOwnLinks) {
   // 4 stages on one node and 2 chunks: all boundaries alike, also from the last stage to the first. On two
-  // nodes the closing one crosses them as the middle one does; a microbatch passes v p - 1 boundaries each way,
-  // every boundary but the closing one v times.
+  // nodes the closing one crosses them as the middle one does; a microbatch passes v p - 1 boundaries each
+  // way, every boundary but the closing one v times.
   const auto comm = [&](std::int64_t nodes, std::int32_t stages) {
     Setting setting = two_tiers(nodes);
     setting.model.layers = 2 * stages;
