@@ -149,9 +149,9 @@ TEST(Inference, PipelineLatencyIsThatOfOneDevicePlusHops) {
 }
 
 TEST(Inference, HopsTakeWhatTheirOwnLinksDo) {
-  // 8 stages on two nodes of 4: a trip has 6 hops inside of nodes, two links of 1 us at 300 GB/s, and one between
-  // them, over two more of 5 us at 10 GB/s. A request of 1000 + 200 tokens makes one trip with its prompt and 199
-  // with a token; a token takes 4096 elements of 2 bytes.
+  // 8 stages on two nodes of 4: a trip has 6 hops inside of nodes, two links of 1 us at 300 GB/s, and one
+  // between them, over two more of 5 us at 10 GB/s. A request of 1000 + 200 tokens makes one trip with its
+  // prompt and 199 with a token; a token takes 4096 elements of 2 bytes.
   Setting setting = busy_server(8, 1);
   setting.system.fabric = {"tiers", {}};
   setting.system.fabric.dimensions.push_back(
