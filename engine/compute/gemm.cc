@@ -122,8 +122,10 @@ class Evaluation {
   /// The second kernel's stream: partial sums in, C out.
   [[nodiscard]] double reduction_time(double partials) const {
     if (partials == 0) return 0;
+    // What L2 does not hold comes through it from HBM.
+    const bool held = partials <= d_.device.l2.capacity.value();
     const double rate =
-        partials <= d_.device.l2.capacity.value() ? d_.l2_per_second : d_.device.hbm_sustained().value();
+        held ? d_.l2_per_second : std::min(d_.l2_per_second, d_.device.hbm_sustained().value());
     return (partials + p_.output_traffic() * p_.elements()) / rate;
   }
 
@@ -151,7 +153,7 @@ class Evaluation {
   const Machine& d_;
 };
 
-/// Tries all splits of one tile; keeps the best.
+/// Tries all splits of one tile, and how many of its CTAs run on an SM at once; keeps the best.
 void consider(const GemmTile& tile, const Product& product, const Machine& machine, GemmCost& best) {
   const Evaluation evaluation(product, machine);
   const double grid = product.tiles(tile);
@@ -162,19 +164,17 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
                                   ? FittedTile{tile, resident_ctas(tile, machine.operand, machine.device)}
                                   : fit_stages(tile, waves, machine.operand, machine.device);
     if (fitted.resident == 0) return;
-    const auto consider_one = [&](const FittedTile& candidate) {
-      const GemmCost cost = evaluation.run(candidate, split);
-      if (cost.time < best.time) best = cost;
-    };
-    consider_one(fitted);
-    // Fewer CTAs at once are fewer panels at once, which L2 may hold; a kernel that asks for more SRAM than it
-    // needs keeps others away.
+    const GemmCost most_loads = evaluation.run(fitted, split);
+    if (most_loads.time < best.time) best = most_loads;
+    // It needs the least of all but HBM. Fewer CTAs at once are fewer panels at once, which L2 may hold: a
+    // kernel that asks for more SRAM than it needs keeps others off its SM.
+    if (most_loads.bound != Bound::hbm && most_loads.bound != Bound::launch) continue;
     for (std::int32_t resident = 1; resident <= kMostResident; ++resident) {
-      const GemmTile deepest = tile.stages > 0
-                                   ? tile
-                                   : deepest_stages(tile, resident, machine.operand, machine.device);
+      const GemmTile deepest =
+          tile.stages > 0 ? tile : deepest_stages(tile, resident, machine.operand, machine.device);
       if (resident_ctas(deepest, machine.operand, machine.device) < resident) break;
-      consider_one({deepest, resident});
+      const GemmCost cost = evaluation.run({deepest, resident}, split);
+      if (cost.time < best.time) best = cost;
     }
   }
 }

@@ -1,6 +1,7 @@
 // The time of one matrix product on a GPU.
 //
-//   time = kernel latency + min over tiles, split-K of max(compute, SRAM, L2, HBM) + reduction of split-K
+//   time = kernel latency + min over tiles, split-K, co-resident CTAs of max(compute, SRAM, L2, HBM)
+//          + reduction of split-K
 //
 //   compute    waves x k-steps x time per step + epilogues + load latency. A CTA works on a tile_m x tile_n
 //              output tile and walks K in steps of tile_k; waves = ceil(CTAs / SMs), since CTAs that share an
@@ -14,7 +15,9 @@
 //   L2         each CTA reads its panels of A and B through L2, those that a cluster shares once, and moves
 //   its
 //              part of C.
-//   HBM        operands as in gemm_traffic.h, and C.
+//   HBM        operands as in gemm_traffic.h, and C. Co-resident CTAs are as many as fit or fewer, whichever
+//   is
+//              faster: more hide the load latency, fewer keep their panels in L2.
 //   reduction  split-K leaves fp32 partial sums; a second kernel adds them up.
 //
 // The clock is the share of the boost clock that the power limit leaves (sustained.tensor), and the time that

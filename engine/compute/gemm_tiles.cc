@@ -51,7 +51,8 @@ FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const 
   return best;
 }
 
-GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_bytes, const DeviceSpec& device) {
+GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_bytes,
+                        const DeviceSpec& device) {
   for (tile.stages = kMaxStages; tile.stages > 2; --tile.stages) {
     if (resident_ctas(tile, operand_bytes, device) >= resident) break;
   }

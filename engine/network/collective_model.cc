@@ -379,6 +379,7 @@ CollectiveModel::OpCosts& CollectiveModel::boundary_costs(GroupCosts& costs, con
   costs.same_boundary[index] =
       static_cast<std::size_t>(std::ranges::find_if(costs.boundaries, alike) - costs.boundaries.begin());
   if (costs.same_boundary[index] > index) costs.same_boundary[index] = index;
+  if (costs.same_boundary[index] == 0 && costs.alike == index) ++costs.alike;
   return result;
 }
 
@@ -405,8 +406,7 @@ Seconds CollectiveModel::copy_time(Operation operation, Algorithm algorithm, Byt
 
 std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
                                                  const Candidate& candidate, double bytes) const {
-  return network.simulate(
-      pattern_of(costs.op, candidate, siblings(costs), bytes));
+  return network.simulate(pattern_of(costs.op, candidate, siblings(costs), bytes));
 }
 
 double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
@@ -493,16 +493,20 @@ Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& gro
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
                                      std::vector<double>& seconds) {
-  const std::int32_t members = group.size();
+  const std::int32_t members = group.size(), used = closed ? members : members - 1;
   seconds.assign(static_cast<std::size_t>(members), 0);
   if (members == 1 || bytes <= Bytes(0)) return;
   GroupCosts& costs = group_costs(group);
-  for (std::int32_t b = 0; b < (closed ? members : members - 1); ++b) {
+  const bool shortcuts = healthy() && !recording_ && !reference_;
+  if (shortcuts && costs.alike >= static_cast<std::size_t>(used)) {
+    std::fill_n(seconds.begin(), used, price(costs.boundaries.front(), bytes.value(), {}).value());
+    return;
+  }
+  for (std::int32_t b = 0; b < used; ++b) {
     OpCosts& boundary = boundary_costs(costs, group, b);
     const auto index = static_cast<std::size_t>(b);
     const std::size_t same = costs.same_boundary[index];
-    const bool known = same < index && healthy() && !recording_ && !reference_;
-    seconds[index] = known ? seconds[same] : price(boundary, bytes.value(), {}).value();
+    seconds[index] = shortcuts && same < index ? seconds[same] : price(boundary, bytes.value(), {}).value();
   }
 }
 

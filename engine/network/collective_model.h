@@ -162,10 +162,10 @@ class CollectiveModel {
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
 
-  /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the next
-  /// one, both ways and in all groups at once; the last entry for the last member and the first, 0 where the
-  /// chain is not `closed`, and all that dead links cut. Messages over different boundaries do not meet: the
-  /// stages of a pipeline send at different times.
+  /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
+  /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where
+  /// the chain is not `closed`, and all that dead links cut. Messages over different boundaries do not meet:
+  /// the stages of a pipeline send at different times.
   void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds);
 
   /// What time() takes for these arguments; nothing for passes and groups of one rank.

@@ -60,8 +60,10 @@ struct CollectiveModel::OpCosts {
 
 struct CollectiveModel::GroupCosts {
   std::array<OpCosts, kCollectiveOps> ops;
-  std::vector<OpCosts> boundaries;          ///< of the group's chain, and the one that closes it
-  std::vector<std::size_t> same_boundary;  ///< the first that costs the same on a healthy fabric; made with it
+  std::vector<OpCosts> boundaries;  ///< of the group's chain, and the one that closes it
+  std::vector<std::size_t>
+      same_boundary;      ///< the first that costs the same on a healthy fabric; made with it
+  std::size_t alike = 0;  ///< so many of them from the first on cost the same
   template <class Visit>
   void for_each(Visit visit) {
     for (OpCosts& op : ops) visit(op);

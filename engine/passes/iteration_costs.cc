@@ -160,7 +160,7 @@ IterationCosts::Samples IterationCosts::samples(std::int64_t most,
   Samples list;
   for (const std::int64_t count : tokens) {
     if (count > most || (!list.empty() && list.back().tokens == count)) continue;
-    list.push_back({count, false, {}, {}, 0});
+    list.push_back({count, false, {}, {}, {}});
   }
   return list;
 }
@@ -178,10 +178,21 @@ IterationCosts::Part IterationCosts::part(const LayerCost& layer) {
   return sum;
 }
 
-double IterationCosts::hop(Bytes boundary) {
-  if (in_.plan.pipeline == 1) return 0;
-  if (unit_ == Unit::bytes) return boundary.value();
-  return collectives_.time(CollectiveOp::chain_pass, boundary, layout_.group(PlanAxis::pipeline)).value();
+void IterationCosts::price_hops(Bytes boundary, std::vector<double>& hops) {
+  const auto boundaries = static_cast<std::size_t>(in_.plan.pipeline - 1);
+  if (boundaries > 0 && unit_ == Unit::seconds)
+    collectives_.boundary_times(boundary, layout_.group(PlanAxis::pipeline), false, hops);
+  hops.resize(boundaries, boundary.value());
+}
+
+double IterationCosts::Cost::hop(std::size_t boundary) const {
+  return low->hops[boundary] + share * (high->hops[boundary] - low->hops[boundary]);
+}
+
+double IterationCosts::Cost::trip() const {
+  double sum = 0;
+  for (std::size_t boundary = 0; boundary < high->hops.size(); ++boundary) sum += hop(boundary);
+  return sum;
 }
 
 const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& sample) {
@@ -195,7 +206,7 @@ const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& 
       table == Table::prompt ? costs_.prompt(sample.tokens) : costs_.decode(sample.tokens);
   sample.block = part(cost.block);
   sample.end = part(cost.embedding);
-  sample.hop = hop(cost.boundary);
+  price_hops(cost.boundary, sample.hops);
   return sample;
 }
 
@@ -211,35 +222,34 @@ std::array<IterationCosts::Share, 2> IterationCosts::shares(Table table, double 
   return {{{above->tokens, share}, {(above - 1)->tokens, 1 - share}}};
 }
 
-IterationCosts::Sample IterationCosts::at(Table table, double tokens) {
+IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
   Samples& list = tables_[static_cast<std::size_t>(table)];
   const auto [high_share, low_share] = shares(table, tokens);
   const auto above = std::ranges::lower_bound(list, high_share.tokens, {}, &Sample::tokens);
   const Sample& high = price_sample(table, *above);
-  if (low_share.share <= 0) return high;
+  if (low_share.share <= 0) return {high.block, high.end, &high, &high, 1};
   const Sample& low = price_sample(table, *(above - 1));
   const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
   const auto mix_parts = [&](const Part& a, const Part& b) {
     return Part{mix(a.device, b.device), mix(a.tensor, b.tensor), mix(a.context, b.context), b.calls};
   };
-  return {high.tokens, true, mix_parts(low.block, high.block), mix_parts(low.end, high.end),
-          mix(low.hop, high.hop)};
+  return {mix_parts(low.block, high.block), mix_parts(low.end, high.end), &low, &high, high_share.share};
 }
 
-IterationTime IterationCosts::bytes(const Sample& body, const Sample& head) const {
+IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
   const double blocks = *std::ranges::max_element(in_.layers);
   IterationTime sum{};
   of(sum, TimeClass::tensor_comm) = blocks * body.block.tensor + body.end.tensor + head.end.tensor;
   of(sum, TimeClass::context_comm) = blocks * body.block.context + body.end.context + head.end.context;
-  of(sum, TimeClass::pipeline_comm) = body.hop;
+  of(sum, TimeClass::pipeline_comm) = in_.plan.pipeline > 1 ? body.hop(0) : 0;
   return sum;
 }
 
 IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   const bool reads = iteration.prompt_tokens > 0;
-  const Sample body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
+  const Cost body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
   const double rows = iteration.decoding + iteration.first_tokens;
-  const Sample head = rows > 0 ? at(Table::head, rows) : Sample{};
+  const Cost head = rows > 0 ? at(Table::head, rows) : Cost{};
   if (unit_ == Unit::bytes) return bytes(body, head);
 
   const StackProfile& stack = in_.setting.system.stack;
@@ -260,28 +270,28 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   of(time, TimeClass::compute) = blocks * device + body.end.device + head.end.device;
   of(time, TimeClass::tensor_comm) = blocks * tensor + exposed * (body.end.tensor + head.end.tensor);
   of(time, TimeClass::context_comm) = blocks * context;
-  of(time, TimeClass::pipeline_comm) = (in_.plan.pipeline - 1) * body.hop;
+  of(time, TimeClass::pipeline_comm) = body.trip();
   of(time, TimeClass::host) =
       blocks * (std::max(0.0, launch - (device + tensor + context)) + stack.host.decode_gap.value()) +
       stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
   if (in_.plan.pipeline > 1 && in_.groups > 1) {
     const double block = std::max(launch, device + tensor + context) + stack.host.decode_gap.value();
     const double busy = longest_stage(block, body.end.device + exposed * body.end.tensor,
-                                      head.end.device + exposed * head.end.tensor, body.hop);
+                                      head.end.device + exposed * head.end.tensor, body);
     of(time, TimeClass::queue) = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
   }
   return time;
 }
 
 /// Seconds in which the busiest stage has to do with one group's iteration.
-double IterationCosts::longest_stage(double block, double embedding, double head, double hop) const {
+double IterationCosts::longest_stage(double block, double embedding, double head, const Cost& hops) const {
   double longest = 0;
   const std::size_t last = in_.layers.size() - 1;
   for (std::size_t stage = 0; stage <= last; ++stage) {
     double busy = in_.layers[stage] * block;
     if (stage == 0) busy += embedding;
     if (stage == last) busy += head;
-    if (stage < last && !in_.setting.system.stack.communication.pipeline_async) busy += hop;
+    if (stage < last && !in_.setting.system.stack.communication.pipeline_async) busy += hops.hop(stage);
     longest = std::max(longest, busy);
   }
   return longest;

@@ -122,18 +122,26 @@ class IterationCosts {
   struct Sample {
     std::int64_t tokens = 0;
     bool priced = false;
-    Part block, end;  ///< end: the embedding, or the head
-    double hop = 0;
+    Part block, end;           ///< end: the embedding, or the head
+    std::vector<double> hops;  ///< over each boundary between stages
   };
   using Samples = std::vector<Sample>;
+  /// Between two samples.
+  struct Cost {
+    Part block, end;
+    const Sample *low = nullptr, *high = nullptr;
+    double share = 1;  ///< of the higher one
+    [[nodiscard]] double hop(std::size_t boundary) const;
+    [[nodiscard]] double trip() const;  ///< all hops
+  };
 
   static Samples samples(std::int64_t most, std::initializer_list<std::int64_t> exact);
-  [[nodiscard]] Sample at(Table table, double tokens);
+  [[nodiscard]] Cost at(Table table, double tokens);
   const Sample& price_sample(Table table, Sample& sample);
   [[nodiscard]] Part part(const LayerCost& layer);
-  [[nodiscard]] double hop(Bytes boundary);
-  [[nodiscard]] double longest_stage(double block, double embedding, double head, double hop) const;
-  [[nodiscard]] serving::IterationTime bytes(const Sample& body, const Sample& head) const;
+  void price_hops(Bytes boundary, std::vector<double>& hops);
+  [[nodiscard]] double longest_stage(double block, double embedding, double head, const Cost& hops) const;
+  [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;
 
   const Inputs in_;
   TokenCosts& costs_;

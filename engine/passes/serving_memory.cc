@@ -12,8 +12,8 @@ serving::Iteration iteration(const Setting& setting, std::int64_t sequences, std
   const std::int64_t prompt = setting.workload.prompt_tokens, reading = sequences - decoding;
   const bool chunked = stack.scheduler == ServingPolicy::chunked;
   const std::int64_t whole = std::max<std::int64_t>(1, stack.token_budget / prompt);  // prompts in one budget
-  const std::int64_t tokens = chunked ? std::min(stack.token_budget - decoding, reading * prompt)
-                                      : std::min(whole, reading) * prompt;
+  const std::int64_t tokens =
+      chunked ? std::min(stack.token_budget - decoding, reading * prompt) : std::min(whole, reading) * prompt;
   const double longest = static_cast<double>(prompt + setting.workload.output_tokens) - 1;
   serving::Iteration result;
   result.decoding = static_cast<double>(decoding);

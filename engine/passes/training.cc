@@ -1,6 +1,7 @@
 #include "engine/passes/training.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/passes/data_traffic.h"
 
@@ -273,6 +274,8 @@ void price_boundaries(const TrainingInputs& in, const Groups& groups, network::C
   const bool scatter = in.setting.system.stack.communication.scatter_boundaries &&
                        !in.plan.sequence_parallel && in.plan.tensor > 1;
   collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups.pipeline, closed, seconds);
+  if (!closed) seconds.back() = seconds.front();  // not used; a chain may be alike everywhere
+  if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (!scatter) return;
   const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
   for (double& boundary : seconds) boundary += gather.value();

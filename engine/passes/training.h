@@ -13,8 +13,8 @@
 // exchanged; since one pipeline stands for all replicas, devices that are sick on different stages of
 // different replicas count as if they were of the same one: never too short, exact for one sick device.
 //
-// A sick link slows the stages whose groups, or groups that contend with them, send over it, and the boundaries
-// between stages whose messages cross it.
+// A sick link slows the stages whose groups, or groups that contend with them, send over it, and the
+// boundaries between stages whose messages cross it.
 //
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.
@@ -90,9 +90,9 @@ std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveMode
 Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
                     const std::vector<workload::CollectiveCall>& calls);
 
-/// Host time of a block's backward. Of one that is cut (zero_bubble) the host launches both parts in proportion
-/// to their kernels; every call goes with the input gradient, and with it all that the library's thread does.
-/// A whole one is all in `input`, as is what is computed again before it.
+/// Host time of a block's backward. Of one that is cut (zero_bubble) the host launches both parts in
+/// proportion to their kernels; every call goes with the input gradient, and with it all that the library's
+/// thread does. A whole one is all in `input`, as is what is computed again before it.
 struct BackwardLaunch {
   Seconds input, weight;
 };

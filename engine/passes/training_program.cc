@@ -166,9 +166,8 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
       if (recompute == Recompute::selective) append_selective(steps, priced);
       append_backward(steps, priced, cut);
     }
-    const Seconds launch = pass.backward
-                               ? backward_launch(in_, cost, recompute, cut).input
-                               : pass_launch(in_, stack_.host.forward_layer, cost.forward_calls);
+    const Seconds launch = pass.backward ? backward_launch(in_, cost, recompute, cut).input
+                                         : pass_launch(in_, stack_.host.forward_layer, cost.forward_calls);
     layer_program_.append(items, steps, launch);
   };
   const auto embedding = [&] { layer(embedding_, in_.costs.embedding, Recompute::none); };

@@ -43,8 +43,8 @@ struct PipelineShape {
   std::int32_t microbatches = 1;
 };
 
-/// What the messages between neighbouring stages take. Boundary b lies between stage b and the next one, that of
-/// the last stage between it and the first, where the next chunk of an interleaved schedule begins.
+/// What the messages between neighbouring stages take. Boundary b lies between stage b and the next one, that
+/// of the last stage between it and the first, where the next chunk of an interleaved schedule begins.
 struct Transfer {
   Transfer() = default;
   Transfer(double everywhere, bool blocks) : seconds{everywhere}, blocking(blocks) {}

@@ -17,7 +17,8 @@ std::size_t PipelineMemo::KeyHash::operator()(const std::vector<double>& key) co
   return hash;
 }
 
-void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer) {
+void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times,
+                            const Transfer& transfer) {
   key_.assign({static_cast<double>(shape.kind), static_cast<double>(shape.stages),
                static_cast<double>(shape.virtual_stages), static_cast<double>(shape.microbatches),
                transfer.blocking ? 1.0 : 0.0});
@@ -29,9 +30,8 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
            transfer.over(next) == transfer.over(s)) {
       ++next;
     }
-    key_.insert(key_.end(),
-                {times[s].forward, times[s].backward, times[s].weight, transfer.over(s),
-                 static_cast<double>(next - s)});
+    key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, transfer.over(s),
+                             static_cast<double>(next - s)});
     s = next;
   }
 }

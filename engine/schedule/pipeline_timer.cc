@@ -124,12 +124,17 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
   last_backward_.assign(static_cast<std::size_t>(stages), 0);
 
   /// The chunk that the k-th forward of a stage works on (backwards count down from the last chunk).
-  const auto chunk_turn = [&](std::int32_t k) { return shape.virtual_stages == 1 ? 0 : k % group / stages; };
+  turns_.assign(static_cast<std::size_t>(total), 0);
+  for (std::int32_t k = 0; shape.virtual_stages > 1 && k < total; ++k)
+    turns_[static_cast<std::size_t>(k)] = k % group / stages;
+  const auto chunk_turn = [&](std::int32_t k) { return turns_[static_cast<std::size_t>(k)]; };
   const std::int32_t last_turn = shape.virtual_stages - 1;
   const bool cut = shape.kind == ScheduleKind::zero_bubble;
   const double* const messages = transfer.seconds.data();
   const std::size_t stride = transfer.seconds.size() == 1 ? 0 : 1;
-  const auto over = [=](std::int32_t boundary) { return messages[static_cast<std::size_t>(boundary) * stride]; };
+  const auto over = [=](std::int32_t boundary) {
+    return messages[static_cast<std::size_t>(boundary) * stride];
+  };
   /// `input`: 0 where nothing has to come from elsewhere. The first backward of a microbatch follows its own
   /// forward, which its stage has already ended.
   const auto finish = [&](std::int32_t s, double input, double work, bool sends, double message) {
@@ -155,8 +160,8 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
                                         : 0.0;
     const bool sends = s > 0 || turn < last_turn;
     const StageTime& time = times[static_cast<std::size_t>(s)];
-    last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] =
-        finish(s, input, cut ? time.backward - time.weight : time.backward, sends, over(s > 0 ? s - 1 : stages - 1));
+    last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] = finish(
+        s, input, cut ? time.backward - time.weight : time.backward, sends, over(s > 0 ? s - 1 : stages - 1));
     if (cut && k >= s) stage_end_[static_cast<std::size_t>(s)] += time.weight;
   };
 

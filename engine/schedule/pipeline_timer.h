@@ -45,6 +45,7 @@ class PipelineTimer {
   std::vector<double> forward_arrival_, backward_arrival_;  ///< at the neighbour, [stage][ordinal]
   std::vector<double> last_forward_, last_backward_;        ///< arrivals of each stage's latest operations
   std::vector<std::int32_t> warm_up_;
+  std::vector<std::int32_t> turns_;               ///< by ordinal: how many chunks the microbatch has passed
   std::array<std::vector<double>, 3> snapshots_;  ///< latest first
   std::size_t snapshot_count_ = 0;
 };

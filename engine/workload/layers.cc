@@ -150,8 +150,8 @@ compute::AttentionShape attention_shape(const Setting& setting, const LayerKey& 
   return shape;
 }
 
-/// What the core keeps beside Q, K and V: for flash the log-sum-exp of each row of scores; naive keeps softmax
-/// output, dropout mask and dropout output of each score (5 a s^2 b).
+/// What the core keeps beside Q, K and V: for flash the log-sum-exp of each row of scores; naive keeps
+/// softmax output, dropout mask and dropout output of each score (5 a s^2 b).
 Bytes core_bytes(const Setting& setting, double rows, double scores, const Builder& b) {
   if (setting.system.stack.attention == AttentionKernel::flash) return Bytes(kFp32Bytes * rows);
   return Bytes((b.dropout() ? 2 * b.element() + kMaskBytes : b.element()) * scores);

@@ -54,8 +54,8 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
 
-/// What one block's forward holds in an iteration of a server: `tokens` of all its sequences, whose queries meet
-/// `pairs` keys in all, each those of its own sequence.
+/// What one block's forward holds in an iteration of a server: `tokens` of all its sequences, whose queries
+/// meet `pairs` keys in all, each those of its own sequence.
 Bytes serving_block_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens, double pairs);
 
 /// What a block keeps between its input gradient and a weight gradient that is put off: the input of every

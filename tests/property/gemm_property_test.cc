@@ -33,6 +33,41 @@ std::string text(std::uint64_t seed, const GemmShape& s) {
          ", " + std::to_string(s.n) + ", " + std::to_string(s.k) + ")";
 }
 
+/// An A100 with every part drawn anew.
+DeviceSpec random_device(CounterRng& random) {
+  DeviceSpec d = test::a100();
+  const auto times = [&](double low, double high) { return low * std::pow(high / low, random.uniform()); };
+  d.sm.count = 4 + static_cast<std::int64_t>(random.below(200));
+  d.sm.clock *= times(0.3, 3);
+  d.sm.sram *= times(0.2, 4);
+  d.sm.registers *= times(0.25, 4);
+  d.sm.sram_bytes_per_clock *= times(0.25, 4);
+  d.sm.l2_bytes_per_clock *= times(0.25, 4);
+  d.sm.load_latency_clocks *= times(0.1, 4);
+  d.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] *= times(0.1, 8);
+  d.sm.cluster = 1 << random.below(3);
+  d.l2.capacity *= times(0.02, 8);
+  d.l2.bytes_per_clock *= times(0.1, 4);
+  d.hbm.bandwidth_per_stack *= times(0.05, 8);
+  return d;
+}
+
+using Change = std::pair<const char*, std::function<void(DeviceSpec&, double)>>;
+const std::vector<Change> kBetterParts = {
+    {"hbm bandwidth", [](DeviceSpec& d, double k) { d.hbm.bandwidth_per_stack *= k; }},
+    {"clock", [](DeviceSpec& d, double k) { d.sm.clock *= k; }},
+    {"l2 bandwidth", [](DeviceSpec& d, double k) { d.l2.bytes_per_clock *= k; }},
+    {"l2 port", [](DeviceSpec& d, double k) { d.sm.l2_bytes_per_clock *= k; }},
+    {"sram bandwidth", [](DeviceSpec& d, double k) { d.sm.sram_bytes_per_clock *= k; }},
+    {"load latency", [](DeviceSpec& d, double k) { d.sm.load_latency_clocks /= k; }},
+    {"tensor cores",
+     [](DeviceSpec& d, double k) {
+       d.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] *= k;
+     }},
+    {"l2 capacity", [](DeviceSpec& d, double k) { d.l2.capacity *= k; }},
+    {"sram capacity", [](DeviceSpec& d, double k) { d.sm.sram *= k; }},
+    {"registers", [](DeviceSpec& d, double k) { d.sm.registers *= k; }}};
+
 TEST(GemmProperty, NotBelowTheRoofline) {
   const DeviceSpec device = test::a100();
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
@@ -53,26 +88,51 @@ TEST(GemmProperty, NotBelowTheRoofline) {
 }
 
 TEST(GemmProperty, BetterPartsAreNeverSlower) {
-  using Change = std::pair<const char*, std::function<void(DeviceSpec&, double)>>;
-  const std::vector<Change> changes = {
-      {"hbm bandwidth", [](DeviceSpec& d, double k) { d.hbm.bandwidth_per_stack *= k; }},
-      {"clock", [](DeviceSpec& d, double k) { d.sm.clock *= k; }},
-      {"l2 bandwidth", [](DeviceSpec& d, double k) { d.l2.bytes_per_clock *= k; }},
-      {"sram bandwidth", [](DeviceSpec& d, double k) { d.sm.sram_bytes_per_clock *= k; }},
-      {"tensor cores",
-       [](DeviceSpec& d, double k) {
-         d.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] *= k;
-       }},
-      {"l2 capacity", [](DeviceSpec& d, double k) { d.l2.capacity *= k; }}};
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     CounterRng random(seed, 2);
     const auto [shape, output] = random_case(random);
     const double before = gemm(shape, Precision::bf16, test::a100(), output).time.value();
-    for (const auto& [name, change] : changes) {
+    for (const auto& [name, change] : kBetterParts) {
       SCOPED_TRACE(text(seed, shape) + " " + name);
       DeviceSpec better = test::a100();
       change(better, 1 + random.uniform());
       EXPECT_LE(gemm(shape, Precision::bf16, better, output).time.value(), before * (1 + 1e-12));
+    }
+  }
+}
+
+TEST(GemmProperty, BetterPartsOfAnyDeviceAreNeverSlower) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    CounterRng random(seed, 7);
+    const auto [shape, output] = random_case(random);
+    const DeviceSpec device = random_device(random);
+    const double before = gemm(shape, Precision::bf16, device, output).time.value();
+    for (const auto& [name, change] : kBetterParts) {
+      SCOPED_TRACE(text(seed, shape) + " " + name);
+      DeviceSpec better = device;
+      change(better, 1 + 2 * random.uniform());
+      EXPECT_LE(gemm(shape, Precision::bf16, better, output).time.value(), before * (1 + 1e-12));
+    }
+  }
+}
+
+TEST(GemmProperty, MoreSramIsNeverSlowerWhereMoreCtasWouldSpillL2) {
+  // Products whose k is so long that the panels of few CTAs fill L2: what more of them at once would cost.
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CounterRng random(seed, 8);
+    const auto extent = [&](double low, double high) {
+      return static_cast<std::int64_t>(low * std::pow(high / low, random.uniform()));
+    };
+    const GemmShape shape{extent(64, 512), extent(2000, 20000), extent(1000, 20000), 1};
+    SCOPED_TRACE(text(seed, shape));
+    DeviceSpec device = test::a100();
+    device.sm.sram = Bytes(48 * 1024.0);
+    double before = gemm(shape, Precision::bf16, device).time.value();
+    for (int step = 0; step < 12; ++step) {
+      device.sm.sram *= 1.2;
+      const double now = gemm(shape, Precision::bf16, device).time.value();
+      EXPECT_LE(now, before * (1 + 1e-12)) << device.sm.sram.value() / 1024 << " KiB";
+      before = now;
     }
   }
 }
@@ -87,6 +147,24 @@ TEST(GemmProperty, MoreMultiprocessorsAreNotSlower) {
     larger.sm.count += 1 + static_cast<std::int64_t>(random.below(100));
     EXPECT_LE(gemm(shape, Precision::bf16, larger, output).time.value(),
               gemm(shape, Precision::bf16, device, output).time.value() * (1 + 1e-12));
+  }
+}
+
+TEST(GemmProperty, MoreMultiprocessorsOfAnyDeviceAreNotSlower) {
+  // More CTAs at once read more panels at once. Where L2 holds both operands they never have to be read
+  // again; where it does not, a machine that got SMs but no L2 may fetch more from HBM.
+  constexpr double kSpilling = 0.05;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    CounterRng random(seed, 9);
+    const auto [shape, output] = random_case(random);
+    SCOPED_TRACE(text(seed, shape));
+    DeviceSpec device = random_device(random);
+    const double operands =
+        2 * static_cast<double>((shape.m + shape.n) * shape.k);  // bytes of one product of the batch
+    const double band = operands <= device.l2.capacity.value() ? 1e-12 : kSpilling;
+    const double before = gemm(shape, Precision::bf16, device, output).time.value();
+    device.sm.count += 1 + static_cast<std::int64_t>(random.below(100));
+    EXPECT_LE(gemm(shape, Precision::bf16, device, output).time.value(), before * (1 + band));
   }
 }
 

@@ -15,14 +15,14 @@ namespace {
 
 struct HostConstant {
   const char* name;
-  Seconds StackProfile::Host::* member;
+  Seconds StackProfile::Host::*member;
 };
-const std::vector<HostConstant> kTrainingHost = {{"forward_layer", &StackProfile::Host::forward_layer},
-                                                 {"backward_layer", &StackProfile::Host::backward_layer},
-                                                 {"per_collective", &StackProfile::Host::per_collective},
-                                                 {"per_collective_rank",
-                                                  &StackProfile::Host::per_collective_rank},
-                                                 {"step_fixed", &StackProfile::Host::step_fixed}};
+const std::vector<HostConstant> kTrainingHost = {
+    {"forward_layer", &StackProfile::Host::forward_layer},
+    {"backward_layer", &StackProfile::Host::backward_layer},
+    {"per_collective", &StackProfile::Host::per_collective},
+    {"per_collective_rank", &StackProfile::Host::per_collective_rank},
+    {"step_fixed", &StackProfile::Host::step_fixed}};
 
 constexpr double kRounding = 1e-9;
 /// Executed, a later launch moves messages in time and may keep those of different groups out of each other's
@@ -51,9 +51,9 @@ void draw_host(Setting& setting, test::ScenarioGenerator& draw) {
 struct Trial {
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::uint64_t settings = 0;
-  int plans = 0;             ///< of each setting
+  int plans = 0;              ///< of each setting
   std::uint64_t in_turn = 1;  ///< one constant in so many is tried with a plan
-  bool wide_links = false;   ///< messages take their latency only
+  bool wide_links = false;    ///< messages take their latency only
   double band = kRounding;
 };
 using Tried = std::set<std::pair<ScheduleKind, std::int32_t>>;  ///< schedules with ZeRO stages

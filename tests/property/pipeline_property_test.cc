@@ -75,11 +75,10 @@ Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most
 }
 
 std::string text(const Case& c) {
-  std::string result = std::string(name_of(c.shape.kind)) + " p=" + std::to_string(c.shape.stages) +
-                       " v=" + std::to_string(c.shape.virtual_stages) +
-                       " m=" + std::to_string(c.shape.microbatches) +
-                       " t=" + testing::PrintToString(c.transfer.seconds) +
-                       (c.transfer.blocking ? " blocking" : "");
+  std::string result =
+      std::string(name_of(c.shape.kind)) + " p=" + std::to_string(c.shape.stages) +
+      " v=" + std::to_string(c.shape.virtual_stages) + " m=" + std::to_string(c.shape.microbatches) +
+      " t=" + testing::PrintToString(c.transfer.seconds) + (c.transfer.blocking ? " blocking" : "");
   for (const StageTime& time : c.times) {
     result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ", " +
               std::to_string(time.weight) + ")";

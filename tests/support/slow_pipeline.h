@@ -19,8 +19,9 @@ struct SlowPipeline {
 /// An operation may start when the stage is free and its input has arrived. The model is a chain of stages x
 /// chunks layers, chunk-major: layer c * stages + s is chunk c of stage s. A forward's input is the forward
 /// of the layer before; a backward's input is the backward of the layer after, for the last layer its own
-/// forward; zero_bubble's weight gradient needs its own input gradient. A message between two layers takes what
-/// `transfer` says of the stages that hold them; a blocking sender is busy until its message has arrived.
+/// forward; zero_bubble's weight gradient needs its own input gradient. A message between two layers takes
+/// what `transfer` says of the stages that hold them; a blocking sender is busy until its message has
+/// arrived.
 inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
                                   const std::vector<schedule::StageTime>& times,
                                   const schedule::Transfer& transfer) {

@@ -262,8 +262,9 @@ TEST(Collectives, ChainPassGoesBothWaysAndDoesNotClose) {
 }
 
 TEST(Boundaries, EachIsPricedOnTheLinksItCrosses) {
-  // Nodes of 4 on a switch of 1e11, two nodes on one of 1e10: stages 0..7, a message both ways. Between 3 and 4
-  // it goes through both switches, two hops each, and so does the one between 7 and 0 that closes the chain.
+  // Nodes of 4 on a switch of 1e11, two nodes on one of 1e10: stages 0..7, a message both ways. Between 3 and
+  // 4 it goes through both switches, two hops each, and so does the one between 7 and 0 that closes the
+  // chain.
   StackProfile::Communication far = stack();
   far.rank_step_scale_out = Seconds(50e-6);
   OneFabric bench({fast_dimension(DimensionKind::switched, {4}),

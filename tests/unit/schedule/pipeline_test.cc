@@ -241,7 +241,8 @@ TEST(Transfers, EachBoundaryTakesItsOwn) {
   // 4 + 5.75. The boundary that closes the chain is not used.
   const std::vector<StageTime> times(4, {1, 2});
   const Transfer transfer({0.5, 5, 0.25, 1e9}, false);
-  // Stage 3 runs its backward 9.75 to 11.75; 12 to 14 on stage 2, 19 to 21 on stage 1, 21.5 to 23.5 on stage 0.
+  // Stage 3 runs its backward 9.75 to 11.75; 12 to 14 on stage 2, 19 to 21 on stage 1, 21.5 to 23.5 on stage
+  // 0.
   const std::vector<double> ends = {23.5, 21, 14, 11.75};
   PipelineTimer timer;
   for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
@@ -253,10 +254,10 @@ TEST(Transfers, EachBoundaryTakesItsOwn) {
 
 TEST(Transfers, TheNextChunkIsACloseAwayFromTheLastStage) {
   // 2 stages, 2 chunks, 2 microbatches of (1, 1) per chunk; down 1/2, back to the first stage 3. Forwards of
-  // stage 0: chunk 0 at 0-2. Stage 1 gets them at 1.5 and 2.5, ends at 2.5 and 3.5; chunk 1 of stage 0 begins at
-  // 5.5 and 6.5, its ends 6.5 and 7.5 arrive at 7 and 8; stage 1 ends them at 8 and 9. Backwards mirror that:
-  // all forwards first (m = p), so stage 1 has chunk 1 at 9-11, stage 0 at 10.5-11.5 and 11.5-12.5; back over the
-  // closing boundary at 14.5 and 15.5, done 15.5 and 16.5; stage 0 ends chunk 0 at 17 and 18.
+  // stage 0: chunk 0 at 0-2. Stage 1 gets them at 1.5 and 2.5, ends at 2.5 and 3.5; chunk 1 of stage 0 begins
+  // at 5.5 and 6.5, its ends 6.5 and 7.5 arrive at 7 and 8; stage 1 ends them at 8 and 9. Backwards mirror
+  // that: all forwards first (m = p), so stage 1 has chunk 1 at 9-11, stage 0 at 10.5-11.5 and 11.5-12.5;
+  // back over the closing boundary at 14.5 and 15.5, done 15.5 and 16.5; stage 0 ends chunk 0 at 17 and 18.
   const Transfer transfer({0.5, 3}, false);
   const std::vector<StageTime> times(2, {1, 1});
   const std::vector<double> ends = {18, 16.5};

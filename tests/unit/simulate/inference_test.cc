@@ -148,6 +148,24 @@ TEST(Inference, PipelineLatencyIsThatOfOneDevicePlusHops) {
   EXPECT_NEAR(four.ttft / one.ttft, 1, 1e-12);
 }
 
+TEST(Inference, HopsTakeWhatTheirOwnLinksDo) {
+  // 8 stages on two nodes of 4: a trip has 6 hops inside of nodes, two links of 1 us at 300 GB/s, and one
+  // between them, over two more of 5 us at 10 GB/s. A request of 1000 + 200 tokens makes one trip with its
+  // prompt and 199 with a token; a token takes 4096 elements of 2 bytes.
+  Setting setting = busy_server(8, 1);
+  setting.system.fabric = {"tiers", {}};
+  setting.system.fabric.dimensions.push_back(
+      test::dimension("node", DimensionKind::switched, {4}, 300e9, 1e-6));
+  setting.system.fabric.dimensions.push_back(
+      test::dimension("nodes", DimensionKind::switched, {2}, 10e9, 5e-6));
+  const auto trip = [](double tokens) {
+    const double bytes = tokens * 4096 * 2;
+    return 6 * (2e-6 + bytes / 300e9) + (2e-6 + 10e-6 + bytes / 10e9);
+  };
+  const Prediction out = predicted(setting, test::plan_of(1, 1, 8, 1));
+  EXPECT_NEAR(out.breakdown.pipeline_comm.value(), trip(1000) + 199 * trip(1), 1e-9);
+}
+
 TEST(Inference, ReplicasShareTheRequests) {
   // 4 replicas of 16 requests each serve 64 as one replica serves 16.
   const Prediction one = predicted(busy_server(1, 16), test::plan_of(1, 1, 1, 1));

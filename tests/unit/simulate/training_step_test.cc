@@ -244,6 +244,72 @@ TEST(IdealScaling, EqualStagesHaveTheTextbookBubble) {
   EXPECT_NEAR(out.breakdown.bubble.value(), 6 + 6 + 9, 1e-9);
 }
 
+/// Nodes of 4 ranks on a fast switch, as many of them on one that is 25 times slower; one rank per stage.
+Setting two_tiers(std::int64_t nodes) {
+  Setting s = one_layer(1, 1);
+  s.model = test::gpt(4 * nodes, 1024, 8, 32000, kTokens);
+  s.model.dropout = 0;
+  s.system.fabric = {"tiers", {}};
+  s.system.fabric.dimensions.push_back(test::dimension("node", DimensionKind::switched, {4}, 100e9, 1e-6));
+  s.system.fabric.dimensions.push_back(test::dimension("nodes", DimensionKind::switched, {nodes}, 4e9, 2e-6));
+  return s;
+}
+
+TEST(PipelineBoundaries, EachCostsWhatItsOwnLinksDo) {
+  // One microbatch crosses each boundary once down and once up: 12 inside nodes, two hops of 1 us at 100
+  // GB/s, and 3 between them, two hops of 1 us and two of 2 us at 4 GB/s. The message is 512 x 1024 elements
+  // of 2 bytes.
+  const Setting setting = two_tiers(4);
+  const double bytes = 512.0 * 1024 * 2;
+  const double inside = 2e-6 + bytes / 100e9, across = 2e-6 + 4e-6 + bytes / 4e9;
+  ParallelPlan plan = test::plan_of(1, 1, 16, 1);
+  for (const ScheduleKind kind :
+       {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
+    plan.schedule = kind;
+    const Prediction priced = Simulator(setting).run(plan);
+    ASSERT_EQ(priced.status, Status::ok);
+    EXPECT_NEAR(priced.breakdown.pipeline_comm.value(), 2 * (12 * inside + 3 * across), 1e-12);
+    SimulateOptions options;
+    options.mode = ExecutionMode::flattened;
+    const Prediction executed = Simulator(setting, options).run(plan);
+    EXPECT_NEAR(executed.step_time.value(), priced.step_time.value(), 1e-9 * priced.step_time.value());
+  }
+}
+
+TEST(PipelineBoundaries, ASickLinkCostsOncePerMessageThatCrossesIt) {
+  // Link 0 takes rank 0 up to the switch of its node, so the first boundary's messages down; what comes back
+  // comes by another link. A boundary waits for its slower direction: both messages of the microbatch do.
+  const Setting setting = two_tiers(2);
+  const ParallelPlan plan = test::plan_of(1, 1, 8, 1);
+  const double healthy = Simulator(setting).run(plan).step_time.value();
+  const double sick = Simulator(setting).run(plan, {{{0, 1, Seconds(1e-3)}}}).step_time.value();
+  EXPECT_NEAR(sick, healthy + 2e-3, 1e-12);
+}
+
+TEST(PipelineBoundaries, TheRingOfAnInterleavedScheduleClosesOverItsOwnLinks) {
+  // 4 stages on one node and 2 chunks: all boundaries alike, also from the last stage to the first. On two
+  // nodes the closing one crosses them as the middle one does; a microbatch passes v p - 1 boundaries each
+  // way, every boundary but the closing one v times.
+  const auto comm = [&](std::int64_t nodes, std::int32_t stages) {
+    Setting setting = two_tiers(nodes);
+    setting.model.layers = 2 * stages;
+    setting.workload = test::training(kTokens, stages);
+    ParallelPlan plan = test::plan_of(1, 1, stages, 1);
+    plan.schedule = ScheduleKind::interleaved;
+    plan.virtual_stages = 2;
+    SimulateOptions reference;
+    reference.reference = true;
+    const Prediction fast = Simulator(setting).run(plan), plain = Simulator(setting, reference).run(plan);
+    EXPECT_NEAR(fast.step_time / plain.step_time, 1, 1e-9);
+    return fast.breakdown.pipeline_comm.value();
+  };
+  const double bytes = 512.0 * 1024 * 2;
+  const double inside = 2e-6 + bytes / 100e9, across = 2e-6 + 4e-6 + bytes / 4e9;
+  // The first microbatch's way down and up again bounds the step from below.
+  EXPECT_GE(comm(1, 4), 2 * 7 * inside * (1 - 1e-9));
+  EXPECT_GE(comm(2, 8), 2 * (12 * inside + 3 * across) * (1 - 1e-9));
+}
+
 TEST(IdealScaling, ZeroBubbleIsNeverSlowerThan1f1bAndFillsItsBubble) {
   // Stages that are equal but for the lookup of the embedding and the final norm.
   Setting setting = ideal(4, 16);
