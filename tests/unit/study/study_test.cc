@@ -71,7 +71,7 @@ TEST(Study, WindowsShorterThanTheSequenceAreRefused) {
   // Every value of an axis counts, prompt and output together.
   const std::string serving =
       replaced(inference(""), "position: rotary", "position: rotary\n  sliding_window: 119");
-  EXPECT_TRUE(reports(bad(serving), "s.yaml:31:68: workload.output_tokens", "120 tokens are more"));
+  EXPECT_TRUE(reports(bad(serving), "s.yaml:31:65: workload.output_tokens", "120 tokens are more"));
 }
 
 TEST(Study, ConstraintsObjectivesAndMode) {
