@@ -127,6 +127,7 @@ void write_root(const H5File& file, const char* schema, const Manifest& m, const
   file.set_attribute("command_line", clipped(run.command_line));
   file.set_attribute("study_sha256", study_sha256(m.study));
   file.set_attribute("columns_sha256", columns_sha256(m.columns));
+  file.set_attribute("assumptions", clipped(m.study.assumptions));
   file.set_attribute("seed", m.study.seed);
   file.set_attribute("objectives", join(m.study.objectives));
   file.set_attribute("total_points", m.layout.total_points);
@@ -296,6 +297,8 @@ Manifest read_manifest(const H5File& file) {
   manifest.study.resolved_yaml = file.read_text("/study/resolved_yaml");
   manifest.study.sources = read_sources(file);
   manifest.study.objectives = words(file.text_attribute("objectives"));
+  if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions have none
+    manifest.study.assumptions = file.text_attribute("assumptions");
   manifest.study.seed = file.number_attribute("seed");
   manifest.study.links = read_links(file);
   manifest.study.dimensions = words(file.dataset("/links/dimension").text_attribute("flag_meanings"));

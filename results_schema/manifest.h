@@ -26,6 +26,7 @@ struct StudyInfo {
   std::string title;
   std::string resolved_yaml;
   std::vector<SourceText> sources;  ///< distinct names
+  std::string assumptions;          ///< what the inputs leave out and the results rest on, a line each
   std::vector<std::string>
       objectives;  ///< names of columns that have a better direction; the first one ranks
   std::uint64_t seed = 0;

@@ -35,6 +35,7 @@ constexpr const char* kLayout = R"( |
 | `hostname`, `threads`, `command_line` | the run |
 | `study_sha256` | over title, resolved study, inputs, objectives and seed |
 | `columns_sha256` | over names, units, types and codes of the columns |
+| `assumptions` | what the inputs leave out and the results rest on, a line each; empty where there is nothing |
 | `seed` | of the study's random draws |
 | `objectives` | names of columns, the first one ranks |
 | `study_points` | points of the whole study |

@@ -81,9 +81,8 @@ StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor) {
   // Replicated KV heads: each rank holds at least one.
   const double kv =
       static_cast<double>(workload::local_kv_heads(model, tensor)) - static_cast<double>(model.kv_heads) / t;
-  const bool biased = model.linear_bias || model.qkv_bias;
-  const double replicated_kv =
-      2 * kv * static_cast<double>(model.head_dim) * (static_cast<double>(model.hidden) + (biased ? 1 : 0));
+  const double replicated_kv = 2 * kv * static_cast<double>(model.head_dim) *
+                               (static_cast<double>(model.hidden) + (model.has_qkv_bias() ? 1 : 0));
   const double split = model.block_matrix_parameters() + model.block_column_biases();
   p.block = split / t + replicated_kv + model.block_vector_parameters() - model.block_column_biases();
   const double positions = model.position_parameters();

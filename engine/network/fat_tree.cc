@@ -146,7 +146,7 @@ std::vector<FatTree::Level> FatTree::plan(const FatTreeSpec& spec, std::int32_t 
     const std::int64_t children = i == 0 ? down : top ? spec.radix : spec.radix / 2;
     level.span = i == 0 ? children : levels[i - 1].span * children;
     level.blocks = ceil_div(adapters, level.span);
-    level.ports_up = static_cast<std::int32_t>(top ? 0 : i == 0 ? spec.radix - down : spec.radix / 2);
+    level.ports_up = static_cast<std::int32_t>(top ? 0 : i == 0 ? spec.leaf_ports_up() : spec.radix / 2);
     if (i == 0) continue;
     level.copies = levels[i - 1].copies * levels[i - 1].ports_up;
     level.first_switch = levels[i - 1].first_switch + levels[i - 1].blocks * levels[i - 1].copies;

@@ -138,13 +138,6 @@ compute::OptimizerState optimizer_state(const Setting& setting) {
           bytes_per_element(setting.workload.precision)};
 }
 
-/// Weight tensors of a block: matrices (gate and up apart), norms and biases.
-double tensors_per_block(const ModelSpec& model) {
-  const double matrices = model.mlp == MlpKind::swiglu ? 5 : 4;
-  const double norms = model.norm == NormKind::layernorm ? 4 : 2;
-  return matrices + norms + (model.linear_bias ? 4 : model.qkv_bias ? 1 : 0);
-}
-
 /// One microbatch over all chunks of a stage.
 struct StagePasses {
   PassTime forward, backward;
@@ -353,7 +346,7 @@ OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device,
   cost.parameters = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
-  if (sliced && shards > 1) cost.slices = tensors_per_block(in.setting.model) * layers * shards;
+  if (sliced && shards > 1) cost.slices = in.setting.model.block_tensors() * layers * shards;
   cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
   return cost;
 }

@@ -58,11 +58,22 @@ void fit_to_size(DimensionSpec& dimension, std::int64_t gpus_per_node) {
 
 std::optional<std::int64_t> FatTreeSpec::leaf_ports_down() const {
   if (levels == 1) return radix;
-  const double exact = static_cast<double>(radix) * oversubscription / (1 + oversubscription);
-  const double whole = std::round(exact);
-  if (!(std::abs(exact - whole) < 1e-9 * exact) || whole < 1 || whole >= static_cast<double>(radix))
-    return std::nullopt;
-  return static_cast<std::int64_t>(whole);
+  const double most = static_cast<double>(radix) / (1 + oversubscription);
+  for (auto up = static_cast<std::int64_t>(most * (1 + 1e-9)); up >= 1; --up) {
+    if (const auto down = whole_ports_down(up)) return down;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> FatTreeSpec::whole_ports_down(std::int64_t up) const {
+  const double down = oversubscription * static_cast<double>(up);
+  if (!(std::abs(down - std::round(down)) < 1e-9 * down)) return std::nullopt;
+  return std::llround(down);
+}
+
+std::int64_t FatTreeSpec::leaf_ports_up() const {
+  const std::int64_t down = leaf_ports_down().value();
+  return levels == 1 ? 0 : std::llround(static_cast<double>(down) / oversubscription);
 }
 
 std::int64_t FatTreeSpec::capacity(std::int64_t with_levels) const {

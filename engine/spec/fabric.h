@@ -55,8 +55,9 @@ enum class UpRouting : std::uint8_t { destination, ecmp };
 SHARDSCAPE_ENUM_NAMES(UpRouting, "destination", "ecmp");
 
 /// A folded Clos network of switches with `radix` ports. A leaf has `oversubscription` ports down for each
-/// port up, the levels between half and half, the top level all ports down. The tree is filled from the left,
-/// and only the leaves (and the levels) that its ranks need are there.
+/// port up, as many of both as fit (what is left over of its ports stays empty: 2:1 on 64 ports is 42 down
+/// and 21 up), the levels between half and half, the top level all ports down. The tree is filled from the
+/// left, and only the leaves (and the levels) that its ranks need are there.
 struct FatTreeSpec {
   std::int64_t levels = 2;      ///< of switches, 1 .. 8; of an open dimension: at most
   std::int64_t radix = 0;       ///< ports of a switch, >= 2
@@ -66,8 +67,12 @@ struct FatTreeSpec {
   std::optional<Seconds> uplink_latency;           ///< likewise
 
   /// Ports of a leaf towards ranks (all of them in a tree of one level), or nothing where the ratio does not
-  /// divide the radix.
+  /// come out in whole ports.
   [[nodiscard]] std::optional<std::int64_t> leaf_ports_down() const;
+  /// As many as belong to so many ports up, or nothing where they are not whole.
+  [[nodiscard]] std::optional<std::int64_t> whole_ports_down(std::int64_t up) const;
+  /// Those towards the next level, of a leaf whose ports are whole.
+  [[nodiscard]] std::int64_t leaf_ports_up() const;
   /// Ranks (or shared adapters) that a tree of so many levels holds; the leaf ports must be whole.
   [[nodiscard]] std::int64_t capacity(std::int64_t with_levels) const;
   /// The least number of levels for so many endpoints; one leaf holds its ports down.

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iomanip>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -155,9 +157,45 @@ class Rules {
       good &= require(t.radix % 2 == 0, "radix",
                       "must be even: switches between leaves and top have as many ports up as down");
     }
-    good &= require(t.leaf_ports_down().has_value(), "oversubscription",
-                    "does not divide a radix of " + text(t.radix) + " into whole ports down and up");
+    if (good && !t.leaf_ports_down()) good = require(false, "oversubscription", whole_ports_advice(t));
     if (good && ports_good_ && shape_good_ && !open()) check_tree_size();
+  }
+
+  /// What would divide into whole ports: the least switch that does, and the ratio that comes nearest on
+  /// this one.
+  static std::string whole_ports_advice(const FatTreeSpec& t) {
+    std::ostringstream advice;
+    advice << "is " << t.oversubscription << ", which gives no whole ports down and up on a radix of "
+           << t.radix;
+    for (std::int64_t up = 1;
+         static_cast<double>(up) * (1 + t.oversubscription) <= static_cast<double>(kMaxRadix); ++up) {
+      const std::optional<std::int64_t> down = t.whole_ports_down(up);
+      if (!down) continue;
+      advice << "; the next radix that does is " << up + *down;
+      break;
+    }
+    const auto [down, up] = nearest_ports(t);
+    advice << "; the nearest on " << t.radix << " ports is " << std::setprecision(12)
+           << static_cast<double>(down) / static_cast<double>(up) << ", " << down << " down and " << up
+           << " up";
+    return advice.str();
+  }
+
+  /// Ports down and up of about the ratio.
+  static std::pair<std::int64_t, std::int64_t> nearest_ports(const FatTreeSpec& t) {
+    const double exact = static_cast<double>(t.radix) / (1 + t.oversubscription);
+    const auto error = [&](std::pair<std::int64_t, std::int64_t> ports) {
+      return std::abs(static_cast<double>(ports.first) / static_cast<double>(ports.second) -
+                      t.oversubscription);
+    };
+    const auto with = [&](double ports_up) {
+      const auto up = std::clamp<std::int64_t>(std::llround(ports_up), 1, t.radix - 1);
+      const double most = static_cast<double>(t.radix - up);
+      const double down = std::clamp(std::round(t.oversubscription * static_cast<double>(up)), 1.0, most);
+      return std::pair(static_cast<std::int64_t>(down), up);
+    };
+    const auto fewer = with(std::floor(exact)), more = with(std::ceil(exact));
+    return error(fewer) < error(more) ? fewer : more;
   }
 
   void check_single_level() {

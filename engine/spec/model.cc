@@ -12,13 +12,21 @@ double ModelSpec::block_matrix_parameters() const {
 
 double ModelSpec::block_vector_parameters() const {
   const auto h = static_cast<double>(hidden);
-  const double norm_vectors = norm == NormKind::layernorm ? 2 : 1;
-  return 2 * norm_vectors * h + block_column_biases() + (linear_bias ? 2 * h : 0);
+  const double norms = (shared_norm ? 1 : 2) * (norm == NormKind::layernorm ? 2 : 1);
+  const double row_biases = (has_output_bias() ? 1 : 0) + (has_mlp_bias() ? 1 : 0);
+  return norms * h + block_column_biases() + row_biases * h;
 }
 
 double ModelSpec::block_column_biases() const {
-  if (linear_bias) return static_cast<double>(qkv_width() + mlp_in_width());
-  return qkv_bias ? static_cast<double>(qkv_width()) : 0;
+  return static_cast<double>((has_qkv_bias() ? qkv_width() : 0) + (has_mlp_bias() ? mlp_in_width() : 0));
+}
+
+double ModelSpec::block_tensors() const {
+  const double in = gated() ? 2 : 1;
+  const double norms = (shared_norm ? 1 : 2) * (norm == NormKind::layernorm ? 2 : 1);
+  const double biases =
+      (has_qkv_bias() ? 1 : 0) + (has_output_bias() ? 1 : 0) + (has_mlp_bias() ? in + 1 : 0);
+  return 2 + in + 1 + norms + biases;
 }
 
 double ModelSpec::position_parameters() const {
@@ -42,6 +50,16 @@ double ModelSpec::parameters() const {
          embedding_parameters() + head_parameters() + final_norm_parameters();
 }
 
+std::string ModelSpec::too_long(std::int64_t tokens) const {
+  const std::string more = std::to_string(tokens) + " tokens are more than the ";
+  if (position == PositionKind::learned && tokens > max_positions)
+    return more + std::to_string(max_positions) + " learned positions of model " + name;
+  if (sliding_window == 0 || tokens <= sliding_window) return "";
+  return more + std::to_string(sliding_window) + " that layers of model " + name +
+         " look back on (its sliding_window), and windows are not modelled: take at most so many, or a copy "
+         "of the model without the window";
+}
+
 Problems ModelSpec::validate() const {
   Problems problems;
   require_range(problems, layers, "layers", ranges::kLayers);
@@ -63,8 +81,23 @@ Problems ModelSpec::validate() const {
     problems.require(max_positions == 0, "max_positions",
                      "has no effect with rotary positions; leave it out");
   }
-  problems.require(!(linear_bias && qkv_bias), "qkv_bias", "has no effect where linear_bias is already true");
-  problems.require(dropout >= 0 && dropout < 1, "dropout", "is a probability, 0 <= dropout < 1");
+  constexpr const char* kAllBiased = "has no effect where linear_bias is already true";
+  problems.require(!(linear_bias && qkv_bias), "qkv_bias", kAllBiased);
+  problems.require(!(linear_bias && output_bias), "output_bias", kAllBiased);
+  problems.require(!(linear_bias && mlp_bias), "mlp_bias", kAllBiased);
+  const bool rotary = position == PositionKind::rotary;
+  problems.require(rotary || rotary_fraction == 1, "rotary_fraction",
+                   "has no effect without rotary positions; leave it out");
+  require_range(problems, rotary_fraction, "rotary_fraction", ranges::kShare);
+  require_range(problems, sliding_window, "sliding_window", ranges::kTokensOrAll);
+  problems.require(parallel_residual || !shared_norm, "shared_norm",
+                   "needs parallel_residual: true; attention and MLP read different inputs otherwise");
+  const auto probability = [&](double value, const std::string& field) {
+    problems.require(value >= 0 && value < 1, field, "is a probability, 0 <= " + field + " < 1");
+  };
+  probability(dropout, "dropout");
+  probability(attention_dropout.value_or(0), "attention_dropout");
+  probability(embedding_dropout.value_or(0), "embedding_dropout");
   if (problems.empty() && parameters() > ranges::kMostParameters) {
     problems.add("layers", "the model has " + Range{}.number(parameters()) + " parameters, at most " +
                                Range{}.number(ranges::kMostParameters) + " are modelled");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/base/enum_names.h"
@@ -9,8 +10,10 @@
 
 namespace shardscape {
 
-enum class MlpKind : std::uint8_t { gelu, swiglu };
-SHARDSCAPE_ENUM_NAMES(MlpKind, "gelu", "swiglu");
+/// The activation of the MLP: one projection in and one out, or, for the names in -glu, gated (two in, one
+/// out; Shazeer 2020, GLU Variants Improve Transformer, arXiv:2002.05202).
+enum class MlpKind : std::uint8_t { gelu, swiglu, relu, silu, geglu, reglu };
+SHARDSCAPE_ENUM_NAMES(MlpKind, "gelu", "swiglu", "relu", "silu", "geglu", "reglu");
 enum class NormKind : std::uint8_t { layernorm, rmsnorm };
 SHARDSCAPE_ENUM_NAMES(NormKind, "layernorm", "rmsnorm");
 enum class PositionKind : std::uint8_t { learned, rotary };
@@ -24,23 +27,39 @@ struct ModelSpec {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;    ///< = heads for multi-head attention; YAML default: heads
   std::int64_t head_dim = 0;    ///< YAML default: hidden / heads
-  std::int64_t ffn_hidden = 0;  ///< width of the MLP (of each of gate and up for swiglu)
+  std::int64_t ffn_hidden = 0;  ///< width of the MLP (of each of gate and up where it is gated)
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;  ///< rows of the learned position table; 0 with rotary positions
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layernorm;
   PositionKind position = PositionKind::learned;
+  double rotary_fraction = 1;  ///< share of each head's dimensions that rotary positions turn
+  /// A token attends to the last so many tokens in some layers; 0: to all before it. Windows shorter than the
+  /// sequence are not modelled: a study that needs one is refused.
+  std::int64_t sliding_window = 0;
+  /// Attention and MLP of a block read the same input and are added together (Wang & Komatsuzaki 2021,
+  /// GPT-J-6B; Black et al. 2022, GPT-NeoX-20B, arXiv:2204.06745, section 2.1).
+  bool parallel_residual = false;
+  bool shared_norm = false;      ///< with parallel_residual: one norm feeds both (GPT-J), not one each (NeoX)
   bool tied_embeddings = false;  ///< the LM head shares the embedding's weights
-  bool linear_bias = false;      ///< every linear layer of a block has a bias
-  bool qkv_bias = false;         ///< the QKV projection alone has a bias (Qwen2)
+  bool linear_bias = false;      ///< every linear layer of a block has a bias: the three below at once
+  bool qkv_bias = false;         ///< the QKV projection has one (Qwen2)
+  bool output_bias = false;      ///< the output projection of attention
+  bool mlp_bias = false;         ///< both projections of the MLP
   double dropout = 0;            ///< probability; > 0 adds dropout operators and their masks to training
+  std::optional<double> attention_dropout;  ///< of the attention probabilities; absent: `dropout`
+  std::optional<double> embedding_dropout;  ///< of the embedding's output; absent: `dropout`
 
+  [[nodiscard]] bool gated() const {
+    return mlp == MlpKind::swiglu || mlp == MlpKind::geglu || mlp == MlpKind::reglu;
+  }
+  [[nodiscard]] bool has_qkv_bias() const { return linear_bias || qkv_bias; }
+  [[nodiscard]] bool has_output_bias() const { return linear_bias || output_bias; }
+  [[nodiscard]] bool has_mlp_bias() const { return linear_bias || mlp_bias; }
   [[nodiscard]] std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
   [[nodiscard]] std::int64_t attention_width() const { return heads * head_dim; }
-  /// Output columns of the first MLP projection: ffn_hidden, twice that for swiglu (gate and up).
-  [[nodiscard]] std::int64_t mlp_in_width() const {
-    return mlp == MlpKind::swiglu ? 2 * ffn_hidden : ffn_hidden;
-  }
+  /// Output columns of the first MLP projection: ffn_hidden, twice that where it is gated (gate and up).
+  [[nodiscard]] std::int64_t mlp_in_width() const { return gated() ? 2 * ffn_hidden : ffn_hidden; }
 
   /// Weights of the four matrices of one block.
   [[nodiscard]] double block_matrix_parameters() const;
@@ -48,12 +67,17 @@ struct ModelSpec {
   [[nodiscard]] double block_vector_parameters() const;
   /// Those of them that belong to columns: biases of the QKV and the first MLP projection.
   [[nodiscard]] double block_column_biases() const;
+  /// Weight tensors of a block: matrices (QKV as one, gate and up apart), norms and biases.
+  [[nodiscard]] double block_tensors() const;
   [[nodiscard]] double position_parameters() const;   ///< the learned position table
   [[nodiscard]] double embedding_parameters() const;  ///< token and learned position tables
   [[nodiscard]] double head_parameters() const;       ///< 0 when tied
   [[nodiscard]] double final_norm_parameters() const;
   [[nodiscard]] double parameters() const;  ///< whole model
 
+  /// Why a sequence of so many tokens is more than the model takes; empty where it is not. A table of learned
+  /// positions is as long as it is, and attention over a window that is shorter is not modelled.
+  [[nodiscard]] std::string too_long(std::int64_t tokens) const;
   /// Every rule that is broken, by field.
   [[nodiscard]] Problems validate() const;
 };

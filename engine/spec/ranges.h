@@ -54,6 +54,7 @@ inline constexpr Range kHeadDim{1, 1e6};
 inline constexpr Range kRows{1, 1e9};  ///< of an embedding, an MLP or a position table
 inline constexpr double kMostParameters = 1e15;
 inline constexpr Range kTokens{1, 1e9};
+inline constexpr Range kTokensOrAll{1, 1e9, "", true};  ///< of a window
 inline constexpr Range kSamples{1, 1e9};
 inline constexpr Range kRequests{1, 1e6};  ///< a server's course is followed request by request
 

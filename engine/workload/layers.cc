@@ -29,13 +29,19 @@ class Builder {
         element_(bytes_per_element(setting.workload.precision)),
         tokens_(tokens_per_sequence * key.microbatch / key.context),
         norm_tokens_(key.sequence_parallel ? tokens_ / key.tensor : tokens_),
-        dropout_(mode == Mode::training && setting.model.dropout > 0) {}
+        training_(mode == Mode::training) {}
 
   [[nodiscard]] double tokens() const { return tokens_; }
   [[nodiscard]] double element() const { return element_; }
   [[nodiscard]] double hidden() const { return static_cast<double>(model_.hidden); }
   [[nodiscard]] double per_rank(std::int64_t width) const { return static_cast<double>(width) / key_.tensor; }
-  [[nodiscard]] bool dropout() const { return dropout_; }
+  [[nodiscard]] bool dropout() const { return training_ && model_.dropout > 0; }
+  [[nodiscard]] bool attention_dropout() const {
+    return training_ && model_.attention_dropout.value_or(model_.dropout) > 0;
+  }
+  [[nodiscard]] bool embedding_dropout() const {
+    return training_ && model_.embedding_dropout.value_or(model_.dropout) > 0;
+  }
   [[nodiscard]] double qkv_width() const {
     return static_cast<double>((model_.heads / key_.tensor + 2 * local_kv_heads(model_, key_.tensor)) *
                                model_.head_dim);
@@ -55,13 +61,14 @@ class Builder {
     return op;
   }
 
-  [[nodiscard]] Operator norm(std::string_view name) const {
+  /// `keeps_input`: not where another operator keeps the same tensor.
+  [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const {
     Operator op;
     op.name = name;
     const double elements = norm_tokens_ * hidden();
     op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
     op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
-    op.saved = op.saved_selective = norm_tensor();
+    op.saved = op.saved_selective = keeps_input ? norm_tensor() : Bytes(0);
     if (!stack_.fused_pointwise) {
       // Cast, norm in fp32, cast; backward casts the gradient, reads the fp32 copy and the gradient, casts.
       op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);
@@ -73,15 +80,30 @@ class Builder {
   }
 
   /// Bias, dropout and residual addition in one kernel.
-  [[nodiscard]] Operator residual(std::string_view name) const {
+  [[nodiscard]] Operator residual(std::string_view name, bool dropout) const {
     Operator op;
     op.name = name;
     const double elements = norm_tokens_ * hidden();
-    const double mask = dropout_ ? kMaskBytes : 0;
+    const double mask = dropout ? kMaskBytes : 0;
     op.forward = {Bytes((3 * element_ + mask) * elements), Flops(kResidualFlops * elements), 1};
-    op.backward = {Bytes((dropout_ ? 2 * element_ + mask : 2 * element_) * elements),
+    op.backward = {Bytes((dropout ? 2 * element_ + mask : 2 * element_) * elements),
                    Flops(kResidualFlops * elements), 1};
     op.saved = op.saved_selective = Bytes(mask * elements);
+    return op;
+  }
+
+  /// The outputs of attention and MLP of a parallel block, each with its dropout, added together: on every
+  /// rank of a tensor group the partial sums, before one reduction of both. Backward: both dropouts, or the
+  /// two gradients of the input they share.
+  [[nodiscard]] Operator branch_sum(std::string_view name) const {
+    Operator op;
+    op.name = name;
+    const double elements = tokens_ * hidden();
+    const double masks = dropout() ? 2 * kMaskBytes : 0;
+    op.forward = {Bytes((3 * element_ + masks) * elements), Flops(2 * kResidualFlops * elements), 1};
+    op.backward = {Bytes((dropout() ? 3 * element_ + masks : 2 * element_) * elements),
+                   Flops(2 * kResidualFlops * elements), 1};
+    op.saved = op.saved_selective = Bytes(masks * elements);
     return op;
   }
 
@@ -133,7 +155,7 @@ class Builder {
   double element_;
   double tokens_;       ///< on this rank inside the tensor-parallel region
   double norm_tokens_;  ///< on this rank outside it
-  bool dropout_;
+  bool training_;
 };
 
 compute::AttentionShape attention_shape(const Setting& setting, const LayerKey& key, double tokens,
@@ -154,7 +176,7 @@ compute::AttentionShape attention_shape(const Setting& setting, const LayerKey& 
 /// softmax output, dropout mask and dropout output of each score (5 a s^2 b).
 Bytes core_bytes(const Setting& setting, double rows, double scores, const Builder& b) {
   if (setting.system.stack.attention == AttentionKernel::flash) return Bytes(kFp32Bytes * rows);
-  return Bytes((b.dropout() ? 2 * b.element() + kMaskBytes : b.element()) * scores);
+  return Bytes((b.attention_dropout() ? 2 * b.element() + kMaskBytes : b.element()) * scores);
 }
 
 /// The attention core. Saved: Q, K, V and core_bytes().
@@ -162,7 +184,7 @@ Operator attention_core(const Setting& setting, const LayerKey& key, double toke
   Operator op;
   op.name = "attention";
   op.kind = OperatorKind::attention;
-  op.attention = attention_shape(setting, key, tokens, b.dropout());
+  op.attention = attention_shape(setting, key, tokens, b.attention_dropout());
   op.attention_core = true;
   op.saved_selective = b.tensor(b.qkv_width());
   const compute::AttentionShape& shape = op.attention;
@@ -190,7 +212,7 @@ Operator rotary(const Setting& setting, const LayerKey& key, const Builder& b) {
   op.name = "rotary";
   const ModelSpec& model = setting.model;
   const double elements =
-      b.tokens() *
+      b.tokens() * model.rotary_fraction *
       static_cast<double>((model.heads / key.tensor + local_kv_heads(model, key.tensor)) * model.head_dim);
   op.forward = op.backward = {Bytes(2 * b.element() * elements), Flops(kRotaryFlops * elements), 1};
   return op;
@@ -198,28 +220,31 @@ Operator rotary(const Setting& setting, const LayerKey& key, const Builder& b) {
 
 Operator activation(const Setting& setting, const Builder& b) {
   Operator op;
-  const bool swiglu = setting.model.mlp == MlpKind::swiglu;
-  op.name = swiglu ? "swiglu" : "gelu";
+  const bool gated = setting.model.gated();
+  op.name = name_of(setting.model.mlp);
   const double elements = b.tokens() * b.per_rank(setting.model.ffn_hidden);
-  const double inputs = swiglu ? 2 : 1;
+  const double inputs = gated ? 2 : 1;
   op.forward = {Bytes((inputs + 1) * b.element() * elements), Flops(kActivationFlops * elements), 1};
   op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
-  op.saved = op.saved_selective = Bytes(inputs * b.element() * elements);
-  if (swiglu && !setting.system.stack.fused_pointwise) {
+  // The sign of a ReLU's output says what its input was: the tensor that the next operator keeps serves it,
+  // too.
+  const bool relu = setting.model.mlp == MlpKind::relu;
+  op.saved = op.saved_selective = Bytes((relu ? 0 : inputs) * b.element() * elements);
+  if (gated && !setting.system.stack.fused_pointwise) {
     // Nonlinearity and product apart: 2 + 3 tensors forward; 5 for the product's backward, 3 for the other's.
     op.forward.traffic = Bytes(5 * b.element() * elements);
     op.backward.traffic = Bytes(8 * b.element() * elements);
     op.forward.kernels = op.backward.kernels = 2;
-    op.saved = op.saved_selective = Bytes(3 * b.element() * elements);
+    const double kept = setting.model.mlp == MlpKind::reglu ? 2 : 3;
+    op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
   }
   return op;
 }
 
+/// From the QKV projection to the output projection.
 void append_attention(std::vector<Operator>& ops, const Setting& setting, const LayerKey& key, double tokens,
                       const Builder& b) {
   const ModelSpec& model = setting.model;
-  ops.push_back(b.norm("input_norm"));
-  ops.push_back(b.enter_tensor_region("attention_gather"));
   ops.push_back(b.gemm("qkv_projection", b.hidden(), b.qkv_width(), b.gathered_input()));
   if (model.position == PositionKind::rotary) ops.push_back(rotary(setting, key, b));
   if (key.context > 1) ops.push_back(context_ring(key, setting, b));
@@ -228,20 +253,60 @@ void append_attention(std::vector<Operator>& ops, const Setting& setting, const 
                                b.tensor(b.per_rank(model.attention_width())));
   // Flash recomputes its output, which is the projection's input; naive attention keeps it.
   if (setting.system.stack.attention == AttentionKernel::flash) projection.saved_selective = Bytes(0);
+  // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
+  projection.shares_output_gradient = model.parallel_residual && !b.dropout();
   ops.push_back(projection);
-  ops.push_back(b.leave_tensor_region("attention_reduce"));
-  ops.push_back(b.residual("attention_residual"));
 }
 
-void append_mlp(std::vector<Operator>& ops, const Setting& setting, const Builder& b) {
+/// `input`: what the first projection keeps of its input.
+void append_mlp(std::vector<Operator>& ops, const Setting& setting, const Builder& b, Bytes input) {
   const double ffn = b.per_rank(setting.model.ffn_hidden);
-  ops.push_back(b.norm("mlp_norm"));
-  ops.push_back(b.enter_tensor_region("mlp_gather"));
-  ops.push_back(b.gemm("mlp_in", b.hidden(), b.per_rank(setting.model.mlp_in_width()), b.gathered_input()));
+  ops.push_back(b.gemm("mlp_in", b.hidden(), b.per_rank(setting.model.mlp_in_width()), input));
   ops.push_back(activation(setting, b));
   ops.push_back(b.gemm("mlp_out", ffn, b.hidden(), b.tensor(ffn)));
+}
+
+/// x + attention(norm(x)), and then y + mlp(norm(y)) of that.
+void append_sequential_block(std::vector<Operator>& ops, const Setting& setting, const LayerKey& key,
+                             double tokens, const Builder& b) {
+  ops.push_back(b.norm("input_norm"));
+  ops.push_back(b.enter_tensor_region("attention_gather"));
+  append_attention(ops, setting, key, tokens, b);
+  ops.push_back(b.leave_tensor_region("attention_reduce"));
+  ops.push_back(b.residual("attention_residual", b.dropout()));
+  ops.push_back(b.norm("mlp_norm"));
+  ops.push_back(b.enter_tensor_region("mlp_gather"));
+  append_mlp(ops, setting, b, b.gathered_input());
   ops.push_back(b.leave_tensor_region("mlp_reduce"));
-  ops.push_back(b.residual("mlp_residual"));
+  ops.push_back(b.residual("mlp_residual", b.dropout()));
+}
+
+/// x + attention(norm(x)) + mlp(norm(x)): the sum of both is reduced over the tensor group once, as GPT-NeoX
+/// does. Of a shared norm there is one output, which is gathered and kept once and whose gradient is reduced
+/// once; two norms have two, but one input that both need in backward.
+void append_parallel_block(std::vector<Operator>& ops, const Setting& setting, const LayerKey& key,
+                           double tokens, const Builder& b) {
+  const bool shared = setting.model.shared_norm;
+  ops.push_back(b.norm("input_norm"));
+  ops.push_back(b.enter_tensor_region("attention_gather"));
+  append_attention(ops, setting, key, tokens, b);
+  if (!shared) {
+    ops.push_back(b.norm("mlp_norm", false));
+    ops.push_back(b.enter_tensor_region("mlp_gather"));
+  }
+  append_mlp(ops, setting, b, shared ? Bytes(0) : b.gathered_input());
+  ops.push_back(b.branch_sum("branch_sum"));
+  ops.push_back(b.leave_tensor_region("block_reduce"));
+  ops.push_back(b.residual("block_residual", false));
+}
+
+void append_block(std::vector<Operator>& ops, const Setting& setting, const LayerKey& key, double tokens,
+                  const Builder& b) {
+  if (setting.model.parallel_residual) {
+    append_parallel_block(ops, setting, key, tokens, b);
+  } else {
+    append_sequential_block(ops, setting, key, tokens, b);
+  }
 }
 
 /// Padded so that it splits over the tensor group in whole columns.
@@ -266,8 +331,7 @@ std::vector<Operator> block_operators(const Setting& setting, const LayerKey& ke
   const Builder b(setting, key, static_cast<double>(tokens), mode);
   std::vector<Operator> ops;
   ops.reserve(18);
-  append_attention(ops, setting, key, static_cast<double>(tokens), b);
-  append_mlp(ops, setting, b);
+  append_block(ops, setting, key, static_cast<double>(tokens), b);
   return ops;
 }
 
@@ -281,7 +345,7 @@ std::vector<Operator> embedding_operators(const Setting& setting, const LayerKey
   lookup.backward = {Bytes(b.tokens() * b.hidden() * (b.element() + 2 * kFp32Bytes)), Flops(0), 1};
   ops.push_back(lookup);
   ops.push_back(b.leave_tensor_region("embedding_reduce"));  // the vocabulary is split over the tensor group
-  if (b.dropout()) ops.push_back(b.residual("embedding_dropout"));
+  if (b.embedding_dropout()) ops.push_back(b.residual("embedding_dropout", true));
   return ops;
 }
 
@@ -321,8 +385,7 @@ std::vector<Operator> decode_block_operators(const Setting& setting, const Layer
   step.sequence_parallel = false;
   const Builder b(setting, step, 1, Mode::prefill);
   std::vector<Operator> ops;
-  append_attention(ops, setting, step, 1, b);
-  append_mlp(ops, setting, b);
+  append_block(ops, setting, step, 1, b);
   for (Operator& op : ops) {
     if (op.kind != OperatorKind::attention) continue;
     op.name = "decode_attention";
@@ -380,7 +443,7 @@ Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setti
   for (const Operator& op : operators) {
     if (op.kind != OperatorKind::gemm) continue;
     const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
-    sum += op.saved + Bytes(element * output);
+    sum += op.saved + Bytes(op.shares_output_gradient ? 0 : element * output);
   }
   return sum;
 }
@@ -388,7 +451,7 @@ Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setti
 Bytes backward_working_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
-  const double gradients = model.mlp == MlpKind::swiglu ? 4 : 2;
+  const double gradients = model.gated() ? 4 : 2;
   const double inner = gradients * static_cast<double>(model.ffn_hidden) / key.tensor;
   return Bytes(bytes_per_element(setting.workload.precision) * static_cast<double>(tokens) * key.microbatch /
                key.context * (hidden + inner));

@@ -6,6 +6,14 @@
 // operator and passes keys and values round a ring (Liu et al. 2023, Ring Attention) with a causally balanced
 // assignment (each rank holds one early and one late piece). KV heads are replicated where tp > kv_heads.
 //
+// A parallel block (ModelSpec::parallel_residual) reduces the sum of attention and MLP once instead of each
+// by itself, as GPT-NeoX does (Andonian et al. 2021, its "gpt_j_residual"): one call fewer in each forward
+// pass; with a shared norm also one gather fewer, and one reduction fewer in backward. Its sums are two
+// kernels, as in GPT-NeoX and in transformers. Left out: QKV and the first MLP product as one matrix (PaLM).
+//
+// Biases take no time of their own: cuBLASLt adds them and sums up their gradients in the epilogues of the
+// products (CUBLASLT_EPILOGUE_BIAS and _BGRADB). They count as parameters wherever parameters do.
+//
 // The saved bytes add up to the closed forms of Korthikanti et al. 2022: 34 s b h + 5 a s^2 b per block and
 // its TP, SP and selective variants.
 #pragma once

@@ -42,6 +42,8 @@ struct Operator {
   Bytes saved;                  ///< kept from forward to backward where nothing is recomputed
   Bytes saved_selective;        ///< the same under selective recompute
   bool attention_core = false;  ///< repeated by selective recompute
+  /// Another product's output has the same gradient, one tensor for both.
+  bool shares_output_gradient = false;
 };
 
 }  // namespace shardscape::workload

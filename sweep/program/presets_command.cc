@@ -9,6 +9,8 @@
 #include "sweep/program/program.h"
 #include "sweep/program/table.h"
 #include "sweep/yaml/load.h"
+#include "sweep/yaml/loader.h"
+#include "sweep/yaml/node.h"
 
 namespace shardscape::program {
 
@@ -21,6 +23,8 @@ constexpr const char* kPresetsFooter =
     "Examples:\n"
     "  shardscape presets\n"
     "  shardscape presets a100-sxm-80gb\n"
+    "  shardscape presets my-gpu.yaml\n"
+    "  shardscape presets Llama-3.1-8B/config.json\n"
     "  shardscape presets --presets my-presets";
 
 constexpr std::array<std::pair<PresetKind, const char*>, 8> kKinds = {
@@ -39,7 +43,8 @@ std::string facts(const ModelSpec& model) {
   std::string text = format_parameters(model.parameters()) + ", " + count(model.layers) + " layers, hidden " +
                      count(model.hidden) + ", " + count(model.heads) + " heads";
   if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
-  return text + ", MLP " + count(model.ffn_hidden) + " " + std::string(name_of(model.mlp));
+  text += ", MLP " + count(model.ffn_hidden) + " " + std::string(name_of(model.mlp));
+  return model.parallel_residual ? text + ", parallel residual" : text;
 }
 
 std::string facts(const DeviceSpec& device) {
@@ -149,7 +154,50 @@ int list_presets(const Catalog& catalog) {
   return kDone;
 }
 
+/// Keys that tell what a file describes; the first one it has decides. See yaml/describe.h and
+/// yaml/technology.cc.
+constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
+    {{"dimensions", PresetKind::cluster},
+     {"sm", PresetKind::device},
+     {"technology", PresetKind::device},
+     {"layers", PresetKind::model},
+     {"communication", PresetKind::stack},
+     {"density", PresetKind::logic},
+     {"capacity_per_stack", PresetKind::memory},
+     {"sm_share", PresetKind::floorplan},
+     {"hidden", PresetKind::model},
+     {"energy", PresetKind::network}}};
+
+/// What a file describes, by its keys.
+PresetKind kind_of(const std::string& file) {
+  if (file.ends_with(".json")) return PresetKind::model;
+  const auto text = yaml::read_text(file);
+  if (!text) throw BadInput(file + ": " + text.error());
+  yaml::Diagnostics diagnostics;
+  const auto node = yaml::parse(*text, file, diagnostics);
+  if (!node) throw BadInput(diagnostics);
+  for (const auto& [key, kind] : kTellingKeys) {
+    if (node->find(key) != nullptr) return kind;
+  }
+  if (node->find("workload") != nullptr)
+    throw BadInput(file + ": is a study; 'shardscape check " + file + "' says what it holds");
+  throw BadInput(file +
+                 ": what it describes is not clear: a model has the key layers, a device sm, a cluster "
+                 "dimensions, a stack communication");
+}
+
+int show_file(const Catalog& catalog, const std::string& file) {
+  const auto found = catalog.find(PresetKind::model, file, {});
+  if (!found) throw BadInput("presets: " + found.error());
+  const PresetKind kind = kind_of(file);
+  const auto text = with_preset(catalog, kind, file, [](const auto& spec) { return yaml::to_yaml(spec); });
+  if (!text) throw BadInput(split_lines(text.error()));
+  std::cout << "# " << to_string(kind) << ", " << file << '\n' << *text;
+  return kDone;
+}
+
 int show_preset(const Catalog& catalog, const std::string& name) {
+  if (yaml::is_path(name)) return show_file(catalog, name);
   std::vector<std::string> names;
   bool found = false;
   for (const auto& [kind, title] : kKinds) {
@@ -176,7 +224,9 @@ void add_presets_command(CLI::App& app, const CommonOptions& common, Action& act
   CLI::App* const command =
       app.add_subcommand("presets", "List models, devices, clusters, stacks and technologies, or show one");
   const auto name = std::make_shared<std::string>();
-  command->add_option("NAME", *name, "Show this preset with every default filled in");
+  command->add_option("NAME", *name,
+                      "Show this preset, or the model, device, cluster or stack of this file, with every "
+                      "default filled in");
   command->footer(kPresetsFooter);
   command->callback([name, &common, &action] {
     action = [name, &common] {

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <iostream>
 
 #include "engine/base/safe_text.h"
 #include "git_commit.h"
@@ -153,6 +154,8 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) 
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);
   if (!study) throw BadInput(study.error());
   objective_problems(*study, arguments.file).finish();
+  for (const std::string& assumption : study->assumptions)
+    std::cerr << "warning: " << message_line(assumption) << '\n';
   return *std::move(study);
 }
 

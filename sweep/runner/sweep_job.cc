@@ -133,6 +133,7 @@ results::Manifest SweepJob::manifest(const results::RunInfo& run) const {
   info.title = study_->title;
   info.resolved_yaml = study_->resolved_yaml;
   info.objectives = study_->objectives;
+  for (const std::string& line : study_->assumptions) info.assumptions += line + '\n';
   for (const SourceText& source : study_->sources) info.sources.push_back({source.name, source.text});
   const network::Fabric fabric(study_->systems.front().fabric);
   for (const DimensionSpec& dimension : fabric.spec().dimensions) info.dimensions.push_back(dimension.name);

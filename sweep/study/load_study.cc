@@ -40,6 +40,7 @@ class StudyParser {
         diagnostics_(diagnostics),
         state_(root.where, "", diagnostics),
         reader_(root, "", state_),
+        catalog_(catalog),
         loader_(catalog, diagnostics) {}
 
   std::optional<Study> run() {
@@ -58,9 +59,10 @@ class StudyParser {
     reader_.finish();
     check_fault_wiring();
     if (!diagnostics_.empty()) return std::nullopt;
-    check_positions();
+    check_lengths();
     if (!diagnostics_.empty()) return std::nullopt;
     study_.resolved_yaml = resolved();
+    note_assumed_shares();
     return std::move(study_);
   }
 
@@ -268,20 +270,28 @@ class StudyParser {
     }
   }
 
-  /// A table of learned positions is as long as it is.
-  void check_positions() {
-    const ModelSpec& model = study_.model;
-    if (model.position != PositionKind::learned) return;
+  void check_lengths() {
     for (const WorkloadSpec& workload : study_.workloads) {
       const bool training = workload.phase == Phase::training;
       const std::int64_t tokens =
           training ? workload.sequence_length : workload.prompt_tokens + workload.output_tokens;
-      if (tokens <= model.max_positions) continue;
       const yaml::Node& node = *root_.find("workload");
       const char* const key = training ? "sequence_length" : "output_tokens";
-      state_.bad(std::string("workload.") + key, node.find(key)->where,
-                 std::to_string(tokens) + " tokens are more than the " + std::to_string(model.max_positions) +
-                     " learned positions of model " + model.name);
+      const std::string refusal = study_.model.too_long(tokens);
+      if (!refusal.empty()) state_.bad(std::string("workload.") + key, node.find(key)->where, refusal);
+    }
+  }
+
+  /// Shares of peaks that device files leave out, as far as a setting is left with them.
+  void note_assumed_shares() {
+    for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
+      std::vector<std::size_t> shares = assumed.shares;
+      std::erase_if(shares, [&](std::size_t share) {
+        return std::ranges::none_of(study_.systems, [&](const System& system) {
+          return yaml::device_shares()[share].of(system.device) == 1;
+        });
+      });
+      if (!shares.empty()) study_.assumptions.push_back(yaml::describe_assumption(assumed, shares, catalog_));
     }
   }
 
@@ -337,6 +347,7 @@ class StudyParser {
   yaml::Diagnostics& diagnostics_;
   yaml::ReadState state_;
   yaml::Reader reader_;
+  const yaml::Catalog& catalog_;
   yaml::Loader loader_;
   Study study_;
   yaml::Node workload_resolved_, hardware_resolved_;

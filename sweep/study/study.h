@@ -50,6 +50,7 @@ struct Study {
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
+  std::vector<std::string> assumptions;  ///< what inputs leave out and results rest on, a line each
 
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
   [[nodiscard]] std::size_t setting_count() const { return systems.size() * workloads.size(); }

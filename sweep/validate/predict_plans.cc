@@ -22,14 +22,11 @@ auto setting_key(const PlanRow& row) {
                   load.concurrency);
 }
 
-/// A table of learned positions is as long as it is.
-void check_positions(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
+void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
   const bool training = load.phase == Phase::training;
   const std::int64_t tokens = training ? load.sequence_length : load.prompt_tokens + load.output_tokens;
-  if (model.position != PositionKind::learned || tokens <= model.max_positions) return;
-  refusals.push_back({training ? "sequence_length" : "output_tokens",
-                      std::to_string(tokens) + " tokens are more than the " +
-                          std::to_string(model.max_positions) + " learned positions of model " + model.name});
+  if (std::string refusal = model.too_long(tokens); !refusal.empty())
+    refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
 }
 
 tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& presets,
@@ -42,7 +39,7 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   const auto model = presets.model(row.model, folder);
   const auto cluster = presets.cluster(row.cluster, folder);
   const auto stack = presets.stack(row.stack, folder);
-  if (taken(model, "model")) check_positions(**model, row.workload, refusals);
+  if (taken(model, "model")) check_length(**model, row.workload, refusals);
   taken(stack, "stack");
   FabricSpec fabric;
   if (taken(cluster, "cluster")) {

@@ -18,6 +18,19 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
+/// ORGANISATION/MODEL, as hubs of models name them.
+bool is_hub_name(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  return slash != std::string_view::npos && slash > 0 && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == std::string_view::npos && name.front() != '.' && name.front() != '~' &&
+         !name.ends_with(".yaml") && !name.ends_with(".yml") && !name.ends_with(".json");
+}
+
+/// The config.json of a folder with one, or nothing.
+fs::path config_in(const fs::path& folder) {
+  return is_file(folder / "config.json") ? folder / "config.json" : fs::path();
+}
+
 tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::path& relative_to) {
   const fs::path path(name);
   if (!path.is_absolute() && !relative_to.empty() && is_file(relative_to / path)) return relative_to / path;
@@ -55,6 +68,23 @@ bool is_path(std::string_view name) {
          name.ends_with(".json");
 }
 
+/// What to pass as a model instead of a folder or of a name that a hub knows.
+std::string Catalog::model_advice(std::string_view name, const fs::path& relative_to) const {
+  for (const fs::path& folder : {relative_to / name, fs::path(name)}) {
+    if (const fs::path config = config_in(folder); !config.empty())
+      return "; that is a folder: its Hugging Face config is " + config.string();
+  }
+  if (!is_hub_name(name)) return "";
+  const std::string model(name.substr(name.find('/') + 1));
+  std::string advice = "; names of a hub are not fetched: download the config.json of " + std::string(name) +
+                       " and pass its path, such as " + model + "/config.json";
+  std::vector<std::string> names;
+  for (const Entry& entry : list(PresetKind::model)) names.push_back(entry.name);
+  const std::vector<std::string> near = closest(model, names);
+  if (!near.empty()) advice += ", or take " + near.front() + ", which comes with the program";
+  return advice;
+}
+
 std::vector<Catalog::Entry> Catalog::list(PresetKind kind) const {
   std::map<std::string, fs::path> found;
   for (const fs::path& directory : directories_) {
@@ -71,7 +101,11 @@ std::vector<Catalog::Entry> Catalog::list(PresetKind kind) const {
 
 tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_view name,
                                                   const fs::path& relative_to) const {
-  if (is_path(name)) return find_path(name, relative_to);
+  if (is_path(name)) {
+    tl::expected<fs::path, std::string> found = find_path(name, relative_to);
+    if (!found && kind == PresetKind::model) found.error() += model_advice(name, relative_to);
+    return found;
+  }
   const fs::path file = std::string(name) + ".yaml";
   for (const fs::path& directory : directories_) {
     fs::path candidate = directory / preset_folder(kind) / file;

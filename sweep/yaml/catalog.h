@@ -43,6 +43,9 @@ class Catalog {
   [[nodiscard]] const std::vector<std::filesystem::path>& directories() const { return directories_; }
 
  private:
+  [[nodiscard]] std::string model_advice(std::string_view name,
+                                         const std::filesystem::path& relative_to) const;
+
   std::vector<std::filesystem::path> directories_;
 };
 

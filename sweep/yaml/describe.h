@@ -28,10 +28,18 @@ void describe(V& v, ModelSpec& m) {
   v.optional("mlp", m.mlp);
   v.optional("norm", m.norm);
   v.optional("position", m.position);
+  v.optional("rotary_fraction", m.rotary_fraction);
+  v.optional("sliding_window", m.sliding_window);
+  v.optional("parallel_residual", m.parallel_residual);
+  v.optional("shared_norm", m.shared_norm);
   v.optional("tied_embeddings", m.tied_embeddings);
   v.optional("linear_bias", m.linear_bias);
   v.optional("qkv_bias", m.qkv_bias);
+  v.optional("output_bias", m.output_bias);
+  v.optional("mlp_bias", m.mlp_bias);
   v.optional("dropout", m.dropout);
+  v.maybe("attention_dropout", m.attention_dropout);
+  v.maybe("embedding_dropout", m.embedding_dropout);
 }
 
 template <class V>

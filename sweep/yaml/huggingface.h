@@ -1,9 +1,8 @@
 // Model shapes out of a Hugging Face config.json.
 //
-// Families: llama, mistral, qwen2, gpt2, gpt_neo, gpt_neox (the config's `model_type`). Only keys that shape
-// the computation are read; a config holds many others, so unknown keys are no error here. Defaults are those
-// of the Hugging Face transformers configuration classes. Left out: sliding-window attention (mistral,
-// gpt_neo's local layers count as full attention) and partial rotary embeddings.
+// Families: llama, mistral, qwen2, gpt2, gpt_neo, gpt_neox (the config's `model_type`). Every key shapes the
+// computation, is known to be without effect on time and memory, or is a problem that names it
+// (huggingface_keys.h). Defaults are those of the Hugging Face transformers configuration classes.
 #pragma once
 
 #include <optional>

@@ -108,11 +108,20 @@ std::optional<DeviceSpec> Loader::device(const Node& reference, const std::strin
                                          const fs::path& folder) {
   const std::optional<Target> target = follow(PresetKind::device, reference, path, folder);
   if (!target) return std::nullopt;
-  if (!target->node.is_map() || target->node.find("technology") == nullptr)
-    return read_device(target->node, target->prefix, diagnostics_);
+  if (!target->node.is_map() || target->node.find("technology") == nullptr) return parts_device(*target);
   if (!enter(reference, path, *target)) return std::nullopt;
   auto device = built_device(target->node, target->prefix, target->folder);
   leave(reference);
+  return device;
+}
+
+std::optional<DeviceSpec> Loader::parts_device(const Target& target) {
+  std::optional<DeviceSpec> device = read_device(target.node, target.prefix, diagnostics_);
+  if (!device) return std::nullopt;
+  std::vector<std::size_t> absent = absent_shares(target.node);
+  const auto same = [&](const AssumedShares& known) { return known.device == device->name; };
+  if (!absent.empty() && std::ranges::none_of(assumed_shares_, same))
+    assumed_shares_.push_back({device->name, target.node.where, std::move(absent)});
   return device;
 }
 
@@ -132,6 +141,13 @@ std::optional<Cluster> Loader::cluster(const Node& reference, const std::string&
       read_fabric(target->node, target->prefix, diagnostics_, &device_reference);
   if (device_reference == nullptr) return std::nullopt;
   const std::string device_path = target->prefix.empty() ? "device" : target->prefix + ".device";
+  if (device_reference->is_list()) {
+    diagnostics_.add(
+        device_reference->where, device_path,
+        "a cluster has devices of one kind; clusters that mix kinds are not modelled. To compare "
+        "kinds, name one here and list them in the study: hardware: {device: [...]}");
+    return std::nullopt;
+  }
   std::optional<DeviceSpec> gpu = device(*device_reference, device_path, target->folder);
   if (!fabric || !gpu) return std::nullopt;
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};

@@ -13,6 +13,7 @@
 #include "sweep/technology/build_device.h"
 #include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
+#include "sweep/yaml/device_shares.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"
@@ -74,6 +75,9 @@ class Loader {
   /// Every file read so far, in the order of first reading.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
 
+  /// The devices read so far that leave shares of their peaks out.
+  [[nodiscard]] const std::vector<AssumedShares>& assumed_shares() const { return assumed_shares_; }
+
  private:
   /// A reference followed: the tree to read and what its paths start with.
   struct Target {
@@ -88,6 +92,9 @@ class Loader {
   std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
                                const std::filesystem::path& folder);
 
+  /// A device whose parts stand in its file.
+  std::optional<DeviceSpec> parts_device(const Target& target);
+
   /// `technology: {base:, logic:, memory:, network:, area:, power:}` in place of a device's parts.
   std::optional<DeviceSpec> built_device(const Node& node, const std::string& path,
                                          const std::filesystem::path& folder);
@@ -100,6 +107,7 @@ class Loader {
   const Catalog& catalog_;
   Diagnostics& diagnostics_;
   std::vector<InputFile> files_;
+  std::vector<AssumedShares> assumed_shares_;
   std::vector<std::filesystem::path> chain_;  ///< files being followed, each written one way only
 };
 

@@ -65,6 +65,13 @@ TEST(FatTree, OversubscribedLeavesHaveFewerWiresUp) {
   EXPECT_EQ(f.links().size(), 2U * (18 + 3 * 2));
 }
 
+TEST(FatTree, PortsBeyondTheRatioStayEmpty) {
+  // 2:1 on 32 ports: leaves of 20 ranks and 10 wires up, two ports of each unused. 3 leaves, 10 spines.
+  const Fabric f = fabric_of({fat_tree_of("t", 60, 2, 32, 2)});
+  EXPECT_EQ(f.vertices(), 60 + 3 + 10);
+  EXPECT_EQ(f.links().size(), 2U * (60 + 3 * 10));
+}
+
 TEST(FatTree, OnlyWhatTheRanksNeedIsBuilt) {
   // Five hosts on leaves of two: three leaves, the last half empty, two spines.
   const Fabric f = fabric_of({fat_tree_of("t", 5, 2, 4)});

@@ -93,10 +93,37 @@ TEST(FabricRules, PerGpuBandwidthNeedsEqualRanks) {
   }
 }
 
+TEST(FabricRules, LeavesKeepTheRatioAndLeaveTheirRestEmpty) {
+  // The switches that are sold, at 2:1 and others: the most ports up, and the ratio times as many down, that
+  // fit; by brute force over both.
+  for (const std::int64_t radix : {8, 24, 32, 36, 40, 48, 64, 65, 128}) {
+    for (const double ratio : {1.0, 1.5, 2.0, 3.0, 7.0}) {
+      SCOPED_TRACE(testing::Message() << radix << " ports, " << ratio << ":1");
+      std::int64_t best_up = 0, best_down = 0;
+      for (std::int64_t up = 1; up < radix; ++up) {
+        for (std::int64_t down = 1; up + down <= radix; ++down) {
+          if (static_cast<double>(down) == ratio * static_cast<double>(up)) best_up = up, best_down = down;
+        }
+      }
+      const DimensionSpec tree = fat_tree_of("d", radix, 2, radix, ratio);
+      EXPECT_TRUE(problems_of({tree}).empty());
+      EXPECT_EQ(tree.fat_tree.leaf_ports_down(), best_down);
+      EXPECT_EQ(tree.fat_tree.leaf_ports_up(), best_up);
+    }
+  }
+}
+
 TEST(FabricRules, FatTrees) {
   EXPECT_TRUE(refuses({fat_tree_of("d", 33, 2, 8)}, "dimensions[0].shape", "more than the 32 that 2 levels"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 4, 3, 8)}, "dimensions[0].levels", "but 1 hold all 4"));
-  EXPECT_TRUE(refuses({fat_tree_of("d", 16, 2, 8, 2)}, "dimensions[0].oversubscription", "whole ports"));
+  EXPECT_TRUE(
+      refuses({fat_tree_of("d", 16, 2, 8, 1.1)}, "dimensions[0].oversubscription",
+              "no whole ports down and up on a radix of 8; the next radix that does is 21; the nearest "
+              "on 8 ports is 1, 4 down and 4 up"));
+  EXPECT_TRUE(refuses({fat_tree_of("d", 16, 2, 64, 1.333)}, "dimensions[0].oversubscription",
+                      "the next radix that does is 2333; the nearest on 64 ports is 1.33333333333, 36 down"));
+  EXPECT_TRUE(
+      refuses({fat_tree_of("d", 16, 2, 3, 5)}, "dimensions[0].oversubscription", "radix that does is 6"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 16, 2, 8, 0.5)}, "dimensions[0].oversubscription", "at least 1"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 4, 0, 8)}, "dimensions[0].levels", "from 1 to 8"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 4, 2, 1)}, "dimensions[0].radix", "from 2"));

@@ -61,6 +61,75 @@ TEST(ModelParameters, PublishedGpt2AndQwen2Totals) {
   EXPECT_EQ(small.parameters(), 494'032'768.0);
 }
 
+TEST(ModelParameters, PublishedNeoXAndNeoTotals) {
+  ModelSpec neox = gpt(44, 6144, 64);  // GPT-NeoX-20B: 20,554,567,680 (Black et al. 2022, arXiv:2204.06745)
+  neox.position = PositionKind::rotary;
+  neox.max_positions = 0;
+  neox.vocabulary = 50432;
+  neox.tied_embeddings = false;
+  neox.parallel_residual = true;
+  EXPECT_EQ(neox.parameters(), 20'554'567'680.0);
+  ModelSpec neo = gpt(32, 2560, 20);  // GPT-Neo 2.7B: 2,651,307,520 in the released checkpoint
+  neo.vocabulary = 50257;
+  neo.linear_bias = false;
+  neo.output_bias = neo.mlp_bias = true;
+  EXPECT_EQ(neo.parameters(), 2'651'307'520.0);
+}
+
+TEST(ModelParameters, ASharedNormCountsOnce) {
+  ModelSpec model = gpt(1, 64, 4);
+  model.parallel_residual = true;
+  const double apart = model.block_vector_parameters();
+  model.shared_norm = true;
+  EXPECT_EQ(apart - model.block_vector_parameters(), 2 * 64);  // gain and bias
+}
+
+TEST(ModelParameters, BiasesByPart) {
+  ModelSpec model = llama(1, 64, 8, 2, 96, 1000);
+  const auto biases = [&] { return model.block_vector_parameters() - 2 * 64; };
+  model.qkv_bias = true;
+  EXPECT_EQ(biases(), 64 + 2 * 16);
+  model.output_bias = true;
+  EXPECT_EQ(biases(), 64 + 2 * 16 + 64);
+  model.mlp_bias = true;
+  EXPECT_EQ(biases(), 64 + 2 * 16 + 64 + 2 * 96 + 64);
+  EXPECT_EQ(model.block_column_biases(), 64 + 2 * 16 + 2 * 96);
+  const double parts = biases();
+  model.qkv_bias = model.output_bias = model.mlp_bias = false;
+  model.linear_bias = true;
+  EXPECT_EQ(biases(), parts);
+}
+
+TEST(ModelParameters, TensorsOfABlock) {
+  // QKV, output, gate, up, down, two RMSNorms; GPT: QKV, output, in, out, their biases, two LayerNorms of
+  // two.
+  EXPECT_EQ(llama(1, 64, 8, 8, 96, 100).block_tensors(), 5 + 2);
+  EXPECT_EQ(gpt(1, 64, 8).block_tensors(), 4 + 4 + 4);
+}
+
+TEST(ModelRules, NameWhatHasNoEffect) {
+  const auto broken = [](const ModelSpec& model, std::string_view field) {
+    const Problems problems = model.validate();
+    return problems.list().size() == 1 && problems.list().front().field == field;
+  };
+  ModelSpec model = gpt(1, 64, 4);
+  EXPECT_TRUE(model.validate().empty());
+  model.shared_norm = true;
+  EXPECT_TRUE(broken(model, "shared_norm"));
+  model = gpt(1, 64, 4);
+  model.output_bias = true;  // linear_bias says so already
+  EXPECT_TRUE(broken(model, "output_bias"));
+  model = gpt(1, 64, 4);
+  model.rotary_fraction = 0.25;  // positions are learned
+  EXPECT_TRUE(broken(model, "rotary_fraction"));
+  model = gpt(1, 64, 4);
+  model.sliding_window = -1;
+  EXPECT_TRUE(broken(model, "sliding_window"));
+  model = gpt(1, 64, 4);
+  model.attention_dropout = 1;
+  EXPECT_TRUE(broken(model, "attention_dropout"));
+}
+
 TEST(ModelParameters, NarayananFormula) {
   // Narayanan et al. 2021, eq. 2: P = 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)). The 13 h per layer are the
   // biases 3h + h + 4h + h and two layer norms of 2h; the final norm's 2h is not in the formula.

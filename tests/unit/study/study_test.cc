@@ -60,6 +60,20 @@ TEST(Study, LearnedPositionsBoundTheSequence) {
       reports(bad(text), "s.yaml:30:46: workload.sequence_length", "more than the 500 learned positions"));
 }
 
+TEST(Study, WindowsShorterThanTheSequenceAreRefused) {
+  const auto window = [](const std::string& tokens) {
+    return replaced(training(""), "position: rotary", "position: rotary\n  sliding_window: " + tokens);
+  };
+  EXPECT_TRUE(reports(bad(window("511")), "s.yaml:31:46: workload.sequence_length",
+                      "512 tokens are more than the 511 that layers of model tiny look back on (its "
+                      "sliding_window), and windows are not modelled"));
+  EXPECT_EQ(good(window("512")).model.sliding_window, 512);
+  // Every value of an axis counts, prompt and output together.
+  const std::string serving =
+      replaced(inference(""), "position: rotary", "position: rotary\n  sliding_window: 119");
+  EXPECT_TRUE(reports(bad(serving), "s.yaml:31:65: workload.output_tokens", "120 tokens are more"));
+}
+
 TEST(Study, ConstraintsObjectivesAndMode) {
   const Study study = good(training("constraints: [\"tp * cp <= 16\", pp <= 8]\nobjectives: mfu\n"));
   EXPECT_EQ(study.space.constraints, (std::vector<std::string>{"tp * cp <= 16", "pp <= 8"}));

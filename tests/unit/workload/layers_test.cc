@@ -372,6 +372,127 @@ TEST(TensorTraffic, SequenceParallelGathersAndScatters) {
   expect_traffic(count(CollectiveOp::reduce_scatter, true), 2, 2 * tensor);
 }
 
+Setting parallel_block(bool shared_norm) {
+  Setting setting = korthikanti();
+  setting.model.parallel_residual = true;
+  setting.model.shared_norm = shared_norm;
+  return setting;
+}
+
+TEST(ParallelBlock, OneReductionOfBothBranches) {
+  // GPT-NeoX: the partial sums of attention and MLP are added and reduced once. A shared norm's gradient is
+  // reduced once, too; those of two norms each by itself.
+  const double tensor = 2 * sbh(2);
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared);
+    const double norms = shared ? 1 : 2;
+    const auto plain = block_operators(parallel_block(shared), {4, 1, 2, false}, kSequence, Mode::training);
+    expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, false), 1, tensor);
+    expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, true), norms, norms * tensor);
+    // Sequence parallel: a gather per norm, one scatter; backward the reverse, and each gather once more.
+    const auto split = block_operators(parallel_block(shared), {4, 1, 2, true}, kSequence, Mode::training);
+    expect_traffic(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, false), norms, norms * tensor);
+    expect_traffic(traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, false), 1, tensor);
+    EXPECT_EQ(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, true).count +
+                  traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, true).count,
+              1 + 2 * norms);
+    // A decode step reduces once per block.
+    const auto decode = decode_block_operators(parallel_block(shared), {4, 1, 2, false}, 100);
+    EXPECT_EQ(traffic(decode, CollectiveOp::all_reduce, PlanAxis::tensor, false).count, 1);
+  }
+}
+
+TEST(ParallelBlock, TheSharedInputIsKeptOnce) {
+  // Of the 34 sbh + 5 a s^2 b of a sequential block (Korthikanti et al. 2022, eq. 1) the second norm's input,
+  // 2 sbh, is that of the first; with a shared norm the MLP's input, 2 sbh, is that of the QKV projection.
+  for (const bool shared : {false, true}) {
+    EXPECT_DOUBLE_EQ(saved(parallel_block(shared), {1, 1, 2, false}, Recompute::none),
+                     sbh(2) * (34 - (shared ? 4 : 2) + 5 * kScores));
+    EXPECT_DOUBLE_EQ(saved(parallel_block(shared), {1, 1, 2, false}, Recompute::full), 2 * sbh(2));
+  }
+}
+
+TEST(ParallelBlock, ProductsAndKernelsAreTheSame) {
+  // Adding two branches and the input is as many sums as adding each in turn.
+  const auto kernels = [](const Setting& setting) {
+    double sum = 0;
+    for (const Operator& op : block_operators(setting, {1, 1, 2, false}, kSequence, Mode::training))
+      sum += op.forward.kernels + (op.kind == OperatorKind::gemm ? 1 : 0);
+    return sum;
+  };
+  EXPECT_EQ(kernels(parallel_block(false)), kernels(korthikanti()));
+  EXPECT_EQ(kernels(parallel_block(true)), kernels(korthikanti()) - 1);  // one norm
+}
+
+TEST(ParallelBlock, WeightGradientsThatWaitKeepSharedTensorsOnce) {
+  // 32 sbh (Qi et al. 2023, table 1) less the gradient of the sum, 2 sbh, where no dropout stands between,
+  // and less the shared input of QKV and MLP, 2 sbh.
+  for (const bool shared : {false, true}) {
+    Setting setting = parallel_block(shared);
+    const auto bytes = [&] {
+      return put_off_bytes(block_operators(setting, {1, 1, 2, false}, kSequence, Mode::training), setting)
+          .value();
+    };
+    EXPECT_DOUBLE_EQ(bytes(), (32 - (shared ? 2 : 0)) * sbh(2));
+    setting.model.dropout = 0;
+    EXPECT_DOUBLE_EQ(bytes(), (30 - (shared ? 2 : 0)) * sbh(2));
+  }
+}
+
+TEST(Activations, GatedOnesHaveTwoProjectionsIn) {
+  Setting setting = grouped_query();
+  const LayerKey key{1, 1, 1, false};
+  const double inner = 2.0 * kSequence * 14336;  // bytes of one tensor of the inner width
+  const auto of = [&](MlpKind kind) {
+    setting.model.mlp = kind;
+    return block_operators(setting, key, kSequence, Mode::training);
+  };
+  for (const MlpKind kind : {MlpKind::swiglu, MlpKind::geglu, MlpKind::reglu}) {
+    const auto operators = of(kind);
+    const Operator& activation = find(operators, name_of(kind));
+    EXPECT_EQ(find(operators, "mlp_in").gemm.n, 2 * 14336);
+    EXPECT_DOUBLE_EQ(activation.forward.traffic.value(), 3 * inner);
+    EXPECT_DOUBLE_EQ(activation.saved.value(), 2 * inner);
+  }
+  for (const MlpKind kind : {MlpKind::gelu, MlpKind::silu, MlpKind::relu}) {
+    const auto operators = of(kind);
+    const Operator& activation = find(operators, name_of(kind));
+    EXPECT_EQ(find(operators, "mlp_in").gemm.n, 14336);
+    EXPECT_DOUBLE_EQ(activation.forward.traffic.value(), 2 * inner);
+    // Backward of ReLU needs its output alone, which is the input that mlp_out keeps.
+    EXPECT_DOUBLE_EQ(activation.saved.value(), kind == MlpKind::relu ? 0 : inner);
+    EXPECT_DOUBLE_EQ(find(operators, "mlp_out").saved.value(), inner);
+  }
+}
+
+TEST(Rotary, TurnsAShareOfEachHead) {
+  Setting setting = grouped_query();
+  const auto bytes = [&] {
+    const auto operators = block_operators(setting, {1, 1, 1, false}, kSequence, Mode::training);
+    return find(operators, "rotary").forward.traffic.value();
+  };
+  EXPECT_DOUBLE_EQ(bytes(), 2 * 2.0 * kSequence * (32 + 8) * 128);
+  setting.model.rotary_fraction = 0.25;  // GPT-NeoX-20B
+  EXPECT_DOUBLE_EQ(bytes(), 2 * 2.0 * kSequence * (32 + 8) * 32);
+}
+
+TEST(Dropout, EachPlaceMayHaveItsOwnRate) {
+  Setting setting = korthikanti();
+  const auto bytes = [&] { return saved(setting, {1, 1, 2, false}, Recompute::none); };
+  // Attention keeps 5 a s^2 b: softmax output and dropout output of 2 bytes and a mask; without 2.
+  setting.model.attention_dropout = 0;
+  EXPECT_DOUBLE_EQ(bytes(), sbh(2) * (34 + 2 * kScores));
+  setting.model.dropout = 0;
+  setting.model.attention_dropout = 0.1;
+  EXPECT_DOUBLE_EQ(bytes(), sbh(2) * (32 + 5 * kScores));  // without the two masks
+  const auto embedding = [&] {
+    return embedding_operators(setting, {1, 1, 2, false}, kSequence, Mode::training).size();
+  };
+  const std::size_t without = embedding();
+  setting.model.embedding_dropout = 0.1;
+  EXPECT_EQ(embedding(), without + 1);
+}
+
 TEST(TensorTraffic, NoneWithoutAGroup) {
   for (const auto& operators :
        {block_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),

@@ -69,6 +69,30 @@ TEST_F(CatalogTest, HuggingFaceConfigIsNamedAfterItsFolder) {
   EXPECT_EQ(loaded->name, "tiny");
 }
 
+TEST_F(CatalogTest, NamesOfAHubAreNotFetched) {
+  write("one/models/llama3.1-8b.yaml", model("llama3.1-8b", 2));
+  const Catalog catalog({root_ / "one"});
+  const auto message = [&](const std::string& name) {
+    const auto found = catalog.find(PresetKind::model, name, root_);
+    EXPECT_FALSE(found.has_value());
+    return found ? std::string() : found.error();
+  };
+  const std::string hub = message("meta-llama/Llama-3.1-8B");
+  EXPECT_NE(
+      hub.find("names of a hub are not fetched: download the config.json of meta-llama/Llama-3.1-8B and "
+               "pass its path, such as Llama-3.1-8B/config.json, or take llama3.1-8b"),
+      std::string::npos)
+      << hub;
+  EXPECT_EQ(message("./mine/model.yaml").find("hub"), std::string::npos);
+  EXPECT_EQ(message("mine/model.yaml").find("hub"), std::string::npos);
+  EXPECT_EQ(message("a/b/c").find("hub"), std::string::npos);
+  // A folder that has been downloaded: its config.
+  const fs::path config = write("org/tiny/config.json", "{}");
+  const std::string folder = message("org/tiny");
+  EXPECT_NE(folder.find("that is a folder: its Hugging Face config is " + config.string()), std::string::npos)
+      << folder;
+}
+
 TEST_F(CatalogTest, ProblemsAreLocatedInTheFileThatHasThem) {
   const fs::path file = write("one/models/b.yaml", model("b", 0));
   const auto loaded = load_model(Catalog({root_ / "one"}), "b");

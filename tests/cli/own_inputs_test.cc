@@ -1,0 +1,154 @@
+// Does the program say what it makes of models, devices and clusters that users bring along?
+#include <cmath>
+
+#include "results_schema/reader.h"
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kDevice =
+    "name: mine\n"
+    "sm: {count: 132, clock: 1.83 GHz, tensor_flops_per_clock: {bf16: 4096}, vector_flops_per_clock: 256,\n"
+    "     registers: 256 KiB, sram: 228 KiB, sram_bytes_per_clock: 128}\n"
+    "l2: {capacity: 50 MiB, bytes_per_clock: 5120}\n"
+    "hbm: {stacks: 5, capacity_per_stack: 16 GiB, bandwidth: 3350 GB/s}\n"
+    "kernel_latency: 3 us\n";
+constexpr const char* kShares =
+    "sustained: {tensor: 0.62, hbm: 0.8, l2: 0.65}\n"
+    "attention: {forward: 0.35, backward: 0.3}\n";
+
+std::string cluster_of(const std::string& device) {
+  return "name: pod\ndevice: " + device +
+         "\ndimensions:\n"
+         "  - {name: nvlink, kind: switch, size: 8, bandwidth: 450 GB/s, latency: 1 us}\n";
+}
+
+std::string study_of(const std::string& model, const std::string& cluster) {
+  return "model: " + model + "\ncluster: " + cluster +
+         "\nstack: megatron-lm\n"
+         "workload: {phase: training, sequence_length: 4096, global_batch: 8, precision: bf16}\n"
+         "space: {tensor_parallel: [8], data_parallel: [1]}\n";
+}
+
+class OwnInputsTest : public ProgramTest {
+ protected:
+  double step_time(const std::string& study, const std::string& set = "gpus=8") {
+    const Finished finished = run({"simulate", study, "--json", "--set", set});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out).value("step_time_s", std::nan(""));
+  }
+};
+
+TEST_F(OwnInputsTest, SharesOfPeaksThatADeviceLeavesOutAreNamed) {
+  write("mine.yaml", kDevice);
+  write("pod.yaml", cluster_of("mine.yaml"));
+  write("study.yaml", study_of("llama3.1-8b", "pod.yaml"));
+  const std::string warning =
+      "warning: mine.yaml:1:1: device mine does not say sustained.tensor, sustained.hbm, sustained.l2, "
+      "attention.forward, attention.backward: taken as 1, 100 % of its peaks, which kernels don't reach; the "
+      "devices that come with the program have sustained.tensor 0.62 to 0.87, ";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"check", "study.yaml"}, {"simulate", "study.yaml"}, {"sweep", "study.yaml", "-o", "out.h5"}}) {
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_TRUE(contains(finished.err, warning)) << finished.err;
+  }
+  const auto assumptions = [&](const char* file) {
+    return results::ResultReader(work() / file).attributes().at("assumptions");
+  };
+  EXPECT_TRUE(contains(assumptions("out.h5"), warning.substr(9))) << assumptions("out.h5");
+
+  // What is there is not warned about, nor what an axis sets.
+  write("mine.yaml", std::string(kDevice) + kShares);
+  const Finished whole = run({"sweep", "study.yaml", "-o", "whole.h5"});
+  EXPECT_FALSE(contains(whole.err, "warning")) << whole.err;
+  EXPECT_EQ(assumptions("whole.h5"), "");
+  write("mine.yaml", std::string(kDevice) + "sustained: {tensor: 0.62, hbm: 0.8}\n");
+  const Finished part = run({"check", "study.yaml", "--set",
+                             "hardware={device.sustained.l2: [0.6, 0.7], device.attention.forward: 0.4}"});
+  EXPECT_TRUE(contains(part.err, "does not say attention.backward:")) << part.err;
+}
+
+TEST_F(OwnInputsTest, ADeviceWithItsSharesIsThePreset) {
+  // The H100's own figures written out: the step of dgx-h100's device, and a third more than without shares.
+  write("pod.yaml", cluster_of("mine.yaml"));
+  write("preset.yaml", cluster_of("h100-sxm-80gb"));
+  write("study.yaml", study_of("llama3.1-8b", "pod.yaml"));
+  write("reference.yaml", study_of("llama3.1-8b", "preset.yaml"));
+  write("mine.yaml", kDevice);
+  const double bare = step_time("study.yaml");
+  write("mine.yaml", std::string(kDevice) + kShares);
+  EXPECT_GT(step_time("study.yaml"), 1.3 * bare);
+  const std::string finer =
+      "hardware={device.sm.tensor_efficiency: 0.978, device.sm.cluster: 2, device.sm.fragment.n: 256, "
+      "device.sm.fragment.per_cta: 1}";
+  EXPECT_DOUBLE_EQ(step_time("study.yaml", finer), step_time("reference.yaml"));
+}
+
+TEST_F(OwnInputsTest, PresetsShowsFilesWithTheirDefaults) {
+  write("mine.yaml", kDevice);
+  write("pod.yaml", cluster_of("mine.yaml"));
+  write("study.yaml", study_of("llama3.1-8b", "pod.yaml"));
+  write("config.json",
+        R"({"model_type": "gpt_neox", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "intermediate_size": 256, "vocab_size": 10})");
+  const auto shown = [&](const std::string& file, const std::string& kind, const std::string& part) {
+    const Finished finished = run({"presets", file});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_TRUE(finished.out.starts_with("# " + kind + ", " + file + "\n")) << finished.out;
+    EXPECT_TRUE(contains(finished.out, part)) << finished.out;
+    return finished.out;
+  };
+  const std::string device = shown("mine.yaml", "device", "\n  load_latency_clocks: 800\n");
+  EXPECT_TRUE(contains(device, "sustained:\n  tensor: 1\n  hbm: 1\n")) << device;
+  shown("pod.yaml", "cluster", "\n    load_latency_clocks: 800\n");
+  shown("config.json", "model", "\nparallel_residual: true\n");
+  const Finished study = run({"presets", "study.yaml"});
+  EXPECT_EQ(study.code, 2);
+  EXPECT_TRUE(contains(study.err, "study.yaml: is a study; 'shardscape check study.yaml'")) << study.err;
+  const Finished absent = run({"presets", "absent.yaml"});
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_TRUE(contains(absent.err, "no such file: absent.yaml")) << absent.err;
+  write("odd.yaml", "colour: green\n");
+  const Finished odd = run({"presets", "odd.yaml"});
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_TRUE(contains(odd.err, "what it describes is not clear")) << odd.err;
+  // Every kind of preset is recognised by its own file.
+  for (const auto& [folder, name] : std::vector<std::pair<std::string, std::string>>{
+           {"models", "model"},
+           {"hw_presets/devices", "device"},
+           {"hw_presets/clusters", "cluster"},
+           {"hw_presets/stacks", "stack"},
+           {"hw_presets/technology/logic", "logic node"},
+           {"hw_presets/technology/memory", "memory technology"},
+           {"hw_presets/technology/network", "network technology"},
+           {"hw_presets/technology/floorplans", "floor plan"}}) {
+    for (const auto& entry : fs::directory_iterator(fs::path(test::source_dir()) / folder)) {
+      if (entry.path().extension() == ".yaml") shown(entry.path().string(), name, "name: ");
+    }
+  }
+}
+
+TEST_F(OwnInputsTest, MessagesSayWhatToPassInstead) {
+  write("pod.yaml", cluster_of("[h100-sxm-80gb, a100-sxm-80gb]"));
+  write("mixed.yaml", study_of("llama3.1-8b", "pod.yaml"));
+  const Finished mixed = run({"check", "mixed.yaml"});
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_TRUE(contains(mixed.err,
+                       "pod.yaml:2:9: device: a cluster has devices of one kind; clusters that mix kinds are "
+                       "not modelled"))
+      << mixed.err;
+  EXPECT_TRUE(contains(mixed.err, "hardware: {device: [...]}")) << mixed.err;
+  write("hub.yaml", study_of("meta-llama/Llama-3.1-8B", "dgx-h100"));
+  const Finished hub = run({"check", "hub.yaml"});
+  EXPECT_EQ(hub.code, 2);
+  EXPECT_TRUE(contains(hub.err, "hub.yaml:1:8: model: no such file: meta-llama/Llama-3.1-8B")) << hub.err;
+  EXPECT_TRUE(contains(hub.err, "names of a hub are not fetched")) << hub.err;
+  EXPECT_TRUE(contains(hub.err, "or take llama3.1-8b")) << hub.err;
+}
+
+}  // namespace
+}  // namespace shardscape::cli
