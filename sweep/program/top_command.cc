@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
@@ -240,7 +241,7 @@ void print_heading(const ResultReader& reader, const Candidates& found,
                    const std::vector<std::string>& ranking, bool pareto, const std::string& per,
                    std::size_t shown) {
   const auto title = reader.attributes().find("title");
-  if (title != reader.attributes().end()) std::cout << title->second << ": ";
+  if (title != reader.attributes().end()) std::cout << echo(title->second) << ": ";
   std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
             << (per.empty() ? "" : " for each " + join_names(split(per))) << ", " << format_count(shown)
             << " of " << format_count(found.rows.size()) << (found.any_status ? " matching" : " feasible")

@@ -139,7 +139,7 @@ class TableBuilder {
   }
 
   void print(std::ostream& out) const {
-    if (!constants_.empty()) out << "the same everywhere: " << constants_ << "\n";
+    if (!constants_.empty()) out << "the same everywhere: " << printable(constants_) << "\n";
     TextTable table;
     for (const Shown& shown : shown_) {
       const ColumnInfo& column = info(shown.column);

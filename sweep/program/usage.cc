@@ -9,11 +9,8 @@ namespace shardscape::program {
 
 namespace {
 
-std::vector<CLI::App*> commands(const CLI::App& app) {
-  std::vector<CLI::App*> list;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    list.push_back(const_cast<CLI::App*>(command));  // CLI11 hands out pointers to const alone
-  return list;
+std::vector<const CLI::App*> commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
 /// "shardscape swep": the command that was meant.
@@ -61,7 +58,7 @@ UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
     problem.lines.push_back("command line: " + std::string(error.what()));
     return problem;
   }
-  const std::vector<CLI::App*> list = commands(app);
+  const std::vector<const CLI::App*> list = commands(app);
   const auto command = std::ranges::find(list, words[1], [](const CLI::App* one) { return one->get_name(); });
   if (command == list.end()) {
     const bool option = is_option(words[1]);

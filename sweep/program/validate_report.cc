@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "sweep/program/format.h"
 #include "sweep/program/table.h"
 
@@ -160,7 +161,7 @@ void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView
   const std::size_t rows = evaluation.rows.size();
   out << file.path << ": " << format_count(rows) << (rows == 1 ? " row of " : " rows of ")
       << name_of(evaluation.kind) << " predicted\n";
-  if (!file.title.empty()) out << "  " << file.title << '\n';
+  if (!file.title.empty()) out << "  " << echo(file.title) << '\n';
   if (!file.source.empty()) out << "  " << file.source << '\n';
   const std::vector<Part> split = parts(evaluation, view);
   print_errors(out, evaluation, split);

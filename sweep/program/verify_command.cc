@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "engine/base/safe_text.h"
 #include "results_schema/isolated.h"
 #include "results_schema/segments.h"
 #include "sweep/program/format.h"
@@ -33,7 +34,7 @@ int run_verify(const std::filesystem::path& file) {
                     : format_count(verification.problems.size()) +
                           (verification.problems.size() == 1 ? " problem" : " problems"))
             << "\n";
-  for (const std::string& problem : verification.problems) std::cout << "  " << problem << "\n";
+  for (const std::string& problem : verification.problems) std::cout << "  " << message_line(problem) << "\n";
   return verification.problems.empty() ? kDone : kEnvironment;
 }
 
