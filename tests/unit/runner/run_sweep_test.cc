@@ -122,9 +122,7 @@ TEST(RunSweep, ConstraintsRejectBeforeTheEngineIsAsked) {
   EXPECT_EQ(run.outcome.progress.tally.count(Reason::constraint), job.space().size() - admitted);
 }
 
-TEST(RunSweep, StoppedSweepIsResumedToTheSameData) {
-  const Study study = example_study();
-  const SweepJob job(study);
+void expect_resumed_to_the_same_data(const SweepJob& job) {
   const ScratchFolder folder;
   sweep_into(job, folder / "whole.h5", 2);
 
@@ -156,6 +154,14 @@ TEST(RunSweep, StoppedSweepIsResumedToTheSameData) {
   EXPECT_GT(runs, 2);
   std::string difference;
   EXPECT_TRUE(results::datasets_equal(folder / "whole.h5", output, &difference)) << difference;
+}
+
+TEST(RunSweep, StoppedSweepIsResumedToTheSameData) {
+  const Study study = example_study();
+  const SweepJob job(study);
+  expect_resumed_to_the_same_data(job);
+  // A sample is as good a sweep: a point is a function of its row.
+  expect_resumed_to_the_same_data(SweepJob(study, std::nullopt, {}, Sample{job.space().size() - 7, 3}));
 }
 
 TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
