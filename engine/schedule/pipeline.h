@@ -43,8 +43,8 @@ struct PipelineShape {
   std::int32_t microbatches = 1;
 };
 
-/// What the messages between neighbouring stages take. Boundary b lies between stage b and the next one, that of
-/// the last stage between it and the first, where the next chunk of an interleaved schedule begins.
+/// What the messages between neighbouring stages take. Boundary b lies between stage b and the next one, that
+/// of the last stage between it and the first, where the next chunk of an interleaved schedule begins.
 struct Transfer {
   Transfer() = default;
   Transfer(double everywhere, bool blocks) : seconds{everywhere}, blocking(blocks) {}
@@ -112,5 +112,16 @@ struct PipelineSpan {
 /// execution.
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
+
+/// When the last microbatch's backward (input gradient) ends on each chunk, its message included where the
+/// transfer blocks: [stage][chunk]. Empty where virtual_stages is 1, where that is the end of the stage.
+std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
+                               const Transfer& transfer);
+
+/// What the timers find out.
+struct PipelineEnds {
+  std::span<const double> stages;  ///< as run_in_order()
+  std::span<const double> chunks;  ///< as chunk_ends()
+};
 
 }  // namespace shardscape::schedule

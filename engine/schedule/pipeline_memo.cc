@@ -17,7 +17,8 @@ std::size_t PipelineMemo::KeyHash::operator()(const std::vector<double>& key) co
   return hash;
 }
 
-void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer) {
+void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times,
+                            const Transfer& transfer) {
   key_.assign({static_cast<double>(shape.kind), static_cast<double>(shape.stages),
                static_cast<double>(shape.virtual_stages), static_cast<double>(shape.microbatches),
                transfer.blocking ? 1.0 : 0.0});
@@ -29,21 +30,24 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
            transfer.over(next) == transfer.over(s)) {
       ++next;
     }
-    key_.insert(key_.end(),
-                {times[s].forward, times[s].backward, times[s].weight, transfer.over(s),
-                 static_cast<double>(next - s)});
+    key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, transfer.over(s),
+                             static_cast<double>(next - s)});
     s = next;
   }
 }
 
-std::span<const double> PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
-                                          const Transfer& transfer) {
+PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
+                               const Transfer& transfer) {
   make_key(shape, times, transfer);
   const auto found = ends_.find(key_);
-  if (found != ends_.end()) return found->second;
+  if (found != ends_.end()) return {found->second.stages, found->second.chunks};
   if (ends_.size() >= kMaxEntries) ends_.clear();
-  const std::span<const double> ends = timer_.run(shape, times, transfer);
-  return ends_.emplace(key_, std::vector<double>(ends.begin(), ends.end())).first->second;
+  const PipelineEnds fresh = timer_.run(shape, times, transfer);
+  const Ends& kept = ends_
+                         .emplace(key_, Ends{{fresh.stages.begin(), fresh.stages.end()},
+                                             {fresh.chunks.begin(), fresh.chunks.end()}})
+                         .first->second;
+  return {kept.stages, kept.chunks};
 }
 
 }  // namespace shardscape::schedule
