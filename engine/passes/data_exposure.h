@@ -20,8 +20,10 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "engine/passes/training.h"
+#include "engine/trace/step_program.h"
 
 namespace shardscape::passes {
 
@@ -48,8 +50,15 @@ struct LastBackward {
   std::span<const double> ends;    ///< by chunk, seconds; chunk 0 ends last
 };
 
+/// Once the pipeline has been timed. The ends are those of the scratch.
+LastBackward last_backward(const TrainingInputs& inputs, const TrainingScratch& scratch, std::size_t stage);
+
 /// From the end of the last backward to the last bucket's arrival. `time`: of all buckets.
 Seconds exposed_gradients(const TrainingInputs& inputs, std::int32_t stage, const LastBackward& backward,
                           double buckets, Seconds time);
+
+/// What leaves within the last backward; the other buckets leave when it has ended.
+std::vector<trace::BucketRelease> bucket_releases(const TrainingInputs& inputs, std::int32_t stage,
+                                                  const LastBackward& backward, double buckets);
 
 }  // namespace shardscape::passes

@@ -260,8 +260,6 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
 void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
-  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
-  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
   scratch.tails.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
     const double parameters = parameters_on(in, s);
@@ -273,15 +271,9 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
     collectives.set_memory_share(memory_share(in, s));
     scratch.tails[s].data_comm = cost(traffic.weights);
     if (traffic.gradients.bytes > Bytes(0)) {
-      const auto ends = chunks == 1 ? std::span(scratch.end).subspan(s, 1)
-                                    : std::span(scratch.chunk_end).subspan(s * chunks, chunks);
-      const schedule::StageTime& time = scratch.times[s];
-      const Seconds blocks = scratch.backward[s].total() - scratch.ends[s].head - scratch.ends[s].embedding;
-      const LastBackward backward{scratch.ends[s].head, (1.0 / in.layers[s]) * blocks,
-                                  scratch.ends[s].embedding, Seconds(cut ? time.weight : time.backward),
-                                  ends};
-      scratch.tails[s].data_comm += exposed_gradients(in, static_cast<std::int32_t>(s), backward,
-                                                      traffic.gradients.calls, cost(traffic.gradients));
+      scratch.tails[s].data_comm +=
+          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
+                            traffic.gradients.calls, cost(traffic.gradients));
     }
     const auto optimizer_on = [&](const DeviceSpec& device) {
       return optimizer_cost(in, device, parameters, in.layers[s]).total();

@@ -273,12 +273,13 @@ void TrainingProgram::release_buckets(std::int32_t stage) {
 /// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
 /// tail.
 void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& items) {
+  constexpr double kRounding = 1e-9;  // chunks add up in another order than last_backward_
   const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
   for (const Item& item : items) {
     const double rest = gate - backward_done_;
     backward_done_ += item.expected;
     Instruction instruction = item.instruction;
-    if (!gate_open_ && backward_done_ > gate) {
+    if (!gate_open_ && backward_done_ > gate + kRounding * last_backward_) {
       if (instruction.kind == Kind::compute && rest > 0) {
         Instruction before = instruction;
         before.value = rest;

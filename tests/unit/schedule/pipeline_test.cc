@@ -246,7 +246,7 @@ TEST(Transfers, EachBoundaryTakesItsOwn) {
   PipelineTimer timer;
   for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
     EXPECT_EQ(run_in_order({kind, 4, 1, 1}, times, transfer), ends);
-    const auto fast = timer.run({kind, 4, 1, 1}, times, transfer);
+    const auto fast = timer.run({kind, 4, 1, 1}, times, transfer).stages;
     EXPECT_EQ(std::vector(fast.begin(), fast.end()), ends);
   }
 }
@@ -262,7 +262,7 @@ TEST(Transfers, TheNextChunkIsACloseAwayFromTheLastStage) {
   const std::vector<double> ends = {18, 16.5};
   EXPECT_EQ(run_in_order({ScheduleKind::interleaved, 2, 2, 2}, times, transfer), ends);
   PipelineTimer timer;
-  const auto fast = timer.run({ScheduleKind::interleaved, 2, 2, 2}, times, transfer);
+  const auto fast = timer.run({ScheduleKind::interleaved, 2, 2, 2}, times, transfer).stages;
   EXPECT_EQ(std::vector(fast.begin(), fast.end()), ends);
 }
 
