@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/passes/contention.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
 
@@ -415,7 +416,9 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
     if (after_pipeline(s) > after_pipeline(critical)) critical = s;
   }
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
+  const bool first = out.step_time <= Seconds(0);  // and no rerun with faults
   out.step_time = after_pipeline(critical) + fixed;
+  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
 
   const double m = in.pipeline.microbatches;
   PassTime busy = m * scratch.forward[critical];
