@@ -76,6 +76,10 @@ struct Breakdown {
   }
 };
 
+/// Contended share of a step beyond which execution may differ by more than 5 %: most plans within it do not,
+/// half of those beyond it do (passes/contention.h).
+constexpr double kDomainBand = 0.03;
+
 /// Percentiles over tokens (ITL) or requests, by nearest rank.
 struct InferenceLatency {
   Seconds p50, p95;
@@ -101,6 +105,10 @@ struct Prediction {
   Seconds kv_transfer;        ///< from the first byte's start to the last byte's receipt, mean
   Bytes prefill_memory_peak;  ///< of the fullest device of the pool that prefills
   Breakdown breakdown;
+  /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
+  /// (passes/contention.h).
+  double contended_share = 0;
+  [[nodiscard]] bool outside_domain() const { return contended_share > kDomainBand; }
 };
 
 /// One row of the operator table of `simulate --explain`.

@@ -510,6 +510,37 @@ void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool c
   }
 }
 
+std::pair<CollectiveModel::Candidate*, double> CollectiveModel::healthy_choice(OpCosts& costs, double bytes) {
+  if (reference_ || !memoise_ || costs.affine) {
+    Candidate& candidate = costs.candidates[choose(costs, bytes)];
+    return {&candidate, healthy_time(costs, candidate, bytes)};
+  }
+  (void)remembered(costs, bytes, {});
+  const Priced& priced = costs.by_bytes.at(std::bit_cast<std::uint64_t>(bytes));
+  return {&costs.candidates[priced.chosen], priced.healthy};
+}
+
+Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
+                                           RankGroup::Level axis) {
+  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  const double one = bytes.value() / calls;
+  const auto [candidate, together] = healthy_choice(costs, one);
+  const auto [entry, fresh] = candidate->within.try_emplace(axis);
+  if (fresh) {
+    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, 0});
+    entry->second = make_curve(*healthy_maker_, costs.op, *candidate, groups);
+  }
+  constexpr double kAnyBound = 1e9;
+  const double alone = std::min(together, entry->second.at(one, *healthy_, kAnyBound));
+  return calls * Seconds(at_ranks(*candidate, one, memory_share_) + alone);
+}
+
+const LinkSet& CollectiveModel::links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
+  OpCosts& costs = costs_of(op, group);
+  return healthy_choice(costs, bytes.value() / calls).first->healthy.links;
+}
+
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                                         double calls) {
   if (group.depth == 0 || bytes <= Bytes(0) || is_pass(op)) return std::nullopt;

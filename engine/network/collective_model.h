@@ -168,6 +168,14 @@ class CollectiveModel {
   /// the stages of a pipeline send at different times.
   void boundary_times(Bytes bytes, const RankGroup& group, bool closed, std::vector<double>& seconds);
 
+  /// The same without faults and as if no groups but those of the first slice along this axis were on the
+  /// network; never more than time() on a healthy fabric. Where only a simulation would tell, an upper bound.
+  Seconds time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
+                            RankGroup::Level axis);
+
+  /// Links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
+  const LinkSet& links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
+
   /// What time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                          double calls = 1);
@@ -225,6 +233,7 @@ class CollectiveModel {
   double network_time(OpCosts& costs, std::size_t chosen, double bytes, const Slice& slice);
   double sick_time(OpCosts& costs, Candidate& candidate, double bytes);
   std::pair<std::size_t, double> remembered(OpCosts& costs, double bytes, const Slice& slice);
+  std::pair<Candidate*, double> healthy_choice(OpCosts& costs, double bytes);
   std::optional<double> simulated(PricedNetwork& network, const OpCosts& costs, const Candidate& candidate,
                                   double bytes) const;
 

@@ -41,6 +41,7 @@ struct CollectiveModel::Candidate {
 
   /// By axis of the slices and, where dead links make detours, epoch of the faults (else 0).
   std::map<std::pair<RankGroup::Level, std::uint64_t>, SliceLinks> slices;
+  std::map<RankGroup::Level, CostCurve> within;  ///< of the first slice alone, by its axis
 };
 
 struct CollectiveModel::Priced {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/network/rank_group.h"
+#include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
 #include "engine/trace/collective_kind.h"
 #include "engine/workload/partition.h"
@@ -231,6 +232,8 @@ class ProgramMaker {
     stage.backward_gather = step(calls.backward_gather, "weights for backward", chunks);
     stage.microbatch_gradients = step(calls.backward_scatter, "gradients of a microbatch", chunks);
     stage.gradients = step(calls.gradients, "gradients", 1);
+    if (stage.gradients)
+      stage.releases = bucket_releases(in_, s, last_backward(in_, scratch_, index), calls.gradients.calls);
     stage.weights = step(calls.weights, "updated weights", 1);
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/passes/contention.h"
+#include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
 
 namespace shardscape::passes {
@@ -104,8 +106,6 @@ struct DataComm {
   Seconds per_forward;   ///< exposed, each microbatch
   Seconds per_backward;  ///< exposed, each microbatch
   Seconds per_weight;    ///< exposed, each microbatch: of a cut backward, behind its weight gradient
-  Seconds gradients;     ///< once, beginning with the last microbatch's backward
-  Seconds weights;       ///< once, after the optimizer
 };
 
 /// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
@@ -127,8 +127,6 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
   comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
   comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
   if (cut) comm.per_weight = exposed(scatter, weight);
-  comm.gradients = cost(traffic.gradients);
-  comm.weights = cost(traffic.weights);
   return comm;
 }
 
@@ -142,6 +140,7 @@ compute::OptimizerState optimizer_state(const Setting& setting) {
 struct StagePasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of backward that zero_bubble puts off
+  EndLayers ends;
 };
 
 /// The passes of stages whose layers cost the same.
@@ -158,17 +157,20 @@ class StageTimer {
   [[nodiscard]] StagePasses of(std::size_t stage) const {
     const double layers = in_.layers[stage];
     const PassTime weight = layers * backward_.weight;
-    StagePasses passes{layers * forward_, layers * backward_.input, weight.total()};
+    StagePasses passes{layers * forward_, layers * backward_.input, weight.total(), {}};
     passes.backward += weight;
-    if (stage == 0) add(costs_.embedding, passes);
-    if (stage + 1 == in_.layers.size()) add(costs_.head, passes);
+    if (stage == 0) passes.ends.embedding = add(costs_.embedding, passes);
+    if (stage + 1 == in_.layers.size()) passes.ends.head = add(costs_.head, passes);
     return passes;
   }
 
  private:
-  void add(const LayerCost& layer, StagePasses& passes) const {
+  /// Returns the time of its backward.
+  Seconds add(const LayerCost& layer, StagePasses& passes) const {
+    const PassTime backward = timer_.backward(layer, Recompute::none, false).input;
     passes.forward += timer_.forward(layer);
-    passes.backward += timer_.backward(layer, Recompute::none, false).input;
+    passes.backward += backward;
+    return backward.total();
   }
 
   const TrainingInputs& in_;
@@ -201,6 +203,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
+  scratch.ends.resize(stages);
   const auto timer_of = [&](std::size_t s) {
     return LayerTimer(in, groups, collectives, slice_of(s, layout, in, collectives));
   };
@@ -212,6 +215,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
+    scratch.ends[s] = passes.ends;
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
@@ -222,29 +226,50 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
     if (passes.backward.total() <= backward.total()) continue;
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
+    scratch.ends[sick.stage] = passes.ends;
   }
   collectives.set_memory_share(1);
 }
 
-/// Adds to each stage what data parallelism costs it: per microbatch in its passes, once per step in its
-/// tail.
+double parameters_on(const TrainingInputs& in, std::size_t stage) {
+  return in.parameters.of_stage(in.layers[stage], stage == 0, stage + 1 == in.layers.size(),
+                                in.setting.model.tied_embeddings);
+}
+
+/// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
-  const double overlap = in.setting.system.stack.communication.data_overlap;
-  scratch.tails.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
-    const double parameters =
-        in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
-    const Seconds last_backward = scratch.backward[s].total();
     collectives.set_memory_share(memory_share(in, s));
-    const DataComm comm = data_comm(in, groups, parameters, scratch.forward[s], scratch.backward[s],
+    const DataComm comm = data_comm(in, groups, parameters_on(in, s), scratch.forward[s], scratch.backward[s],
                                     scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
     scratch.forward[s].data_comm += comm.per_forward;
     scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
     scratch.weight[s] += comm.per_weight;
-    scratch.tails[s].data_comm =
-        std::max(Seconds(0), comm.gradients - overlap * last_backward) + comm.weights;
+  }
+  collectives.set_memory_share(1);
+}
+
+/// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
+void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+               network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.tails.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const double parameters = parameters_on(in, s);
+    const DataTraffic traffic = data_traffic(in, parameters);
+    const Slice slice = slice_of(s, layout, in, collectives);
+    const auto cost = [&](const DataTraffic::Part& part) {
+      return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+    };
+    collectives.set_memory_share(memory_share(in, s));
+    scratch.tails[s].data_comm = cost(traffic.weights);
+    if (traffic.gradients.bytes > Bytes(0)) {
+      scratch.tails[s].data_comm +=
+          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
+                            traffic.gradients.calls, cost(traffic.gradients));
+    }
     const auto optimizer_on = [&](const DeviceSpec& device) {
       return optimizer_cost(in, device, parameters, in.layers[s]).total();
     };
@@ -288,11 +313,13 @@ void run_pipeline(const TrainingInputs& in, const Groups& groups, network::Colle
   scratch.transfer.seconds.assign(1, 0);
   const auto run = [&](std::vector<double>& end) {
     if (scratch.reference) {
-      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer);
+      std::vector<schedule::PipelineSpan> spans;
+      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
+      scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
     } else {
-      const std::span<const double> fast =
-          scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
-      end.assign(fast.begin(), fast.end());
+      const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
+      end.assign(fast.stages.begin(), fast.stages.end());
+      scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
     }
   };
   run(scratch.end_without_transfers);
@@ -375,6 +402,7 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   fill_stage_times(in, layout, groups, collectives, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
+  add_tails(in, layout, groups, collectives, scratch);
 
   const auto after_pipeline = [&](std::size_t s) {
     return Seconds(scratch.end[s]) + scratch.tails[s].data_comm + scratch.tails[s].optimizer;
@@ -384,7 +412,9 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
     if (after_pipeline(s) > after_pipeline(critical)) critical = s;
   }
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
+  const bool first = out.step_time <= Seconds(0);  // and no rerun with faults
   out.step_time = after_pipeline(critical) + fixed;
+  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
 
   const double m = in.pipeline.microbatches;
   PassTime busy = m * scratch.forward[critical];

@@ -3,7 +3,8 @@
 //   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last
 //   pipeline the schedule over all stages and microbatches
-//   tail     exposed data-parallel communication, optimizer, weight gather under ZeRO-1 and 2
+//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, weight gather
+//            under ZeRO-1 and 2
 //
 // The critical rank is the stage that ends last.
 //
@@ -62,6 +63,11 @@ struct TrainingInputs {
   std::span<const SickStage> sick = {};  ///< any number per stage
 };
 
+/// Backward of the layers beside the blocks, one microbatch; 0 where the stage has none.
+struct EndLayers {
+  Seconds head, embedding;
+};
+
 /// What a stage does after its last backward.
 struct StageTail {
   Seconds data_comm;  ///< exposed gradient traffic and the gather of updated weights
@@ -72,10 +78,13 @@ struct StageTail {
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
+  std::vector<EndLayers> ends;
   std::vector<StageTail> tails;
   std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
+  /// Of the last microbatch's backward, [stage][chunk]; empty where each stage is one chunk.
+  std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
   bool reference = false;  ///< walk the schedule operation by operation instead
 };

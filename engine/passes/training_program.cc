@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/passes/data_exposure.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/workload/partition.h"
 
@@ -259,20 +260,39 @@ Instruction TrainingProgram::start(const DataTraffic::Part& part, double calls, 
           0};
 }
 
-/// Buckets leave as the backward completes them.
-void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& items) {
-  constexpr double kRounding = 1e-9;
+void TrainingProgram::release_buckets(std::int32_t stage) {
   const DataTraffic::Part& part = traffic_.gradients;
-  const double first = 1 - stack_.communication.data_overlap;
+  if (part.bytes <= Bytes(0)) return;
+  const double whole = whole_buckets(part.calls, GradientShares(in_, stage).after(layers_done_));
+  if (whole <= buckets_gone_) return;
+  builder_.add(start(part, whole - buckets_gone_, part.bytes / part.calls));
+  buckets_gone_ = whole;
+}
+
+/// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
+/// tail.
+void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& items) {
+  constexpr double kRounding = 1e-9;  // chunks add up in another order than last_backward_
+  const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
   for (const Item& item : items) {
-    add(item.instruction, item.stretch);
+    const double rest = gate - backward_done_;
     backward_done_ += item.expected;
-    const double progress = last_backward_ > 0 ? backward_done_ / last_backward_ : 1;
-    if (!item.layer_end || progress + kRounding < first || part.bytes <= Bytes(0)) continue;
-    const double ready = std::min(part.calls, std::floor(progress * part.calls + kRounding));
-    if (ready <= buckets_gone_ || (pass.chunk == 0 && &item == &items.back())) continue;
-    builder_.add(start(part, ready - buckets_gone_, part.bytes / part.calls));
-    buckets_gone_ = ready;
+    Instruction instruction = item.instruction;
+    if (!gate_open_ && backward_done_ > gate + kRounding * last_backward_) {
+      if (instruction.kind == Kind::compute && rest > 0) {
+        Instruction before = instruction;
+        before.value = rest;
+        add(before, item.stretch);
+        instruction.value -= rest;
+      }
+      gate_open_ = true;
+      release_buckets(pass.stage);
+    }
+    add(instruction, item.stretch);
+    if (!item.layer_end) continue;
+    ++layers_done_;
+    const bool tail = pass.chunk == 0 && &item == &items.back();
+    if (gate_open_ && !tail) release_buckets(pass.stage);
   }
 }
 
@@ -326,6 +346,8 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
 std::int32_t TrainingProgram::build_stage(std::int32_t stage) {
   traffic_ = data_traffic(in_, parameters(stage));
   last_backward_ = backward_done_ = buckets_gone_ = 0;
+  layers_done_ = 0;
+  gate_open_ = false;
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   for (std::int32_t c = 0; c < chunks; ++c) {
     for (const Item& item : layers_of({stage, c, true, true, cuts()})) last_backward_ += item.expected;

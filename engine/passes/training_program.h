@@ -6,8 +6,8 @@
 //   overlap of context traffic  the exchange runs beside the first `context_overlap` of the attention core
 //   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator
 //   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
-//   gradients once per step     buckets leave as the last microbatch's backward completes them, the first
-//                               when 1 - data_overlap of it is done
+//   gradients once per step     buckets leave as the last microbatch's backward completes them (at the ends
+//                               of layers, data_exposure.h), the first when 1 - data_overlap of it is done
 //   host                        launches ahead within a pass, and meets the device where the next one begins
 //   zero_bubble                 the backward of a block in two passes; weights are gathered for the first,
 //                               gradients leave with the second
@@ -71,6 +71,7 @@ class TrainingProgram {
   void emit(const std::vector<Item>& items) const;
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls);
   void emit_gradients(const Pass& pass, const std::vector<Item>& items);
+  void release_buckets(std::int32_t stage);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
   std::int32_t build_tail(std::int32_t stage);
   std::int32_t build_stage(std::int32_t stage);
@@ -86,8 +87,10 @@ class TrainingProgram {
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
   // Of the stage under construction.
   DataTraffic traffic_;
-  double last_backward_ = 0;  ///< expected seconds of the last microbatch's backward, all chunks
-  double backward_done_ = 0;  ///< of it, in the chunks built so far
+  double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward, all chunks
+  double backward_done_ = 0;      ///< of it, in the chunks built so far
+  std::int32_t layers_done_ = 0;  ///< likewise
+  bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
   double buckets_gone_ = 0;
 };
 

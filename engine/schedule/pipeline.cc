@@ -141,4 +141,18 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
   return stage_end;
 }
 
+std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
+                               const Transfer& transfer) {
+  if (shape.virtual_stages == 1) return {};
+  const auto chunks = static_cast<std::size_t>(shape.virtual_stages);
+  std::vector<double> ends(static_cast<std::size_t>(shape.stages) * chunks);
+  for (const PipelineSpan& span : spans) {
+    const PipelineOperation& op = span.operation;
+    if (!op.backward || op.weight || op.microbatch + 1 != shape.microbatches) continue;
+    ends[static_cast<std::size_t>(span.stage) * chunks + static_cast<std::size_t>(op.chunk)] =
+        transfer.blocking ? span.sent : span.end;
+  }
+  return ends;
+}
+
 }  // namespace shardscape::schedule

@@ -113,4 +113,15 @@ struct PipelineSpan {
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
 
+/// When the last microbatch's backward (input gradient) ends on each chunk, its message included where the
+/// transfer blocks: [stage][chunk]. Empty where virtual_stages is 1, where that is the end of the stage.
+std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
+                               const Transfer& transfer);
+
+/// What the timers find out.
+struct PipelineEnds {
+  std::span<const double> stages;  ///< as run_in_order()
+  std::span<const double> chunks;  ///< as chunk_ends()
+};
+
 }  // namespace shardscape::schedule

@@ -36,14 +36,18 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
   }
 }
 
-std::span<const double> PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
-                                          const Transfer& transfer) {
+PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
+                               const Transfer& transfer) {
   make_key(shape, times, transfer);
   const auto found = ends_.find(key_);
-  if (found != ends_.end()) return found->second;
+  if (found != ends_.end()) return {found->second.stages, found->second.chunks};
   if (ends_.size() >= kMaxEntries) ends_.clear();
-  const std::span<const double> ends = timer_.run(shape, times, transfer);
-  return ends_.emplace(key_, std::vector<double>(ends.begin(), ends.end())).first->second;
+  const PipelineEnds fresh = timer_.run(shape, times, transfer);
+  const Ends& kept = ends_
+                         .emplace(key_, Ends{{fresh.stages.begin(), fresh.stages.end()},
+                                             {fresh.chunks.begin(), fresh.chunks.end()}})
+                         .first->second;
+  return {kept.stages, kept.chunks};
 }
 
 }  // namespace shardscape::schedule

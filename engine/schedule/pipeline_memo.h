@@ -16,8 +16,7 @@ namespace shardscape::schedule {
 class PipelineMemo {
  public:
   /// As PipelineTimer::run(); valid until the next call.
-  std::span<const double> run(const PipelineShape& shape, std::span<const StageTime> times,
-                              const Transfer& transfer);
+  PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
   struct KeyHash {
@@ -27,7 +26,10 @@ class PipelineMemo {
 
   PipelineTimer timer_;
   std::vector<double> key_;
-  std::unordered_map<std::vector<double>, std::vector<double>, KeyHash> ends_;
+  struct Ends {
+    std::vector<double> stages, chunks;
+  };
+  std::unordered_map<std::vector<double>, Ends, KeyHash> ends_;
 };
 
 }  // namespace shardscape::schedule

@@ -30,30 +30,33 @@ std::int32_t reduced_microbatches(const PipelineShape& shape, std::int32_t at_le
 
 }  // namespace
 
-std::span<const double> PipelineTimer::run(const PipelineShape& shape, std::span<const StageTime> times,
-                                           const Transfer& transfer) {
+PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const StageTime> times,
+                                const Transfer& transfer) {
   SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
   SHARDSCAPE_CHECK(transfer.seconds.size() == 1 || transfer.seconds.size() == times.size(),
                    transfer.seconds.size(), shape.stages);
   stage_end_.assign(static_cast<std::size_t>(shape.stages), 0);
+  chunk_end_.assign(
+      shape.virtual_stages > 1 ? stage_end_.size() * static_cast<std::size_t>(shape.virtual_stages) : 0, 0);
   if (shape.stages == 1 && shape.virtual_stages == 1) {
     stage_end_[0] = shape.microbatches * (times[0].forward + times[0].backward);
-    return stage_end_;
+    return {stage_end_, chunk_end_};
   }
   if (shape.kind == ScheduleKind::gpipe) {
     run_gpipe(shape, times, transfer);
-    return stage_end_;
+    return {stage_end_, chunk_end_};
   }
   PipelineShape reduced = shape;
   std::int32_t attempt = (shape.kind == ScheduleKind::zero_bubble ? 5 : 3) * shape.stages + 4;
   for (;;) {
     reduced.microbatches = reduced_microbatches(shape, attempt);
     const Wave wave = run_wave(reduced, times, transfer);
-    if (reduced.microbatches == shape.microbatches) return stage_end_;
+    if (reduced.microbatches == shape.microbatches) return {stage_end_, chunk_end_};
     if (wave.periodic) {
       const double periods = (shape.microbatches - reduced.microbatches) / pattern_microbatches(shape);
       for (double& end : stage_end_) end += periods * wave.per_period;
-      return stage_end_;
+      for (double& end : chunk_end_) end += periods * wave.per_period;
+      return {stage_end_, chunk_end_};
     }
     attempt *= 2;
   }
@@ -163,6 +166,10 @@ PipelineTimer::Wave PipelineTimer::run_wave(const PipelineShape& shape, std::spa
     last_backward_[static_cast<std::size_t>(s)] = backward_arrival_[at(s, k)] = finish(
         s, input, cut ? time.backward - time.weight : time.backward, sends, over(s > 0 ? s - 1 : stages - 1));
     if (cut && k >= s) stage_end_[static_cast<std::size_t>(s)] += time.weight;
+    if (last_turn > 0 && k >= total - group && k % stages == stages - 1) {
+      const std::int32_t chunk = s * shape.virtual_stages + last_turn - turn;
+      chunk_end_[static_cast<std::size_t>(chunk)] = stage_end_[static_cast<std::size_t>(s)];
+    }
   };
 
   // Operation n of a stage with w warm-up forwards: forwards 0..w-1, then backward and forward in turn, then

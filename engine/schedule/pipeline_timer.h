@@ -24,10 +24,9 @@ namespace shardscape::schedule {
 
 class PipelineTimer {
  public:
-  /// As run_in_order(), within 1e-9 relative. The result is valid until the next call. No allocation in
-  /// steady state.
-  std::span<const double> run(const PipelineShape& shape, std::span<const StageTime> times,
-                              const Transfer& transfer);
+  /// As run_in_order() and chunk_ends(), within 1e-9 relative. The result is valid until the next call. No
+  /// allocation in steady state.
+  PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
   struct Wave {
@@ -41,7 +40,7 @@ class PipelineTimer {
   /// there is none.
   [[nodiscard]] std::optional<double> shift_since(std::size_t back) const;
 
-  std::vector<double> stage_end_;
+  std::vector<double> stage_end_, chunk_end_;
   std::vector<double> forward_arrival_, backward_arrival_;  ///< at the neighbour, [stage][ordinal]
   std::vector<double> last_forward_, last_backward_;        ///< arrivals of each stage's latest operations
   std::vector<std::int32_t> warm_up_;

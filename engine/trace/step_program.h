@@ -48,15 +48,24 @@ struct ChunkProgram {
   std::vector<ProgramStep> weight;    ///< zero_bubble only
 };
 
+/// Buckets that leave together within the last microbatch's backward on a chunk (zero_bubble: within its
+/// weight gradient).
+struct BucketRelease {
+  std::int32_t chunk = 0;
+  double share = 0;  ///< of the pass that is done, 0..1
+  std::int32_t buckets = 0;
+};
+
 /// Traffic of data parallelism over the shard groups, in `repeats` calls of `bytes` each.
 struct StageProgram {
   std::vector<ChunkProgram> chunks;
   std::optional<ProgramStep> forward_gather;        ///< weights under ZeRO-3, beside each forward
   std::optional<ProgramStep> backward_gather;       ///< likewise, beside each backward
   std::optional<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
-  std::optional<ProgramStep> gradients;             ///< once, from within the last backward on
-  std::optional<ProgramStep> weights;               ///< once, after the optimizer
-  double optimizer = 0;                             ///< seconds
+  std::optional<ProgramStep> gradients;             ///< once, as `releases` say, the rest after the backward
+  std::vector<BucketRelease> releases;
+  std::optional<ProgramStep> weights;  ///< once, after the optimizer
+  double optimizer = 0;                ///< seconds
   Work optimizer_work = {};
 };
 

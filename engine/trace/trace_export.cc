@@ -65,11 +65,7 @@ class RankBuilder {
     }
     std::vector<PipelineOperation> order;
     schedule::stage_order(program_.shape, stage_, order);
-    const auto last =
-        std::find_if(order.rbegin(), order.rend(), [](const PipelineOperation& op) { return op.backward; });
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      run(order[i], i + 1 == static_cast<std::size_t>(order.rend() - last));
-    }
+    for (const PipelineOperation& op : order) run(op);
     add_tail();
     return std::move(trace_);
   }
@@ -115,7 +111,7 @@ class RankBuilder {
     beside_.clear();
   }
 
-  void run(const PipelineOperation& op, bool last_backward) {
+  void run(const PipelineOperation& op) {
     const ChunkProgram& chunk = stage().chunks[static_cast<std::size_t>(op.chunk)];
     const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
                                             : op.backward ? chunk.backward
@@ -131,7 +127,9 @@ class RankBuilder {
     if (!op.backward) start_within(stage().forward_gather, lead);
     if (op.backward && !op.weight) start_within(stage().backward_gather, lead);
     if (op.backward && op.weight == cut) start_within(stage().microbatch_gradients, lead);
-    if (last_backward && op.chunk == 0) start_within(stage().gradients, lead);
+    const bool completes =
+        op.backward && op.weight == cut && op.microbatch + 1 == program_.shape.microbatches;
+    if (completes) start_buckets(op.chunk, length);
     double done = 0;
     for (const ProgramStep& step : steps) {
       done += step.exposed();
@@ -140,13 +138,7 @@ class RankBuilder {
     start_passing(done, true);
     flush();
     join();
-    // The gradients of the last microbatch don't hold its backward up, only the optimizer.
-    const bool optimizer_waits = last_backward && !pass_ids_.empty() && stage().gradients.has_value();
-    if (optimizer_waits) {
-      gradient_ids_ = pass_ids_;
-    } else {
-      front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
-    }
+    front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
     pass_ids_.clear();
     if (!op.weight) send(op);
   }
@@ -174,7 +166,13 @@ class RankBuilder {
 
   /// Data-parallel traffic that starts `lead` seconds into the pass.
   void start_within(const std::optional<ProgramStep>& step, double lead) {
-    if (step) passing_.push_back({&*step, lead});
+    if (step) passing_.push_back({&*step, lead, 0});
+  }
+  void start_buckets(std::int32_t chunk, double length) {
+    for (const BucketRelease& release : stage().releases) {
+      if (release.chunk == chunk)
+        passing_.push_back({&*stage().gradients, release.share * length, release.buckets});
+    }
   }
   /// `done`: predicted seconds of the pass so far. Cuts the held compute where the traffic begins.
   void start_passing(double done, bool end) {
@@ -183,11 +181,25 @@ class RankBuilder {
       const double after = std::clamp(done - passing.lead, 0.0, held_.seconds);
       const Held rest = held_.split(held_.seconds - after);
       flush();
-      const Ids ends = communicate(passing.step->name, *passing.step, front_);
-      pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
+      if (passing.buckets > 0) {
+        send_buckets(passing.buckets);
+      } else {
+        const Ids ends = communicate(passing.step->name, *passing.step, front_);
+        pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
+      }
       held_ = rest;
       passing.step = nullptr;
     }
+  }
+
+  /// One after the other, behind those before; only the optimizer waits for them.
+  void send_buckets(std::int32_t buckets) {
+    ProgramStep step = *stage().gradients;
+    step.repeats = buckets;
+    buckets_gone_ += buckets;
+    Ids start = front_;
+    start.insert(start.end(), gradient_ids_.begin(), gradient_ids_.end());
+    gradient_ids_ = communicate(step.name, step, start);
   }
 
   /// One communication step, all its repeats; returns the nodes that end it.
@@ -269,6 +281,8 @@ class RankBuilder {
   }
 
   void add_tail() {
+    if (stage().gradients && stage().gradients->repeats > buckets_gone_)
+      send_buckets(stage().gradients->repeats - buckets_gone_);
     front_.insert(front_.end(), gradient_ids_.begin(), gradient_ids_.end());
     if (stage().optimizer > 0)
       follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
@@ -294,6 +308,7 @@ class RankBuilder {
   struct Passing {
     const ProgramStep* step = nullptr;
     double lead = 0;
+    std::int32_t buckets = 0;  ///< of the gradients; 0: the whole step
   };
 
   const StepProgram& program_;
@@ -306,7 +321,8 @@ class RankBuilder {
   Held held_;   ///< compute that is no node yet; follows front_
   std::vector<Passing> passing_;
   Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass
-  Ids gradient_ids_;  ///< of the last one
+  Ids gradient_ids_;  ///< ends of the buckets so far
+  std::int32_t buckets_gone_ = 0;
 };
 
 }  // namespace

@@ -103,7 +103,10 @@ void add_times(const SimulatedPoint& point, Json& json) {
     }
   }
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
-  if (is_training(point)) json["mfu"] = number(p.mfu, known);
+  if (!is_training(point)) return;
+  json["mfu"] = number(p.mfu, known);
+  json["contended_share"] = number(p.contended_share, known);
+  json["outside_domain"] = known && p.outside_domain();
 }
 
 // ---- for people ----
@@ -164,6 +167,10 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, 1) << " tokens/s per GPU";
   if (is_training(point)) out << ", MFU " << format_percent(p.mfu);
   out << '\n';
+  if (p.outside_domain()) {
+    out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
+        << "; --compare executes it\n";
+  }
 }
 
 void print_neighbours(std::ostream& out, const SimulatedPoint& point) {

@@ -23,7 +23,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of the table; other columns lose their unit only.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kHeadings = {{
     {"point_id", "point"},
     {"tensor_parallel", "tp"},
     {"sequence_parallel", "sp"},
@@ -44,6 +44,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeading
     {"memory_peak_bytes", "memory"},
     {"mfu", "MFU"},
     {"microbatches", "microbatches"},
+    {"outside_domain", "outside domain"},
 }};
 
 std::string heading(const ColumnInfo& column) {
@@ -135,6 +136,7 @@ class TableBuilder {
     for (const std::string& name : options.first_columns) show(name);
     for (const std::string& name : reader.objectives()) show(name);
     for (const char* name : {"tokens_per_s_per_gpu", "mfu", "memory_peak_bytes"}) show(name);
+    show_where_set("outside_domain");
     if (options.breakdown) show_breakdown();
   }
 
@@ -181,6 +183,13 @@ class TableBuilder {
         if (!constants_.empty()) constants_ += ", ";
         constants_ += heading(column) + " " + plain(i, 0);
       }
+    }
+  }
+
+  void show_where_set(std::string_view name) {
+    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
+      if (info(i).name == name && std::ranges::any_of(chosen_.values[i], [](double v) { return v > 0; }))
+        show(name);
     }
   }
 

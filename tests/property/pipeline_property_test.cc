@@ -111,12 +111,18 @@ TEST(PipelineProperty, TimerAndMemoAreRunInOrder) {
     CounterRng random(seed, 2);
     const Case c = seed % 10 == 0 ? random_case(random, 9, 400) : random_case(random, 8, 48);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
-    const std::vector<double> expected = run_in_order(c.shape, c.times, c.transfer);
-    const auto fast = timer.run(c.shape, c.times, c.transfer);
-    EXPECT_TRUE(same(fast, expected)) << testing::PrintToString(std::vector(fast.begin(), fast.end()))
-                                      << " versus " << testing::PrintToString(expected);
-    EXPECT_TRUE(same(memo.run(c.shape, c.times, c.transfer), expected));
-    EXPECT_TRUE(same(memo.run(c.shape, c.times, c.transfer), expected));
+    std::vector<PipelineSpan> spans;
+    const std::vector<double> expected = run_in_order(c.shape, c.times, c.transfer, &spans);
+    const std::vector<double> chunks = chunk_ends(c.shape, spans, c.transfer);
+    const PipelineEnds fast = timer.run(c.shape, c.times, c.transfer);
+    EXPECT_TRUE(same(fast.stages, expected))
+        << testing::PrintToString(std::vector(fast.stages.begin(), fast.stages.end())) << " versus "
+        << testing::PrintToString(expected);
+    EXPECT_TRUE(same(fast.chunks, chunks));
+    for (int time = 0; time < 2; ++time) {
+      const PipelineEnds kept = memo.run(c.shape, c.times, c.transfer);
+      EXPECT_TRUE(same(kept.stages, expected) && same(kept.chunks, chunks));
+    }
   }
 }
 
@@ -132,7 +138,8 @@ TEST(PipelineProperty, NearlyEqualStagesDoNotLookPeriodicTooSoon) {
     c.times[random.below(c.times.size())].backward *=
         1 + std::pow(10.0, -3 - static_cast<double>(random.below(9)));
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
-    EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer), run_in_order(c.shape, c.times, c.transfer)));
+    EXPECT_TRUE(
+        same(timer.run(c.shape, c.times, c.transfer).stages, run_in_order(c.shape, c.times, c.transfer)));
   }
 }
 
@@ -142,10 +149,10 @@ TEST(PipelineProperty, MoreWorkOrSlowerTransfersNeverHelp) {
     Case c = random_case(random, 6, 20);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
     PipelineTimer timer;
-    const auto first = timer.run(c.shape, c.times, c.transfer);
+    const auto first = timer.run(c.shape, c.times, c.transfer).stages;
     const std::vector<double> before(first.begin(), first.end());
     const auto not_faster = [&](const Case& slower) {
-      const auto after = timer.run(slower.shape, slower.times, slower.transfer);
+      const auto after = timer.run(slower.shape, slower.times, slower.transfer).stages;
       for (std::size_t s = 0; s < before.size(); ++s) EXPECT_GE(after[s], before[s] * (1 - 1e-12)) << s;
     };
     Case slower = c;
@@ -167,14 +174,14 @@ TEST(PipelineProperty, TimesScale) {
     CounterRng random(seed, 5);
     Case c = random_case(random, 6, 100);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
-    const auto first = timer.run(c.shape, c.times, c.transfer);
+    const auto first = timer.run(c.shape, c.times, c.transfer).stages;
     std::vector<double> expected(first.begin(), first.end());
     for (double& end : expected) end *= 1e-3;
     for (StageTime& time : c.times) {
       time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight};
     }
     for (double& boundary : c.transfer.seconds) boundary *= 1e-3;
-    EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer), expected));
+    EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer).stages, expected));
   }
 }
 

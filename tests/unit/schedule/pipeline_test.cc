@@ -180,7 +180,7 @@ TEST(Bubble, EqualStagesAndFreeTransfers) {
     const double bubble = ideal * (shape.stages - 1) / (shape.virtual_stages * shape.microbatches);
     const std::vector<double> ends = run_in_order(shape, times, {});
     EXPECT_NEAR(*std::ranges::max_element(ends), ideal + bubble, 1e-9);
-    EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {})), ideal + bubble, 1e-9);
+    EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {}).stages), ideal + bubble, 1e-9);
   }
 }
 
@@ -198,7 +198,7 @@ TEST(Bubble, ZeroBubbleIsThatOfThePaper) {
         const double expected = m * (f + b + w) + (p - 1) * (f + b - w);
         const std::vector<double> ends = run_in_order(shape, times, {});
         EXPECT_NEAR(*std::ranges::max_element(ends), expected, 1e-9 * expected);
-        EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {})), expected, 1e-9 * expected);
+        EXPECT_NEAR(*std::ranges::max_element(timer.run(shape, times, {}).stages), expected, 1e-9 * expected);
       }
     }
   }
@@ -209,10 +209,10 @@ TEST(Bubble, LongRunsSkipPeriodsExactly) {
   const std::vector<StageTime> times(8, {1, 2});
   for (const std::int32_t m : {1000, 1001, 1024, 99'999}) {
     const double plain = 3.0 * (m + 7);
-    EXPECT_NEAR(timer.run({ScheduleKind::one_f_one_b, 8, 1, m}, times, {})[0], plain, 1e-9 * plain);
+    EXPECT_NEAR(timer.run({ScheduleKind::one_f_one_b, 8, 1, m}, times, {}).stages[0], plain, 1e-9 * plain);
   }
   const double interleaved = 3.0 * (4 * 8000 + 7);
-  EXPECT_NEAR(timer.run({ScheduleKind::interleaved, 8, 4, 8000}, times, {})[0], interleaved,
+  EXPECT_NEAR(timer.run({ScheduleKind::interleaved, 8, 4, 8000}, times, {}).stages[0], interleaved,
               1e-9 * interleaved);
 }
 
@@ -247,7 +247,7 @@ TEST(Transfers, EachBoundaryTakesItsOwn) {
   PipelineTimer timer;
   for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
     EXPECT_EQ(run_in_order({kind, 4, 1, 1}, times, transfer), ends);
-    const auto fast = timer.run({kind, 4, 1, 1}, times, transfer);
+    const auto fast = timer.run({kind, 4, 1, 1}, times, transfer).stages;
     EXPECT_EQ(std::vector(fast.begin(), fast.end()), ends);
   }
 }
@@ -263,7 +263,7 @@ TEST(Transfers, TheNextChunkIsACloseAwayFromTheLastStage) {
   const std::vector<double> ends = {18, 16.5};
   EXPECT_EQ(run_in_order({ScheduleKind::interleaved, 2, 2, 2}, times, transfer), ends);
   PipelineTimer timer;
-  const auto fast = timer.run({ScheduleKind::interleaved, 2, 2, 2}, times, transfer);
+  const auto fast = timer.run({ScheduleKind::interleaved, 2, 2, 2}, times, transfer).stages;
   EXPECT_EQ(std::vector(fast.begin(), fast.end()), ends);
 }
 
@@ -312,7 +312,7 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
   for (int round = 0; round < 3; ++round) {
     for (const auto& [shape, times, transfer] : questions) {
       const std::vector<double> expected = run_in_order(shape, times, transfer);
-      const auto actual = memo.run(shape, times, transfer);
+      const auto actual = memo.run(shape, times, transfer).stages;
       ASSERT_EQ(actual.size(), expected.size());
       for (std::size_t s = 0; s < expected.size(); ++s)
         EXPECT_NEAR(actual[s], expected[s], 1e-9 * expected[s]);
