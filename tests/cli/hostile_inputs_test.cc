@@ -172,7 +172,9 @@ class HostileInputs : public ProgramTest, public testing::WithParamInterface<std
     const Finished finished = run_for_a_while(words_of(one["run"] ? one["run"] : table_["run"]));
     EXPECT_EQ(finished.signal, 0) << finished.err;
     EXPECT_EQ(finished.code, one["code"] ? one["code"].as<int>() : 2) << finished.err;
-    if (!table_["prints"]) EXPECT_EQ(finished.out, "");
+    if (!table_["prints"]) {
+      EXPECT_EQ(finished.out, "");
+    }
     EXPECT_EQ(changes(before, snapshot(work())), std::vector<std::string>{});
     for (const std::string& fragment : words_of(one["says"]))
       EXPECT_TRUE(contains("\n" + finished.err, fragment)) << fragment << "\nis not in\n" << finished.err;

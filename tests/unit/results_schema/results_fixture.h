@@ -51,7 +51,8 @@ struct FakePoint {
     workload.sequence_length = 4096;
     workload.global_batch = 128;
     hardware = {1e12 * (1 + pick(3)), static_cast<double>(pick(3))};
-    prediction.status = pick(3) == 0 ? static_cast<Status>(pick(static_cast<int>(enum_names<Status>().size()))) : Status::ok;
+    prediction.status =
+        pick(3) == 0 ? static_cast<Status>(pick(static_cast<int>(enum_names<Status>().size()))) : Status::ok;
     if (prediction.status != Status::ok)
       prediction.reason = static_cast<Reason>(1 + pick(static_cast<int>(enum_names<Reason>().size()) - 1));
     prediction.microbatches = 1 + pick(8);
