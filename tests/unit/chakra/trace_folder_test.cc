@@ -267,8 +267,8 @@ TEST_F(TraceFolderTest, ProblemsNameFileNodeAndRank) {
   attribute(group, "comm_type").set_uint64_val(0);
   attribute(group, "comm_size").set_int64_val(-5);
   attribute(group, "pg_name").set_string_val("8");
-  expect(with(group),
-         {"comm_size is out of range", "names process group '8', which groups.json does not have"});
+  expect(with(group), {"comm_size must be from 0 to 9007199254740992, not -5",
+                       "names process group '8', which groups.json does not have"});
   Node wrong = node(8, ChakraProtoMsg::COMM_RECV_NODE, "p2p");
   attribute(wrong, "comm_src").set_int32_val(0);
   attribute(wrong, "comm_dst").set_int32_val(0);
