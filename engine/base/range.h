@@ -48,7 +48,8 @@ inline void require_range(Problems& problems, double value, const std::string& f
 }
 inline void require_range(Problems& problems, std::int64_t value, const std::string& field,
                           const Range& range) {
-  require_range(problems, static_cast<double>(value), field, range);
+  if (range.holds(static_cast<double>(value))) return;
+  problems.add(field, "must be " + range.text() + ", not " + std::to_string(value));  // every digit of it
 }
 template <int T, int B, int F>
 void require_range(Problems& problems, Quantity<T, B, F> value, const std::string& field,

@@ -28,7 +28,10 @@ bool talks(const TraceNode& node) {
 class ReplayTraffic {
  public:
   ReplayTraffic(const LinkedTrace& linked, ReplayNetwork& network, ReplayOrder order)
-      : linked_(linked), network_(network), order_(order), builder_(network.routes()) {}
+      : linked_(linked),
+        network_(network),
+        order_(order),
+        builder_(network.routes(), network::RingLayout::repeated) {}
 
   /// False where some ranks can't reach each other.
   bool build() {
@@ -316,18 +319,25 @@ TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
              "there are traces of " + std::to_string(ranks) + " ranks, the fabric has " +
                  std::to_string(network.routes().fabric().ranks()) + " GPUs"}};
   }
-  double messages = 0;
+  double messages = 0, in_memory = 0;
   for (const CollectiveInstance& collective : linked.collectives) {
-    messages += ReplayNetwork::message_count(
-        collective, linked.groups[static_cast<std::size_t>(collective.group)].size());
+    const std::size_t members = linked.groups[static_cast<std::size_t>(collective.group)].size();
+    messages += ReplayNetwork::message_count(collective, members);
+    in_memory += network.messages_in_memory(collective, members);
   }
   // Every node has at most two gates, every dependency at most one relay.
-  messages += static_cast<double>(linked.waiters.size()) + static_cast<double>(linked.nodes());
-  if (messages <= network::kMaxMessages) return {};
-  return {{-1, std::nullopt,
-           "the traces make about " + std::to_string(static_cast<std::int64_t>(messages)) +
-               " messages; a simulation takes " +
-               std::to_string(static_cast<std::int64_t>(network::kMaxMessages))}};
+  const double nodes = static_cast<double>(linked.waiters.size()) + static_cast<double>(linked.nodes());
+  const auto too_many = [](double count, double most, const std::string& why) {
+    return TraceProblem{-1, std::nullopt,
+                        "the traces make about " + std::to_string(static_cast<std::int64_t>(count)) +
+                            " messages" + why + std::to_string(static_cast<std::int64_t>(most))};
+  };
+  if (messages + nodes > network::kMaxMessages)
+    return {too_many(messages + nodes, network::kMaxMessages, "; a simulation takes ")};
+  if (in_memory + nodes > network::kMaxMessagesInMemory)
+    return {
+        too_many(in_memory + nodes, network::kMaxMessagesInMemory, " that stand in memory, which holds ")};
+  return {};
 }
 
 TraceProblems reach_problems(const ReplayTraffic& traffic, const network::FaultyFabric& routes) {

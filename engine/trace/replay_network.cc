@@ -1,6 +1,7 @@
 #include "engine/trace/replay_network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -224,6 +225,22 @@ double ReplayNetwork::message_count(const CollectiveInstance& collective, std::s
       return n * network::chunks_of(Operation::broadcast, Algorithm::ring, collective.bytes);
     default:
       return 4 * n;
+  }
+}
+
+double ReplayNetwork::messages_in_memory(const CollectiveInstance& collective, std::size_t ranks) const {
+  const bool direct =
+      std::ranges::find(stack_.algorithms, network::Algorithm::direct) != stack_.algorithms.end();
+  const double n = static_cast<double>(ranks);
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+    case CollectiveKind::all_gather:
+      // Halving-doubling sends one per rank and exchange of each pass, rings have less.
+      return direct ? message_count(collective, ranks) : 2 * n * std::ceil(std::log2(n));
+    default:
+      return message_count(collective, ranks);
   }
 }
 

@@ -44,6 +44,8 @@ class ReplayNetwork {
            const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before);
   /// About how many messages add() makes; for the ring, which makes most, exactly.
   [[nodiscard]] static double message_count(const CollectiveInstance& collective, std::size_t ranks);
+  /// Those of them that stand in memory, at most: the steps of rings do not.
+  [[nodiscard]] double messages_in_memory(const CollectiveInstance& collective, std::size_t ranks) const;
   /// Adds what the stack takes for each message to the latencies of finished traffic.
   void add_step_latency(network::Traffic& traffic) const;
 

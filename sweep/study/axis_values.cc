@@ -112,6 +112,12 @@ std::vector<const yaml::Node*> axis_items(const AxisPlace& place) {
   if (!place.node.is_list()) return {&place.node};
   if (place.node.items.empty())
     place.diagnostics.add(place.node.where, place.path, "an empty list; give a value");
+  if (place.node.items.size() > kMostListed) {
+    place.diagnostics.add(place.node.where, place.path,
+                          "a list of " + std::to_string(place.node.items.size()) + " values; at most " +
+                              std::to_string(kMostListed) + " may be listed");
+    return {};
+  }
   std::vector<const yaml::Node*> items;
   for (const yaml::Node& item : place.node.items) items.push_back(&item);
   return items;

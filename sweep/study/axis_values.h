@@ -43,7 +43,10 @@ struct IntegerAxis {
 /// Values in the order they are written, distinct. `high` fits in 32 bits.
 IntegerAxis parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain);
 
-/// The single items of a value or a non-empty list.
+/// The longest list of an axis; longer ones are ranges.
+inline constexpr std::size_t kMostListed = 4096;
+
+/// The single items of a value or a non-empty list of at most kMostListed.
 std::vector<const yaml::Node*> axis_items(const AxisPlace& place);
 
 /// Every divisor, ascending.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "engine/network/fabric.h"
 #include "engine/spec/ranges.h"
@@ -159,16 +160,17 @@ class FaultsParser {
   void read_links(const Node& node) {
     const std::string due = "must be a list of pairs of vertices, such as [[0, 1], [0, 4]]";
     if (!node.is_list() || node.items.empty()) return bad("placement.links", node, due);
+    std::set<std::pair<std::int32_t, std::int32_t>> seen;
     for (const Node& item : node.items) {
       if (!item.is_list() || item.items.size() != 2) {
         bad("placement.links", item, due);
         continue;
       }
-      read_link(item);
+      read_link(item, seen);
     }
   }
 
-  void read_link(const Node& pair) {
+  void read_link(const Node& pair, std::set<std::pair<std::int32_t, std::int32_t>>& seen) {
     const std::int64_t last = fabric_ ? fabric_->vertices() - 1 : std::numeric_limits<std::int32_t>::max();
     std::array<std::int32_t, 2> ends{};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -176,13 +178,10 @@ class FaultsParser {
       if (!vertex) return bad("placement.links", pair.items[i], vertex.error());
       ends[i] = static_cast<std::int32_t>(*vertex);
     }
-    auto& links = study_.placement.links;
-    const auto same = [&](const std::pair<std::int32_t, std::int32_t>& other) {
-      return std::minmax(other.first, other.second) == std::minmax(ends[0], ends[1]);
-    };
-    if (std::ranges::any_of(links, same)) return bad("placement.links", pair, "is in the list twice");
-    links.emplace_back(ends[0], ends[1]);
-    if (!fabric_ || !links_between(*fabric_, ends[0], ends[1]).empty()) return;
+    if (!seen.emplace(std::minmax(ends[0], ends[1])).second)
+      return bad("placement.links", pair, "is in the list twice");
+    study_.placement.links.emplace_back(ends[0], ends[1]);
+    if (!fabric_ || state_.full() || !links_between(*fabric_, ends[0], ends[1]).empty()) return;
     bad("placement.links", pair,
         "there is no link between " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]) +
             " on this fabric");

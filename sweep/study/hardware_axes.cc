@@ -210,6 +210,10 @@ class HardwareParser {
     }
     if (entry.value.entries.empty())
       problem(entry.value.where, entry.key, "an empty map; give a variant, such as base: {}");
+    if (entry.value.entries.size() > kMostListed) {
+      problem(entry.value.where, entry.key, "more than " + std::to_string(kMostListed) + " variants");
+      return std::nullopt;
+    }
     Axis axis;
     axis.variants = true;
     axis.shown.column = entry.key;
@@ -271,7 +275,7 @@ class HardwareParser {
   const Leaf* find_leaf(const std::vector<Leaf>& leaves, const yaml::Entry& entry, const std::string& shown) {
     const auto leaf = std::ranges::find(leaves, entry.key, &Leaf::path);
     if (leaf == leaves.end()) {
-      problem(entry.key_where, shown, unknown_path(leaves, entry.key));
+      problem(entry.key_where, shown, diagnostics_.full() ? "" : unknown_path(leaves, entry.key));
     } else if (leaf->type == Leaf::Type::informational || leaf->type == Leaf::Type::text) {
       problem(entry.key_where, shown, "has no effect: it is informational, and no model reads it");
     } else if (leaf->type == Leaf::Type::list) {

@@ -69,11 +69,12 @@ class WorkloadParser {
   }
 
   void read_entry(const yaml::Entry& entry) {
-    if (&entry.value != node_.find(entry.key)) return;  // a duplicate, reported already
-    if (entry.key == "precision") return read_precision(entry.value);
     const auto field =
         std::ranges::find(kFields, entry.key, [](const Field& f) { return std::string_view(f.key); });
-    if (field == kFields.end()) return;
+    const bool precision = entry.key == "precision";
+    if (field == kFields.end() && !precision) return;
+    if (&entry.value != node_.find(entry.key)) return;  // a duplicate, reported already
+    if (precision) return read_precision(entry.value);
     reader_.take(field->key);
     if (result_.phase_known && field->phase != result_.phase) {
       state_.bad(path(entry.key), entry.key_where, "has no effect in " + std::string(name_of(result_.phase)));

@@ -13,9 +13,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Pipes and devices, too: whoever reads them says why not.
 bool is_file(const fs::path& path) {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
 }
 
 /// ORGANISATION/MODEL, as hubs of models name them.

@@ -39,7 +39,12 @@ void Diagnostics::add(Location where, std::string path, std::string message) {
   const bool known = std::ranges::any_of(list_, [&](const Diagnostic& d) {
     return d.path == path && d.message == message && same_place(d.where, where);
   });
-  if (!known) list_.push_back({std::move(where), std::move(path), std::move(message)});
+  if (known) return;
+  if (full()) {
+    ++further_;
+  } else {
+    list_.push_back({std::move(where), std::move(path), std::move(message)});
+  }
 }
 
 void Diagnostics::add(const Diagnostic& diagnostic) {
@@ -48,6 +53,7 @@ void Diagnostics::add(const Diagnostic& diagnostic) {
 
 void Diagnostics::append(const Diagnostics& other) {
   for (const Diagnostic& diagnostic : other.list_) add(diagnostic);
+  further_ += other.further_;
 }
 
 void Diagnostics::sort() {
@@ -62,6 +68,7 @@ void Diagnostics::sort() {
 std::string Diagnostics::to_string() const {
   std::string text;
   for (const Diagnostic& diagnostic : list_) text += message_line(yaml::to_string(diagnostic)) + '\n';
+  if (further_ > 0) text += "and " + std::to_string(further_) + " further problems\n";
   return text;
 }
 

@@ -40,13 +40,19 @@ class Diagnostics {
   void sort();
 
   [[nodiscard]] bool empty() const { return list_.empty(); }
-  [[nodiscard]] std::size_t size() const { return list_.size(); }
+  /// Of all that were added, kept or only counted.
+  [[nodiscard]] std::size_t size() const { return list_.size() + further_; }
+  /// Whether further problems are counted only: nobody reads a thousand, and no file should make us find the
+  /// nearest of all names for each of a million keys.
+  [[nodiscard]] bool full() const { return list_.size() >= kMostKept; }
   [[nodiscard]] const std::vector<Diagnostic>& list() const { return list_; }
   /// One line per problem, each ended by a newline: ready for stderr.
   [[nodiscard]] std::string to_string() const;
 
  private:
+  static constexpr std::size_t kMostKept = 200;
   std::vector<Diagnostic> list_;
+  std::size_t further_ = 0;
 };
 
 }  // namespace shardscape::yaml

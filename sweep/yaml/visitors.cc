@@ -104,7 +104,8 @@ void Reader::finish() {
   if (!node_.is_map() || !strict_) return;
   for (const Entry& entry : node_.entries) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
-    state_.bad(at(entry.key), entry.key_where, "unknown key" + suggestion(entry.key, known_, "keys"));
+    state_.bad(at(entry.key), entry.key_where,
+               "unknown key" + (state_.full() ? "" : suggestion(entry.key, known_, "keys")));
   }
 }
 

@@ -50,6 +50,8 @@ class ReadState {
   /// left out.
   void report(const Problems& problems);
   [[nodiscard]] bool failed() const { return failed_; }
+  /// Further problems are not shown: see Diagnostics.
+  [[nodiscard]] bool full() const { return diagnostics_.full(); }
 
  private:
   struct Place {

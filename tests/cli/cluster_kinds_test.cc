@@ -147,10 +147,10 @@ TEST_F(ClusterKindsTest, Compositions) {
 TEST_F(ClusterKindsTest, BadOnesAreRefused) {
   const std::string rates = ", latency: 1 us, bandwidth: 5 GB/s";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"kind: ring, size: 8, latency: 1 us, bandwidth: 0 GB/s", "bandwidth: must be greater than 0"},
-      {"kind: ring, size: 8, latency: 1 us, bandwidth: -5 GB/s", "bandwidth: must be greater than 0"},
+      {"kind: ring, size: 8, latency: 1 us, bandwidth: 0 GB/s", "bandwidth: must be from 1 B/s"},
+      {"kind: ring, size: 8, latency: 1 us, bandwidth: -5 GB/s", "bandwidth: must be from 1 B/s"},
       {"kind: ring, size: 8, latency: 1 us, bandwidth: nan GB/s", "bandwidth: \"nan GB/s\" is no quantity"},
-      {"kind: ring, size: 8, latency: -1 us, bandwidth: 5 GB/s", "latency: must not be negative"},
+      {"kind: ring, size: 8, latency: -1 us, bandwidth: 5 GB/s", "latency: must be from 1e-15 s"},
       {"kind: ring, size: 8, latency: 1 us, bandwidth: 5", "bandwidth: "},
       {"kind: rign, size: 8" + rates, "kind: "},
       {"kind: ring, shape: [2, 4]" + rates, "shape: only mesh, torus and king_mesh"},
@@ -164,7 +164,7 @@ TEST_F(ClusterKindsTest, BadOnesAreRefused) {
       {"kind: custom, size: 3, links: [{between: [0, 3], bandwidth: 5 GB/s, latency: 1 us}]",
        "links[0]: there is no vertex 3"},
       {"kind: custom, size: 3, links: [{between: [0, 1], bandwidth: 0 GB/s, latency: 1 us}]",
-       "links[0].bandwidth: must be greater than 0"},
+       "links[0].bandwidth: must be from 1 B/s"},
       {"kind: custom, size: 3, links: [{between: [0, 1], bandwidth: 5 GB/s, latency: 1 us}]",
        "links: the graph is not connected: no way to vertex 2"},
   };

@@ -360,8 +360,8 @@ TEST_F(FaultsTest, FaultsOfTheCommandLineAreChecked) {
       {"0-1=0.5+-5us", "LINK=DERATE+LATENCY"},
       {"0-99=0.5", "there is no such link"},
       {"slow_device:99=0.5", "there is no such place; they are 0 .. 7"},
-      {"slow_device:1=0", "above 0 and at most 1"},
-      {"slow_device:1=2", "above 0 and at most 1"},
+      {"slow_device:1=0", "must be from 1e-06 to 1"},
+      {"slow_device:1=2", "must be from 1e-06 to 1"},
       {"slow_device:1", "slow_device:RANK=SHARE"},
       {"nic_down:1=0.5", "nic_down:RANK"},
       {"switch_down:0", "there is no such place; they are 8"},
@@ -396,27 +396,30 @@ TEST_F(FaultsTest, BadInputIsLocatedAndNothingIsWritten) {
   write_study("study.yaml", "faults: {kind: soft_link, derate: 2, placement: {dimension: nvlnk}}\n");
   const Finished finished = run({"sweep", "study.yaml", "-o", "a.h5"});
   EXPECT_EQ(finished.code, 2);
-  EXPECT_TRUE(contains(finished.err, "study.yaml:18:35: faults.derate: must be above 0 and at most 1"));
+  EXPECT_TRUE(contains(finished.err,
+                       "study.yaml:18:35: faults.derate: must be a share that remains, from 1e-06 to 1"));
   EXPECT_TRUE(contains(finished.err, "faults.placement.dimension: the fabric has no dimension \"nvlnk\""));
   EXPECT_EQ(left_behind(), std::vector<std::string>{"study.yaml"});
 }
 
 TEST_F(FaultsTest, EveryBadStudyIsLocated) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"{kind: soft_link, derate: 0}", "18:35: faults.derate: must be above 0"},
-      {"{kind: soft_link, derate: -0.5}", "18:35: faults.derate: must be above 0"},
-      {"{kind: soft_link, derate: 1.01}", "18:35: faults.derate: must be above 0 and at most 1"},
+      {"{kind: soft_link, derate: 0}", "18:35: faults.derate: must be a share that remains, from 1e-06 to 1"},
+      {"{kind: soft_link, derate: -0.5}",
+       "18:35: faults.derate: must be a share that remains, from 1e-06 to 1"},
+      {"{kind: soft_link, derate: 1.01}",
+       "18:35: faults.derate: must be a share that remains, from 1e-06 to 1"},
       {"{kind: soft_link, derate: {distribution: uniform, min: 0.9, max: 0.2}}", "min must not exceed max"},
       {"{kind: soft_link, derate: {distribution: beta, alpha: 0, beta: 2}}",
-       "alpha and beta must be above 0"},
+       "alpha must be from 0.001 to 1e+06"},
       {"{kind: soft_link, derate: {distribution: normal, mean: 30, std: 0.1}}",
        "has no mass between min and max"},
       {"{kind: soft_link, derate: {distribution: empirical, values: [0.2], min: 0.5}}", "none of the values"},
       {"{kind: soft_link, derate: {distribution: empirical, values: []}}", "must be a list of numbers"},
       {"{kind: sick_link, derate: 0.5}", "18:16: faults.kind: "},
       {"{kind: hard_link, samples: 0}", "18:36: faults.samples: "},
-      {"{kind: [{kind: hard_link, weight: 0}, nic_down]}", "weight must be above 0"},
-      {"{kind: [{kind: hard_link, weight: -1}, nic_down]}", "weight must be above 0"},
+      {"{kind: [{kind: hard_link, weight: 0}, nic_down]}", "weight must be from 1e-09 to 1e+09"},
+      {"{kind: [{kind: hard_link, weight: -1}, nic_down]}", "weight must be from 1e-09 to 1e+09"},
       {"{kind: hard_link, placement: {dimension: torus}}", "the fabric has no dimension \"torus\""},
       {"{kind: hard_link, placement: {links: [[0, 1]]}}", "there is no link between 0 and 1"},
       {"{kind: hard_link, placement: {links: [[0, 1000]]}}", "18:51: faults.placement.links: "},

@@ -147,7 +147,7 @@ TEST(Distribution, MonotoneInTheUniformNumber) {
 TEST(Distribution, SaysWhatIsWrong) {
   EXPECT_FALSE(normal(0.5, 0.1, 0.05, 1).problem());
   EXPECT_EQ(normal(0.5, 0.1, 0.9, 0.2).problem(), "min must not exceed max");
-  EXPECT_EQ(normal(0.5, 0, 0.1, 1).problem(), "std must be above 0");
+  EXPECT_EQ(normal(0.5, 0, 0.1, 1).problem(), "std must be from 1e-06 to 1e+06, not 0");
   EXPECT_EQ(normal(-5, 0.1, 0.1, 1).problem(), "has no mass between min and max");
   EXPECT_EQ(normal(5, 0.1, 0.1, 1).problem(), "has no mass between min and max");
   Distribution d;

@@ -212,9 +212,12 @@ TEST(CheckPatterns, SaysWhatCannotRun) {
   EXPECT_TRUE(reported(with([](Pattern& p) { p.groups[0][1] = -1; }), group + "[1]", "out of range"));
   EXPECT_TRUE(reported(with([](Pattern& p) { p.groups[0][2] = 0; }), group + "[2]", "already"));
   EXPECT_TRUE(reported(with([](Pattern& p) { p.groups[0].clear(); }), group, "no ranks"));
-  EXPECT_TRUE(reported(with([](Pattern& p) { p.bytes = 0; }), "patterns[0].bytes", "greater than 0"));
-  EXPECT_TRUE(reported(with([](Pattern& p) { p.bytes = NAN; }), "patterns[0].bytes", "greater than 0"));
-  EXPECT_TRUE(reported(with([](Pattern& p) { p.start = -1; }), "patterns[0].start", "0 or more"));
+  EXPECT_TRUE(reported(with([](Pattern& p) { p.bytes = 0; }), "patterns[0].bytes",
+                       "must be from 1e-06 B to 1e+18 B"));
+  EXPECT_TRUE(reported(with([](Pattern& p) { p.bytes = NAN; }), "patterns[0].bytes",
+                       "must be from 1e-06 B to 1e+18 B"));
+  EXPECT_TRUE(reported(with([](Pattern& p) { p.start = -1; }), "patterns[0].start",
+                       "must be from 1e-15 s to 1e+09 s, or 0"));
   EXPECT_TRUE(reported(with([](Pattern& p) { p.after = {0}; }), "patterns[0].after[0]", "first"));
   EXPECT_TRUE(reported(with([](Pattern& p) { p.algorithm = Algorithm::pairwise; }), "patterns[0].algorithm",
                        "no algorithm"));

@@ -114,18 +114,19 @@ TEST(NetworkCase, MistakesAreLocated) {
       {"\"size\": 8", "\"shape\": [2, 4]", "case.json: topology.dims[0]: ", "several extents"},
       {"\"ring\", \"size\": 8", "\"hypercube\", \"size\": 6",
        "case.json: topology.dims[0]: ", "power of two"},
-      {"5e10", "0", "case.json: topology.dims[0].bw: ", "greater than 0"},
-      {"5e10", "-1", "case.json: topology.dims[0].bw: ", "greater than 0"},
+      {"5e10", "0", "case.json: topology.dims[0].bw: ", "from 1 B/s to 1e+18 B/s"},
+      {"5e10", "-1", "case.json: topology.dims[0].bw: ", "from 1 B/s to 1e+18 B/s"},
       {"5e10", "\"fast\"", "case.json: topology.dims[0].bw: ", "a number, not \"fast\""},
       {"5e10", "null", "case.json: topology.dims[0].bw: ", "a number, not null"},
       {"5e10", "NaN", "case.json:3:", "invalid literal"},
       {"5e10", "1e999", "case.json:3:", "overflow"},
-      {"\"lat\": 1e-6", "\"lat\": -1e-6", "case.json: topology.dims[0].lat: ", "negative"},
+      {"\"lat\": 1e-6", "\"lat\": -1e-6",
+       "case.json: topology.dims[0].lat: ", "from 1e-15 s to 1e+09 s, or 0"},
       {"\"lat\": 1e-6", "\"lat\": 1e-6, \"lat\": 2", "case.json:3:", "twice"},
       {"\"a\": 2", "\"a\": 1", "case.json: faults[0]: ", "lead to 0, 2"},
       {"\"a\": 2", "\"a\": 99", "case.json: faults[0]: ", "0 .. 7"},
-      {"\"factor\": 0.5", "\"factor\": 0", "case.json: faults[0].factor: ", "greater than 0"},
-      {"\"factor\": 0.5", "\"factor\": 2", "case.json: faults[0].factor: ", "at most 1"},
+      {"\"factor\": 0.5", "\"factor\": 0", "case.json: faults[0].factor: ", "from 1e-06 to 1"},
+      {"\"factor\": 0.5", "\"factor\": 2", "case.json: faults[0].factor: ", "from 1e-06 to 1"},
       {"\"factor\": 0.5", "\"both\": 1", "case.json: faults[0].both: ", "true or false"},
       {"derate", "remove", "case.json: faults[0].factor: ", "no effect"},
       {"derate", "degrade", "case.json: faults[0].kind: ", "derate, remove, delay"},
@@ -144,11 +145,11 @@ TEST(NetworkCase, MistakesAreLocated) {
       {"[0, 1, 2, 3]", "[0, 1, 2, 1]", "case.json: patterns[0].groups[0][3]: ", "already"},
       {"[0, 1, 2, 3]", "[]", "case.json: patterns[0].groups[0]: ", "no ranks"},
       {"[0, 1, 2, 3]", "3", "case.json: patterns[0].groups[0]: ", "a list, not 3"},
-      {"1048576", "0", "case.json: patterns[0].bytes: ", "greater than 0"},
+      {"1048576", "0", "case.json: patterns[0].bytes: ", "from 1e-06 B to 1e+18 B"},
       {", \"bytes\": 1048576", "", "case.json: patterns[0].bytes: ", "is missing"},
       {"[0, 1, 10]", "[0, 0, 10]", "case.json: patterns[1].list[0][1]: ", "itself"},
       {"[0, 1, 10]", "[0, 1]", "case.json: patterns[1].list[0]: ", "[source, destination, bytes]"},
-      {"[0, 1, 10]", "[0, 1, -10]", "case.json: patterns[1].list[0][2]: ", "greater than 0"},
+      {"[0, 1, 10]", "[0, 1, -10]", "case.json: patterns[1].list[0][2]: ", "from 1e-06 B to 1e+18 B"},
       {"\"after\": [0]", "\"after\": [1]", "case.json: patterns[1].after[0]: ", "patterns 0 .. 0"},
       {"\"after\": [0]", "\"after\": [0, 0]", "case.json: patterns[1].after[1]: ", "again"},
       {"[0, 1, 2]]", "[0, 1, 1]]", "case.json: patterns[2].chains[0][2]: ", "follows itself"},
@@ -221,7 +222,7 @@ TEST(NetworkCase, SizesAreLimited) {
 TEST(NetworkCase, MissingFileIsAProblem) {
   const auto result = load_case("/no/such/case.json");
   ASSERT_FALSE(result);
-  EXPECT_TRUE(result.error().starts_with("/no/such/case.json: can't be read")) << result.error();
+  EXPECT_TRUE(result.error().starts_with("/no/such/case.json: cannot read")) << result.error();
   EXPECT_FALSE(load_case("/"));
 }
 

@@ -53,22 +53,22 @@ TEST(FabricRules, RatesAreNumbersThatCanBe) {
   for (const double bad :
        {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     const auto set = [&](DimensionSpec& d) { d.bandwidth = BytesPerSecond(bad); };
-    EXPECT_TRUE(
-        refuses(with(dimension_of("d", K::ring, {4}), set), "dimensions[0].bandwidth", "greater than 0"));
+    EXPECT_TRUE(refuses(with(dimension_of("d", K::ring, {4}), set), "dimensions[0].bandwidth",
+                        "must be from 1 B/s to 1e+18 B/s"));
     EXPECT_TRUE(refuses(with(custom_of("d", 2, 0, {wire(0, 1)}),
                              [&](DimensionSpec& d) { d.custom.links[0].bandwidth = BytesPerSecond(bad); }),
-                        "dimensions[0].links[0].bandwidth", "greater than 0"));
+                        "dimensions[0].links[0].bandwidth", "must be from 1 B/s to 1e+18 B/s"));
     EXPECT_TRUE(refuses(with(fat_tree_of("d", 4, 2, 4),
                              [&](DimensionSpec& d) { d.fat_tree.uplink_bandwidth = BytesPerSecond(bad); }),
-                        "dimensions[0].uplink_bandwidth", "greater than 0"));
+                        "dimensions[0].uplink_bandwidth", "must be from 1 B/s to 1e+18 B/s"));
     EXPECT_TRUE(refuses(with(dragonfly_of("d", 2, 2, 2),
                              [&](DimensionSpec& d) { d.dragonfly.global_bandwidth = BytesPerSecond(bad); }),
-                        "dimensions[0].global_bandwidth", "greater than 0"));
+                        "dimensions[0].global_bandwidth", "must be from 1 B/s to 1e+18 B/s"));
   }
   for (const double bad : {-1e-9, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_TRUE(
         refuses(with(dimension_of("d", K::ring, {4}), [&](DimensionSpec& d) { d.latency = Seconds(bad); }),
-                "dimensions[0].latency", "negative"));
+                "dimensions[0].latency", "must be from 1e-15 s to 1e+09 s, or 0"));
   }
 }
 
@@ -76,7 +76,7 @@ TEST(FabricRules, Shapes) {
   EXPECT_TRUE(
       refuses({dimension_of("d", K::hypercube, {12})}, "dimensions[0].shape", "power of two, not 12"));
   EXPECT_TRUE(refuses({dimension_of("d", K::ring, {4, 4})}, "dimensions[0].shape", "several extents"));
-  EXPECT_TRUE(refuses({dimension_of("d", K::torus, {4, -4})}, "dimensions[0].shape", "at least 1"));
+  EXPECT_TRUE(refuses({dimension_of("d", K::torus, {4, -4})}, "dimensions[0].shape", "from 1 to 2^30"));
   EXPECT_TRUE(refuses({dimension_of("d", K::torus, {})}, "dimensions[0].shape", "at least one extent"));
   EXPECT_TRUE(refuses({dimension_of("d", K::ring, {0}), dimension_of("e", K::ring, {4})},
                       "dimensions[0].shape", "outermost"));
@@ -124,7 +124,8 @@ TEST(FabricRules, FatTrees) {
                       "the next radix that does is 2333; the nearest on 64 ports is 1.33333333333, 36 down"));
   EXPECT_TRUE(
       refuses({fat_tree_of("d", 16, 2, 3, 5)}, "dimensions[0].oversubscription", "radix that does is 6"));
-  EXPECT_TRUE(refuses({fat_tree_of("d", 16, 2, 8, 0.5)}, "dimensions[0].oversubscription", "at least 1"));
+  EXPECT_TRUE(
+      refuses({fat_tree_of("d", 16, 2, 8, 0.5)}, "dimensions[0].oversubscription", "from 1 to 65536"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 4, 0, 8)}, "dimensions[0].levels", "from 1 to 8"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 4, 2, 1)}, "dimensions[0].radix", "from 2"));
   EXPECT_TRUE(refuses({fat_tree_of("d", 60, 3, 9, 2)}, "dimensions[0].radix", "even"));

@@ -83,14 +83,16 @@ TEST(FaultsParser, WhatIsWrittenReadsBackTheSame) {
 }
 
 TEST(FaultsParser, SharesMustBeShares) {
-  EXPECT_TRUE(reports(bad_faults("{kind: soft_link, derate: 0}"), "f:1:27: faults.derate", "above 0"));
-  EXPECT_TRUE(reports(bad_faults("{kind: soft_link, derate: 1.5}"), "f:1:27: faults.derate", "at most 1"));
+  EXPECT_TRUE(
+      reports(bad_faults("{kind: soft_link, derate: 0}"), "f:1:27: faults.derate", "from 1e-06 to 1"));
+  EXPECT_TRUE(
+      reports(bad_faults("{kind: soft_link, derate: 1.5}"), "f:1:27: faults.derate", "from 1e-06 to 1"));
   EXPECT_TRUE(reports(bad_faults("{kind: soft_link, derate: {distribution: uniform, min: 0, max: 2}}"),
-                      "f:1:56: faults.derate.min", "above 0"));
+                      "f:1:56: faults.derate.min", "from 1e-06 to 1"));
   EXPECT_TRUE(reports(bad_faults("{kind: soft_link, derate: {distribution: normal, mean: 9, std: 0.1}}"),
                       "f:1:27: faults.derate", "no mass"));
   EXPECT_TRUE(reports(bad_faults("{kind: soft_link, derate: {distribution: empirical, values: [0.5, -1]}}"),
-                      "f:1:67: faults.derate.values", "above 0"));
+                      "f:1:67: faults.derate.values", "from 1e-06 to 1"));
   EXPECT_TRUE(reports(bad_faults("{kind: soft_link, derate: {distribution: gauss, mean: 9}}"),
                       "f:1:42: faults.derate.distribution", "gauss"));
   EXPECT_TRUE(reports(bad_faults("{kind: soft_link}"), "f:1:1: faults.derate", "missing"));

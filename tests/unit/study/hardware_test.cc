@@ -65,9 +65,10 @@ TEST(Hardware, ProblemsStandAtTheStudysOwnLine) {
   EXPECT_TRUE(reports(with("device.hbm.bandwidth: 3 GB"), "s.yaml:32:25: hardware.device.hbm.bandwidth",
                       "an amount of data"));
   EXPECT_TRUE(reports(with("device.hbm.stacks: [4, 0]"), "s.yaml:32:26: hardware.device.hbm.stacks",
-                      "greater than 0"));
+                      "must be from 1 to 1e+06, not 0"));
   EXPECT_TRUE(reports(with("fabric.rail-a.bandwidth: 0 GB/s"),
-                      "s.yaml:32:28: hardware.fabric.rail-a.bandwidth", "greater than 0"));
+                      "s.yaml:32:28: hardware.fabric.rail-a.bandwidth",
+                      "must be from 1 B/s to 1e+18 B/s, not 0 B/s"));
   EXPECT_TRUE(reports(with("stack.attention: flush"), "s.yaml:32:20: hardware.stack.attention", "\"flash\""));
   EXPECT_TRUE(reports(with("device.power: 500 W"), "s.yaml:32:3: hardware.device.power", "has no effect"));
   EXPECT_TRUE(reports(with("device.name: x"), "s.yaml:32:3: hardware.device.name", "has no effect"));
@@ -76,6 +77,26 @@ TEST(Hardware, ProblemsStandAtTheStudysOwnLine) {
   EXPECT_TRUE(
       reports(with("device.hbm.bandwidth: {a: 1}"), "s.yaml:32:25: hardware.device.hbm.bandwidth", "a map"));
   EXPECT_TRUE(reports(with("7"), "s.yaml:32:3: hardware", "must be a map"));
+}
+
+// What-ifs obey the ranges of files: a size of 0 stood for `fill` and divided by zero, a share of 1e-320 has
+// no inverse.
+TEST(Hardware, RangesHoldForAxesAndVariants) {
+  const auto with = [](const std::string& hardware) {
+    return bad(training("hardware:\n  " + hardware + "\n"));
+  };
+  for (const char* size : {"0", "-8", "2000000000"}) {
+    EXPECT_TRUE(reports(with("fabric.nvswitch.size: [" + std::string(size) + "]"),
+                        "s.yaml:32:26: hardware.fabric.nvswitch.size", "from 1 to 1073741824"));
+    EXPECT_TRUE(reports(with("v: {a: {fabric.nvswitch.size: " + std::string(size) + "}}"),
+                        "s.yaml:32:33: hardware.v.a.fabric.nvswitch.size", "from 1 to 1073741824"));
+  }
+  EXPECT_TRUE(reports(with("device.sustained.hbm: [1e-320]"), "s.yaml:32:26: hardware.device.sustained.hbm",
+                      "must be from 1e-06 to 1, not 1e-320"));
+  EXPECT_TRUE(reports(with("stack.communication.call: [1e300 s]"),
+                      "s.yaml:32:30: hardware.stack.communication.call", "must be from 1e-15 s to 1e+09 s"));
+  EXPECT_TRUE(reports(with("fabric.rail-a.latency: [1e10 s]"), "s.yaml:32:27: hardware.fabric.rail-a.latency",
+                      "must be from 1e-15 s to 1e+09 s"));
 }
 
 TEST(Hardware, IdenticalSystemsAndConflictsAreProblems) {
@@ -148,7 +169,8 @@ TEST(HardwareVariants, ProblemsAreLocated) {
   EXPECT_TRUE(reports(with("variant: {A: {device.l2.capacity: 3}}"),
                       "s.yaml:32:37: hardware.variant.A.device.l2.capacity", "bare number"));
   EXPECT_TRUE(reports(with("variant: {A: {device.hbm.stacks: 0}}"),
-                      "s.yaml:32:36: hardware.variant.A.device.hbm.stacks", "greater than 0"));
+                      "s.yaml:32:36: hardware.variant.A.device.hbm.stacks",
+                      "must be from 1 to 1e+06, not 0"));
   EXPECT_TRUE(reports(with("variant: {A: 7}"), "s.yaml:32:16: hardware.variant.A", "must be a map"));
   EXPECT_TRUE(reports(with("variant: {base: {}, A: {}}"), "s.yaml:32:23: hardware.variant.A",
                       "A gives the same system as base"));

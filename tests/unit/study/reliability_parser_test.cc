@@ -36,7 +36,7 @@ TEST(ReliabilityParser, ReadsAndWrites) {
 TEST(ReliabilityParser, ProblemsAreLocated) {
   yaml::Diagnostics diagnostics;
   EXPECT_FALSE(reliability_of("{device_mtbf: 0 s, restart: 5, fault_share: 2, mtbf: 3}", diagnostics));
-  EXPECT_TRUE(reports(diagnostics, "r:1:15: reliability.device_mtbf", "above 0"));
+  EXPECT_TRUE(reports(diagnostics, "r:1:15: reliability.device_mtbf", "from 1e-06 s to 1e+12 s"));
   EXPECT_TRUE(reports(diagnostics, "r:1:1: reliability.checkpoint_write", "missing"));
   EXPECT_TRUE(reports(diagnostics, "r:1:29: reliability.restart", "bare number"));
   EXPECT_TRUE(reports(diagnostics, "r:1:45: reliability.fault_share", "between 0 and 1"));

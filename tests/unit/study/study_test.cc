@@ -94,13 +94,35 @@ TEST(Study, ConstraintsObjectivesAndMode) {
                       "did you mean \"step_time_s\"?"));
 }
 
+// A file of nothing but mistakes is answered in a page, and its millionth unknown key costs no more than its
+// first: what is not shown is not compared with every name there is.
+TEST(Study, ProblemsWithoutEndAreCounted) {
+  const auto keys = [](const std::string& indent) {
+    std::string text;
+    for (int i = 0; i < 3000; ++i) text += indent + "key_" + std::to_string(i) + ": 1\n";
+    return text;
+  };
+  for (const std::string& text :
+       {training(keys("")), training("space:\n" + keys("  ")), training("hardware:\n" + keys("  device.")),
+        training("faults:\n  kind: hard_link\n" + keys("  "))}) {
+    const yaml::Diagnostics found = bad(text);
+    EXPECT_EQ(found.size(), 3000U);
+    EXPECT_EQ(found.list().size(), 200U);
+    EXPECT_TRUE(found.to_string().ends_with("\nand 2800 further problems\n"));
+  }
+  std::string values;
+  for (int i = 1; i <= 5000; ++i) values += (i == 1 ? "" : ", ") + std::to_string(i);
+  EXPECT_TRUE(reports(bad(training("space: {microbatch_size: [" + values + "]}\n")),
+                      "s.yaml:31:26: space.microbatch_size", "at most 4096 may be listed"));
+}
+
 TEST(Study, ProblemsOfAllPartsComeTogether) {
   std::string text = training("space: {tensor_paralel: 2}\nmode: x\nmode: y\n");
   text = replaced(text, "layers: 8", "layers: -1");
   text = replaced(text, "bucket: 25 MB", "bucket: 25");
   text = replaced(text, "global_batch: 32", "global_batch: 0");
   const yaml::Diagnostics found = bad(text);
-  EXPECT_TRUE(reports(found, "s.yaml:3:11: model.layers", "at least 1"));
+  EXPECT_TRUE(reports(found, "s.yaml:3:11: model.layers", "must be from 1 to 1e+05"));
   EXPECT_TRUE(reports(found, "s.yaml:25:27: stack.communication.bucket", "bare number"));
   EXPECT_TRUE(reports(found, "s.yaml:30:65: workload.global_batch", "from 1"));
   EXPECT_TRUE(reports(found, "s.yaml:31:9: space.tensor_paralel", "did you mean \"tensor_parallel\"?"));

@@ -97,7 +97,7 @@ TEST_F(CatalogTest, ProblemsAreLocatedInTheFileThatHasThem) {
   const fs::path file = write("one/models/b.yaml", model("b", 0));
   const auto loaded = load_model(Catalog({root_ / "one"}), "b");
   ASSERT_FALSE(loaded.has_value());
-  EXPECT_TRUE(reports(loaded.error(), file.string() + ":2:9: layers", "at least 1"));
+  EXPECT_TRUE(reports(loaded.error(), file.string() + ":2:9: layers", "from 1 to 1e+05"));
 }
 
 // Every preset of the repository obeys its own format.

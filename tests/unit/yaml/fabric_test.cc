@@ -171,7 +171,7 @@ TEST(FabricYaml, ProblemsOfCustomLinksAreLocated) {
                       "f:9:23: dimensions[0].links[1].to", "integer"));
   EXPECT_TRUE(
       reports(bad_fabric(graph(first + "      - {between: [1, 2], latency: 1 us, bandwidth: 0 GB/s}\n")),
-              "f:9:53: dimensions[0].links[1].bandwidth", "greater than 0"));
+              "f:9:53: dimensions[0].links[1].bandwidth", "from 1 B/s"));
   EXPECT_TRUE(reports(bad_fabric(graph(first + "      - {between: [1, 2], latency: 1 us}\n")),
                       "f:9:9: dimensions[0].links[1].bandwidth", "missing"));
 }

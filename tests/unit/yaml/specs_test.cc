@@ -91,8 +91,8 @@ TEST(ReadModel, EachErrorClassIsLocated) {
       reports(model_problems(replaced(text, "layers: 4", "layers: \"4\"")), "f:2:9: layers", "in quotes"));
   EXPECT_TRUE(
       reports(model_problems(replaced(text, "layers: 4", "layers: 4.5")), "f:2:9: layers", "an integer"));
-  EXPECT_TRUE(
-      reports(model_problems(replaced(text, "layers: 4", "layers: 0")), "f:2:9: layers", "at least 1"));
+  EXPECT_TRUE(reports(model_problems(replaced(text, "layers: 4", "layers: 0")), "f:2:9: layers",
+                      "must be from 1 to 1e+05, not 0"));
   EXPECT_TRUE(reports(model_problems(replaced(text, "layers: 4", "layers: 99999999999999999999")),
                       "f:2:9: layers", "from"));
   EXPECT_TRUE(reports(model_problems(text + "dropout: .nan\n"), "f:9:10: dropout", "finite"));
@@ -111,8 +111,8 @@ TEST(ReadModel, AllProblemsComeAtOnceAndNoConsequences) {
   EXPECT_TRUE(reports(found, "f:2:9: layers", "integer"));
   EXPECT_TRUE(reports(found, "f:3:1: hiden", "hidden"));
   EXPECT_TRUE(reports(found, "f:1:1: hidden", "missing"));
-  EXPECT_TRUE(reports(found, "f:4:8: heads", "at least 1"));
-  EXPECT_TRUE(reports(found, "f:6:13: vocabulary", "at least 1"));
+  EXPECT_TRUE(reports(found, "f:4:8: heads", "must be from 1 to 1e+06"));
+  EXPECT_TRUE(reports(found, "f:6:13: vocabulary", "must be from 1 to 1e+09"));
   EXPECT_TRUE(reports(found, "f:8:11: position", "rotary"));
   EXPECT_EQ(found.size(), 6U) << found.to_string();
 }
@@ -156,12 +156,13 @@ TEST(ReadDevice, TotalAndSharePreferNeither) {
 TEST(ReadDevice, RulesOfTheSpecAreLocatedAtTheirField) {
   const std::string text = kDevice;
   EXPECT_TRUE(reports(device_problems(replaced(text, "2 TB/s", "-2 TB/s")),
-                      "f:11:47: hbm.bandwidth_per_stack", "greater than 0"));
+                      "f:11:47: hbm.bandwidth_per_stack", "must be from 1 B/s"));
   EXPECT_TRUE(reports(device_problems(replaced(text, "{bf16: 1024, fp8: 2048.5}", "{}")),
                       "f:5:27: sm.tensor_flops_per_clock", ""));
   EXPECT_TRUE(reports(device_problems(replaced(text, "bf16", "bf17")),
                       "f:5:28: sm.tensor_flops_per_clock.bf17", "did you mean \"bf16\"?"));
-  EXPECT_TRUE(reports(device_problems(text + "sustained: {hbm: 1.5}\n"), "f:18:18: sustained.hbm", "share"));
+  EXPECT_TRUE(reports(device_problems(text + "sustained: {hbm: 1.5}\n"), "f:18:18: sustained.hbm",
+                      "must be from 1e-06 to 1, not 1.5"));
   EXPECT_TRUE(reports(device_problems(replaced(text, "l2: {capacity: 4 MiB, bytes_per_clock: 512}", "l2: 3")),
                       "f:10:5: l2", "must be a map"));
 }

@@ -1,0 +1,58 @@
+// Do readers of results survive any bytes? The first byte chooses what the rest stands for: a finished file,
+// or a sweep that is running: the length of its manifest (four bytes, the lowest first), the manifest and its
+// only sealed segment. Whatever is refused is refused by a StoreError.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "engine/base/check.h"
+#include "results_schema/reader.h"
+#include "results_schema/store_error.h"
+#include "tests/fuzz/scratch_file.h"
+
+using namespace shardscape;
+
+namespace {
+
+void read_everything(const std::filesystem::path& path) {
+  try {
+    const results::ResultReader reader(path);
+    for (const results::ColumnInfo& column : reader.columns()) {
+      const auto values = reader.read(column.name, {0, 1000});
+      SHARDSCAPE_CHECK(values.size() <= 1000, column.name);
+    }
+    for (const results::ColumnInfo& column : reader.sample_columns())
+      (void)reader.read_samples(column.name, {0, 1000});
+    (void)reader.objectives();
+    (void)reader.resolved_yaml();
+    (void)reader.sources();
+    (void)reader.links();
+    (void)reader.link_dimensions();
+    (void)reader.summary();
+  } catch (const results::StoreError&) {  // refused, with a message
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  static const fuzz::ScratchFolder kFolder;
+  if (data[0] % 2 == 0) {
+    read_everything(kFolder.write("done.h5", data + 1, size - 1));
+    return 0;
+  }
+  constexpr std::size_t kHead = 5;
+  if (size < kHead) return 0;
+  std::size_t manifest = 0;
+  for (std::size_t byte = kHead; byte-- > 1;) manifest = manifest << 8 | data[byte];
+  manifest = std::min(manifest, size - kHead);
+  const std::filesystem::path parts = kFolder.path() / "run.h5.parts";
+  std::filesystem::create_directories(parts);
+  kFolder.write("run.h5.parts/manifest.h5", data + kHead, manifest);
+  kFolder.write("run.h5.parts/blocks-000000000000-000000000009.h5", data + kHead + manifest,
+                size - kHead - manifest);
+  read_everything(parts);
+  return 0;
+}
