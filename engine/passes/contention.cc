@@ -38,7 +38,7 @@ class ContentionSum {
     const Seconds time = collectives_.time(part.op, part.bytes, shard_, part.calls);
     siblings_ += count * (time - within(part.op, part.bytes, shard_, part.calls, time));
     if (in_.setting.system.stack.communication.data_overlap <= 0) return;
-    const network::LinkSet& links = collectives_.links(part.op, part.bytes, shard_, part.calls);
+    const network::LinkSet links = collectives_.links(part.op, part.bytes, shard_, part.calls);
     for (const Sent& sent : calls_) {
       const CollectiveCall& call = *sent.call;
       if (sent.seconds <= Seconds(0)) continue;

@@ -94,6 +94,7 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
 nlohmann::ordered_json to_json(const ModeComparison& comparison) {
   const Prediction &h = comparison.hierarchical, &f = comparison.flattened;
   Json json = {{"hierarchical", mode_json(comparison, h)}, {"flattened", mode_json(comparison, f)}};
+  if (comparison.phase == Phase::training) json["hierarchical"]["outside_domain"] = h.outside_domain();
   Json& difference = json["difference"];
   const auto add = [&](const std::string& name, Seconds a, Seconds b) {
     difference[name + "_s"] = (b - a).value();
