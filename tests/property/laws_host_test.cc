@@ -27,7 +27,7 @@ const std::vector<HostConstant> kTrainingHost = {
 constexpr double kRounding = 1e-9;
 /// Executed, a later launch moves messages in time and may keep those of different groups out of each other's
 /// way: to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing timing
-/// anomalies"). Of 1,800 changes drawn at random 8 do so, by 1.4 % of the step at most.
+/// anomalies"). With every constant of the plans below 8 changes do so, by 1.4 % of the step at most.
 constexpr double kSharedLinksBand = 0.02;
 
 SimulateOptions options_of(ExecutionMode mode) {

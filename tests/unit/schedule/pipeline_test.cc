@@ -252,7 +252,7 @@ TEST(Transfers, EachBoundaryTakesItsOwn) {
   }
 }
 
-TEST(Transfers, TheNextChunkIsACloseAwayFromTheLastStage) {
+TEST(Transfers, TheNextChunkBeginsBeyondTheClosingBoundary) {
   // 2 stages, 2 chunks, 2 microbatches of (1, 1) per chunk; down 1/2, back to the first stage 3. Forwards of
   // stage 0: chunk 0 at 0-2. Stage 1 gets them at 1.5 and 2.5, ends at 2.5 and 3.5; chunk 1 of stage 0 begins
   // at 5.5 and 6.5, its ends 6.5 and 7.5 arrive at 7 and 8; stage 1 ends them at 8 and 9. Backwards mirror
