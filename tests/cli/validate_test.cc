@@ -218,7 +218,7 @@ std::vector<Broken> broken_tables() {
       {"load without end",
        header + rows + replaced(kChat, "200,4,", "200,2147483647,"),
        2,
-       {"runs.csv:4: concurrency: must be at most 1000000"}},
+       {"runs.csv:4: concurrency: must be from 1 to 1e+06"}},
       {"requests",
        header + rows + replaced(kChat, "8,8,,1,1,1", "8,1,,1,1,8"),
        2,
