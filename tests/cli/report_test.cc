@@ -205,13 +205,14 @@ TEST_F(ReportTest, RefusesWhatItCannotDoAndWritesNothing) {
     EXPECT_EQ(left_behind(), before) << reason;
   };
   refused({"report", "out.h5", "-o", "taken.html"}, 2, "taken.html: exists; --force replaces it");
-  refused({"report", "out.h5", "-o", "out.h5", "--force"}, 2, "is the file of the results");
+  refused({"report", "out.h5", "-o", "out.h5", "--force"}, 2, "is an input of this very command");
   refused({"report", "out.h5", "-o", ".", "--force"}, 2, "is a folder");
   refused({"report", "out.h5"}, 2, "--output is required");
   refused({"report", "out.h5", "-o", "page.html", "--points", "0"}, 2, "--points");
   refused({"report", "none.h5", "-o", "page.html"}, 1, "none.h5: no such file");
   refused({"report", "text.h5", "-o", "page.html"}, 1, "text.h5: is not a readable HDF5 file");
-  refused({"report", "out.h5", "-o", "no/such/folder/page.html"}, 1, "can't create");
+  refused({"report", "out.h5", "-o", "no/such/folder/page.html"}, 1,
+          "the folder no/such/folder does not exist");
   EXPECT_EQ(read_file(work() / "taken.html"), "mine");
   const Finished help = run({"report", "--help"});
   EXPECT_EQ(help.code, 0);
