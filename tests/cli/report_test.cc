@@ -211,12 +211,8 @@ TEST_F(ReportTest, RefusesWhatItCannotDoAndWritesNothing) {
   refused({"report", "out.h5", "-o", "page.html", "--points", "0"}, 2, "--points");
   refused({"report", "none.h5", "-o", "page.html"}, 1, "none.h5: no such file");
   refused({"report", "text.h5", "-o", "page.html"}, 1, "text.h5: is not a readable HDF5 file");
-<<<<<<< HEAD
-  refused({"report", "out.h5", "-o", "no/such/folder/page.html"}, 1, "does not exist");
-=======
   refused({"report", "out.h5", "-o", "no/such/folder/page.html"}, 1,
           "the folder no/such/folder does not exist");
->>>>>>> results
   EXPECT_EQ(read_file(work() / "taken.html"), "mine");
   const Finished help = run({"report", "--help"});
   EXPECT_EQ(help.code, 0);
