@@ -310,6 +310,13 @@ Manifest read_manifest(const H5File& file) {
     if (schema_version(file) < 2) manifest.columns.back().fill = missing_mark(name);
   }
   if (file.has(kSamplesGroup)) manifest.sample_columns = read_sample_columns(file);
+  if (schema_version(file) < 2) {
+    for (ColumnInfo& column : manifest.sample_columns) {
+      const std::string_view name = column.name == "link" ? "link_id" : std::string_view(column.name);
+      const auto now = std::ranges::find(fault_sample_columns(), name, &ColumnInfo::name);
+      if (now != fault_sample_columns().end()) column.fill = now->fill;
+    }
+  }
   check_table(file, manifest);
   return manifest;
 }

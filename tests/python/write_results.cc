@@ -59,7 +59,8 @@ void write_parts(const std::filesystem::path& folder) {
 void write_faulty(const std::filesystem::path& folder) {
   Manifest manifest = fake_manifest(200, 64);
   manifest.sample_columns.assign(fault_sample_columns().begin(), fault_sample_columns().end());
-  const ColumnTable table(Phase::training, fake_hardware());
+  const ColumnTable table(Phase::training, fake_hardware(), true);
+  manifest.columns.assign(table.columns().begin(), table.columns().end());
   for (const char* name : {"sampling.h5", "faults.h5"}) {
     auto store = SegmentStore::create(parts_folder(folder / name), manifest);
     BlockEncoder encoder(table, manifest.layout.rows_per_block);
