@@ -51,7 +51,7 @@ void BM_Pipeline(benchmark::State& state) {
   schedule::PipelineTimer timer;
   for (auto _ : state) {
     if (state.range(1) == 1) {
-      benchmark::DoNotOptimize(timer.run(shape, times, {0.01, true}).front());
+      benchmark::DoNotOptimize(timer.run(shape, times, {0.01, true}).stages.front());
     } else {
       benchmark::DoNotOptimize(schedule::run_in_order(shape, times, {0.01, true}).front());
     }
