@@ -26,7 +26,7 @@ class SetReader {
     yaml::Reader reader(root_, "", state);
     TableKind kind = TableKind::plans;
     reader.required("title", set_.title);
-    reader.required("source", set_.source);
+    if (const yaml::Node* node = reader.take_required("source")) read_source(*node);
     reader.optional("kind", kind);
     for (const Column& column : columns_of(kind)) set_.table.columns.emplace_back(column.name);
     if (const yaml::Node* node = reader.take("tolerances")) read_tolerances(*node);
@@ -38,6 +38,13 @@ class SetReader {
   }
 
  private:
+  /// A citation may be longer than a name.
+  void read_source(const yaml::Node& node) {
+    const auto text = yaml::scalar_text(node, "text");
+    if (!text) return diagnostics_.add(node.where, "source", text.error());
+    set_.source = *text;
+  }
+
   void read_tolerances(const yaml::Node& node) {
     if (!node.is_map())
       return diagnostics_.add(node.where, "tolerances", "must be a map of statistic and limit");

@@ -92,9 +92,16 @@ TEST(Constraint, NamesOfChoicesAreReadOnBothSidesBareOrQuoted) {
 TEST(Constraint, TruthCountsAsOneInArithmetic) { EXPECT_TRUE(holds("sp + (pp > 1) + (dp > 100) == 2")); }
 
 TEST(Constraint, DivisionByZeroSatisfiesNothing) {
-  EXPECT_FALSE(holds("tp % 0 == 0"));
-  EXPECT_FALSE(holds("tp % 0 > 0"));
-  EXPECT_FALSE(holds("0 / 0 <= 1"));
+  for (const char* text : {"tp % (cp - 2) == 0", "tp % (cp - 2) > 0", "(cp - 2) / (cp - 2) <= 1"})
+    EXPECT_FALSE(holds(text)) << text;
+}
+
+TEST(Constraint, DivisionByAZeroThatIsWrittenOutIsAMistake) {
+  for (const char* text : {"tp % 0 == 0", "tp / 0 > 0", "0 / 0 <= 1"}) {
+    const auto constraint = Constraint::parse(text);
+    ASSERT_FALSE(constraint.has_value()) << text;
+    EXPECT_NE(constraint.error().message.find("division by 0"), std::string::npos) << text;
+  }
 }
 
 TEST(Constraint, ListsTheNamesItUsesOnce) {
