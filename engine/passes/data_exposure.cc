@@ -38,9 +38,10 @@ LastBackward last_backward(const TrainingInputs& in, const TrainingScratch& scra
   const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
                                 : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
   const EndLayers& end = scratch.ends[stage];
-  const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
   const schedule::StageTime& time = scratch.times[stage];
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
+  const Seconds blocks =
+      cut ? Seconds(time.weight) : scratch.backward[stage].total() - end.head - end.embedding;
   return {end.head, (1.0 / std::max(1, in.layers[stage])) * blocks, end.embedding,
           Seconds(cut ? time.weight : time.backward), ends};
 }
@@ -64,22 +65,29 @@ double time_of(const Moment& moment, const LastBackward& backward) {
   return backward.ends[static_cast<std::size_t>(moment.chunk)] - (1 - moment.share) * backward.chunk.value();
 }
 
-/// visit(moment) at the end of every layer, in order. The layers of a chunk share its pass in proportion.
+/// visit(moment) at the end of every layer, in order. Where a chunk's layers take longer than the mean pass
+/// by which the pipeline was timed, the last of them end with it; the stage's last layer always does. So no
+/// moment comes earlier because a layer takes longer.
 template <class Visit>
 void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());
+  const double pass = backward.chunk.value();
   for (std::int32_t c = chunks; c-- > 0;) {
     const bool head = stage + 1 == in.plan.pipeline && c + 1 == chunks && !cut;
     const bool embedding = stage == 0 && c == 0 && !cut;
     const std::int32_t blocks =
         workload::layers_of_chunk(in.layers[static_cast<std::size_t>(stage)], chunks, c);
-    const double first = head ? backward.head.value() : 0, last = embedding ? backward.embedding.value() : 0;
-    const double sum = first + blocks * backward.block.value() + last;
-    const auto at = [&](double seconds) { return Moment{c, sum > 0 ? seconds / sum : 1}; };
-    if (head) visit(at(first));
-    for (std::int32_t b = 1; b <= blocks; ++b) visit(at(first + b * backward.block.value()));
-    if (embedding) visit(at(sum));
+    std::int32_t layers = (head ? 1 : 0) + blocks + (embedding ? 1 : 0);
+    double seconds = 0;
+    const auto end_of = [&](Seconds layer) {
+      seconds += layer.value();
+      const bool last = c == 0 && --layers == 0;
+      visit(Moment{c, last || seconds >= pass ? 1 : seconds / pass});
+    };
+    if (head) end_of(backward.head);
+    for (std::int32_t b = 0; b < blocks; ++b) end_of(backward.block);
+    if (embedding) end_of(backward.embedding);
   }
 }
 
