@@ -33,8 +33,9 @@ constexpr const char* kMainFooter =
     "and resumable.\n"
     "'shardscape COMMAND --help' says more about a command.";
 
-int fail(const std::vector<std::string>& problems, const std::string& summary, int code) {
-  print_problems(std::cerr, problems);
+int fail(const std::vector<std::string>& problems, const std::string& summary, int code,
+         std::size_t further = 0) {
+  print_problems(std::cerr, problems, further);
   std::cerr << "shardscape: " << summary << '\n';
   return code;
 }
@@ -63,8 +64,9 @@ int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::
   return fail(problem.lines, "see '" + problem.help + "'", kBadInput);
 }
 
-int refuse(const std::vector<std::string>& problems) {
-  return fail(problems, count_problems(problems.size()) + "; nothing was written or changed", kBadInput);
+int refuse(const std::vector<std::string>& problems, std::size_t further = 0) {
+  const std::string count = count_problems(problems.size() + further);
+  return fail(problems, count + "; nothing was written or changed", kBadInput, further);
 }
 
 int run_action(const Action& action) {
@@ -74,7 +76,7 @@ int run_action(const Action& action) {
     if (!std::cout) return fail({"standard output: can't be written"}, "stopped", kEnvironment);
     return code;
   } catch (const BadInput& bad) {
-    return refuse(bad.problems());
+    return refuse(bad.problems(), bad.further());
   } catch (const results::OutputRefused& refused) {
     return refuse({refused.what()});
   } catch (const Failure& failure) {

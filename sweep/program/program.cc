@@ -67,28 +67,31 @@ std::string host_name() {
 }  // namespace
 
 BadInput::BadInput(const yaml::Diagnostics& diagnostics)
-    : BadInput([&] {
-        std::vector<std::string> problems;
-        for (const yaml::Diagnostic& diagnostic : diagnostics.list())
-          problems.push_back(yaml::to_string(diagnostic));
-        return problems;
-      }()) {}
+    : BadInput(
+          [&] {
+            std::vector<std::string> problems;
+            for (const yaml::Diagnostic& diagnostic : diagnostics.list())
+              problems.push_back(yaml::to_string(diagnostic));
+            return problems;
+          }(),
+          diagnostics.size() - diagnostics.list().size()) {}
 
 void ProblemList::add(const yaml::Diagnostics& diagnostics, std::string_view option) {
   for (const yaml::Diagnostic& diagnostic : diagnostics.list()) {
     const bool placed = option.empty() || !yaml::to_string(diagnostic.where).empty();
     add((placed ? "" : std::string(option) + ": ") + yaml::to_string(diagnostic));
   }
+  further_ += diagnostics.size() - diagnostics.list().size();
 }
 
-void print_problems(std::ostream& out, std::span<const std::string> problems) {
+void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further) {
   constexpr std::size_t kShown = 100;
   for (const std::string& problem : problems.first(std::min(kShown, problems.size()))) {
     const std::size_t end = problem.find_last_not_of('\n');  // a line's own end is none of its text
     out << message_line(std::string_view(problem).substr(0, end + 1)) << '\n';
   }
-  if (problems.size() > kShown)
-    out << "and " << format_count(problems.size() - kShown) << " more like these\n";
+  const std::size_t left = problems.size() - std::min(kShown, problems.size()) + further;
+  if (left > 0) out << "and " << format_count(left) << " more like these\n";
 }
 
 std::string count_problems(std::size_t count) {

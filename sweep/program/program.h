@@ -29,13 +29,18 @@ enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInaccurate = 
 class BadInput : public std::runtime_error {
  public:
   explicit BadInput(std::string problem) : BadInput(std::vector{std::move(problem)}) {}
-  explicit BadInput(std::vector<std::string> problems)
-      : std::runtime_error(problems.empty() ? "" : problems.front()), problems_(std::move(problems)) {}
+  /// `further`: problems that were only counted.
+  explicit BadInput(std::vector<std::string> problems, std::size_t further = 0)
+      : std::runtime_error(problems.empty() ? "" : problems.front()),
+        problems_(std::move(problems)),
+        further_(further) {}
   explicit BadInput(const yaml::Diagnostics& diagnostics);
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+  [[nodiscard]] std::size_t further() const { return further_; }
 
  private:
   std::vector<std::string> problems_;
+  std::size_t further_;
 };
 
 /// Problems of several sources, for one BadInput.
@@ -47,11 +52,12 @@ class ProblemList {
   [[nodiscard]] bool empty() const { return problems_.empty(); }
   /// BadInput where there is a problem.
   void finish() const {
-    if (!empty()) throw BadInput(problems_);
+    if (!empty()) throw BadInput(problems_, further_);
   }
 
  private:
   std::vector<std::string> problems_;
+  std::size_t further_ = 0;
 };
 
 /// The disk, a file system or a library failed, and there is something to do about it.
@@ -66,8 +72,9 @@ class Failure : public std::runtime_error {
   std::string advice_;
 };
 
+/// `further`: problems that are only counted.
 /// A line for each, with what can't be shown escaped and long repetitions cut (message_line()).
-void print_problems(std::ostream& out, std::span<const std::string> problems);
+void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further = 0);
 /// "1 problem", "3 problems".
 std::string count_problems(std::size_t count);
 /// The lines of a text, without their ends.

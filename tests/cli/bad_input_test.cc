@@ -56,11 +56,8 @@ TEST_F(BadInputTest, FilesForOtherProgramsHoldNamesAsText) {
 }
 
 TEST_F(BadInputTest, NamesThatAreNoUtf8ReachEveryJsonWriter) {
-  // File names may hold any bytes, and the title of a study without one is its file's name.
-  const std::string name = "sm\xff.yaml";
-  std::string text = kSmallStudy;
-  text.erase(0, text.find('\n') + 1);
-  write(name, text);
+  const std::string name = "sm\xff.yaml";  // file names may hold any bytes
+  write(name, kSmallStudy);
   const Finished json = run({"simulate", name, "--json", "--timeline", "t.json"});
   EXPECT_EQ(json.code, 0) << json.err;
   EXPECT_TRUE(nlohmann::json::accept(json.out));
@@ -68,6 +65,12 @@ TEST_F(BadInputTest, NamesThatAreNoUtf8ReachEveryJsonWriter) {
   const Finished sweep = run({"sweep", name, "-o", "o\xff.h5", "--progress", "json"});
   EXPECT_EQ(sweep.code, 0) << sweep.err;
   EXPECT_TRUE(contains(sweep.out, "\"output\":\"o\xef\xbf\xbd.h5\"")) << sweep.out;
+  // Without a title the file's name would be it, and result files hold text.
+  const std::string untitled = std::string(kSmallStudy).substr(std::string(kSmallStudy).find('\n') + 1);
+  write(name, untitled);
+  const Finished refused = run({"check", name});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "give the study a title")) << refused.err;
 }
 
 TEST_F(BadInputTest, ExistingOutputIsNeverTouchedUnasked) {

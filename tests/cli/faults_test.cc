@@ -354,8 +354,8 @@ TEST_F(FaultsTest, EveryKindOnTheCommandLineIsTheDrawOfTheStudy) {
 TEST_F(FaultsTest, FaultsOfTheCommandLineAreChecked) {
   write("study.yaml", kSmallStudy);
   const std::map<std::string, std::string> wrong = {
-      {"0-1=1.5", "0 < DERATE <= 1"},
-      {"0-1=-1", "0 < DERATE <= 1"},
+      {"0-1=1.5", "DERATE from 1e-06 to 1"},
+      {"0-1=-1", "DERATE from 1e-06 to 1"},
       {"0-1=0.5+5", "LINK=DERATE+LATENCY"},
       {"0-1=0.5+-5us", "LINK=DERATE+LATENCY"},
       {"0-99=0.5", "there is no such link"},

@@ -72,7 +72,7 @@ TEST_F(ReplayTest, ExecutedTimelineIsTheModes) {
   ASSERT_EQ(run(simulate).code, 0);
   EXPECT_FALSE(json::parse(read_file(work() / "step.json")).at("otherData").contains("ends_last"));
   std::vector<std::string> flattened = simulate;
-  flattened.insert(flattened.end(), {"--mode", "flattened"});
+  flattened.insert(flattened.end(), {"--mode", "flattened", "--force"});
   const Finished finished = run(flattened);
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json timeline = json::parse(read_file(work() / "step.json"));

@@ -123,7 +123,8 @@ class LoaderTest(unittest.TestCase):
             self.assertEqual(file.attrs["schema_version"], 1)
             self.assertEqual(file["points/sequence_parallel"].dtype, np.uint8)
             self.assertNotIn("point", file)
-        pd.testing.assert_frame_equal(old, new)
+        added = ["outside_domain"]  # version 1 had no such column, so nothing says that its bytes are booleans
+        pd.testing.assert_frame_equal(old.drop(columns=added), new.drop(columns=added))
         self.assertIn("schema version 1", old.attrs["selection_text"])
         pd.testing.assert_frame_equal(sr.fault_samples(os.path.join(self.folder, "old_faults.h5")),
                                       sr.fault_samples(os.path.join(self.folder, "faults.h5")))
