@@ -11,11 +11,11 @@ namespace shardscape::results {
 
 namespace {
 
-constexpr std::size_t kDigits = 64;
+constexpr std::size_t kHashDigits = 64;
 
 std::string checksum_line(std::string_view bytes) { return "\nsha256:" + sha256_hex(bytes) + '\n'; }
 
-const std::size_t kLineLength = std::string_view("\nsha256:\n").size() + kDigits;
+const std::size_t kLineLength = std::string_view("\nsha256:\n").size() + kHashDigits;
 
 }  // namespace
 
