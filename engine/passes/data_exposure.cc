@@ -38,10 +38,9 @@ LastBackward last_backward(const TrainingInputs& in, const TrainingScratch& scra
   const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
                                 : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
   const EndLayers& end = scratch.ends[stage];
+  const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
   const schedule::StageTime& time = scratch.times[stage];
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
-  const Seconds blocks =
-      cut ? Seconds(time.weight) : scratch.backward[stage].total() - end.head - end.embedding;
   return {end.head, (1.0 / std::max(1, in.layers[stage])) * blocks, end.embedding,
           Seconds(cut ? time.weight : time.backward), ends};
 }
@@ -51,43 +50,45 @@ namespace {
 /// A moment of the last backward: a chunk's pass, and how much of it is done.
 struct Moment {
   std::int32_t chunk = 0;
-  double share = 0;
+  double share = 0;    ///< of the chunk's own layers
+  double seconds = 0;  ///< since the pass began, where all chunks of the stage take its mean
 };
 
 /// The gate lies in the chunk where the passes so far are 1 - overlap of them all.
-Moment gate_of(double overlap, std::int32_t chunks) {
+Moment gate_of(double overlap, const LastBackward& backward) {
+  const auto chunks = static_cast<double>(backward.ends.size());
   const double passes = (1 - overlap) * chunks;
-  const double before = std::min(std::floor(passes), chunks - 1.0);
-  return {chunks - 1 - static_cast<std::int32_t>(before), passes - before};
+  const double before = std::min(std::floor(passes), chunks - 1.0), share = passes - before;
+  return {static_cast<std::int32_t>(chunks - 1 - before), share, share * backward.chunk.value()};
 }
 
 double time_of(const Moment& moment, const LastBackward& backward) {
-  return backward.ends[static_cast<std::size_t>(moment.chunk)] - (1 - moment.share) * backward.chunk.value();
+  return backward.ends[static_cast<std::size_t>(moment.chunk)] - (backward.chunk.value() - moment.seconds);
 }
 
-/// visit(moment) at the end of every layer, in order. Where a chunk's layers take longer than the mean pass
-/// by which the pipeline was timed, the last of them end with it; the stage's last layer always does. So no
-/// moment comes earlier because a layer takes longer.
+/// visit(moment) at the end of every layer, in order. Layers take their own time from the beginning of the
+/// pass on, of which no more is there than its mean, and the last ends with it: so that a slower embedding,
+/// of which a chunk is given its part only, leaves the blocks before it where they are. What is put off to
+/// weight gradients is as long for every block.
 template <class Visit>
 void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());
-  const double pass = backward.chunk.value();
   for (std::int32_t c = chunks; c-- > 0;) {
     const bool head = stage + 1 == in.plan.pipeline && c + 1 == chunks && !cut;
     const bool embedding = stage == 0 && c == 0 && !cut;
     const std::int32_t blocks =
         workload::layers_of_chunk(in.layers[static_cast<std::size_t>(stage)], chunks, c);
-    std::int32_t layers = (head ? 1 : 0) + blocks + (embedding ? 1 : 0);
-    double seconds = 0;
-    const auto end_of = [&](Seconds layer) {
-      seconds += layer.value();
-      const bool last = c == 0 && --layers == 0;
-      visit(Moment{c, last || seconds >= pass ? 1 : seconds / pass});
+    const double first = head ? backward.head.value() : 0, last = embedding ? backward.embedding.value() : 0;
+    const double sum = first + blocks * backward.block.value() + last;
+    const double pass = backward.chunk.value();
+    const auto at = [&](double seconds) {
+      const double share = sum > 0 ? seconds / sum : 1;
+      return Moment{c, share, cut || share >= 1 ? share * pass : std::min(seconds, pass)};
     };
-    if (head) end_of(backward.head);
-    for (std::int32_t b = 0; b < blocks; ++b) end_of(backward.block);
-    if (embedding) end_of(backward.embedding);
+    if (head) visit(at(first));
+    for (std::int32_t b = 1; b <= blocks; ++b) visit(at(first + b * backward.block.value()));
+    if (embedding) visit(at(sum));
   }
 }
 
@@ -98,7 +99,7 @@ Seconds exposed_gradients(const TrainingInputs& in, std::int32_t stage, const La
   const double overlap = in.setting.system.stack.communication.data_overlap;
   const double all = time.value(), each = all / buckets;
   if (overlap <= 0 || all <= 0) return time;
-  const double gate = time_of(gate_of(overlap, static_cast<std::int32_t>(backward.ends.size())), backward);
+  const double gate = time_of(gate_of(overlap, backward), backward);
   const GradientShares shares(in, stage);
   double arrival = gate + all, left = all;
   std::int32_t layers = 0;
@@ -115,7 +116,7 @@ std::vector<trace::BucketRelease> bucket_releases(const TrainingInputs& in, std:
   const double overlap = in.setting.system.stack.communication.data_overlap;
   std::vector<trace::BucketRelease> releases;
   if (overlap <= 0) return releases;
-  const Moment gate = gate_of(overlap, static_cast<std::int32_t>(backward.ends.size()));
+  const Moment gate = gate_of(overlap, backward);
   const GradientShares shares(in, stage);
   double gone = 0;
   std::int32_t layers = 0;
