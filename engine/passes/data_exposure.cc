@@ -50,21 +50,26 @@ namespace {
 /// A moment of the last backward: a chunk's pass, and how much of it is done.
 struct Moment {
   std::int32_t chunk = 0;
-  double share = 0;
+  double share = 0;    ///< of the chunk's own layers
+  double seconds = 0;  ///< since the pass began, where all chunks of the stage take its mean
 };
 
 /// The gate lies in the chunk where the passes so far are 1 - overlap of them all.
-Moment gate_of(double overlap, std::int32_t chunks) {
+Moment gate_of(double overlap, const LastBackward& backward) {
+  const auto chunks = static_cast<double>(backward.ends.size());
   const double passes = (1 - overlap) * chunks;
-  const double before = std::min(std::floor(passes), chunks - 1.0);
-  return {chunks - 1 - static_cast<std::int32_t>(before), passes - before};
+  const double before = std::min(std::floor(passes), chunks - 1.0), share = passes - before;
+  return {static_cast<std::int32_t>(chunks - 1 - before), share, share * backward.chunk.value()};
 }
 
 double time_of(const Moment& moment, const LastBackward& backward) {
-  return backward.ends[static_cast<std::size_t>(moment.chunk)] - (1 - moment.share) * backward.chunk.value();
+  return backward.ends[static_cast<std::size_t>(moment.chunk)] - (backward.chunk.value() - moment.seconds);
 }
 
-/// visit(moment) at the end of every layer, in order. The layers of a chunk share its pass in proportion.
+/// visit(moment) at the end of every layer, in order. Layers take their own time from the beginning of the
+/// pass on, of which no more is there than its mean, and the last ends with it: so that a slower embedding,
+/// of which a chunk is given its part only, leaves the blocks before it where they are. What is put off to
+/// weight gradients is as long for every block.
 template <class Visit>
 void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
@@ -76,7 +81,11 @@ void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward
         workload::layers_of_chunk(in.layers[static_cast<std::size_t>(stage)], chunks, c);
     const double first = head ? backward.head.value() : 0, last = embedding ? backward.embedding.value() : 0;
     const double sum = first + blocks * backward.block.value() + last;
-    const auto at = [&](double seconds) { return Moment{c, sum > 0 ? seconds / sum : 1}; };
+    const double pass = backward.chunk.value();
+    const auto at = [&](double seconds) {
+      const double share = sum > 0 ? seconds / sum : 1;
+      return Moment{c, share, cut || share >= 1 ? share * pass : std::min(seconds, pass)};
+    };
     if (head) visit(at(first));
     for (std::int32_t b = 1; b <= blocks; ++b) visit(at(first + b * backward.block.value()));
     if (embedding) visit(at(sum));
@@ -90,7 +99,7 @@ Seconds exposed_gradients(const TrainingInputs& in, std::int32_t stage, const La
   const double overlap = in.setting.system.stack.communication.data_overlap;
   const double all = time.value(), each = all / buckets;
   if (overlap <= 0 || all <= 0) return time;
-  const double gate = time_of(gate_of(overlap, static_cast<std::int32_t>(backward.ends.size())), backward);
+  const double gate = time_of(gate_of(overlap, backward), backward);
   const GradientShares shares(in, stage);
   double arrival = gate + all, left = all;
   std::int32_t layers = 0;
@@ -107,7 +116,7 @@ std::vector<trace::BucketRelease> bucket_releases(const TrainingInputs& in, std:
   const double overlap = in.setting.system.stack.communication.data_overlap;
   std::vector<trace::BucketRelease> releases;
   if (overlap <= 0) return releases;
-  const Moment gate = gate_of(overlap, static_cast<std::int32_t>(backward.ends.size()));
+  const Moment gate = gate_of(overlap, backward);
   const GradientShares shares(in, stage);
   double gone = 0;
   std::int32_t layers = 0;
