@@ -92,6 +92,17 @@ bool reduces_in_network(const PricedNetwork& network, const SiblingGroups& group
   return true;
 }
 
+/// Links that the messages of one round of the rings cross, all together.
+std::size_t links_crossed(const Fabric& fabric, const SiblingGroups& rings) {
+  std::vector<std::int32_t> path;
+  for (std::size_t g = 0; g < rings.count(); ++g) {
+    const std::span<const std::int32_t> ring = rings.group(g);
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      fabric.append_route(ring[i], ring[i + 1 == ring.size() ? 0 : i + 1], path);
+  }
+  return path.size();
+}
+
 std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups) {
   std::vector<PointToPoint> sends;
   const std::size_t n = groups.size;
@@ -265,6 +276,8 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
     const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::bidirectional_ring;
     if (ring && boxes.grid && operation != Operation::broadcast) {
       add(algorithm, RingOrder::hamiltonian, steps);
+      result.back().shorter =
+          links_crossed(fabric_, along_wires(groups, fabric_)) < links_crossed(fabric_, groups);
     }
   }
   if (result.empty()) {
@@ -421,10 +434,13 @@ std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
   for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
     Candidate& candidate = costs.candidates[c];
     const double before = at_ranks(candidate, bytes, 1);
-    const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= least;
+    // Its rival is the same ring in the order of the group.
+    const bool wins_ties = candidate.shorter && best + 1 == c;
+    const double limit = wins_ties ? least / kCheaper : least;
+    const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= limit;
     if (hopeless) continue;
     const double seconds = before + healthy_time(costs, candidate, bytes);
-    if (c > 0 && !(seconds < kCheaper * least)) continue;
+    if (c > 0 && !(seconds < (wins_ties ? limit : kCheaper * least))) continue;
     best = c;
     least = seconds;
   }

@@ -27,7 +27,8 @@
 // kMostDirectRanks is not offered algorithms of n^2 connections, and none is offered whose contended parts
 // need more than kMostMessagesToChoose messages without a bound, unless nothing else is left.
 // Rings go round in the order of the group or, where the group is a box on ring, mesh, torus, king_mesh or
-// hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper.
+// hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses
+// fewer links: links without latency take what those of any small latency take.
 //
 // Left out: contention between operations of different axes of a plan, contention of copies with kernels that
 // compute, protocol choice (NCCL's LL, LL128).

@@ -25,6 +25,7 @@ struct CollectiveModel::Candidate {
   double copied = 0;  ///< bytes per byte of the operation
   double steps = 1;
   double far_steps = 0;  ///< of them, across the scale-out network
+  bool shorter = false;  ///< the ring of the candidate before it, over fewer links
   CostCurve healthy;
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
 

@@ -115,6 +115,19 @@ TEST(AlgorithmCost, RingFollowsTheWiresOfATorus) {
   EXPECT_EQ(to_string(*choice), "ring along a Hamiltonian cycle");
 }
 
+TEST(AlgorithmCost, RingFollowsTheWiresOfATorusWithoutLatency) {
+  // Both orders take the same: the two hops from 3 to 4 are on wires that no other message uses. What no
+  // latency does is what the smallest latency does.
+  for (const double latency : {0.0, 1e-9}) {
+    DimensionSpec torus = dimension_of("torus", DimensionKind::torus, {4, 4});
+    torus.latency = Seconds(latency);
+    Bench bench({torus}, {Algorithm::ring});
+    const auto choice = bench.model.choice(CollectiveOp::all_gather, Bytes(kBytes), bench.all());
+    ASSERT_TRUE(choice.has_value());
+    EXPECT_EQ(choice->ring_order, RingOrder::hamiltonian) << latency;
+  }
+}
+
 TEST(AlgorithmCost, TheCheapestDependsOnTheSize) {
   // On a ring of 8 the messages of `direct` crowd the wires but need one round per pass; the bidirectional
   // ring needs 14 and sends least.
