@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -72,11 +73,6 @@ class Feasible {
   std::vector<std::uint64_t> ids_;
 };
 
-/// Both axes of the scatter as the page opens.
-std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
-  return {reader.find("step_time_s") != nullptr ? "step_time_s" : "e2e_s", "memory_peak_bytes"};
-}
-
 std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& feasible,
                                   const std::vector<std::string>& names) {
   std::vector<std::vector<double>> columns;
@@ -90,11 +86,38 @@ std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& fe
   return pareto_rows(columns, directions);
 }
 
+/// Of each load, the front between the columns the page opens with: what is best at a load by either of them
+/// is on it. Nothing where all rows have the same load, which is that of the whole.
+std::vector<std::size_t> fronts_of_loads(const ResultReader& reader, const Feasible& feasible,
+                                         const std::array<std::string, 2>& names) {
+  std::vector<std::size_t> keep;
+  if (reader.find(kLoadColumn) == nullptr) return keep;
+  const std::vector<double> loads = feasible.read(kLoadColumn);
+  std::map<double, std::vector<std::size_t>> rows_of;
+  for (std::size_t row = 0; row < loads.size(); ++row) rows_of[loads[row]].push_back(row);
+  if (rows_of.size() < 2) return keep;
+  std::array<std::vector<double>, 2> values;
+  std::array<Better, 2> directions{};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    values[i] = feasible.read(names[i]);
+    directions[i] = reader.find(names[i])->better == Better::larger ? Better::larger : Better::smaller;
+  }
+  for (const auto& [load, rows] : rows_of) {
+    std::vector<std::vector<double>> columns(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      for (const std::size_t row : rows) columns[i].push_back(values[i][row]);
+    }
+    for (const std::size_t i : pareto_rows(columns, directions)) keep.push_back(rows[i]);
+  }
+  return keep;
+}
+
 /// Feasible rows (as positions among them) that are shown whatever is sampled.
 std::vector<std::size_t> rows_to_keep(const ResultReader& reader, const Feasible& feasible) {
   std::vector<std::size_t> keep = front_of(reader, feasible, reader.objectives());
   const auto [x, y] = default_axes(reader);
   std::ranges::copy(front_of(reader, feasible, {x, y}), std::back_inserter(keep));
+  std::ranges::copy(fronts_of_loads(reader, feasible, {x, y}), std::back_inserter(keep));
   for (const ColumnInfo& column : reader.columns()) {
     const bool result = column.group == ColumnGroup::output || column.group == ColumnGroup::faults;
     if (!result || column.better == Better::neither) continue;
@@ -279,6 +302,15 @@ const ColumnInfo& ranking_column(const ResultReader& reader) {
   throw results::StoreError("results", "have no column that ranks points");
 }
 
+std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
+  const std::string first = ranking_column(reader).name;
+  for (const std::string& objective : reader.objectives()) {
+    if (objective != first && reader.find(objective) != nullptr) return {first, objective};
+  }
+  const char* const time = reader.find("step_time_s") != nullptr ? "step_time_s" : "e2e_s";
+  return {first, first == "memory_peak_bytes" ? time : "memory_peak_bytes"};
+}
+
 std::string report_json(const ResultReader& reader, const ReportInput& input) {
   const ColumnInfo& ranking = ranking_column(reader);
   const Feasible feasible(reader);
@@ -313,6 +345,10 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
       {"ranking", ranking.name},
       {"x", x},
       {"y", y},
+      {"commands",
+       {{"study", input.commands.study},
+        {"plans", input.commands.plans},
+        {"settings", input.commands.settings}}},
       {"statuses", verdicts(reader, input.words)},
       {"columns", columns(reader, feasible, shown, input.words)},
       {"axes", reader.stands_for_study() ? axes(reader, feasible, ranking) : Json::array()},

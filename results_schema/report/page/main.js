@@ -70,10 +70,16 @@ function start() {
   for (const id of ["explore", "plans"]) byId(id).hidden = COUNT === 0;
   byId("nothing").hidden = COUNT > 0;
   drawMisses();
+  drawGlossary();
+  setUpVerdicts();
+  setUpLoads();
+  setUpParallel();
+  byId("compare").hidden = COUNT === 0;
   if (COUNT > 0) {
     setUpCondition();
     setUpScatter();
     setUpPlans();
+    setUpComparison();
   }
   const drawAxes = setUpAxes(), drawFaults = setUpFaults();
   const drawAll = () => {
@@ -83,13 +89,17 @@ function start() {
       drawScatter();
       drawDetail();
       drawPlans();
+      drawLoads();
+      drawParallel();
+      drawComparison();
     }
     drawAxes();
     drawFaults();
   };
   drawAll();
+  addPngButtons();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  // Paper is white.
+  // Paper is white, and as wide as it is: charts are drawn again for it.
   addEventListener("beforeprint", () => {
     document.documentElement.dataset.look = "print";
     drawAll();

@@ -3,11 +3,12 @@
 const planOrder = {column: ranking, descending: ranking.better === "larger", count: 10};
 const BARS = 15;  // beyond, bars are too thin to read
 
+/** The ranking comes first: that column stays in view when the others scroll. */
 function planColumns() {
   const results = [...DATA.objectives, "step_time_s", "e2e_s", "ttft_s", "itl_s", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes",
                    "slowdown_mean", "slowdown_p95", "goodput_share"];
   const chosen = [...new Set(results)].map((name) => COLUMNS.get(name)).filter((column) => column && (!column.constant || isValue(column.value)));
-  return [COLUMNS.get("point_id"), ...varied, ...chosen];
+  return [ranking, COLUMNS.get("point_id"), ...varied, ...chosen.filter((column) => column !== ranking)];
 }
 
 /** Rows of the table: stable, so that equals keep the order of the file (best by the first objective first). */
@@ -109,6 +110,7 @@ function drawPlans() {
 
 function setUpPlans() {
   byId("breakdown-head").textContent = `Where the ${COLUMNS.has("step_time_s") ? "step" : "request"} goes, on the critical rank`;
+  byId("plan-save").append(csvButton("plans", () => csvOfRows(planColumns(), shownPlans())));
   byId("count").onchange = (event) => { planOrder.count = Number(event.target.value); drawPlans(); };
   state.listeners.push((what) => (what === "rows" ? drawPlans() : markPicked()));
 }

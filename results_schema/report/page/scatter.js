@@ -124,8 +124,6 @@ function shareTable(title, columns, row) {
   return [table];
 }
 
-const simulateCommand = (option) => `shardscape simulate STUDY.yaml \\\n  --explain \\\n  --point ${option}`;
-
 function drawDetail() {
   const panel = byId("detail"), row = state.picked;
   if (row < 0) {
@@ -138,10 +136,11 @@ function drawDetail() {
   varied.forEach(add);
   const results = columnsOf("output", "faults").filter((column) => isValue(column.at(row)) && !["worst_link", "worst_device", "fault_samples"].includes(column.name));
   results.forEach(add);
-  const option = pointOption(row);
+  const id = COLUMNS.get("point_id").at(row), unsaid = unsaidSettings(row);
   panel.replaceChildren(
-      element("h3", {}, `Point ${COLUMNS.get("point_id").at(row)}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
-      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, simulateCommand(option))] : []));
+      element("h3", {}, `Point ${id}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
+      element("p", {className: "note"}, `Look closer with${unsaid ? `, the study set to ${unsaid}` : ""}`),
+      commandBox(simulateCommand(id, pointOption(row))));
   byId("parts").replaceChildren(...shareTable("where its time goes", columnsOf("breakdown"), row), ...shareTable("its fullest device", columnsOf("memory"), row));
 }
 
