@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -73,8 +72,9 @@ class Feasible {
   std::vector<std::uint64_t> ids_;
 };
 
+/// The front between the columns: of all rows, or of each value of `per` by itself.
 std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& feasible,
-                                  const std::vector<std::string>& names) {
+                                  const std::vector<std::string>& names, const char* per = nullptr) {
   std::vector<std::vector<double>> columns;
   std::vector<Better> directions;
   for (const std::string& name : names) {
@@ -83,33 +83,9 @@ std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& fe
     columns.push_back(feasible.read(name));
     directions.push_back(column->better == Better::larger ? Better::larger : Better::smaller);
   }
-  return pareto_rows(columns, directions);
-}
-
-/// Of each load, the front between the columns the page opens with: what is best at a load by either of them
-/// is on it. Nothing where all rows have the same load, which is that of the whole.
-std::vector<std::size_t> fronts_of_loads(const ResultReader& reader, const Feasible& feasible,
-                                         const std::array<std::string, 2>& names) {
-  std::vector<std::size_t> keep;
-  if (reader.find(kLoadColumn) == nullptr) return keep;
-  const std::vector<double> loads = feasible.read(kLoadColumn);
-  std::map<double, std::vector<std::size_t>> rows_of;
-  for (std::size_t row = 0; row < loads.size(); ++row) rows_of[loads[row]].push_back(row);
-  if (rows_of.size() < 2) return keep;
-  std::array<std::vector<double>, 2> values;
-  std::array<Better, 2> directions{};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    values[i] = feasible.read(names[i]);
-    directions[i] = reader.find(names[i])->better == Better::larger ? Better::larger : Better::smaller;
-  }
-  for (const auto& [load, rows] : rows_of) {
-    std::vector<std::vector<double>> columns(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      for (const std::size_t row : rows) columns[i].push_back(values[i][row]);
-    }
-    for (const std::size_t i : pareto_rows(columns, directions)) keep.push_back(rows[i]);
-  }
-  return keep;
+  if (per == nullptr) return pareto_rows(columns, directions);
+  if (reader.find(per) == nullptr) return {};
+  return pareto_rows_per_group(feasible.read(per), columns, directions);
 }
 
 /// Feasible rows (as positions among them) that are shown whatever is sampled.
@@ -117,7 +93,8 @@ std::vector<std::size_t> rows_to_keep(const ResultReader& reader, const Feasible
   std::vector<std::size_t> keep = front_of(reader, feasible, reader.objectives());
   const auto [x, y] = default_axes(reader);
   std::ranges::copy(front_of(reader, feasible, {x, y}), std::back_inserter(keep));
-  std::ranges::copy(fronts_of_loads(reader, feasible, {x, y}), std::back_inserter(keep));
+  // What is best at a load by either of them is on the front of that load.
+  std::ranges::copy(front_of(reader, feasible, {x, y}, kLoadColumn), std::back_inserter(keep));
   for (const ColumnInfo& column : reader.columns()) {
     const bool result = column.group == ColumnGroup::output || column.group == ColumnGroup::faults;
     if (!result || column.better == Better::neither) continue;

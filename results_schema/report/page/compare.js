@@ -12,7 +12,8 @@ const bestRowBy = (column) => everyRow.reduce(betterRow(column), 0);
 function comparedParts() {
   const {a, b} = comparison;
   const present = (column) => isValue(column.at(a)) || isValue(column.at(b));
-  const nonZero = (column) => column.at(a) > 0 || column.at(b) > 0;
+  // Parts are rounded: what is below a billionth of the whole is nothing.
+  const nonZero = (column, _, parts) => [a, b].some((row) => column.at(row) > 1e-9 * parts.reduce((sum, part) => sum + (part.at(row) ?? 0), 0));
   const results = columnsOf("output", "faults").filter((column) => column.better !== undefined && present(column));
   return [{title: "plan and setting", columns: varied, summed: false}, {title: "results", columns: results, summed: false},
           {title: "time by class, critical rank", columns: columnsOf("breakdown").filter(nonZero), summed: true},

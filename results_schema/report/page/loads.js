@@ -4,10 +4,16 @@ const LOAD = COLUMNS.get("concurrency");
 const loadChoice = {column: COLUMNS.get(DATA.y)};
 
 /**
- * The better one of two rows; the first where neither is.
- * @param {object} column
+ * The better one of two rows by the first column that tells them apart; else the first row.
+ * @param {...object} columns
  */
-const betterRow = (column) => (a, b) => (!isValue(column.at(a)) || isBetter(column, column.at(b), column.at(a)) ? b : a);
+const betterRow = (...columns) => (a, b) => {
+  for (const column of columns) {
+    if (!isValue(column.at(b)) || isBetter(column, column.at(a), column.at(b))) return a;
+    if (!isValue(column.at(a)) || isBetter(column, column.at(b), column.at(a))) return b;
+  }
+  return a;
+};
 
 /**
  * The rows by their load, ascending.
@@ -22,7 +28,8 @@ function loadGroups(rows) {
     groups.get(load).push(row);
   }
   return [...groups].sort(([a], [b]) => a - b).map(([load, members]) => ({
-    load, rows: members, best: members.reduce(betterRow(ranking)), other: members.reduce(betterRow(loadChoice.column)),
+    load, rows: members, best: members.reduce(betterRow(ranking, loadChoice.column)),
+    other: members.reduce(betterRow(loadChoice.column, ranking)),
   }));
 }
 
@@ -36,6 +43,7 @@ function drawLoadTable(groups) {
   const columns = loadColumns(), table = byId("load-table");
   const text = (row) => (column) => formatValue(column, column.at(row));
   fillTable(table, columns.map(partName), groups.map(({best}) => columns.map(text(best))), columns.flatMap((column, i) => (column.names ? [] : [i])));
+  table.style.setProperty("--first", `${table.tHead.rows[0].cells[0].offsetWidth}px`);
   groups.forEach(({best}, i) => {
     table.tBodies[0].rows[i].className = "pick";
     table.tBodies[0].rows[i].onclick = () => pick(best);

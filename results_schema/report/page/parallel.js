@@ -1,7 +1,8 @@
 // Parallel coordinates: an upright line per axis of the plans and per objective, and a broken line per plan through its values.
 // A click on a value keeps the plans that have it; a click on an objective keeps those that are as good or better.
 
-const BETWEEN = 92, SIDE = 46, TOP = 34, BOTTOM = 18, HALO = 3;  // pixels: axis to axis, room at the ends, halo of texts
+const BETWEEN = 100, SIDE = 50, TOP = 52, BOTTOM = 22, HALO = 3;  // pixels: axis to axis, room at the ends, halo of texts
+const BAND = 20;  // pixels over which the plans with the same value are spread, by their rank
 const FEW = 12;  // values of an axis that are shown one by one
 const brushes = new Map();  // column name -> Set of values, or {limit}
 
@@ -30,7 +31,8 @@ const parallelAxes = COUNT === 0 ? [] :
 function parallelPlace(index, row, height) {
   const axis = parallelAxes[index], value = axis.column.at(row);
   if (!isValue(value)) return undefined;
-  return {x: SIDE + index * BETWEEN, y: TOP + (1 - axis.share(value)) * (height - TOP - BOTTOM)};
+  const spread = axis.listed && COUNT > 1 ? BAND * (0.5 - row / (COUNT - 1)) : 0;
+  return {x: SIDE + index * BETWEEN, y: TOP + (1 - axis.share(value)) * (height - TOP - BOTTOM) - spread};
 }
 
 /** Whether a plan passes all brushes. */
@@ -81,6 +83,17 @@ function fittingText(pen, text, width) {
   return `${text.slice(0, end)}…`;
 }
 
+/** The heading of an axis, over as many as two lines. */
+function headAxis(pen, text, x) {
+  const words = text.split(" "), lines = [""];
+  for (const word of words) {
+    const longer = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
+    if (lines.at(-1) && lines.length < 2 && pen.measureText(longer).width > BETWEEN - 6) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  lines.forEach((line, i) => haloText(pen, fittingText(pen, line, BETWEEN - 6), x, 10 + 15 * i));
+}
+
 function drawParallelAxis(pen, index, height) {
   const {column, listed, values, share} = parallelAxes[index];
   const x = SIDE + index * BETWEEN, yOf = (value) => TOP + (1 - share(value)) * (height - TOP - BOTTOM);
@@ -92,7 +105,7 @@ function drawParallelAxis(pen, index, height) {
   pen.textBaseline = "middle";
   pen.fillStyle = colourOf("--ink");
   pen.font = "600 12px system-ui, sans-serif";
-  haloText(pen, fittingText(pen, partName(column), BETWEEN - 6), x, 10);
+  headAxis(pen, partName(column), x);
   pen.font = "12px system-ui, sans-serif";
   for (const value of listed ? values : [values[0], values.at(-1)]) {
     pen.fillStyle = colourOf(brush instanceof Set && brush.has(value) ? "--mark" : "--ink");
@@ -120,7 +133,6 @@ function drawParallel() {
   canvas.style.height = `${height}px`;
   pen.scale(sharpness, sharpness);
   const kept = state.rows.filter(isKept), keptRows = new Set(kept);
-  const place = parallelAxes.find((axis) => axis.column === ranking).share;
   let drawn = 0;
   const strokeAll = (rows, colour, thickness) => {
     pen.lineWidth = thickness;
@@ -129,11 +141,9 @@ function drawParallel() {
       if (strokePlan(pen, row, height)) ++drawn;
     }
   };
-  const share = (row) => (isValue(ranking.at(row)) ? place(ranking.at(row)) : 0);
-  const goodness = (row) => (ranking.better === "larger" ? 1 - share(row) : share(row));
   strokeAll(state.rows.filter((row) => !keptRows.has(row)), () => colourOf("--line"), 1);
   const colours = Array.from({length: 33}, (_, i) => rampColour(i / 32));
-  strokeAll(kept, (row) => colours[Math.round(32 * goodness(row))], kept.length > 500 ? 1 : 1.5);
+  strokeAll(kept, (row) => colours[Math.round(32 * row / Math.max(COUNT - 1, 1))], kept.length > 500 ? 1 : 1.5);
   canvas.dataset.drawn = drawn;
   canvas.dataset.kept = kept.length;
   pen.strokeStyle = colourOf("--mark");
@@ -149,7 +159,7 @@ function sayKept(kept) {
   says.replaceChildren(text);
   if (kept.length === 0) return;
   const best = kept[0];  // the data are in the order of the ranking
-  const button = element("button", {type: "button"}, `point ${COLUMNS.get("point_id").at(best)}`);
+  const button = element("button", {type: "button", className: "save stays"}, `point ${COLUMNS.get("point_id").at(best)}`);
   button.onclick = () => pick(best);
   says.append("; the best of them is ", button, `, ${partName(ranking)} ${formatValue(ranking, ranking.at(best))}.`);
 }
@@ -181,7 +191,7 @@ function brushAt(x, y) {
 function setUpParallel() {
   byId("parallel-section").hidden = COUNT === 0 || varied.length === 0;
   if (byId("parallel-section").hidden) return;
-  byId("parallel-note").textContent = `A line per plan; its colour follows ${partName(ranking)}, from the best to the worst.` +
+  byId("parallel-note").textContent = `A line per plan; its colour goes by its rank in ${partName(ranking)}.` +
       " Click values to keep the plans that have them, or a place on an objective to keep those at least as good; click again to lift it.";
   byId("parallel").onclick = (event) => brushAt(event.offsetX, event.offsetY);
   byId("parallel-clear").onclick = () => {
