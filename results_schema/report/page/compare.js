@@ -27,7 +27,10 @@ function comparedParts() {
  */
 function signedText(column, difference) {
   if (difference === 0) return "=";
-  return `${difference > 0 ? "+" : "−"}${formatValue(column, Math.abs(difference))}`;
+  const size = Math.abs(difference);
+  // Of shares the difference is in points of a hundred, so that it is not taken for the relative one beside it.
+  const text = isShare(column) ? `${(100 * size).toFixed(column.name === "mfu" ? 1 : 2)}${THIN}points` : formatValue(column, size);
+  return `${difference > 0 ? "+" : "−"}${text}`;
 }
 
 /**
@@ -52,6 +55,7 @@ function comparedLine(name, column, a, b) {
   return line;
 }
 
+/** The whole table for the plans that are chosen. */
 function drawComparison() {
   if (COUNT === 0) return;
   const {a, b} = comparison, id = COLUMNS.get("point_id"), table = byId("compare-table");
@@ -96,6 +100,7 @@ function compareWith(side, row) {
   drawComparison();
 }
 
+/** Begins with the best plans by both columns that the page opens with. */
 function setUpComparison() {
   const best = bestRowBy(COLUMNS.get(DATA.y));
   if (best !== 0) comparison.b = best;

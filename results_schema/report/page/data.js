@@ -10,12 +10,14 @@ for (const column of DATA.columns) {
 }
 
 const INPUT_GROUPS = ["plan", "workload", "hardware"];
+/** The columns of these groups, in the order of the file. */
 const columnsOf = (...groups) => DATA.columns.filter((column) => groups.includes(column.group));
 const inputs = columnsOf(...INPUT_GROUPS).filter((column) => column.name !== "microbatches");
 const varied = inputs.filter((column) => !column.constant);
 const ranking = COLUMNS.get(DATA.ranking);
 const everyRow = Array.from({length: COUNT}, (_, row) => row);
 
+/** Whether value a is better than b by the direction of the column. */
 const isBetter = (column, a, b) => (column.better === "larger" ? a > b : a < b);
 
 /** "tp 4, pp 8, recompute full": what tells a plan from the others. */
@@ -48,10 +50,12 @@ function paretoFront(rows, x, y) {
 // What the user has chosen; parts of the page listen to it.
 const state = {rows: everyRow, condition: "", picked: COUNT > 0 ? 0 : -1, listeners: []};
 
+/** Tells the parts of the page: "rows" or "picked". */
 function changed(what) {
   for (const listener of state.listeners) listener(what);
 }
 
+/** Makes a row the chosen plan. */
 function pick(row) {
   state.picked = row;
   changed("picked");
@@ -63,6 +67,7 @@ function element(tag, properties = {}, ...children) {
   node.append(...children);
   return node;
 }
+/** The element of the template with that id. */
 const byId = (id) => document.getElementById(id);
 
 /** A table: heads and rows of strings or nodes; `numbers` are the columns to align right. */

@@ -39,6 +39,7 @@ function glossary() {
   return [...ofColumns, ...ofVerdicts, ...ofPage].sort(([a], [b]) => a.localeCompare(b, "en"));
 }
 
+/** The list of terms. */
 function drawGlossary() {
   byId("terms").replaceChildren(...glossary().flatMap(([term, meaning]) => [element("dt", {}, term), element("dd", {}, meaning)]));
 }

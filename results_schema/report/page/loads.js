@@ -39,6 +39,7 @@ function loadColumns() {
   return [LOAD, ...names.map((name) => COLUMNS.get(name)).filter(Boolean), COLUMNS.get("point_id"), ...varied.filter((column) => column !== LOAD)];
 }
 
+/** The best plan at each load; a click on a row chooses it. */
 function drawLoadTable(groups) {
   const columns = loadColumns(), table = byId("load-table");
   const text = (row) => (column) => formatValue(column, column.at(row));
@@ -113,6 +114,7 @@ function drawLoads() {
   drawLoadFronts(groups);
 }
 
+/** Shows the section where the study serves requests. */
 function setUpLoads() {
   byId("loads").hidden = !LOAD || COUNT === 0;
   if (byId("loads").hidden) return;

@@ -3,11 +3,14 @@
 const HUE_COUNT = 10, RAMP_COUNT = 5;
 const SHAPES = ["circle", "triangle", "rect", "rectRot", "star", "crossRot", "rectRounded", "cross"];
 
+/** A colour of the style sheet, in the scheme in force. */
 const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** The palette of the colour scheme in force, from the style sheet; see useSchemeColours(). */
 const palette = {hues: [], ramp: [], tiles: []};
+/** The colour of the n-th of things without an order. */
 const hueOf = (index) => palette.hues[index % HUE_COUNT];
+/** The marker of the n-th of things. */
 const shapeOf = (index) => SHAPES[index % SHAPES.length];
 
 /** "#rrggbb" as three numbers. */
@@ -45,7 +48,9 @@ function hatching(index) {
   draw[index % draw.length]();
   return {tile, fill: pen.createPattern(tile, "repeat")};
 }
+/** The hatching of the n-th part of a bar, for a canvas. */
 const fillOf = (index) => palette.tiles[index % HUE_COUNT].fill;
+/** The same for a style. */
 const tileUrl = (index) => `url(${palette.tiles[index % HUE_COUNT].tile.toDataURL()})`;
 
 Chart.defaults.animation = false;
@@ -115,6 +120,7 @@ function logarithmicTicks(axis, column) {
 /** The parts of time and memory keep their colour whatever else the file has. */
 const PART_ORDER = ["compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "pp_comm_s", "dp_comm_s", "bubble_s", "optimizer_s", "host_s", "kv_transfer_exposed_s"];
 const MEMORY_ORDER = ["weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes", "buffers_bytes", "reserve_bytes", "kv_cache_bytes"];
+/** The hatching of a class of time or kind of memory. */
 function partFill(column, position) {
   const known = Math.max(PART_ORDER.indexOf(column.name), MEMORY_ORDER.indexOf(column.name));
   return fillOf(known >= 0 ? known : position);

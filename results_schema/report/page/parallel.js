@@ -94,6 +94,7 @@ function headAxis(pen, text, x) {
   lines.forEach((line, i) => haloText(pen, fittingText(pen, line, BETWEEN - 6), x, 10 + 15 * i));
 }
 
+/** The line of an axis with its values and its brush. */
 function drawParallelAxis(pen, index, height) {
   const {column, listed, values, share} = parallelAxes[index];
   const x = SIDE + index * BETWEEN, yOf = (value) => TOP + (1 - share(value)) * (height - TOP - BOTTOM);
@@ -153,6 +154,7 @@ function drawParallel() {
   sayKept(kept);
 }
 
+/** How many plans pass the brushes, and the best of them. */
 function sayKept(kept) {
   const says = byId("parallel-says"), text = `${formatCount(kept.length)} of ${formatCount(state.rows.length)} plans pass`;
   byId("parallel-clear").hidden = brushes.size === 0;
@@ -188,6 +190,7 @@ function brushAt(x, y) {
   drawParallel();
 }
 
+/** Shows the section where plans differ. */
 function setUpParallel() {
   byId("parallel-section").hidden = COUNT === 0 || varied.length === 0;
   if (byId("parallel-section").hidden) return;

@@ -24,6 +24,7 @@ function shownPlans() {
   }).slice(0, count);
 }
 
+/** The table: headings sort, rows choose. */
 function drawPlanTable(rows) {
   const columns = planColumns();
   const heads = columns.map((column) => {
@@ -57,6 +58,7 @@ function drawPlanTable(rows) {
   markPicked();
 }
 
+/** Marks the row of the chosen plan. */
 function markPicked() {
   for (const line of byId("plan-table").querySelectorAll("tr.pick")) line.classList.toggle("picked", Number(line.dataset.row) === state.picked);
 }
@@ -95,6 +97,7 @@ function drawParts(id, group, rows) {
   });
 }
 
+/** The table and the bars of its first plans. */
 function drawPlans() {
   const rows = shownPlans(), bars = rows.slice(0, BARS);
   drawPlanTable(rows);
@@ -108,6 +111,7 @@ function drawPlans() {
       ". A heading sorts, a row shows its plan above.";
 }
 
+/** The controls of the section. */
 function setUpPlans() {
   byId("breakdown-head").textContent = `Where the ${COLUMNS.has("step_time_s") ? "step" : "request"} goes, on the critical rank`;
   byId("plan-save").append(csvButton("plans", () => csvOfRows(planColumns(), shownPlans())));

@@ -47,6 +47,7 @@ function fitVerdictLabels() {
   }
 }
 
+/** The bar and the table of statuses and their reasons. */
 function drawVerdicts() {
   const bar = byId("verdict-bar"), rows = [];
   bar.replaceChildren();
@@ -71,12 +72,14 @@ function drawVerdicts() {
   fitVerdictLabels();
 }
 
+/** The table as data. */
 function verdictCsv() {
   const lines = DATA.statuses.flatMap((status) => [[status.name, "", status.count, status.example],
                                                    ...status.reasons.map((reason) => [status.name, reason.name, reason.count, reason.example])]);
   return csvText([["status", "reason", "points", "first_point"], ...lines]);
 }
 
+/** Labels are fitted again when the bar changes its width. */
 function setUpVerdicts() {
   byId("verdict-save").append(csvButton("verdicts", verdictCsv));
   new ResizeObserver(fitVerdictLabels).observe(byId("verdict-bar"));
