@@ -72,13 +72,9 @@ class Feasible {
   std::vector<std::uint64_t> ids_;
 };
 
-/// Both axes of the scatter as the page opens.
-std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
-  return {reader.find("step_time_s") != nullptr ? "step_time_s" : "e2e_s", "memory_peak_bytes"};
-}
-
+/// The front between the columns: of all rows, or of each value of `per` by itself.
 std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& feasible,
-                                  const std::vector<std::string>& names) {
+                                  const std::vector<std::string>& names, const char* per = nullptr) {
   std::vector<std::vector<double>> columns;
   std::vector<Better> directions;
   for (const std::string& name : names) {
@@ -87,7 +83,9 @@ std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& fe
     columns.push_back(feasible.read(name));
     directions.push_back(column->better == Better::larger ? Better::larger : Better::smaller);
   }
-  return pareto_rows(columns, directions);
+  if (per == nullptr) return pareto_rows(columns, directions);
+  if (reader.find(per) == nullptr) return {};
+  return pareto_rows_per_group(feasible.read(per), columns, directions);
 }
 
 /// Feasible rows (as positions among them) that are shown whatever is sampled.
@@ -95,6 +93,8 @@ std::vector<std::size_t> rows_to_keep(const ResultReader& reader, const Feasible
   std::vector<std::size_t> keep = front_of(reader, feasible, reader.objectives());
   const auto [x, y] = default_axes(reader);
   std::ranges::copy(front_of(reader, feasible, {x, y}), std::back_inserter(keep));
+  // What is best at a load by either of them is on the front of that load.
+  std::ranges::copy(front_of(reader, feasible, {x, y}, kLoadColumn), std::back_inserter(keep));
   for (const ColumnInfo& column : reader.columns()) {
     const bool result = column.group == ColumnGroup::output || column.group == ColumnGroup::faults;
     if (!result || column.better == Better::neither) continue;
@@ -279,6 +279,15 @@ const ColumnInfo& ranking_column(const ResultReader& reader) {
   throw results::StoreError("results", "have no column that ranks points");
 }
 
+std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
+  const std::string first = ranking_column(reader).name;
+  for (const std::string& objective : reader.objectives()) {
+    if (objective != first && reader.find(objective) != nullptr) return {first, objective};
+  }
+  const char* const time = reader.find("step_time_s") != nullptr ? "step_time_s" : "e2e_s";
+  return {first, first == "memory_peak_bytes" ? time : "memory_peak_bytes"};
+}
+
 std::string report_json(const ResultReader& reader, const ReportInput& input) {
   const ColumnInfo& ranking = ranking_column(reader);
   const Feasible feasible(reader);
@@ -313,6 +322,10 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
       {"ranking", ranking.name},
       {"x", x},
       {"y", y},
+      {"commands",
+       {{"study", input.commands.study},
+        {"plans", input.commands.plans},
+        {"settings", input.commands.settings}}},
       {"statuses", verdicts(reader, input.words)},
       {"columns", columns(reader, feasible, shown, input.words)},
       {"axes", reader.stands_for_study() ? axes(reader, feasible, ranking) : Json::array()},

@@ -58,20 +58,37 @@ struct NearMiss {
   std::vector<Fix> fixes;    ///< those of the plan, the fastest first, then more memory
 };
 
+/// What makes a `shardscape simulate` command of a point.
+struct Commands {
+  std::string study = "STUDY.yaml";  ///< a word of the shell
+  std::uint64_t plans = 0;  ///< per setting; 0 where the study can't be read, then no settings are known
+  /// Per axis of settings, the slowest first: the words that choose each of its values,
+  /// "--set 'hardware.device.hbm.bandwidth=2 TB/s'". The setting of a point is its id by `plans`.
+  std::vector<std::vector<std::string>> settings;
+};
+
 struct ReportInput {
   Words words;
   std::vector<std::pair<std::string, std::string>> facts;  ///< what the study is about: (label, text)
   FaultFigures faults;                                     ///< empty without fault samples
   std::string of_the_study;                                ///< which points these are; empty where all are
   std::vector<NearMiss> near_misses;                       ///< where no point is feasible
-  std::size_t max_points = 20'000;                         ///< feasible points shown, see sample_rows()
+  Commands commands;
+  std::size_t max_points = 20'000;  ///< feasible points shown, see sample_rows()
 };
+
+/// The column that says how much is asked of a server.
+inline constexpr const char* kLoadColumn = "concurrency";
 
 /// Best rows that are on the page whatever is sampled: by every column that has a better end.
 inline constexpr std::size_t kBestKept = 100;
 
 /// The column that ranks the points: the first objective, or step_time_s or e2e_s.
 const results::ColumnInfo& ranking_column(const results::ResultReader& reader);
+
+/// What the scatter shows as the page opens: across the column that ranks, up the second objective, or where
+/// there is none the memory (the time, where memory ranks).
+std::pair<std::string, std::string> default_axes(const results::ResultReader& reader);
 
 /// The document. UTF-8; whatever a file holds, it stays valid JSON, and no '<' is in it, so that it can stand
 /// in a script element as it is. Reads one column after the other: memory is some eight bytes per row and

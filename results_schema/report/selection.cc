@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -64,6 +65,24 @@ std::vector<std::size_t> pareto_rows(std::span<const std::vector<double>> column
   std::vector<std::size_t> front;
   for (const results::RankedPoint& point : builder.finish().pareto) front.push_back(point.point_id);
   return front;
+}
+
+std::vector<std::size_t> pareto_rows_per_group(std::span<const double> groups,
+                                               std::span<const std::vector<double>> columns,
+                                               std::span<const results::Better> directions) {
+  std::map<double, std::vector<std::size_t>> rows_of;
+  for (std::size_t row = 0; row < groups.size(); ++row) {
+    if (!std::isnan(groups[row])) rows_of[groups[row]].push_back(row);
+  }
+  std::vector<std::size_t> kept;
+  for (const auto& [group, rows] : rows_of) {
+    std::vector<std::vector<double>> parts(columns.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      for (const std::size_t row : rows) parts[i].push_back(columns[i][row]);
+    }
+    for (const std::size_t i : pareto_rows(parts, directions)) kept.push_back(rows[i]);
+  }
+  return kept;
 }
 
 std::vector<std::size_t> sample_rows(std::span<const std::uint64_t> ids, std::span<const std::size_t> keep,

@@ -22,6 +22,11 @@ std::vector<std::size_t> best_rows(std::span<const double> values, results::Bett
 std::vector<std::size_t> pareto_rows(std::span<const std::vector<double>> columns,
                                      std::span<const results::Better> directions);
 
+/// pareto_rows() of the rows of each value of `groups` by themselves, groups ascending; NaN is no group.
+std::vector<std::size_t> pareto_rows_per_group(std::span<const double> groups,
+                                               std::span<const std::vector<double>> columns,
+                                               std::span<const results::Better> directions);
+
 /// At most `limit` of the rows [0, ids.size()), ascending: all where they are no more; otherwise those of
 /// `keep` (each of them, even beyond the limit) and as many others as there is room for. Who gets the room
 /// depends on the point's id alone, so that a finished file, its segments and a larger shard agree.

@@ -181,6 +181,25 @@ std::vector<std::string> objective_columns() {
   return column_names([](const auto& column) { return column.better != results::Better::neither; });
 }
 
+std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::Study& study,
+                                                                 std::size_t workload) {
+  const WorkloadSpec& load = study.workloads[workload];
+  std::vector<std::pair<std::string, std::string>> settings;
+  const auto add_if_listed = [&](const char* name, auto member, const auto& text_of) {
+    const bool varies = std::ranges::any_of(
+        study.workloads, [&](const WorkloadSpec& other) { return other.*member != load.*member; });
+    if (varies) settings.emplace_back(name, text_of(load.*member));
+  };
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  add_if_listed("precision", &WorkloadSpec::precision, [](Precision p) { return name_of(p); });
+  add_if_listed("sequence_length", &WorkloadSpec::sequence_length, number);
+  add_if_listed("global_batch", &WorkloadSpec::global_batch, number);
+  add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);
+  add_if_listed("output_tokens", &WorkloadSpec::output_tokens, number);
+  add_if_listed("concurrency", &WorkloadSpec::concurrency, number);
+  return settings;
+}
+
 std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
   std::string text;
   const auto add = [&](const std::string& name, std::string_view value) {
@@ -193,19 +212,7 @@ std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
     stride /= axis.values.size();
     if (axis.values.size() > 1) add(axis.path, axis.labels[system / stride % axis.values.size()]);
   }
-  const WorkloadSpec& load = study.workloads[setting % study.workloads.size()];
-  const auto add_if_listed = [&](const char* name, auto member, const auto& text_of) {
-    const bool varies = std::ranges::any_of(
-        study.workloads, [&](const WorkloadSpec& other) { return other.*member != load.*member; });
-    if (varies) add(name, text_of(load.*member));
-  };
-  const auto number = [](std::int64_t value) { return std::to_string(value); };
-  add_if_listed("precision", &WorkloadSpec::precision, [](Precision p) { return name_of(p); });
-  add_if_listed("sequence_length", &WorkloadSpec::sequence_length, number);
-  add_if_listed("global_batch", &WorkloadSpec::global_batch, number);
-  add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);
-  add_if_listed("output_tokens", &WorkloadSpec::output_tokens, number);
-  add_if_listed("concurrency", &WorkloadSpec::concurrency, number);
+  for (const auto& [key, value] : listed_settings(study, setting % study.workloads.size())) add(key, value);
   return text;
 }
 

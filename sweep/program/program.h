@@ -135,6 +135,10 @@ results::ResultReader open_results(const std::filesystem::path& file);
 /// Names of the columns that can be objectives in some phase.
 std::vector<std::string> objective_columns();
 
+/// The workload's keys that the study lists several values of, each with its value here.
+std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::Study& study,
+                                                                 std::size_t workload);
+
 /// What tells a setting from the others of its study: "device.hbm.bandwidth=8 TB/s, global_batch=256"; empty
 /// where there is one only.
 std::string describe_setting(const sweep::Study& study, std::uint64_t setting);

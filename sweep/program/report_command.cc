@@ -51,6 +51,7 @@ int run_report(const ReportArguments& arguments) {
   input.faults = fault_figures(reader);
   input.of_the_study = of_the_study(reader);
   input.near_misses = near_misses(reader);
+  input.commands = simulate_commands(reader);
   const std::uint64_t size = report::write_report(reader, input, output);
   const bool part = reader.complete() && !input.of_the_study.empty();
   std::cout << "report on " << format_count(reader.row_count())

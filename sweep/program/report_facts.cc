@@ -9,6 +9,9 @@
 #include "results_schema/nearest_rank.h"
 #include "sweep/faults/sensitivity.h"
 #include "sweep/program/format.h"
+#include "sweep/program/near_misses.h"
+#include "sweep/program/program.h"
+#include "sweep/space/design_space.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::program {
@@ -164,6 +167,14 @@ std::vector<report::FaultPlace> places(const std::vector<sweep::PlaceSensitivity
   return result;
 }
 
+/// The words that choose one of a study's workloads; empty where it has only one.
+std::string workload_options(const sweep::Study& study, std::size_t workload) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : listed_settings(study, workload))
+    words.insert(words.end(), {"--set", "workload." + key + "=" + value});
+  return words.empty() ? "" : shell_line(words);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader& reader) {
@@ -188,6 +199,25 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   add("objectives", text_at(*study, "objectives"));
   add("mode", text_at(*study, "mode"));
   return facts;
+}
+
+report::Commands simulate_commands(const ResultReader& reader) {
+  report::Commands commands;
+  const auto sources = reader.sources();
+  if (!sources.empty()) commands.study = shell_line({sources.front().name});
+  const auto study = stored_study(reader);
+  if (!study) return commands;
+  commands.plans =
+      sweep::DesignSpace(study->space, study->gpus, study->phase(), study->setting_count()).plans();
+  for (const sweep::HardwareAxis& axis : study->hardware) {
+    std::vector<std::string>& options = commands.settings.emplace_back();
+    for (const std::string& label : axis.labels)
+      options.push_back(
+          axis.labels.size() == 1 ? "" : shell_line({"--set", "hardware." + axis.path + "=" + label}));
+  }
+  std::vector<std::string>& loads = commands.settings.emplace_back();
+  for (std::size_t i = 0; i < study->workloads.size(); ++i) loads.push_back(workload_options(*study, i));
+  return commands;
 }
 
 report::FaultFigures fault_figures(const ResultReader& reader) {

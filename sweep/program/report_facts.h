@@ -13,6 +13,9 @@ namespace shardscape::program {
 /// Model, cluster, GPUs, stack, workload, ... as (label, text), as far as the resolved study says.
 std::vector<std::pair<std::string, std::string>> study_facts(const results::ResultReader& reader);
 
+/// How `simulate` is told of a point of the stored study, as shell words.
+report::Commands simulate_commands(const results::ResultReader& reader);
+
 /// Empty where the file has no fault samples.
 report::FaultFigures fault_figures(const results::ResultReader& reader);
 

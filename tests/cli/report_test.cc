@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "results_schema/reader.h"
@@ -149,6 +150,28 @@ TEST_F(ReportTest, InferenceAndHardwareAxes) {
     EXPECT_EQ(axis->at("values").at(i).at("best_point"), best[i].at("point_id"));
     EXPECT_NEAR(axis->at("values").at(i).at("best").get<double>(), best[i].at("e2e_s").get<double>(), 1e-5);
   }
+}
+
+TEST_F(ReportTest, SettingsHaveTheirOptions) {
+  // 2 x 1 settings of hardware and 2 loads x 2 formats; tp in {1, 2, 4, 8} and dp fills: 4 plans in each.
+  std::string study = kInferenceStudy;
+  study.replace(study.find("precision: bf16"), 15, "precision: [bf16, fp8]");
+  sweep(study + "hardware: {device.hbm.bandwidth: [\"2 TB/s\", \"4 TB/s\"], device.l2.capacity: [80 MiB]}\n",
+        "out.h5");
+  const json data = data_of(page("out.h5"));
+  const json& commands = data.at("commands");
+  EXPECT_EQ(commands.at("study"), "study.yaml");
+  EXPECT_EQ(commands.at("plans"), 4);
+  EXPECT_EQ(data.at("total_points"), 4 * 2 * 4);
+  const json& settings = commands.at("settings");
+  ASSERT_EQ(settings.size(), 3U);
+  EXPECT_EQ(settings.at(0), json({"--set 'hardware.device.hbm.bandwidth=2 TB/s'",
+                                  "--set 'hardware.device.hbm.bandwidth=4 TB/s'"}));
+  EXPECT_EQ(settings.at(1), json({""}));  // the only one: nothing to choose
+  ASSERT_EQ(settings.at(2).size(), 4U);
+  std::set<std::string> loads(settings.at(2).begin(), settings.at(2).end());
+  EXPECT_EQ(loads.size(), 4U);
+  EXPECT_TRUE(loads.contains("--set workload.precision=fp8 --set workload.concurrency=32"));
 }
 
 TEST_F(ReportTest, NamesInAFileAreText) {

@@ -1,5 +1,6 @@
 // What the values of each axis are worth: best, median and the middle half of the objective with each.
 
+/** The name of a value of an axis. */
 const axisLabel = (column, entry) => `${formatValue(column, entry.value)}`;
 
 /** One chart per axis: a bar from the first to the third quartile, a diamond at the median, a circle at the best. */
@@ -44,8 +45,10 @@ function isWide(entries) {
   const values = ends(entries);
   return values.length > 0 && Math.min(...values) > 0 && Math.max(...values) > 20 * Math.min(...values);
 }
+/** What the marks of a chart reach to. */
 const ends = (entries) => entries.flatMap((entry) => [entry.best, entry.quarter, entry.three_quarters]).filter(isValue);
 
+/** What a tooltip says of one value of an axis. */
 function axisLines(entry) {
   const value = (key) => formatValue(ranking, entry[key]);
   return [`best ${value("best")}${entry.best_point === null ? "" : `, point ${entry.best_point}`}`, `median ${value("median")}`,
@@ -53,6 +56,7 @@ function axisLines(entry) {
           `${formatCount(entry.feasible)} of ${formatCount(entry.points)} points feasible (${formatPercent(entry.feasible / entry.points)})`];
 }
 
+/** The best objective on each setting of a hardware axis, as bars. */
 function drawHardware(canvas, axis) {
   const column = COLUMNS.get(axis.column), entries = axis.values;
   const sideways = entries.length > 5 || entries.some((entry) => axisLabel(column, entry).length > 10);
@@ -97,11 +101,13 @@ function addFigure(grid, heading, note, rows, wide) {
   return canvas;
 }
 
+/** How much the choice on an axis matters, in words. */
 function spreadText(axis) {
   if (!(axis.spread > 0)) return "the best is the same with each value";
   return axis.spread < 1 ? `the best differ by up to ${formatPercent(axis.spread)}` : `the best differ by up to a factor of ${fourDigits(1 + axis.spread)}`;
 }
 
+/** Makes the sections of axes and hardware; gives what draws their charts. */
 function setUpAxes() {
   const axes = [...DATA.axes].filter((axis) => axis.values.some((entry) => isValue(entry.best))).sort((a, b) => b.spread - a.spread);
   const hardware = axes.filter((axis) => COLUMNS.get(axis.column).group === "hardware");

@@ -3,8 +3,10 @@
 // Loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number | name | 'text' | true | false | ( ).
 // A column of names compares by == and != with one of its names, bare or quoted. A missing value fails every comparison but !=.
 
+/** What is wrong with a condition, for its writer. */
 class ConditionError extends Error {}
 
+/** The words, numbers, texts and signs of a condition; the last one is its end. */
 function tokensOf(text) {
   const pattern = /\s*(?:('[^']*'|"[^"]*")|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![A-Za-z0-9_]))|([A-Za-z0-9_]+)|(==|!=|<=|>=|[<>+\-*\/%()]))/y;
   const tokens = [];

@@ -10,32 +10,19 @@ for (const column of DATA.columns) {
 }
 
 const INPUT_GROUPS = ["plan", "workload", "hardware"];
+/** The columns of these groups, in the order of the file. */
 const columnsOf = (...groups) => DATA.columns.filter((column) => groups.includes(column.group));
 const inputs = columnsOf(...INPUT_GROUPS).filter((column) => column.name !== "microbatches");
 const varied = inputs.filter((column) => !column.constant);
 const ranking = COLUMNS.get(DATA.ranking);
 const everyRow = Array.from({length: COUNT}, (_, row) => row);
 
-/** Names of the plan's axes in `shardscape simulate --point`. */
-const SHORT = {
-  tensor_parallel: "tp", sequence_parallel: "sp", context_parallel: "cp", pipeline_parallel: "pp", data_parallel: "dp", zero_stage: "zero",
-  recompute: "recompute", microbatch_size: "mbs", schedule: "schedule", virtual_stages: "vpp", rank_order: "order", concurrency: "concurrency",
-  prefill_tensor_parallel: "prefill_tp", prefill_pipeline_parallel: "prefill_pp", prefill_data_parallel: "prefill_dp",
-};
-
+/** Whether value a is better than b by the direction of the column. */
 const isBetter = (column, a, b) => (column.better === "larger" ? a > b : a < b);
 
 /** "tp 4, pp 8, recompute full": what tells a plan from the others. */
 function planText(row) {
   return varied.map((column) => `${column.heading} ${formatValue(column, column.at(row))}`).join(", ");
-}
-
-/** The plan as `--point` takes it; nothing where the file's axes are not all in it. */
-function pointOption(row) {
-  const without = columnsOf("workload", "hardware").filter((column) => !column.constant && SHORT[column.name] === undefined);
-  if (without.length > 0) return "";
-  return inputs.filter((column) => SHORT[column.name] !== undefined && column.at(row) !== null)
-      .map((column) => `${SHORT[column.name]}=${column.names ? column.names[column.at(row)] : column.at(row)}`).join(",");
 }
 
 /** Columns along which points can be compared: numbers that are not the same everywhere. */
@@ -63,10 +50,12 @@ function paretoFront(rows, x, y) {
 // What the user has chosen; parts of the page listen to it.
 const state = {rows: everyRow, condition: "", picked: COUNT > 0 ? 0 : -1, listeners: []};
 
+/** Tells the parts of the page: "rows" or "picked". */
 function changed(what) {
   for (const listener of state.listeners) listener(what);
 }
 
+/** Makes a row the chosen plan. */
 function pick(row) {
   state.picked = row;
   changed("picked");
@@ -78,6 +67,7 @@ function element(tag, properties = {}, ...children) {
   node.append(...children);
   return node;
 }
+/** The element of the template with that id. */
 const byId = (id) => document.getElementById(id);
 
 /** A table: heads and rows of strings or nodes; `numbers` are the columns to align right. */
@@ -86,4 +76,12 @@ function fillTable(table, heads, rows, numbers = []) {
   const head = element("tr", {}, ...heads.map((text, i) => element("th", {scope: "col", className: side(i)}, text)));
   const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, i) => element("td", {className: side(i)}, cell))));
   table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
+}
+
+/** Gives each cell the heading of its column, for layouts without a head line. */
+function labelCells(table) {
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const body of table.tBodies) {
+    for (const line of body.rows) [...line.cells].forEach((cell, i) => { cell.dataset.label = heads[i]; });
+  }
 }

@@ -2,6 +2,7 @@
 
 const SLOWDOWN = {unit: "1", name: "slowdown", group: "faults", heading: "slowdown"};
 
+/** The cumulative distributions of slowdowns. */
 function drawDistributions() {
   const dashes = [[], [8, 4], [2, 3]];
   // The slowest samples are far out: the caption names them.
@@ -35,6 +36,7 @@ function drawDistributions() {
   });
 }
 
+/** Mean time under faults against time without, a point per plan. */
 function drawExpected() {
   const healthy = COLUMNS.get("step_time_s") ?? COLUMNS.get("e2e_s");
   const expected = COLUMNS.get("expected_step_time_s") ?? COLUMNS.get("expected_e2e_s");
@@ -80,12 +82,14 @@ function drawExpected() {
   });
 }
 
+/** Cells of places, under PLACE_HEADS. */
 function placeRows(places) {
   return places.map((place) => [place.name, formatCount(place.samples), formatCount(place.unreachable), formatPercent(place.mean, 2), formatPercent(place.max, 2),
                                 formatPercent(place.above_1pct, 2)]);
 }
 const PLACE_HEADS = ["place", "samples", "cut off", "mean slowdown", "largest", "above 1 %"];
 
+/** The worst places, by mean and largest slowdown. */
 function drawPlaces() {
   const places = DATA.faults.places;
   draw("places", {
@@ -114,6 +118,7 @@ function drawPlaces() {
   });
 }
 
+/** Shows the section where there are fault samples; gives what draws its charts. */
 function setUpFaults() {
   if (!DATA.faults) return () => {};
   byId("faults").hidden = false;

@@ -3,10 +3,12 @@
 const MISSING = "–";
 const THIN = "\u00a0";  // between a number and its unit: never broken
 
+/** A number that was computed: null stands for a missing one. */
 function isValue(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
 
+/** A whole number with commas at thousands. */
 function formatCount(count) {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
@@ -19,6 +21,7 @@ function fourDigits(value) {
 
 const PREFIXES = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 
+/** Four digits with a decimal prefix. */
 function formatSi(value, unit) {
   if (value === 0) return `0${THIN}${unit}`;
   for (const [factor, prefix] of PREFIXES) {
@@ -27,6 +30,7 @@ function formatSi(value, unit) {
   return `${value.toPrecision(3)}${THIN}${unit}`;
 }
 
+/** Bytes with a binary prefix. */
 function formatBytes(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let unit = 0;
@@ -37,10 +41,12 @@ function formatBytes(bytes) {
   return `${bytes.toFixed(unit === 0 ? 0 : 2)}${THIN}${units[unit]}`;
 }
 
+/** A time; beyond a thousand seconds without a prefix. */
 function formatSeconds(seconds) {
   return Math.abs(seconds) < 999.95 ? formatSi(seconds, "s") : `${formatCount(seconds.toFixed(0))}${THIN}s`;
 }
 
+/** A share of one in percent. */
 function formatPercent(share, digits = 1) {
   return isValue(share) ? `${(100 * share).toFixed(digits)}${THIN}%` : MISSING;
 }
@@ -50,6 +56,7 @@ function isShare(column) {
   return column.unit === "1" && (column.name === "mfu" || column.name.endsWith("_share") || column.name.startsWith("slowdown"));
 }
 
+/** A number by its UDUNITS unit. */
 function formatNumber(value, unit) {
   if (!isValue(value)) return MISSING;
   switch (unit) {

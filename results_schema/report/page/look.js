@@ -1,19 +1,26 @@
 // Colours, shapes and hatchings, and what all charts share. Nothing is told by colour alone: points differ in shape, bars in hatching.
 
-// Okabe and Ito's palette, distinct for the colour-blind, without black and the pale yellow.
-const HUES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#8a8a8a", "#b8b000", "#5d4037"];
+const HUE_COUNT = 10, RAMP_COUNT = 5;
 const SHAPES = ["circle", "triangle", "rect", "rectRot", "star", "crossRot", "rectRounded", "cross"];
-// Dark to light through blue, green and yellow (viridis), for values that have an order.
-const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 215, 40]];
 
-const hueOf = (index) => HUES[index % HUES.length];
+/** A colour of the style sheet, in the scheme in force. */
+const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** The palette of the colour scheme in force, from the style sheet; see useSchemeColours(). */
+const palette = {hues: [], ramp: [], tiles: []};
+/** The colour of the n-th of things without an order. */
+const hueOf = (index) => palette.hues[index % HUE_COUNT];
+/** The marker of the n-th of things. */
 const shapeOf = (index) => SHAPES[index % SHAPES.length];
+
+/** "#rrggbb" as three numbers. */
+const channelsOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 
 /** A colour for a share in 0..1 of an ordered range. */
 function rampColour(share) {
-  const place = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1);
-  const low = Math.min(Math.floor(place), RAMP.length - 2);
-  const mixed = RAMP[low].map((from, i) => Math.round(from + (place - low) * (RAMP[low + 1][i] - from)));
+  const place = Math.min(Math.max(share, 0), 1) * (RAMP_COUNT - 1);
+  const low = Math.min(Math.floor(place), RAMP_COUNT - 2);
+  const mixed = palette.ramp[low].map((from, i) => Math.round(from + (place - low) * (palette.ramp[low + 1][i] - from)));
   return `rgb(${mixed.join(" ")})`;
 }
 
@@ -22,7 +29,7 @@ function hatching(index) {
   const size = 8, tile = element("canvas", {width: size, height: size}), pen = tile.getContext("2d");
   pen.fillStyle = hueOf(index);
   pen.fillRect(0, 0, size, size);
-  pen.strokeStyle = pen.fillStyle = "rgba(255, 255, 255, 0.6)";
+  pen.strokeStyle = pen.fillStyle = colourOf("--card");
   const line = (x1, y1, x2, y2) => {
     pen.beginPath();
     pen.moveTo(x1, y1);
@@ -41,18 +48,21 @@ function hatching(index) {
   draw[index % draw.length]();
   return {tile, fill: pen.createPattern(tile, "repeat")};
 }
-const HATCHINGS = HUES.map((_, index) => hatching(index));
-const fillOf = (index) => HATCHINGS[index % HATCHINGS.length].fill;
-const tileUrl = (index) => `url(${HATCHINGS[index % HATCHINGS.length].tile.toDataURL()})`;
-
-const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** The hatching of the n-th part of a bar, for a canvas. */
+const fillOf = (index) => palette.tiles[index % HUE_COUNT].fill;
+/** The same for a style. */
+const tileUrl = (index) => `url(${palette.tiles[index % HUE_COUNT].tile.toDataURL()})`;
 
 Chart.defaults.animation = false;
 Chart.defaults.maintainAspectRatio = false;
 Chart.defaults.font.family = "system-ui, sans-serif";
 Chart.defaults.font.size = 12;
 
+/** Reads the palette of the colour scheme in force; before every drawing of the whole page. */
 function useSchemeColours() {
+  palette.hues = Array.from({length: HUE_COUNT}, (_, index) => colourOf(`--hue-${index}`));
+  palette.ramp = Array.from({length: RAMP_COUNT}, (_, index) => channelsOf(colourOf(`--ramp-${index}`)));
+  palette.tiles = palette.hues.map((_, index) => hatching(index));
   Chart.defaults.color = colourOf("--ink");
   Chart.defaults.borderColor = colourOf("--line");
 }
@@ -110,6 +120,7 @@ function logarithmicTicks(axis, column) {
 /** The parts of time and memory keep their colour whatever else the file has. */
 const PART_ORDER = ["compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "pp_comm_s", "dp_comm_s", "bubble_s", "optimizer_s", "host_s", "kv_transfer_exposed_s"];
 const MEMORY_ORDER = ["weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes", "buffers_bytes", "reserve_bytes", "kv_cache_bytes"];
+/** The hatching of a class of time or kind of memory. */
 function partFill(column, position) {
   const known = Math.max(PART_ORDER.indexOf(column.name), MEMORY_ORDER.indexOf(column.name));
   return fillOf(known >= 0 ? known : position);

@@ -1,5 +1,6 @@
 // The page as a whole: head, condition, and drawing again when the colour scheme changes or the page is printed.
 
+/** What the study is, how much of it there is, and where the page comes from. */
 function drawHead() {
   const facts = byId("facts");
   const add = (label, text) => facts.append(element("dt", {}, label), element("dd", {}, text));
@@ -30,6 +31,7 @@ function drawHead() {
   byId("origin").textContent = `Shardscape ${DATA.version}${commit}; study ${DATA.study_sha256.slice(0, 16)}. Charts: Chart.js, MIT licence.`;
 }
 
+/** The box of the condition: it is read when the reader pauses. */
 function setUpCondition() {
   const box = byId("where"), says = byId("where-says");
   const named = (column) => SHORT[column.name] ?? column.name;
@@ -39,7 +41,7 @@ function setUpCondition() {
   if (number) examples.push(`${named(number)} <= ${number.at(0)}`);
   if (choice) examples.push(`${named(choice)} == ${quoted(choice.names[choice.at(0)])}`);
   box.placeholder = examples.join(" and ");
-  const help = `Conditions as in top --where, for this section and the best plans; names: ${varied.map(named).join(", ")}, and all outputs.`;
+  const help = `Conditions as in top --where, for the points, the best plans${LOAD ? ", the loads" : ""} and the lines across all axes; names: ${varied.map(named).join(", ")}, and all outputs.`;
   says.textContent = help;
   const apply = () => {
     const text = box.value.trim();
@@ -65,15 +67,22 @@ function setUpCondition() {
   };
 }
 
+/** Sets up all parts, draws them, and draws them again where the colours change. */
 function start() {
   drawHead();
   for (const id of ["explore", "plans"]) byId(id).hidden = COUNT === 0;
   byId("nothing").hidden = COUNT > 0;
   drawMisses();
+  drawGlossary();
+  setUpVerdicts();
+  setUpLoads();
+  setUpParallel();
+  byId("compare").hidden = COUNT === 0;
   if (COUNT > 0) {
     setUpCondition();
     setUpScatter();
     setUpPlans();
+    setUpComparison();
   }
   const drawAxes = setUpAxes(), drawFaults = setUpFaults();
   const drawAll = () => {
@@ -83,13 +92,17 @@ function start() {
       drawScatter();
       drawDetail();
       drawPlans();
+      drawLoads();
+      drawParallel();
+      drawComparison();
     }
     drawAxes();
     drawFaults();
   };
   drawAll();
+  addPngButtons();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  // Paper is white.
+  // Paper is white, and as wide as it is: charts are drawn again for it.
   addEventListener("beforeprint", () => {
     document.documentElement.dataset.look = "print";
     drawAll();

@@ -3,11 +3,12 @@
 const planOrder = {column: ranking, descending: ranking.better === "larger", count: 10};
 const BARS = 15;  // beyond, bars are too thin to read
 
+/** The ranking comes first: that column stays in view when the others scroll. */
 function planColumns() {
   const results = [...DATA.objectives, "step_time_s", "e2e_s", "ttft_s", "itl_s", "tokens_per_s_per_gpu", "mfu", "memory_peak_bytes",
                    "slowdown_mean", "slowdown_p95", "goodput_share"];
   const chosen = [...new Set(results)].map((name) => COLUMNS.get(name)).filter((column) => column && (!column.constant || isValue(column.value)));
-  return [COLUMNS.get("point_id"), ...varied, ...chosen];
+  return [ranking, COLUMNS.get("point_id"), ...varied, ...chosen.filter((column) => column !== ranking)];
 }
 
 /** Rows of the table: stable, so that equals keep the order of the file (best by the first objective first). */
@@ -23,6 +24,7 @@ function shownPlans() {
   }).slice(0, count);
 }
 
+/** The table: headings sort, rows choose. */
 function drawPlanTable(rows) {
   const columns = planColumns();
   const heads = columns.map((column) => {
@@ -56,6 +58,7 @@ function drawPlanTable(rows) {
   markPicked();
 }
 
+/** Marks the row of the chosen plan. */
 function markPicked() {
   for (const line of byId("plan-table").querySelectorAll("tr.pick")) line.classList.toggle("picked", Number(line.dataset.row) === state.picked);
 }
@@ -94,6 +97,7 @@ function drawParts(id, group, rows) {
   });
 }
 
+/** The table and the bars of its first plans. */
 function drawPlans() {
   const rows = shownPlans(), bars = rows.slice(0, BARS);
   drawPlanTable(rows);
@@ -107,8 +111,10 @@ function drawPlans() {
       ". A heading sorts, a row shows its plan above.";
 }
 
+/** The controls of the section. */
 function setUpPlans() {
   byId("breakdown-head").textContent = `Where the ${COLUMNS.has("step_time_s") ? "step" : "request"} goes, on the critical rank`;
+  byId("plan-save").append(csvButton("plans", () => csvOfRows(planColumns(), shownPlans())));
   byId("count").onchange = (event) => { planOrder.count = Number(event.target.value); drawPlans(); };
   state.listeners.push((what) => (what === "rows" ? drawPlans() : markPicked()));
 }

@@ -23,11 +23,13 @@ function colourGroups(rows) {
   })).filter((group) => group.rows.length > 0);
 }
 
+/** The rows as points of the chart; those without a value are left out. */
 function pointsOf(rows) {
   const {x, y} = scatterChoice;
   return rows.filter((row) => isValue(x.at(row)) && isValue(y.at(row))).map((row) => ({x: x.at(row), y: y.at(row), row}));
 }
 
+/** The chosen plan, the front and the groups of colours. */
 function scatterDatasets() {
   const {x, y} = scatterChoice;
   front = paretoFront(state.rows, x, y);
@@ -51,6 +53,7 @@ function scatterDatasets() {
   return [picked, line, ...groups];
 }
 
+/** What a tooltip says of a plan: its point, both values, then its axes. */
 function tooltipLines(row) {
   const {x, y} = scatterChoice;
   const lines = [`point ${COLUMNS.get("point_id").at(row)}`, `${x.heading} ${formatValue(x, x.at(row))}`, `${y.heading} ${formatValue(y, y.at(row))}`];
@@ -72,11 +75,13 @@ const pointTooltip = {
   displayColors: false, filter: (item, index) => index === 0,
   callbacks: {title: () => "", label: (item) => (item.raw.row === undefined ? item.formattedValue : tooltipLines(item.raw.row))},
 };
+/** Chooses the plan of the point that was hit. */
 function pickOnClick(event, elements, chart) {
   const hit = elements.map(({datasetIndex, index}) => chart.data.datasets[datasetIndex].data[index]).find((point) => point.row !== undefined);
   if (hit) pick(hit.row);
 }
 
+/** The chart and what its caption says of it. */
 function drawScatter() {
   const {x, y, colour, logX, logY} = scatterChoice;
   const scale = (column, logarithmic) => valueAxis(column, {logarithmic, ...(logarithmic ? roomAround(state.rows.map(column.at)) : {})});
@@ -98,8 +103,10 @@ function drawScatter() {
       ` (${betterWord(x)} ${partName(x)}, ${betterWord(y)} ${partName(y)})${whole ? "" : ", of the points shown"}.` +
       " Click a point to see its plan; with the keyboard, left and right walk along the front.";
 }
+/** The better end of a column, in a word. */
 const betterWord = (column) => (column.better === "larger" ? "larger" : "smaller");
 
+/** Left and right choose the neighbour on the front. */
 function walkFront(event) {
   const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
   if (!step || front.length === 0) return;
@@ -111,9 +118,9 @@ function walkFront(event) {
 
 /** Parts of a whole with their shares, as a table with bars. */
 function shareTable(title, columns, row) {
-  const parts = columns.filter((column) => column.at(row) > 0);
+  const sum = columns.reduce((total, column) => total + (column.at(row) ?? 0), 0);
+  const parts = columns.filter((column) => column.at(row) > 1e-9 * sum);  // less is what rounding leaves
   if (parts.length === 0) return [];
-  const sum = parts.reduce((total, column) => total + column.at(row), 0);
   const table = element("table");
   fillTable(table, [title, "", "", ""], parts.map((column) => {
     const bar = element("i");
@@ -124,8 +131,7 @@ function shareTable(title, columns, row) {
   return [table];
 }
 
-const simulateCommand = (option) => `shardscape simulate STUDY.yaml \\\n  --explain \\\n  --point ${option}`;
-
+/** All about the chosen plan. */
 function drawDetail() {
   const panel = byId("detail"), row = state.picked;
   if (row < 0) {
@@ -138,13 +144,15 @@ function drawDetail() {
   varied.forEach(add);
   const results = columnsOf("output", "faults").filter((column) => isValue(column.at(row)) && !["worst_link", "worst_device", "fault_samples"].includes(column.name));
   results.forEach(add);
-  const option = pointOption(row);
+  const id = COLUMNS.get("point_id").at(row), unsaid = unsaidSettings(row);
   panel.replaceChildren(
-      element("h3", {}, `Point ${COLUMNS.get("point_id").at(row)}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
-      ...(option ? [element("p", {className: "note"}, "Look closer with"), element("code", {}, simulateCommand(option))] : []));
+      element("h3", {}, `Point ${id}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
+      element("p", {className: "note"}, `Look closer with${unsaid ? `, the study set to ${unsaid}` : ""}`),
+      commandBox(simulateCommand(id, pointOption(row))));
   byId("parts").replaceChildren(...shareTable("where its time goes", columnsOf("breakdown"), row), ...shareTable("its fullest device", columnsOf("memory"), row));
 }
 
+/** The smallest and the largest value of a column. */
 function rangeOf(column) {
   let low = Infinity, high = -Infinity;
   for (const row of everyRow) {
@@ -156,6 +164,7 @@ function rangeOf(column) {
   return [low, high];
 }
 
+/** The controls of the section, with what they show at first. */
 function setUpScatter() {
   const numeric = numericColumns();
   const fill = (id, columns, chosen, empty) => {

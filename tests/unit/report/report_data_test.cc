@@ -123,6 +123,29 @@ TEST_F(ReportDataTest, OnlyRowsThatStandForTheStudySayWhatAnAxisIsWorth) {
   EXPECT_EQ(axes_of("part.h5", sample, {0, 4}), 0U);
 }
 
+TEST_F(ReportDataTest, OpensOnBothFirstObjectives) {
+  const auto opening = [&](const std::string& name, std::vector<std::string> objectives) {
+    results::Manifest manifest = results::fake_manifest(64, 64);
+    manifest.study.objectives = std::move(objectives);
+    return default_axes(ResultReader(finished(name, manifest, {{0, 1}})));
+  };
+  using Axes = std::pair<std::string, std::string>;
+  EXPECT_EQ(opening("two.h5", {"step_time_s", "mfu"}), Axes("step_time_s", "mfu"));
+  EXPECT_EQ(opening("rate.h5", {"mfu", "tokens_per_s_per_gpu", "step_time_s"}),
+            Axes("mfu", "tokens_per_s_per_gpu"));
+  EXPECT_EQ(opening("one.h5", {"step_time_s"}), Axes("step_time_s", "memory_peak_bytes"));
+  EXPECT_EQ(opening("rate_alone.h5", {"mfu"}), Axes("mfu", "memory_peak_bytes"));
+  EXPECT_EQ(opening("memory.h5", {"memory_peak_bytes"}), Axes("memory_peak_bytes", "step_time_s"));
+}
+
+TEST_F(ReportDataTest, CommandsAreInTheData) {
+  ReportInput some = input();
+  some.commands = {"a.yaml", 12, {{"--set x=1", "--set x=2"}, {""}}};
+  const json data = json::parse(report_json(ResultReader(fake_file(64)), some));
+  EXPECT_EQ(data.at("commands"),
+            json({{"study", "a.yaml"}, {"plans", 12}, {"settings", {{"--set x=1", "--set x=2"}, {""}}}}));
+}
+
 TEST_F(ReportDataTest, NearMissesAreInTheData) {
   ReportInput some = input();
   some.near_misses = {

@@ -31,6 +31,18 @@ TEST(BestRows, AreTheHeadOfTheRanking) {
   EXPECT_TRUE(best_rows({}, Better::smaller, 3).empty());
 }
 
+TEST(ParetoRowsPerGroup, EachGroupHasAFrontOfItsOwn) {
+  // Smaller time and larger rate are better. Group 8: row 0 (1 s, 5) beats row 3 (2 s, 4), row 5 (3 s, 9) is
+  // the fastest. Group 32: row 2 (4 s, 7) is beaten by row 0, but that is of another group; row 4 (5 s, 7) is
+  // beaten in its own. Row 1 is of no group.
+  const std::vector<double> groups = {8, kNoValue, 32, 8, 32, 8};
+  const std::vector<std::vector<double>> columns = {{1, 0, 4, 2, 5, 3}, {5, 99, 7, 4, 7, 9}};
+  const std::vector<Better> directions = {Better::smaller, Better::larger};
+  auto rows = pareto_rows_per_group(groups, columns, directions);
+  std::ranges::sort(rows);
+  EXPECT_EQ(rows, (std::vector<std::size_t>{0, 2, 5}));
+}
+
 TEST(ParetoRows, AreThoseThatNoneBeats) {
   CounterRng rng(11, 0);
   for (int repeat = 0; repeat < 50; ++repeat) {

@@ -1,0 +1,72 @@
+// The `shardscape simulate` command of a point: the setting by --set, the plan by --point.
+
+/** Names of the plan's axes in `shardscape simulate --point`. */
+const SHORT = {
+  tensor_parallel: "tp", sequence_parallel: "sp", context_parallel: "cp", pipeline_parallel: "pp", data_parallel: "dp", zero_stage: "zero",
+  recompute: "recompute", microbatch_size: "mbs", schedule: "schedule", virtual_stages: "vpp", rank_order: "order", concurrency: "concurrency",
+  prefill_tensor_parallel: "prefill_tp", prefill_pipeline_parallel: "prefill_pp", prefill_data_parallel: "prefill_dp",
+};
+
+/**
+ * The words that choose the setting of a point: its id counts plans within a setting, and settings with the
+ * last axis fastest.
+ * @param {number} pointId
+ * @returns {string[]} an option each; none where the study has one setting
+ */
+function settingOptions(pointId) {
+  const {plans, settings} = DATA.commands, options = [];
+  if (plans === 0) return options;
+  let setting = Math.floor(pointId / plans);
+  for (const axis of [...settings].reverse()) {
+    options.unshift(axis[setting % axis.length]);
+    setting = Math.floor(setting / axis.length);
+  }
+  return options.filter((option) => option !== "");
+}
+
+/**
+ * The plan as `--point` takes it.
+ * @param {number} row
+ * @returns {string}
+ */
+function pointOption(row) {
+  // Where the study is known, --set chooses the load with the rest of the setting.
+  const inPlan = (column) => column.group === "plan" || DATA.commands.plans === 0;
+  // Degrees of a pool that prefills mean nothing where there is none.
+  const pooled = COLUMNS.get("prefill_data_parallel")?.at(row) > 0;
+  const idle = (column) => column.name.startsWith("prefill_") && !pooled;
+  return inputs.filter((column) => SHORT[column.name] !== undefined && inPlan(column) && !idle(column) && column.at(row) !== null)
+      .map((column) => `${SHORT[column.name]}=${column.names ? column.names[column.at(row)] : column.at(row)}`).join(",");
+}
+
+/**
+ * The whole command, over several lines.
+ * @param {number} pointId
+ * @param {string} point  the value of --point
+ * @returns {string}
+ */
+function simulateCommand(pointId, point) {
+  return [`shardscape simulate ${DATA.commands.study}`, "--explain", ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
+}
+
+/** What the command leaves to the reader: settings of a study that this program could not read. */
+function unsaidSettings(row) {
+  if (DATA.commands.plans > 0) return "";
+  const left = columnsOf("workload", "hardware").filter((column) => !column.constant && SHORT[column.name] === undefined);
+  return left.map((column) => `${partName(column)} ${formatValue(column, column.at(row))}`).join(", ");
+}
+
+/**
+ * A command with a button that copies it.
+ * @param {string} command
+ * @returns {HTMLElement}
+ */
+function commandBox(command) {
+  const button = element("button", {type: "button", className: "save"}, "Copy");
+  button.onclick = async () => {
+    await copyText(command);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  };
+  return element("div", {className: "command"}, element("code", {}, command), button);
+}
