@@ -19,7 +19,7 @@ constexpr std::array<DeviceShare, 5> kShares = {
      {"attention", "forward", [](const DeviceSpec& d) { return d.attention.forward; }},
      {"attention", "backward", [](const DeviceSpec& d) { return d.attention.backward; }}}};
 
-struct Range {
+struct ShareRange {
   double least = 2, most = 0;
   void add(double value) {
     least = std::min(least, value);
@@ -28,8 +28,8 @@ struct Range {
 };
 
 /// What the devices of the catalog that give a share have for it.
-std::array<Range, kShares.size()> ranges_of(const Catalog& catalog) {
-  std::array<Range, kShares.size()> ranges;
+std::array<ShareRange, kShares.size()> ranges_of(const Catalog& catalog) {
+  std::array<ShareRange, kShares.size()> ranges;
   for (const Catalog::Entry& entry : catalog.list(PresetKind::device)) {
     Diagnostics ignored;
     Loader loader(catalog, ignored);
@@ -64,7 +64,7 @@ std::string describe_assumption(const AssumedShares& assumed, std::span<const st
   std::vector<std::string> absent, typical;
   for (const std::size_t share : shares) {
     absent.push_back(kShares[share].path());
-    const Range& range = ranges[share];
+    const ShareRange& range = ranges[share];
     if (range.most == 0) continue;
     std::ostringstream text;
     text << kShares[share].path() << ' ' << std::setprecision(3) << range.least;
