@@ -71,12 +71,27 @@ void LayerProgram::append_context(std::vector<Item>& items, const Step& step) {
   if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
 }
 
-void LayerProgram::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
+/// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
+/// parts, each with the latencies of a call, take longer than the call in one piece.
+double LayerProgram::hidden_share(const workload::CollectiveCall& call, double beside) {
   const double overlap = communication_.tensor_overlap;
+  const auto seconds = [&](double share) {
+    return share > 0 ? call.repeats * builder_.estimate(tensor_lane_, call.op, share * call.bytes).value()
+                     : 0;
+  };
+  if (overlap <= 0) return 0;
+  const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
+  return exposed < seconds(1) ? overlap : 0;
+}
+
+void LayerProgram::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
   const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
   // Whether the calls at i hide behind the operator before them (rather than behind the one after).
   const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
   const auto is_call = [&](std::size_t i) { return i < steps.size() && steps[i].seconds == 0; };
+  const auto hidden = [&](std::size_t i) {
+    return hidden_share(steps[i].comm, std::max(i > 0 ? seconds(i - 1) : 0, seconds(i + 1)));
+  };
   double device = 0;
   const std::size_t first = items.size();
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -84,20 +99,21 @@ void LayerProgram::append(std::vector<Item>& items, const std::vector<Step>& ste
     if (is_call(i)) {
       const double comm =
           step.comm.repeats * builder_.estimate(tensor_lane_, step.comm.op, step.comm.bytes).value();
-      append_calls(items, step.comm, 1 - overlap);
-      append_join(items, step.comm.axis, (1 - overlap) * comm);
+      const double exposed = 1 - hidden(i);
+      append_calls(items, step.comm, exposed);
+      append_join(items, step.comm.axis, exposed * comm);
       continue;
     }
-    const bool beside_next = overlap > 0 && is_call(i + 1) && hides_before(i + 1);
-    const bool beside_last = overlap > 0 && i > 0 && is_call(i - 1) && !hides_before(i - 1);
-    if (beside_last) append_calls(items, steps[i - 1].comm, overlap);
-    if (beside_next) append_calls(items, steps[i + 1].comm, overlap);
+    const double of_next = is_call(i + 1) && hides_before(i + 1) ? hidden(i + 1) : 0;
+    const double of_last = i > 0 && is_call(i - 1) && !hides_before(i - 1) ? hidden(i - 1) : 0;
+    if (of_last > 0) append_calls(items, steps[i - 1].comm, of_last);
+    if (of_next > 0) append_calls(items, steps[i + 1].comm, of_next);
     if (step.hidden_context) {
       append_context(items, step);
     } else {
       append_compute(items, step, step.seconds);
     }
-    if (beside_last) append_join(items, PlanAxis::tensor, 0);
+    if (of_last > 0) append_join(items, PlanAxis::tensor, 0);
   }
   for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
   items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},

@@ -4,7 +4,8 @@
 // put in their places and the executor finds out what follows.
 //
 //   overlap of context traffic  the exchange runs beside the first `context_overlap` of the attention core
-//   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator
+//   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator, where
+//                               two calls with their latencies cost less than one
 //   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
 //   gradients once per step     buckets leave as the last microbatch's backward completes them (at the ends
 //                               of layers, data_exposure.h), the first when 1 - data_overlap of it is done

@@ -18,8 +18,9 @@ bool has_time(const Prediction& p) { return p.status == Status::ok || p.status =
 
 constexpr double kRounding = 1e-9;
 /// Gains that are real where groups contend: ranks that a sick link makes late leave the links of the next
-/// operation to others (Graham's anomalies; README, Faults).
-constexpr double kSharedLinksBand = 0.05;
+/// operation to others (Graham's anomalies; README, Faults). 5 of 288 of the machines below gain more than
+/// 0.1 %, the largest 1.2 %.
+constexpr double kSharedLinksBand = 0.03;
 
 enum class Links : std::uint8_t {
   any,   ///< rings, meshes, tori, switches of several dimensions
@@ -57,7 +58,7 @@ Scenario scenario(std::uint64_t seed, Links links, test::ScenarioGenerator& draw
 struct Gains {
   double largest = 0;
   std::string where;
-  int tried = 0, some = 0;  ///< `some`: with a gain of more than 0.1 %
+  int tried = 0;
 };
 
 template <class Worsen>
@@ -73,7 +74,6 @@ void try_faults(const Scenario& s, ExecutionMode mode, std::uint64_t seed, const
     if (!has_time(p)) return;
     const double seconds = p.step_time.value(), gain = grade == 0 ? 0 : 1 - seconds / before;
     if (grade > 0) ++gains.tried;
-    if (gain > 1e-3) ++gains.some;
     if (gain > gains.largest) {
       gains.largest = gain;
       gains.where = test::describe(seed, s.plan) + " grade " + std::to_string(grade);
@@ -116,19 +116,14 @@ Gains try_machines(ExecutionMode mode, Links links, std::uint64_t machines) {
 void expect_none_helps(const Gains& gains, double band, int least_tried) {
   EXPECT_LE(gains.largest, band) << gains.where;
   EXPECT_GE(gains.tried, test::at_least(least_tried));
-  printf("DBG %d tried %d some largest %g %s\n", gains.tried, gains.some, gains.largest, gains.where.c_str());
-}
-
-TEST(FaultLaws, NoFaultHelpsWhereNothingContends) {
-  expect_none_helps(try_machines(ExecutionMode::hierarchical, Links::pairs, 150), kRounding, 400);
 }
 
 TEST(FaultLaws, NoFaultHelpsExecutedWhereNothingContends) {
-  expect_none_helps(try_machines(ExecutionMode::flattened, Links::pairs, 60), kRounding, 150);
+  expect_none_helps(try_machines(ExecutionMode::flattened, Links::pairs, 40), kRounding, 100);
 }
 
-TEST(FaultLaws, NoFaultHelpsBeyondTheBand) {
-  expect_none_helps(try_machines(ExecutionMode::hierarchical, Links::any, 150), kSharedLinksBand, 400);
+TEST(FaultLaws, NoFaultHelpsInTheHierarchicalMode) {
+  expect_none_helps(try_machines(ExecutionMode::hierarchical, Links::any, 150), kRounding, 400);
 }
 
 TEST(FaultLaws, NoFaultHelpsExecutedBeyondTheBand) {

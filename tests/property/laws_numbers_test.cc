@@ -136,8 +136,8 @@ TEST(NumberLaws, HierarchicalStepsFollowEveryNumber) {
 
 TEST(NumberLaws, ExecutedStepsFollowEveryNumberWhereNothingContends) {
   Tally tally = try_settings(ExecutionMode::flattened, Links::pairs, 24, 7);
-  // What is hidden of a call is a call of its own, which takes its latencies once more: where it outlasts the
-  // operator beside it, to hide a little costs more than to hide nothing.
+  // What is hidden of a call is a call of its own, and a call may be cheaper by another algorithm than its
+  // two parts: of calls that outlast the operator beside them more overlap may hide less.
   constexpr double kSecondCall = 0.01;
   Breach& overlap = tally.worst["stack.communication.tensor_overlap"];
   EXPECT_LE(overlap.by, kSecondCall) << overlap.where;
