@@ -1,6 +1,7 @@
 // Do readers of results survive any bytes? The first byte chooses what the rest stands for: a finished file,
 // or a sweep that is running: the length of its manifest (four bytes, the lowest first), the manifest and its
-// only sealed segment. Whatever is refused is refused by a StoreError.
+// only sealed segment. Whatever is refused is refused by a StoreError; what is verified has problems that can
+// be told.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "engine/base/check.h"
 #include "results_schema/reader.h"
 #include "results_schema/store_error.h"
+#include "results_schema/verify.h"
 #include "tests/fuzz/scratch_file.h"
 
 using namespace shardscape;
@@ -34,13 +36,23 @@ void read_everything(const std::filesystem::path& path) {
   }
 }
 
+void verify_everything(const std::filesystem::path& path) {
+  try {
+    for (const std::string& problem : results::verify(path).problems)
+      SHARDSCAPE_CHECK(!problem.empty() && problem.find('\n') == std::string::npos, problem);
+  } catch (const results::StoreError&) {  // refused, with a message
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   static const fuzz::ScratchFolder kFolder;
   if (data[0] % 2 == 0) {
-    read_everything(kFolder.write("done.h5", data + 1, size - 1));
+    const std::filesystem::path file = kFolder.write("done.h5", data + 1, size - 1);
+    read_everything(file);
+    verify_everything(file);
     return 0;
   }
   constexpr std::size_t kHead = 5;
@@ -54,5 +66,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   kFolder.write("run.h5.parts/blocks-000000000000-000000000009.h5", data + kHead + manifest,
                 size - kHead - manifest);
   read_everything(parts);
+  verify_everything(parts);
   return 0;
 }
