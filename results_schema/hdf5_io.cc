@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 namespace shardscape::results {
 
@@ -69,6 +70,22 @@ bool read_string(hid_t type, hid_t space, std::string& text, const Read& read) {
   if (!read(type, buffer.data())) return false;
   text = buffer.data();
   return true;
+}
+
+/// Does a text of variable length claim to be longer than its whole file? HDF5 makes room for what such a
+/// text claims before it looks for it. Of the contiguous layout, which is what this program writes: the
+/// length is in its first four bytes (HDF5 File Format Specification 3.0, IV.B, "Variable-length").
+bool claims_too_much(hid_t dataset, const fs::path& file) {
+  const haddr_t at = H5Dget_offset(dataset);
+  if (at == HADDR_UNDEF) return false;
+  std::ifstream in(file, std::ios::binary);
+  std::array<unsigned char, 4> bytes{};
+  in.seekg(static_cast<std::streamoff>(at));
+  if (!in.read(reinterpret_cast<char*>(bytes.data()), bytes.size())) return false;
+  std::uint64_t length = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8U | bytes[i];
+  std::error_code error;
+  return length > fs::file_size(file, error);  // of no size at all where the system can't say
 }
 
 bool read_text_attribute(hid_t attribute, std::string& text) {
@@ -472,6 +489,9 @@ std::string H5File::read_text(const std::string& path) const {
   const Dataset source = dataset(path);
   const Hid type(H5Dget_type(source.id()));
   const Hid space(H5Dget_space(source.id()));
+  if (H5Tis_variable_str(type.get()) > 0 && claims_too_much(source.id(), path_)) {
+    fail(path + " is damaged: it would be longer than the file");
+  }
   std::string text;
   const auto read = [&](hid_t memory, void* out) {
     return H5Dread(source.id(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) >= 0;

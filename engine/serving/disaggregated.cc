@@ -320,10 +320,11 @@ class PooledCourse {
     const auto count = static_cast<std::int64_t>(server.running.size());
     if (measuring()) record_gaps(server, count);
     for (Decoder::Sequence& sequence : server.running) --sequence.left;
-    const auto ends = std::ranges::stable_partition(
-        server.running, [](const Decoder::Sequence& sequence) { return sequence.left > 0; });
-    finished_.assign(ends.begin(), ends.end());
-    server.running.erase(ends.begin(), ends.end());
+    const auto ends =
+        std::stable_partition(server.running.begin(), server.running.end(),
+                              [](const Decoder::Sequence& sequence) { return sequence.left > 0; });
+    finished_.assign(ends, server.running.end());
+    server.running.erase(ends, server.running.end());
     for (const Decoder::Sequence& sequence : finished_) {
       server.cached -= static_cast<double>(in_.load.prompt_tokens + in_.load.output_tokens - 1);
       add(request_of(sequence.request).classes, server.spent, 1);

@@ -31,7 +31,7 @@ Spread spread(std::vector<double>& values) {
 
 class Clock {
  public:
-  Clock(const Trajectory& course, const Timer& timer) : course_(course), timer_(timer) {
+  Clock(const Trajectory& course, const Timer& timer) : timer_(timer) {
     moments_.reserve(course.segments.size() + 1);
     moments_.push_back(0);
     std::size_t gap = 0;
@@ -135,7 +135,6 @@ class Clock {
     progressing_seconds += weight * (total(a) + total(b));
   }
 
-  const Trajectory& course_;
   const Timer& timer_;
   std::vector<double> moments_;
   std::vector<Progression> gaps_;

@@ -180,7 +180,7 @@ class InstructionTracer {
       if (i == 0) {
         on.insert(on.end(), device_.begin(), device_.end());
         std::ranges::sort(on);
-        on.erase(std::ranges::unique(on).begin(), on.end());
+        on.erase(std::unique(on.begin(), on.end()), on.end());
       }
       lane.last = {call(instruction, communicator, on)};
     }

@@ -79,8 +79,7 @@ std::vector<FaultPlace> in_order(std::map<std::int32_t, FaultPlace> places) {
   std::vector<FaultPlace> list;
   for (auto& [owner, place] : places) {
     std::ranges::sort(place.links);
-    const auto repeated = std::ranges::unique(place.links);
-    place.links.erase(repeated.begin(), repeated.end());
+    place.links.erase(std::unique(place.links.begin(), place.links.end()), place.links.end());
     list.push_back(std::move(place));
   }
   return list;

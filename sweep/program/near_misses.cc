@@ -175,7 +175,7 @@ class MissFinder {
       if (fix.where == kRejected) fix.change += " and without the constraint";
       fixes.push_back(std::move(fix));
     }
-    std::ranges::stable_partition(fixes, [](const Fix& fix) { return fix.where != kRejected; });
+    std::stable_partition(fixes.begin(), fixes.end(), [](const Fix& fix) { return fix.where != kRejected; });
     if (fixes.size() > kFixesShown) fixes.resize(kFixesShown);
     return fixes;
   }

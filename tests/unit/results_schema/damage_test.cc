@@ -69,6 +69,21 @@ TEST_F(DamageTest, DamagedManifestsAreNotFollowed) {
             (std::vector<std::string>{"manifest.h5 is not what its checksum says"}));
 }
 
+// HDF5 makes room for the length that a text claims, up to 4 GiB, before it looks for the text.
+TEST_F(DamageTest, TextsLongerThanTheirFileAreRefusedUnread) {
+  const fs::path path = finished("out.h5", fake_manifest(40, 4), {{0, 10}});
+  const hid_t hdf5 = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t text = H5Dopen2(hdf5, "/study/resolved_yaml", H5P_DEFAULT);
+  const auto length = static_cast<std::streamoff>(H5Dget_offset(text));
+  H5Dclose(text);
+  H5Fclose(hdf5);
+  std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+  out.seekp(length);
+  out << "\xff\xff\xff\x7f";  // 2 GiB
+  out.close();
+  EXPECT_TRUE(contains(store_error([&] { const ResultReader reader(path); }), "longer than the file"));
+}
+
 TEST_F(DamageTest, VerifyEndsWhereHdf5Loops) {
   const fs::path good = finished("good.h5", fake_manifest(40, 4), {{0, 10}});
   // Texts lie in global heaps, which HDF5 1.10 reads forever where an object has no length.
