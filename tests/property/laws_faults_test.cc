@@ -11,7 +11,7 @@
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 
-namespace shardscape {
+namespace shardscape::laws_faults {
 namespace {
 
 bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
@@ -131,4 +131,4 @@ TEST(FaultLaws, NoFaultHelpsExecutedBeyondTheBand) {
 }
 
 }  // namespace
-}  // namespace shardscape
+}  // namespace shardscape::laws_faults

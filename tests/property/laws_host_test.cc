@@ -10,7 +10,7 @@
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
-namespace shardscape {
+namespace shardscape::laws_host {
 namespace {
 
 struct HostConstant {
@@ -117,4 +117,4 @@ TEST(HostLaws, ASlowerHostIsHardlyEverFasterExecutedOnSharedLinks) {
 }
 
 }  // namespace
-}  // namespace shardscape
+}  // namespace shardscape::laws_host

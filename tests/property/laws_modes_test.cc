@@ -9,7 +9,7 @@
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 
-namespace shardscape {
+namespace shardscape::laws_modes {
 namespace {
 
 Prediction in_mode(const Setting& setting, const ParallelPlan& plan, ExecutionMode mode,
@@ -142,4 +142,4 @@ TEST(LawsModes, RandomPlansAreWithinTheBandOrSaidToBeOutside) {
 }
 
 }  // namespace
-}  // namespace shardscape
+}  // namespace shardscape::laws_modes

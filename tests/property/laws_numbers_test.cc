@@ -15,7 +15,7 @@
 #include "tests/support/numbers.h"
 #include "tests/support/seeds.h"
 
-namespace shardscape {
+namespace shardscape::laws_numbers {
 namespace {
 
 using test::Direction;
@@ -198,4 +198,4 @@ TEST(NumberLaws, EveryNumberHasItsLaw) {
 }
 
 }  // namespace
-}  // namespace shardscape
+}  // namespace shardscape::laws_numbers

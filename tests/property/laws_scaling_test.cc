@@ -11,7 +11,7 @@
 #include "tests/support/numbers.h"
 #include "tests/support/seeds.h"
 
-namespace shardscape {
+namespace shardscape::laws_scaling {
 namespace {
 
 constexpr double kRounding = 1e-9;
@@ -209,4 +209,4 @@ TEST(ScalingLaws, NoLatencyIsTheLimitOfSmallOnes) {
 }
 
 }  // namespace
-}  // namespace shardscape
+}  // namespace shardscape::laws_scaling
