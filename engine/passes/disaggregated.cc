@@ -23,11 +23,9 @@ serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serv
 
 /// One decode iteration of the sequences of a server where they are spread evenly, half of their output done.
 Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
-  const WorkloadSpec& workload = setting.workload;
   Iteration iteration;
   iteration.decoding = static_cast<double>(std::min(pool.shape.clients, pool.shape.slots));
-  iteration.cached = iteration.decoding * (static_cast<double>(workload.prompt_tokens) +
-                                           0.5 * static_cast<double>(workload.output_tokens));
+  iteration.cached = iteration.decoding * half_done_tokens(setting.workload);
   return iteration;
 }
 

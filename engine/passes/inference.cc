@@ -13,11 +13,9 @@ using serving::TimeClass;
 
 /// One decode iteration of all sequences that run at once, half of their output done.
 Iteration full_decode(const InferenceInputs& in) {
-  const WorkloadSpec& workload = in.setting.workload;
   Iteration iteration;
   iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
-  iteration.cached = iteration.decoding * (static_cast<double>(workload.prompt_tokens) +
-                                           0.5 * static_cast<double>(workload.output_tokens));
+  iteration.cached = iteration.decoding * half_done_tokens(in.setting.workload);
   return iteration;
 }
 
@@ -88,6 +86,11 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
   shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
   return shape;
+}
+
+double half_done_tokens(const WorkloadSpec& workload) {
+  return static_cast<double>(workload.prompt_tokens) +
+         std::max(1.0, 0.5 * static_cast<double>(workload.output_tokens));
 }
 
 TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {

@@ -46,6 +46,9 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
 /// Tokens of a request's cache when its last token is written, in whole blocks.
 double cached_tokens(const Setting& setting);
 
+/// Tokens that a sequence meets with half of its output done, the token it comes from included.
+double half_done_tokens(const WorkloadSpec& workload);
+
 /// Requests whose cache fits into the stack's share of what every stage has left; at least 1, and no more
 /// than there are.
 std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,

@@ -142,12 +142,14 @@ class PooledCourse {
     shortest->waiting_tokens += request.unread;
   }
 
+  /// Decoders first: a request whose first token is its last is done there, and its client's next one is
+  /// read.
   void start_servers() {
-    for (std::size_t s = 0; s < readers_.size(); ++s) {
-      if (!readers_[s].busy) start_reading(static_cast<std::int32_t>(s));
-    }
     for (std::size_t s = 0; s < decoders_.size(); ++s) {
       if (!decoders_[s].busy) start_decoding(static_cast<std::int32_t>(s));
+    }
+    for (std::size_t s = 0; s < readers_.size(); ++s) {
+      if (!readers_[s].busy) start_reading(static_cast<std::int32_t>(s));
     }
   }
 

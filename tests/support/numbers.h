@@ -133,6 +133,29 @@ inline constexpr NumberLaw kFabricLaws[] = {
     {"to", kNone, kWiring},
 };
 
+/// By their whole path, the numbers whose law is another where requests are served instead of a training
+/// step.
+inline constexpr std::string_view kAdmission = "who is admitted, and what an iteration works on";
+inline constexpr NumberLaw kServingLaws[] = {
+    {"device.attention.backward", kNoTime},
+    {"stack.zero_slice", kNoTime},
+    {"stack.host.forward_layer", kNoTime},
+    {"stack.host.backward_layer", kNoTime},
+    {"stack.host.per_collective_rank", kNoTime},
+    {"stack.host.step_fixed", kNoTime},
+    {"stack.host.decode_layer", kSlower},
+    {"stack.host.decode_step_fixed", kSlower},
+    {"stack.host.decode_gap", kSlower},
+    {"stack.host.decode_sequence", kSlower},
+    {"stack.communication.data_overlap", kNoTime},
+    {"stack.serving.token_budget", kNone, kAdmission},
+    {"stack.serving.max_batch", kNone, kAdmission},
+    {"stack.state.gradient_bytes", kNoTime},
+    {"stack.state.gradient_comm_bytes", kNoTime},
+    {"stack.state.master_bytes", kNoTime},
+    {"stack.state.moment_bytes", kNoTime},
+};
+
 inline const NumberLaw* law_of(std::span<const NumberLaw> laws, std::string_view path) {
   for (const NumberLaw& law : laws) {
     if (law.path == path) return &law;

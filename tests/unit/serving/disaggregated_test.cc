@@ -157,5 +157,13 @@ TEST(Disaggregated, OneTokenNeedsNoDecoding) {
   EXPECT_NEAR(out.requests.e2e.mean, out.requests.ttft.mean, 1e-12);
 }
 
+// A request of one token is done when its cache is there; its client's next prompt is read from that moment
+// on: 10 tokens at 0.1 s and 50 bytes at 100 bytes/s, again and again.
+TEST(Disaggregated, AfterOneTokenTheNextPromptIsReadAtOnce) {
+  const DisaggregatedMeasured out = Bench(1, 1, 50).serve(1, 10, 1, 0.1, 0.02);
+  EXPECT_NEAR(out.requests.e2e.mean, 1.5, 1e-9);
+  EXPECT_NEAR(out.requests.requests_per_s, 1 / 1.5, 1e-9);
+}
+
 }  // namespace
 }  // namespace shardscape::serving
