@@ -29,7 +29,7 @@
 #include "tests/support/numbers.h"
 #include "tests/support/seeds.h"
 
-namespace shardscape {
+namespace shardscape::laws_inference {
 namespace {
 
 using test::Direction;
@@ -276,4 +276,4 @@ TEST(ServingLaws, NoSickLinkHelpsIterationsOfPools) {
 }
 
 }  // namespace
-}  // namespace shardscape
+}  // namespace shardscape::laws_inference
