@@ -7,6 +7,9 @@
 // at every load, as soon as the cost of every iteration obeys them. Only numbers that decide who is admitted
 // have no law (kAdmission), and the capacity of the memory has none where it is short.
 //
+// Known and not covered by the seeds below: one more SM can cost a decode iteration up to 3e-4, where
+// compute::decode() cuts the keys into one more split for it and gains less than the parts' traffic.
+//
 // Pools run at their own pace: which request meets which in an iteration, and which caches share a link,
 // hangs on when each is done. A faster piece may bring a prompt just too late for one iteration and so into a
 // larger one later, or two caches onto one link (Graham 1969, "Bounds on multiprocessing timing anomalies"):
