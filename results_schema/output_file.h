@@ -32,9 +32,8 @@ class OutputRefused : public std::runtime_error {
 class OutputPath {
  public:
   /// OutputRefused where `asked` is there and may not be replaced, is no regular file, or is one of `inputs`
-  /// (under whatever name) or in
-  /// one that is a folder; StoreError where its folder is not there or can't be written in. Not explicit: a
-  /// plain path is a place where nothing is.
+  /// (under whatever name) or in one that is a folder; StoreError where its folder is not there or can't be
+  /// written in. Not explicit: a plain path is a place where nothing is.
   OutputPath(std::filesystem::path asked, bool replace = false,
              std::span<const std::filesystem::path> inputs = {});
 

@@ -72,8 +72,8 @@ class Failure : public std::runtime_error {
   std::string advice_;
 };
 
-/// `further`: problems that are only counted.
-/// A line for each, with what can't be shown escaped and long repetitions cut (message_line()).
+/// A line for each, with what can't be shown escaped and long repetitions cut (message_line()). `further`:
+/// problems that were only counted.
 void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further = 0);
 /// "1 problem", "3 problems".
 std::string count_problems(std::size_t count);
