@@ -143,37 +143,35 @@ QuietErrors::~QuietErrors() {
 
 namespace {
 
-/// What h5py takes for a boolean: an enumeration of one byte with these names. Lives as long as the program.
-hid_t boolean_type() {
-  static const hid_t kType = [] {
-    const hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
-    for (std::int8_t value = 0; const char* name : {"FALSE", "TRUE"}) {
-      H5Tenum_insert(type, name, &value);
-      ++value;
-    }
-    return type;
-  }();
-  return kType;
+/// What h5py takes for a boolean: an enumeration of one byte with these names.
+Hid boolean_type() {
+  Hid type(H5Tenum_create(H5T_NATIVE_INT8));
+  for (std::int8_t value = 0; const char* name : {"FALSE", "TRUE"}) {
+    H5Tenum_insert(type.get(), name, &value);
+    ++value;
+  }
+  return type;
 }
 
 }  // namespace
 
-hid_t native_type(ColumnType type) {
+Hid memory_type(ColumnType type) {
+  const auto copy = [](hid_t of) { return Hid(H5Tcopy(of)); };
   switch (type) {
     case ColumnType::u8:
-      return native_type<std::uint8_t>();
+      return copy(native_type<std::uint8_t>());
     case ColumnType::i32:
-      return native_type<std::int32_t>();
+      return copy(native_type<std::int32_t>());
     case ColumnType::u64:
-      return native_type<std::uint64_t>();
+      return copy(native_type<std::uint64_t>());
     case ColumnType::f4:
-      return native_type<float>();
+      return copy(native_type<float>());
     case ColumnType::f8:
-      return native_type<double>();
+      return copy(native_type<double>());
     case ColumnType::boolean:
       return boolean_type();
   }
-  return H5I_INVALID_HID;
+  return Hid();
 }
 
 // ---- Dataset ----
@@ -205,7 +203,7 @@ ColumnType Dataset::column_type() const {
   const Hid type(H5Dget_type(id()));
   for (const auto column : {ColumnType::u8, ColumnType::i32, ColumnType::u64, ColumnType::f4, ColumnType::f8,
                             ColumnType::boolean}) {
-    if (H5Tequal(type.get(), native_type(column)) > 0) return column;
+    if (H5Tequal(type.get(), memory_type(column).get()) > 0) return column;
   }
   fail("has a type that no column has");
 }
@@ -223,14 +221,15 @@ void Dataset::write_rows(ColumnType type, std::uint64_t begin, std::uint64_t cou
   const Hid file_space(H5Dget_space(id()));
   const Hid memory_space(H5Screate_simple(1, &length, nullptr));
   if (H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &start, nullptr, &length, nullptr) < 0 ||
-      H5Dwrite(id(), native_type(type), memory_space.get(), file_space.get(), H5P_DEFAULT, values) < 0) {
+      H5Dwrite(id(), memory_type(type).get(), memory_space.get(), file_space.get(), H5P_DEFAULT, values) <
+          0) {
     fail("can't write rows " + std::to_string(begin) + " to " + std::to_string(begin + count));
   }
 }
 
 void Dataset::read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const {
   check_stored(begin, end);
-  if (begin < end) read_into(native_type(type), begin, end, values);
+  if (begin < end) read_into(memory_type(type).get(), begin, end, values);
 }
 
 void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
@@ -382,7 +381,7 @@ bool H5File::is_dataset(const std::string& path) const {
 }
 
 void H5File::name_boolean_type() const {
-  const Hid type(H5Tcopy(native_type(ColumnType::boolean)));
+  const Hid type = boolean_type();
   if (H5Tcommit2(id(), kBooleanType, type.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) < 0) {
     fail(std::string("can't write ") + kBooleanType);
   }
@@ -390,7 +389,7 @@ void H5File::name_boolean_type() const {
 
 Hid H5File::type_of(ColumnType type) const {
   const bool named = type == ColumnType::boolean && has(kBooleanType);
-  return Hid(named ? H5Topen2(id(), kBooleanType, H5P_DEFAULT) : H5Tcopy(native_type(type)));
+  return named ? Hid(H5Topen2(id(), kBooleanType, H5P_DEFAULT)) : memory_type(type);
 }
 
 std::vector<std::string> H5File::children(const std::string& group) const {
@@ -435,11 +434,11 @@ Dataset H5File::create_column(const std::string& group, const ColumnInfo& column
   const auto number = [&](const char* name, hid_t kind, double value) {
     if (!write_converted_attribute(dataset.id(), name, kind, value)) fail("can't write " + path);
   };
-  if (column.fill) number("_FillValue", native_type(column.type), *column.fill);
+  if (column.fill) number("_FillValue", memory_type(column.type).get(), *column.fill);
   if (column.ordered) number("ordered", H5T_NATIVE_INT32, 1);
   if (column.levels > 0) {
-    number("valid_min", native_type(column.type), 0);
-    number("valid_max", native_type(column.type), column.levels - 1);
+    number("valid_min", memory_type(column.type).get(), 0);
+    number("valid_max", memory_type(column.type).get(), column.levels - 1);
   }
   return dataset;
 }
@@ -564,8 +563,8 @@ void set_codes(const Dataset& dataset, ColumnType type, std::span<const std::str
   }
   const hsize_t count = values.size();
   const Hid space(H5Screate_simple(1, &count, nullptr));
-  const Hid attribute(
-      H5Acreate2(dataset.id(), "flag_values", native_type(type), space.get(), H5P_DEFAULT, H5P_DEFAULT));
+  const Hid attribute(H5Acreate2(dataset.id(), "flag_values", memory_type(type).get(), space.get(),
+                                 H5P_DEFAULT, H5P_DEFAULT));
   if (attribute.get() < 0 || H5Awrite(attribute.get(), H5T_NATIVE_INT32, values.data()) < 0) {
     dataset.fail("can't write attribute flag_values");
   }

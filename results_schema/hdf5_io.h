@@ -73,7 +73,8 @@ hid_t native_type() {
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
   if constexpr (std::is_same_v<T, double>) return H5T_NATIVE_DOUBLE;
 }
-hid_t native_type(ColumnType type);
+/// The same for a column; owned, so that no handle outlives its use.
+Hid memory_type(ColumnType type);
 
 class H5File;
 
