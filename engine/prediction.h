@@ -12,9 +12,9 @@
 
 namespace shardscape {
 
-namespace trace {
+namespace timeline {
 struct StepProgram;
-}  // namespace trace
+}  // namespace timeline
 namespace execution {
 struct Programs;
 }  // namespace execution
@@ -140,8 +140,8 @@ struct Details {
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
   bool want_program = false;   ///< set by the caller: fill `program`
-  std::shared_ptr<const trace::StepProgram> program;    ///< of a training step, for charts and traces
-  std::shared_ptr<const execution::Programs> executed;  ///< likewise, flattened mode only: of every rank
+  std::shared_ptr<const timeline::StepProgram> program;  ///< of a training step, for charts and traces
+  std::shared_ptr<const execution::Programs> executed;   ///< likewise, flattened mode only: of every rank
 };
 
 }  // namespace shardscape

@@ -10,18 +10,18 @@
 #include "engine/memory/memory.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/fabric.h"
-#include "engine/passes/axis_bytes.h"
-#include "engine/passes/disaggregated.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/feasibility.h"
 #include "engine/passes/flattened.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/layer_costs.h"
+#include "engine/passes/pools.h"
 #include "engine/passes/serving_memory.h"
 #include "engine/passes/step_program.h"
 #include "engine/passes/training.h"
+#include "engine/passes/training_bytes.h"
 #include "engine/prediction_range.h"
-#include "engine/trace/step_timeline.h"
+#include "engine/timeline/step_timeline.h"
 #include "engine/workload/partition.h"
 
 namespace shardscape {
@@ -470,11 +470,11 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
   }
   explain_training(inputs, critical, out.breakdown.optimizer, *details);
   if (details->want_program || details->want_timeline) {
-    details->program =
-        std::make_shared<const trace::StepProgram>(passes::make_step_program(inputs, collectives, scratch));
+    details->program = std::make_shared<const timeline::StepProgram>(
+        passes::make_step_program(inputs, collectives, scratch));
   }
   if (details->want_timeline && options.mode == ExecutionMode::hierarchical) {
-    details->timeline = trace::step_timeline_json(*details->program);
+    details->timeline = timeline::step_timeline_json(*details->program);
   }
 }
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "engine/network/line_graph.h"
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 
 namespace shardscape::network {
 

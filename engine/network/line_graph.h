@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 
 namespace shardscape::network {
 

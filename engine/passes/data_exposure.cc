@@ -111,10 +111,10 @@ Seconds exposed_gradients(const TrainingInputs& in, std::int32_t stage, const La
   return Seconds(std::max(0.0, arrival - backward.ends[0]));
 }
 
-std::vector<trace::BucketRelease> bucket_releases(const TrainingInputs& in, std::int32_t stage,
-                                                  const LastBackward& backward, double buckets) {
+std::vector<timeline::BucketRelease> bucket_releases(const TrainingInputs& in, std::int32_t stage,
+                                                     const LastBackward& backward, double buckets) {
   const double overlap = in.setting.system.stack.communication.data_overlap;
-  std::vector<trace::BucketRelease> releases;
+  std::vector<timeline::BucketRelease> releases;
   if (overlap <= 0) return releases;
   const Moment gate = gate_of(overlap, backward);
   const GradientShares shares(in, stage);

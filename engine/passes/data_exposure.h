@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "engine/passes/training.h"
-#include "engine/trace/step_program.h"
+#include "engine/timeline/stage_steps.h"
 
 namespace shardscape::passes {
 
@@ -58,7 +58,7 @@ Seconds exposed_gradients(const TrainingInputs& inputs, std::int32_t stage, cons
                           double buckets, Seconds time);
 
 /// What leaves within the last backward; the other buckets leave when it has ended.
-std::vector<trace::BucketRelease> bucket_releases(const TrainingInputs& inputs, std::int32_t stage,
-                                                  const LastBackward& backward, double buckets);
+std::vector<timeline::BucketRelease> bucket_releases(const TrainingInputs& inputs, std::int32_t stage,
+                                                     const LastBackward& backward, double buckets);
 
 }  // namespace shardscape::passes

@@ -5,7 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/execution/program_builder.h"
 #include "engine/passes/training_program.h"
-#include "engine/trace/program_timeline.h"
+#include "engine/timeline/program_timeline.h"
 
 namespace shardscape::passes {
 
@@ -52,7 +52,7 @@ std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel
   if (run.want_programs) run.programs = kept;
   if (run.want_timeline) {
     // Once more: who ends last decides what is drawn.
-    trace::ProgramTimeline timeline(
+    timeline::ProgramTimeline timeline(
         programs, {in.setting.model.name, static_cast<std::int32_t>(critical), fixed.value()});
     run.executor.run(programs, run.network.bytes_per_second(), &timeline);
     run.timeline = timeline.json();

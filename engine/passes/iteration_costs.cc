@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/passes/axis_bytes.h"
+#include "engine/passes/training_bytes.h"
 
 namespace shardscape::passes {
 

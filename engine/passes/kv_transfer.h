@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/network/priced_network.h"
-#include "engine/serving/disaggregated.h"
+#include "engine/serving/pooled_course.h"
 #include "engine/spec/scenario.h"
 
 namespace shardscape::passes {

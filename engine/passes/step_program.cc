@@ -8,7 +8,7 @@
 #include "engine/network/rank_group.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
-#include "engine/trace/collective_kind.h"
+#include "engine/timeline/collective_kind.h"
 #include "engine/workload/partition.h"
 
 namespace shardscape::passes {
@@ -16,10 +16,10 @@ namespace shardscape::passes {
 namespace {
 
 using network::CollectiveOp;
-using trace::ChunkProgram;
-using trace::GroupAxis;
-using trace::ProgramStep;
-using trace::StepKind;
+using timeline::ChunkProgram;
+using timeline::GroupAxis;
+using timeline::ProgramStep;
+using timeline::StepKind;
 using workload::Operator;
 using workload::OperatorKind;
 
@@ -40,8 +40,8 @@ class ProgramMaker {
         stack_(in.setting.system.stack),
         layout_(in.plan) {}
 
-  trace::StepProgram make() {
-    trace::StepProgram program;
+  timeline::StepProgram make() {
+    timeline::StepProgram program;
     program.title = in_.setting.model.name;
     program.plan = in_.plan;
     program.shape = in_.pipeline;
@@ -59,7 +59,7 @@ class ProgramMaker {
   }
 
  private:
-  void set_boundary(trace::StepProgram& program) const {
+  void set_boundary(timeline::StepProgram& program) const {
     const double bytes = in_.costs.boundary.value();
     program.boundary_bytes = bytes;
     const bool scatter = stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel;
@@ -68,7 +68,7 @@ class ProgramMaker {
     program.boundary_gather_bytes = bytes / in_.plan.tensor;
   }
 
-  trace::StageProgram make_stage(std::int32_t s) {
+  timeline::StageProgram make_stage(std::int32_t s) {
     const auto index = static_cast<std::size_t>(s);
     slice_ = network::stage_slice(s, layout_, in_.plan);
     const std::int32_t v = in_.pipeline.virtual_stages;
@@ -77,7 +77,7 @@ class ProgramMaker {
                                  in_.plan.sequence_parallel};
     const auto training = workload::Mode::training;
     const bool cut = in_.pipeline.kind == ScheduleKind::zero_bubble;
-    trace::StageProgram stage;
+    timeline::StageProgram stage;
     double weight_host = 0;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkProgram chunk;
@@ -163,7 +163,7 @@ class ProgramMaker {
     ProgramStep step;
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
     step.name = layer + " " + std::string(op.name);
-    step.collective = trace::kind_of(call.op);
+    step.collective = timeline::kind_of(call.op);
     step.axis = tensor ? GroupAxis::tensor : GroupAxis::context;
     const network::RankGroup group = layout_.group(call.axis);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
@@ -204,7 +204,7 @@ class ProgramMaker {
     hide_context(steps, begin);
   }
 
-  void add_data_parallel(std::int32_t s, trace::StageProgram& stage) {
+  void add_data_parallel(std::int32_t s, timeline::StageProgram& stage) {
     const auto index = static_cast<std::size_t>(s);
     const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
                                                       in_.setting.model.tied_embeddings);
@@ -220,7 +220,7 @@ class ProgramMaker {
       ProgramStep made;
       made.kind = StepKind::collective;
       made.name = name;
-      made.collective = trace::kind_of(call.op);
+      made.collective = timeline::kind_of(call.op);
       made.axis = GroupAxis::shard;
       const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
       made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
@@ -247,8 +247,8 @@ class ProgramMaker {
 
 }  // namespace
 
-trace::StepProgram make_step_program(const TrainingInputs& inputs, network::CollectiveModel& collectives,
-                                     const TrainingScratch& scratch) {
+timeline::StepProgram make_step_program(const TrainingInputs& inputs, network::CollectiveModel& collectives,
+                                        const TrainingScratch& scratch) {
   return ProgramMaker(inputs, collectives, scratch).make();
 }
 

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "engine/passes/training.h"
-#include "engine/trace/step_program.h"
+#include "engine/timeline/stage_steps.h"
 
 namespace shardscape::passes {
 
 /// Of the step that time_training() timed last with `scratch`. Durations are those it used; what the stack
 /// hides is hidden under the compute before it, ring exchanges of context parallelism under the attention.
-trace::StepProgram make_step_program(const TrainingInputs& inputs, network::CollectiveModel& collectives,
-                                     const TrainingScratch& scratch);
+timeline::StepProgram make_step_program(const TrainingInputs& inputs, network::CollectiveModel& collectives,
+                                        const TrainingScratch& scratch);
 
 }  // namespace shardscape::passes

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/ranges.h"
 
 namespace shardscape {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/spec/device.h"
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/model.h"
 #include "engine/spec/plan.h"

@@ -11,7 +11,7 @@
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
 #include "engine/spec/collective_algorithm.h"
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 
 namespace shardscape {
 

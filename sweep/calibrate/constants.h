@@ -18,7 +18,7 @@
 #include "engine/base/enum_names.h"
 #include "engine/spec/device.h"
 #include "engine/spec/stack.h"
-#include "sweep/yaml/quantity.h"
+#include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::calibrate {
 

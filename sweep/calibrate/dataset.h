@@ -10,9 +10,9 @@
 
 #include "sweep/calibrate/constants.h"
 #include "sweep/validate/evaluation.h"
+#include "sweep/validate/measured_table.h"
 #include "sweep/validate/plan_row.h"
 #include "sweep/validate/presets.h"
-#include "sweep/validate/table.h"
 
 namespace shardscape::calibrate {
 

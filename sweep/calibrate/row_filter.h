@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "sweep/validate/table.h"
+#include "sweep/validate/measured_table.h"
 
 namespace shardscape::calibrate {
 

@@ -15,12 +15,12 @@ constexpr const char* kCallRecord = "record_param_comms";
 /// Goes from the kernels up to the calls that led to them.
 class KernelLinks {
  public:
-  KernelLinks(const trace::RankTrace& rank, const std::vector<std::uint64_t>& calls)
+  KernelLinks(const timeline::RankTrace& rank, const std::vector<std::uint64_t>& calls)
       : rank_(rank), calls_(calls.begin(), calls.end()) {
     for (std::size_t i = 0; i < rank.nodes.size(); ++i) index_.emplace(rank.nodes[i].id, i);
-    for (const trace::TraceNode& node : rank.nodes) {
-      const bool kernel = node.kind == trace::NodeKind::collective || node.kind == trace::NodeKind::send ||
-                          node.kind == trace::NodeKind::receive;
+    for (const timeline::TraceNode& node : rank.nodes) {
+      const bool kernel = node.kind == timeline::NodeKind::collective ||
+                          node.kind == timeline::NodeKind::send || node.kind == timeline::NodeKind::receive;
       if (kernel) climb(node);
     }
   }
@@ -28,10 +28,10 @@ class KernelLinks {
   [[nodiscard]] bool linked(std::uint64_t call) const { return seen_.contains(call); }
 
  private:
-  void climb(const trace::TraceNode& kernel) {
-    std::vector<const trace::TraceNode*> open = {&kernel};
+  void climb(const timeline::TraceNode& kernel) {
+    std::vector<const timeline::TraceNode*> open = {&kernel};
     while (!open.empty()) {
-      const trace::TraceNode& node = *open.back();
+      const timeline::TraceNode& node = *open.back();
       open.pop_back();
       for (const std::uint64_t id : rank_.dependencies_of(node)) {
         const auto found = index_.find(id);
@@ -40,18 +40,18 @@ class KernelLinks {
       }
     }
   }
-  [[nodiscard]] bool leads(const trace::TraceNode& node) const {
+  [[nodiscard]] bool leads(const timeline::TraceNode& node) const {
     return calls_.contains(node.id) || (node.host && node.name.find(kCallRecord) != std::string::npos);
   }
 
-  const trace::RankTrace& rank_;
+  const timeline::RankTrace& rank_;
   std::unordered_set<std::uint64_t> calls_, seen_;
   std::unordered_map<std::uint64_t, std::size_t> index_;
 };
 
 }  // namespace
 
-std::vector<std::uint64_t> calls_without_kernels(const trace::RankTrace& rank,
+std::vector<std::uint64_t> calls_without_kernels(const timeline::RankTrace& rank,
                                                  const std::vector<std::uint64_t>& calls) {
   std::vector<std::uint64_t> lone;
   if (calls.empty()) return lone;

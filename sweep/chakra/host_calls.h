@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/trace/execution_trace.h"
+#include "engine/timeline/execution_trace.h"
 
 namespace shardscape::chakra {
 
 /// Those of `calls` (ids of host nodes) with no device's communication behind them. O(nodes + dependencies).
-std::vector<std::uint64_t> calls_without_kernels(const trace::RankTrace& rank,
+std::vector<std::uint64_t> calls_without_kernels(const timeline::RankTrace& rank,
                                                  const std::vector<std::uint64_t>& calls);
 
 }  // namespace shardscape::chakra

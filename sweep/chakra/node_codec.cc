@@ -15,9 +15,9 @@ namespace {
 
 using ChakraProtoMsg::AttributeProto;
 using ChakraProtoMsg::Node;
-using trace::CollectiveKind;
-using trace::NodeKind;
-using trace::TraceNode;
+using timeline::CollectiveKind;
+using timeline::NodeKind;
+using timeline::TraceNode;
 
 constexpr double kNanoseconds = 1e9;
 constexpr double kMicroseconds = 1e6;
@@ -77,7 +77,7 @@ void encode_message(const TraceNode& node, std::int32_t own_rank, Node& message)
   if (node.channel != 0) add_attribute(message, kChannelAttribute).set_int32_val(node.channel);
 }
 
-void encode_collective(const TraceNode& node, const trace::ProcessGroup& group, std::size_t dimensions,
+void encode_collective(const TraceNode& node, const timeline::ProcessGroup& group, std::size_t dimensions,
                        Node& message) {
   add_attribute(message, "is_cpu_op").set_bool_val(false);
   add_attribute(message, "comm_type").set_int64_val(static_cast<std::int64_t>(node.collective));
@@ -277,8 +277,8 @@ bool communicates(const Node& message) {
          message.type() == ChakraProtoMsg::COMM_SEND_NODE || message.type() == ChakraProtoMsg::COMM_RECV_NODE;
 }
 
-Node encode(const TraceNode& node, const trace::RankTrace& rank, std::int32_t own_rank,
-            const std::vector<trace::ProcessGroup>& groups, std::size_t dimensions) {
+Node encode(const TraceNode& node, const timeline::RankTrace& rank, std::int32_t own_rank,
+            const std::vector<timeline::ProcessGroup>& groups, std::size_t dimensions) {
   Node message;
   message.set_id(node.id);
   message.set_type(type_of(node.kind));
@@ -305,7 +305,7 @@ Node encode(const TraceNode& node, const trace::RankTrace& rank, std::int32_t ow
 }
 
 tl::expected<void, std::string> decode(const Node& message, std::int32_t own_rank, const GroupLookup& group,
-                                       trace::RankTrace& rank) {
+                                       timeline::RankTrace& rank) {
   const std::optional<NodeKind> kind = kind_of(message.type());
   if (!kind) {
     return tl::unexpected(

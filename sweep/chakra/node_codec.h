@@ -26,7 +26,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "engine/trace/execution_trace.h"
+#include "engine/timeline/execution_trace.h"
 #include "execution_trace.pb.h"
 
 namespace shardscape::chakra {
@@ -39,8 +39,9 @@ constexpr const char* kGroupAttribute = "shardscape_group";
 std::string group_number(std::size_t index);
 
 /// `dimensions` of the fabric, for involved_dim.
-ChakraProtoMsg::Node encode(const trace::TraceNode& node, const trace::RankTrace& rank, std::int32_t own_rank,
-                            const std::vector<trace::ProcessGroup>& groups, std::size_t dimensions);
+ChakraProtoMsg::Node encode(const timeline::TraceNode& node, const timeline::RankTrace& rank,
+                            std::int32_t own_rank, const std::vector<timeline::ProcessGroup>& groups,
+                            std::size_t dimensions);
 
 /// How a collective names its group: a process group, or (where the name is empty) dimensions.
 struct GroupName {
@@ -56,6 +57,6 @@ bool communicates(const ChakraProtoMsg::Node& message);
 
 /// Appends the node. The text is what is wrong with it; then nothing is appended.
 tl::expected<void, std::string> decode(const ChakraProtoMsg::Node& message, std::int32_t own_rank,
-                                       const GroupLookup& group, trace::RankTrace& rank);
+                                       const GroupLookup& group, timeline::RankTrace& rank);
 
 }  // namespace shardscape::chakra

@@ -147,8 +147,8 @@ std::vector<std::string> ProcessGroups::names() const {
   return names;
 }
 
-std::vector<trace::ProcessGroup> ProcessGroups::take() {
-  std::vector<trace::ProcessGroup> groups;
+std::vector<timeline::ProcessGroup> ProcessGroups::take() {
+  std::vector<timeline::ProcessGroup> groups;
   for (Entry& known : entries_) groups.push_back(std::move(known.group));
   return groups;
 }

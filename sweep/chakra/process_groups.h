@@ -35,12 +35,12 @@ class ProcessGroups {
   /// Of those that are defined.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  [[nodiscard]] std::vector<trace::ProcessGroup> take();
+  [[nodiscard]] std::vector<timeline::ProcessGroup> take();
 
  private:
   enum class Source : std::uint8_t { none, assumed, node, file };
   struct Entry {
-    trace::ProcessGroup group;
+    timeline::ProcessGroup group;
     Source source = Source::none;
   };
   std::string learn(const std::string& name, std::vector<std::int32_t> ranks);

@@ -52,8 +52,8 @@ std::optional<TraceName> parse_name(const fs::path& file) {
   return name;
 }
 
-std::string name_of_node(const trace::RankTrace& rank, std::uint64_t id) {
-  const auto found = std::ranges::find(rank.nodes, id, &trace::TraceNode::id);
+std::string name_of_node(const timeline::RankTrace& rank, std::uint64_t id) {
+  const auto found = std::ranges::find(rank.nodes, id, &timeline::TraceNode::id);
   return found != rank.nodes.end() ? found->name : "";
 }
 
@@ -235,7 +235,7 @@ class Loader {
   }
 
   void report_lone_calls(const fs::path& file, std::int32_t rank, const std::vector<std::uint64_t>& calls) {
-    const trace::RankTrace& trace = loaded_.trace.ranks.back();
+    const timeline::RankTrace& trace = loaded_.trace.ranks.back();
     for (const std::uint64_t id : calls_without_kernels(trace, calls)) {
       if (problems_.size() >= kReported) {
         ++unreported_;
@@ -262,7 +262,7 @@ class Loader {
   std::size_t unreported_ = 0;
 };
 
-void write_groups(const fs::path& file, const std::vector<trace::ProcessGroup>& groups) {
+void write_groups(const fs::path& file, const std::vector<timeline::ProcessGroup>& groups) {
   nlohmann::ordered_json document = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!groups[i].ranks.empty()) document[group_number(i)] = groups[i].ranks;
@@ -277,9 +277,9 @@ void write_groups(const fs::path& file, const std::vector<trace::ProcessGroup>& 
 
 tl::expected<LoadedTrace, std::string> load(const fs::path& folder) { return Loader(folder).load(); }
 
-std::string located(const trace::TraceProblems& problems, const LoadedTrace& loaded) {
+std::string located(const timeline::TraceProblems& problems, const LoadedTrace& loaded) {
   std::string lines;
-  for (const trace::TraceProblem& problem : problems) {
+  for (const timeline::TraceProblem& problem : problems) {
     std::string line;
     if (problem.rank < 0) {
       line += (loaded.groups_file.empty() ? loaded.folder : loaded.groups_file).string();
@@ -296,7 +296,7 @@ std::string located(const trace::TraceProblems& problems, const LoadedTrace& loa
   return lines;
 }
 
-TraceWriter::TraceWriter(fs::path folder, const std::vector<trace::ProcessGroup>& groups,
+TraceWriter::TraceWriter(fs::path folder, const std::vector<timeline::ProcessGroup>& groups,
                          std::size_t dimensions)
     : folder_(std::move(folder)), groups_(groups), dimensions_(dimensions) {
   std::error_code error;
@@ -305,7 +305,7 @@ TraceWriter::TraceWriter(fs::path folder, const std::vector<trace::ProcessGroup>
   write_groups(folder_ / kGroupsFile, groups_);
 }
 
-void TraceWriter::write_rank(std::int32_t rank, const trace::RankTrace& trace) {
+void TraceWriter::write_rank(std::int32_t rank, const timeline::RankTrace& trace) {
   const fs::path file = folder_ / (std::string(kPrefix) + "." + std::to_string(rank) + ".et");
   RecordWriter writer(file);
   ChakraProtoMsg::GlobalMetadata metadata;
@@ -314,7 +314,7 @@ void TraceWriter::write_rank(std::int32_t rank, const trace::RankTrace& trace) {
   schema.set_name(kSchemaAttribute);
   schema.set_string_val(kSchema);
   writer.add(metadata);
-  for (const trace::TraceNode& node : trace.nodes) {
+  for (const timeline::TraceNode& node : trace.nodes) {
     writer.add(encode(node, trace, rank, groups_, dimensions_));
   }
   if (!writer.close()) throw std::runtime_error(file.string() + ": cannot be written");

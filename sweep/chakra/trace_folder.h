@@ -7,15 +7,15 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "engine/trace/execution_trace.h"
-#include "engine/trace/linked_trace.h"
+#include "engine/timeline/execution_trace.h"
+#include "engine/timeline/linked_trace.h"
 
 namespace shardscape::chakra {
 
 constexpr const char* kGroupsFile = "comm_groups.json";
 
 struct LoadedTrace {
-  trace::ExecutionTrace trace;
+  timeline::ExecutionTrace trace;
   std::filesystem::path folder;
   std::vector<std::filesystem::path> files;  ///< by rank
   std::filesystem::path groups_file;         ///< empty: there is none
@@ -26,20 +26,20 @@ struct LoadedTrace {
 tl::expected<LoadedTrace, std::string> load(const std::filesystem::path& folder);
 
 /// Problems of link() and replay() in the same form.
-std::string located(const trace::TraceProblems& problems, const LoadedTrace& loaded);
+std::string located(const timeline::TraceProblems& problems, const LoadedTrace& loaded);
 
 /// Writes the groups, then rank after rank, into a folder that it makes. Throws std::runtime_error where the
 /// disk refuses.
 class TraceWriter {
  public:
   /// `dimensions` of the fabric, for involved_dim.
-  TraceWriter(std::filesystem::path folder, const std::vector<trace::ProcessGroup>& groups,
+  TraceWriter(std::filesystem::path folder, const std::vector<timeline::ProcessGroup>& groups,
               std::size_t dimensions);
-  void write_rank(std::int32_t rank, const trace::RankTrace& trace);
+  void write_rank(std::int32_t rank, const timeline::RankTrace& trace);
 
  private:
   std::filesystem::path folder_;
-  const std::vector<trace::ProcessGroup>& groups_;
+  const std::vector<timeline::ProcessGroup>& groups_;
   std::size_t dimensions_;
 };
 

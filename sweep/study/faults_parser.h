@@ -17,7 +17,7 @@
 
 #include <optional>
 
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/workload.h"
 #include "sweep/faults/fault_study.h"
 #include "sweep/yaml/diagnostics.h"

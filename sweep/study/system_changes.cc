@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
-#include "sweep/yaml/technology.h"
 #include "sweep/yaml/value.h"
 
 namespace shardscape::sweep {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "sweep/validate/columns.h"
+#include "sweep/validate/measured_table.h"
 #include "sweep/validate/presets.h"
 #include "sweep/validate/statistics.h"
-#include "sweep/validate/table.h"
+#include "sweep/validate/table_columns.h"
 
 namespace shardscape::validate {
 

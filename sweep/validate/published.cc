@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/base/suggest.h"
-#include "sweep/validate/columns.h"
+#include "sweep/validate/table_columns.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/visitors.h"

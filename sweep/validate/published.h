@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sweep/validate/bars.h"
-#include "sweep/validate/table.h"
+#include "sweep/validate/measured_table.h"
 #include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::validate {

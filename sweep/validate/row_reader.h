@@ -11,7 +11,7 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/suggest.h"
-#include "sweep/validate/table.h"
+#include "sweep/validate/measured_table.h"
 
 namespace shardscape::validate {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/spec/device.h"
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/stack.h"
 #include "sweep/yaml/visitors.h"

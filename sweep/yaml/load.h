@@ -11,7 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "engine/spec/device.h"
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/stack.h"
 #include "sweep/technology/technology.h"

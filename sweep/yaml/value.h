@@ -12,7 +12,7 @@
 #include "engine/base/enum_names.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/number.h"
-#include "sweep/yaml/quantity.h"
+#include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::yaml {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "sweep/yaml/suggest.h"
 
 namespace shardscape::yaml {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/base/check.h"
-#include "engine/trace/linked_trace.h"
+#include "engine/timeline/linked_trace.h"
 #include "sweep/chakra/trace_folder.h"
 #include "tests/fuzz/scratch_file.h"
 
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     SHARDSCAPE_CHECK(loaded.error().ends_with("\n"), loaded.error());
     return 0;
   }
-  const auto linked = trace::link(loaded->trace, {1});
+  const auto linked = timeline::link(loaded->trace, {1});
   if (!linked) SHARDSCAPE_CHECK(!chakra::located(linked.error(), *loaded).empty(), size);
   return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "engine/base/check.h"
 #include "sweep/yaml/number.h"
-#include "sweep/yaml/quantity.h"
+#include "sweep/yaml/quantity_text.h"
 
 using namespace shardscape;
 

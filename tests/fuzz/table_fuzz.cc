@@ -6,8 +6,8 @@
 
 #include "engine/base/check.h"
 #include "engine/base/safe_text.h"
+#include "sweep/validate/measured_table.h"
 #include "sweep/validate/row_reader.h"
-#include "sweep/validate/table.h"
 
 using namespace shardscape;
 

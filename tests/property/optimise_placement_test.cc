@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/passes/axis_bytes.h"
+#include "engine/passes/training_bytes.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
 

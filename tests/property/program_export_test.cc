@@ -6,11 +6,11 @@
 #include <string>
 
 #include "engine/simulate.h"
-#include "engine/trace/program_export.h"
-#include "engine/trace/replay.h"
+#include "engine/timeline/program_export.h"
+#include "engine/timeline/replay.h"
 #include "tests/support/engine_fixture.h"
 
-namespace shardscape::trace {
+namespace shardscape::timeline {
 namespace {
 
 /// Replayed over executed, -1 where the plan is none.
@@ -123,4 +123,4 @@ TEST(ProgramExport, PlansOnClustersTakeTheirExecutedTime) {
 }
 
 }  // namespace
-}  // namespace shardscape::trace
+}  // namespace shardscape::timeline

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "engine/simulate.h"
-#include "engine/trace/replay.h"
-#include "engine/trace/trace_export.h"
+#include "engine/timeline/replay.h"
+#include "engine/timeline/trace_export.h"
 #include "tests/support/engine_fixture.h"
 
-namespace shardscape::trace {
+namespace shardscape::timeline {
 namespace {
 
 struct RoundTrip {
@@ -129,4 +129,4 @@ TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
 }
 
 }  // namespace
-}  // namespace shardscape::trace
+}  // namespace shardscape::timeline

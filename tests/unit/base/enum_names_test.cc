@@ -8,7 +8,7 @@
 
 #include "engine/compute/gemm.h"
 #include "engine/prediction.h"
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/plan.h"
 #include "engine/spec/precision.h"

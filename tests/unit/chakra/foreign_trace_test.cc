@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/trace/replay.h"
+#include "engine/timeline/replay.h"
 #include "execution_trace.pb.h"
 #include "sweep/chakra/trace_folder.h"
 #include "tests/support/fabrics.h"
@@ -87,7 +87,7 @@ class ForeignTraceTest : public test::TemporaryFolder {
     if (!loaded) return 0;
     const network::Fabric fabric =
         network::fabric_of({network::dimension_of("ring", DimensionKind::ring, {size})});
-    const auto replay = trace::replay(loaded->trace, fabric, {});
+    const auto replay = timeline::replay(loaded->trace, fabric, {});
     EXPECT_TRUE(replay.has_value()) << (replay ? "" : located(replay.error(), *loaded));
     return replay ? replay->step_time : 0;
   }
@@ -202,10 +202,10 @@ TEST_F(ForeignTraceTest, MemoryNodesMoveTheirBytes) {
   DeviceSpec device;
   device.hbm.stacks = 1;
   device.hbm.bandwidth_per_stack = BytesPerSecond(1e9);
-  EXPECT_EQ(trace::estimate_durations(loaded->trace, device), 2);
+  EXPECT_EQ(timeline::estimate_durations(loaded->trace, device), 2);
   const network::Fabric fabric =
       network::fabric_of({network::dimension_of("ring", DimensionKind::ring, {2})});
-  const auto replay = trace::replay(loaded->trace, fabric, {});
+  const auto replay = timeline::replay(loaded->trace, fabric, {});
   ASSERT_TRUE(replay.has_value());
   EXPECT_NEAR(replay->step_time, 4e-3, 1e-12);  // one after the other at 1 GB/s
 

@@ -14,15 +14,15 @@ namespace shardscape::chakra {
 namespace {
 
 using chakra_wire::Held;
-using trace::NodeKind;
-using trace::TraceNode;
+using timeline::NodeKind;
+using timeline::TraceNode;
 
 class PublishedSchema : public test::TemporaryFolder {
  protected:
   /// Such nodes as the trace of rank 1 of 4.
   [[nodiscard]] chakra_wire::Trace written(std::vector<TraceNode> nodes) const {
-    const std::vector<trace::ProcessGroup> groups = {{"tensor 0", {0, 1}, {}}, {"tensor 1", {2, 3}, {}}};
-    trace::RankTrace rank;
+    const std::vector<timeline::ProcessGroup> groups = {{"tensor 0", {0, 1}, {}}, {"tensor 1", {2, 3}, {}}};
+    timeline::RankTrace rank;
     for (TraceNode& node : nodes) rank.add(std::move(node), {});
     TraceWriter(root_, groups, 2).write_rank(1, rank);
     return chakra_wire::read_trace((root_ / "shardscape.1.et").string());
@@ -30,7 +30,7 @@ class PublishedSchema : public test::TemporaryFolder {
 };
 
 TraceNode host(double seconds) {
-  TraceNode node = trace::compute_node("launches", seconds);
+  TraceNode node = timeline::compute_node("launches", seconds);
   node.host = true;
   return node;
 }
@@ -44,8 +44,8 @@ TEST_F(PublishedSchema, MetadataSayWhichSchema) {
 TEST_F(PublishedSchema, ComputeIsTimedAndHasItsWork) {
   const Work work{Flops(3e12), Bytes(5e9)};
   const chakra_wire::Trace trace =
-      written({trace::compute_node("qkv", 2.75e-6, work), trace::compute_node("tiny", 1e-8), host(1.4e-6),
-               trace::compute_node("nothing", 0)});
+      written({timeline::compute_node("qkv", 2.75e-6, work), timeline::compute_node("tiny", 1e-8),
+               host(1.4e-6), timeline::compute_node("nothing", 0)});
   ASSERT_EQ(trace.nodes.size(), 4U);
   const chakra_wire::Node& kernel = trace.nodes[0];
   EXPECT_EQ(kernel.type, chakra_wire::kComputeNode);
@@ -71,12 +71,12 @@ TEST_F(PublishedSchema, CommunicationHasItsTypesAndIntegerGroups) {
   TraceNode gather;
   gather.name = "block 0 qkv";
   gather.kind = NodeKind::collective;
-  gather.collective = trace::CollectiveKind::all_gather;
+  gather.collective = timeline::CollectiveKind::all_gather;
   gather.bytes = 6e9;
   gather.group = 0;
   const chakra_wire::Trace trace =
-      written({gather, trace::message_node(NodeKind::send, "activation 3", 2, 7, 1e6),
-               trace::message_node(NodeKind::receive, "gradient 3", 2, 8, 1e6)});
+      written({gather, timeline::message_node(NodeKind::send, "activation 3", 2, 7, 1e6),
+               timeline::message_node(NodeKind::receive, "gradient 3", 2, 8, 1e6)});
   ASSERT_EQ(trace.nodes.size(), 3U);
   const chakra_wire::Node& collective = trace.nodes[0];
   EXPECT_EQ(collective.type, chakra_wire::kCollectiveNode);

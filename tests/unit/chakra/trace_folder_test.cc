@@ -15,7 +15,7 @@
 #include <string>
 
 #include "engine/base/counter_rng.h"
-#include "engine/trace/replay.h"
+#include "engine/timeline/replay.h"
 #include "execution_trace.pb.h"
 #include "tests/support/fabrics.h"
 
@@ -106,30 +106,30 @@ TEST_F(TraceFolderTest, ForeignTraceHasItsClosedForm) {
   // A ring of two at 1 GB/s, 1 us: 1.5 ms + 2 steps of 2 MB (2 ms + 1 us each) + 1 MB (1 ms + 1 us).
   const network::Fabric fabric =
       network::fabric_of({network::dimension_of("ring", DimensionKind::ring, {2})});
-  const auto replay = trace::replay(loaded->trace, fabric, {});
+  const auto replay = timeline::replay(loaded->trace, fabric, {});
   ASSERT_TRUE(replay.has_value()) << located(replay.error(), *loaded);
   EXPECT_NEAR(replay->step_time, 1.5e-3 + 2 * (2e-3 + 1e-6) + 1e-3 + 1e-6, 1e-12);
 }
 
 TEST_F(TraceFolderTest, RoundTripIsExact) {
-  trace::ExecutionTrace original;
+  timeline::ExecutionTrace original;
   original.groups = {{"pair", {1, 0}, {}}};
   original.ranks.resize(2);
   for (std::int32_t r = 0; r < 2; ++r) {
-    trace::RankTrace& rank = original.ranks[static_cast<std::size_t>(r)];
-    trace::TraceNode compute;
-    compute.kind = trace::NodeKind::compute;
+    timeline::RankTrace& rank = original.ranks[static_cast<std::size_t>(r)];
+    timeline::TraceNode compute;
+    compute.kind = timeline::NodeKind::compute;
     compute.name = "B3 block 2 qkv";
     compute.seconds = 1.23456789012345e-4;  // 123.456... us
     compute.host = r == 1;
     const auto first = rank.add(compute, {});
-    trace::TraceNode collective;
-    collective.kind = trace::NodeKind::collective;
-    collective.collective = trace::CollectiveKind::reduce_scatter;
+    timeline::TraceNode collective;
+    collective.kind = timeline::NodeKind::collective;
+    collective.collective = timeline::CollectiveKind::reduce_scatter;
     collective.bytes = 1e9;
     const auto second = rank.add(collective, std::vector<std::uint64_t>{first});
-    trace::TraceNode message;
-    message.kind = r == 0 ? trace::NodeKind::send : trace::NodeKind::receive;
+    timeline::TraceNode message;
+    message.kind = r == 0 ? timeline::NodeKind::send : timeline::NodeKind::receive;
     message.peer = 1 - r;
     message.tag = 3;
     message.bytes = 12345;
@@ -141,7 +141,7 @@ TEST_F(TraceFolderTest, RoundTripIsExact) {
   ASSERT_TRUE(loaded.has_value()) << loaded.error();
   EXPECT_EQ(loaded->trace.groups.front().ranks, original.groups.front().ranks);
   for (std::size_t r = 0; r < 2; ++r) {
-    const trace::RankTrace &a = original.ranks[r], &b = loaded->trace.ranks[r];
+    const timeline::RankTrace &a = original.ranks[r], &b = loaded->trace.ranks[r];
     ASSERT_EQ(b.nodes.size(), a.nodes.size());
     EXPECT_EQ(b.dependencies, a.dependencies);
     for (std::size_t n = 0; n < a.nodes.size(); ++n) {
@@ -159,9 +159,9 @@ TEST_F(TraceFolderTest, RoundTripIsExact) {
 }
 
 TEST_F(TraceFolderTest, WrittenNodesHaveWhatOtherSimulatorsRead) {
-  trace::RankTrace rank;
-  trace::TraceNode compute;
-  compute.kind = trace::NodeKind::compute;
+  timeline::RankTrace rank;
+  timeline::TraceNode compute;
+  compute.kind = timeline::NodeKind::compute;
   compute.seconds = 2.75e-6;
   rank.add(compute, {});
   TraceWriter(folder_, {}, 1).write_rank(0, rank);
@@ -228,7 +228,7 @@ TEST_F(TraceFolderTest, CorruptedBytesNeverCrash) {
       EXPECT_FALSE(loaded.error().empty());
       continue;
     }
-    const auto replay = trace::replay(loaded->trace, fabric, {});
+    const auto replay = timeline::replay(loaded->trace, fabric, {});
     if (!replay) {
       EXPECT_FALSE(located(replay.error(), *loaded).empty()) << "seed " << seed;
     }
@@ -280,7 +280,7 @@ TEST_F(TraceFolderTest, ProblemsNameFileNodeAndRank) {
   ASSERT_TRUE(loaded.has_value()) << loaded.error();
   const network::Fabric fabric =
       network::fabric_of({network::dimension_of("ring", DimensionKind::ring, {2})});
-  const auto replay = trace::replay(loaded->trace, fabric, {});
+  const auto replay = timeline::replay(loaded->trace, fabric, {});
   ASSERT_FALSE(replay.has_value());
   expect(located(replay.error(), *loaded),
          {"job.1.et: node 8 'p2p' (rank 1): receives from rank 0 with tag 0, which sends it nothing"});

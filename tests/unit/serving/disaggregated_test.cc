@@ -1,5 +1,5 @@
 // Does a server of two pools give the times that follow by hand, and does every cache travel once?
-#include "engine/serving/disaggregated.h"
+#include "engine/serving/pooled_course.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 
 namespace shardscape {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/spec/fabric.h"
+#include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/workload.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sweep/validate/columns.h"
+#include "sweep/validate/table_columns.h"
 
 namespace shardscape::validate {
 namespace {

@@ -1,4 +1,4 @@
-#include "sweep/validate/table.h"
+#include "sweep/validate/measured_table.h"
 
 #include <gtest/gtest.h>
 

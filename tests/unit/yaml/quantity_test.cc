@@ -1,4 +1,4 @@
-#include "sweep/yaml/quantity.h"
+#include "sweep/yaml/quantity_text.h"
 
 #include <gtest/gtest.h>
 

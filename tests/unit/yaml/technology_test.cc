@@ -1,4 +1,4 @@
-#include "sweep/yaml/technology.h"
+#include "sweep/yaml/read_technology.h"
 
 #include <gtest/gtest.h>
 

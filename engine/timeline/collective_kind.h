@@ -1,0 +1,25 @@
+// What execution traces call the network's collectives.
+#pragma once
+
+#include "engine/network/collective_model.h"
+#include "engine/timeline/execution_trace.h"
+
+namespace shardscape::timeline {
+
+/// Chakra's kind of a collective. Passes along rings and chains have none: traces hold them as messages.
+inline CollectiveKind kind_of(network::CollectiveOp op) {
+  switch (op) {
+    case network::CollectiveOp::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case network::CollectiveOp::all_gather:
+      return CollectiveKind::all_gather;
+    case network::CollectiveOp::all_to_all:
+      return CollectiveKind::all_to_all;
+    case network::CollectiveOp::broadcast:
+      return CollectiveKind::broadcast;
+    default:
+      return CollectiveKind::all_reduce;
+  }
+}
+
+}  // namespace shardscape::timeline

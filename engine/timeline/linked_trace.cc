@@ -1,0 +1,346 @@
+#include "engine/timeline/linked_trace.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+
+#include "engine/timeline/trace_order.h"
+
+namespace shardscape::timeline {
+
+namespace {
+
+/// Of one kind; the rest are counted.
+constexpr std::size_t kReported = 20;
+
+/// Finds the nodes of one rank by their ids.
+class IdTable {
+ public:
+  explicit IdTable(const RankTrace& rank) : size_(rank.nodes.size()) {
+    for (std::size_t i = 0; i < size_ && plain_; ++i) plain_ = rank.nodes[i].id == i;
+    for (std::size_t i = 0; i < size_ && !plain_; ++i) {
+      if (!table_.emplace(rank.nodes[i].id, i).second) twice_.push_back(rank.nodes[i].id);
+    }
+  }
+  [[nodiscard]] std::optional<std::size_t> find(std::uint64_t id) const {
+    if (plain_) return id < size_ ? std::optional(static_cast<std::size_t>(id)) : std::nullopt;
+    const auto found = table_.find(id);
+    return found != table_.end() ? std::optional(found->second) : std::nullopt;
+  }
+  [[nodiscard]] const std::vector<std::uint64_t>& twice() const { return twice_; }
+
+ private:
+  std::size_t size_;
+  bool plain_ = true;  ///< ids are 0, 1, 2, ...
+  std::unordered_map<std::uint64_t, std::size_t> table_;
+  std::vector<std::uint64_t> twice_;
+};
+
+class Linker {
+ public:
+  Linker(const ExecutionTrace& trace, const std::vector<std::int64_t>& shape) : trace_(trace), shape_(shape) {
+    linked_.trace = &trace;
+  }
+
+  tl::expected<LinkedTrace, TraceProblems> run() {
+    for (const auto step : {&Linker::number_nodes, &Linker::link_dependencies, &Linker::resolve_groups,
+                            &Linker::match_messages, &Linker::match_collectives}) {
+      (this->*step)();
+      if (!problems_.empty()) return tl::unexpected(finished_problems());
+    }
+    problems_ = order_nodes(linked_);
+    if (!problems_.empty()) return tl::unexpected(finished_problems());
+    return std::move(linked_);
+  }
+
+ private:
+  void report(std::int32_t rank, std::optional<std::uint64_t> node, std::string message) {
+    if (problems_.size() < kReported) {
+      problems_.push_back({rank, node, std::move(message)});
+    } else {
+      ++unreported_;
+    }
+  }
+  TraceProblems finished_problems() {
+    if (unreported_ > 0) {
+      problems_.push_back(
+          {-1, std::nullopt, "and " + std::to_string(unreported_) + " more problems of this kind"});
+    }
+    return std::move(problems_);
+  }
+  [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(trace_.ranks.size()); }
+  [[nodiscard]] std::string known_ranks() const {
+    return ranks() == 1 ? "the only rank is 0" : "ranks are 0 .. " + std::to_string(ranks() - 1);
+  }
+
+  void number_nodes() {
+    linked_.first.push_back(0);
+    for (const RankTrace& rank : trace_.ranks) {
+      linked_.first.push_back(linked_.first.back() + static_cast<std::int64_t>(rank.nodes.size()));
+    }
+    const auto nodes = static_cast<std::size_t>(linked_.nodes());
+    linked_.waiting.assign(nodes, 0);
+    linked_.partner.assign(nodes, -1);
+    linked_.instance.assign(nodes, -1);
+  }
+
+  void link_dependencies() {
+    std::vector<std::int64_t>& begin = linked_.waiters_begin;
+    begin.assign(static_cast<std::size_t>(linked_.nodes()) + 1, 0);
+    std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // first, then
+    for (std::int32_t r = 0; r < ranks(); ++r) {
+      const RankTrace& rank = trace_.ranks[static_cast<std::size_t>(r)];
+      const IdTable ids(rank);
+      for (const std::uint64_t id : ids.twice()) report(r, id, "the id is used by more than one node");
+      const std::int64_t base = linked_.first[static_cast<std::size_t>(r)];
+      for (std::size_t n = 0; n < rank.nodes.size(); ++n) {
+        const std::int64_t number = base + static_cast<std::int64_t>(n);
+        for (const std::uint64_t id : rank.dependencies_of(rank.nodes[n])) {
+          const auto found = ids.find(id);
+          if (!found) {
+            report(r, rank.nodes[n].id,
+                   "depends on node " + std::to_string(id) + ", which its trace does not have");
+            continue;
+          }
+          edges.emplace_back(base + static_cast<std::int64_t>(*found), number);
+          ++linked_.waiting[static_cast<std::size_t>(number)];
+        }
+      }
+    }
+    for (const auto& [before, after] : edges) ++begin[static_cast<std::size_t>(before) + 1];
+    for (std::size_t n = 1; n < begin.size(); ++n) begin[n] += begin[n - 1];
+    std::vector<std::int64_t> next = begin;
+    linked_.waiters.resize(edges.size());
+    for (const auto& [before, after] : edges) {
+      linked_.waiters[static_cast<std::size_t>(next[static_cast<std::size_t>(before)]++)] = after;
+    }
+  }
+
+  // Lists of ranks. A group by dimensions stands for as many lists as it has siblings.
+  void resolve_groups() {
+    by_rank_.resize(trace_.groups.size());
+    for (std::size_t g = 0; g < trace_.groups.size(); ++g) {
+      const ProcessGroup& group = trace_.groups[g];
+      by_rank_[g].assign(static_cast<std::size_t>(ranks()), -1);
+      if (group.ranks.empty()) {
+        spread_over_dimensions(g);
+      } else if (check_members(group)) {
+        for (const std::int32_t r : group.ranks) {
+          by_rank_[g][static_cast<std::size_t>(r)] = static_cast<std::int32_t>(linked_.groups.size());
+        }
+        linked_.groups.push_back(group.ranks);
+      }
+    }
+  }
+
+  bool check_members(const ProcessGroup& group) {
+    std::vector<bool> seen(static_cast<std::size_t>(ranks()), false);
+    bool good = true;
+    for (const std::int32_t r : group.ranks) {
+      if (r < 0 || r >= ranks()) {
+        report(-1, std::nullopt,
+               "process group '" + group.name + "' names rank " + std::to_string(r) +
+                   ", which has no trace; " + known_ranks());
+        good = false;
+      } else if (seen[static_cast<std::size_t>(r)]) {
+        report(-1, std::nullopt,
+               "process group '" + group.name + "' names rank " + std::to_string(r) + " twice");
+        good = false;
+      } else {
+        seen[static_cast<std::size_t>(r)] = true;
+      }
+    }
+    return good;
+  }
+
+  void spread_over_dimensions(std::size_t g) {
+    const std::vector<bool>& involved = trace_.groups[g].dimensions;
+    if (involved.empty() || std::ranges::find(involved, false) == involved.end()) {
+      std::vector<std::int32_t> all(static_cast<std::size_t>(ranks()));
+      for (std::int32_t r = 0; r < ranks(); ++r) all[static_cast<std::size_t>(r)] = r;
+      std::ranges::fill(by_rank_[g], static_cast<std::int32_t>(linked_.groups.size()));
+      linked_.groups.push_back(std::move(all));
+      return;
+    }
+    if (involved.size() != shape_.size()) {
+      report(-1, std::nullopt,
+             "involved_dim has " + std::to_string(involved.size()) + " entries, the fabric has " +
+                 std::to_string(shape_.size()) + " dimensions");
+      return;
+    }
+    std::map<std::int64_t, std::int32_t> lists;  // by what the members have in common
+    for (std::int32_t r = 0; r < ranks(); ++r) {
+      std::int64_t common = 0, stride = 1;
+      for (std::size_t d = 0; d < shape_.size(); ++d) {
+        if (!involved[d]) common += r / stride % shape_[d] * stride;
+        stride *= shape_[d];
+      }
+      const auto [entry, fresh] = lists.emplace(common, static_cast<std::int32_t>(linked_.groups.size()));
+      if (fresh) linked_.groups.emplace_back();
+      linked_.groups[static_cast<std::size_t>(entry->second)].push_back(r);
+      by_rank_[g][static_cast<std::size_t>(r)] = entry->second;
+    }
+  }
+
+  template <class Visit>
+  void each_node(NodeKind kind, Visit visit) const {
+    for (std::int32_t r = 0; r < ranks(); ++r) {
+      const RankTrace& rank = trace_.ranks[static_cast<std::size_t>(r)];
+      for (std::size_t n = 0; n < rank.nodes.size(); ++n) {
+        if (rank.nodes[n].kind != kind) continue;
+        visit(r, rank.nodes[n], linked_.first[static_cast<std::size_t>(r)] + static_cast<std::int64_t>(n));
+      }
+    }
+  }
+
+  void match_messages() {
+    using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // source, destination, tag
+    std::map<Key, std::vector<std::int64_t>> sends, receives;
+    const auto take = [&](NodeKind kind, auto& list, auto key) {
+      each_node(kind, [&](std::int32_t r, const TraceNode& node, std::int64_t number) {
+        if (node.peer < 0 || node.peer >= ranks()) {
+          report(r, node.id,
+                 (kind == NodeKind::send ? "sends to rank " : "receives from rank ") +
+                     std::to_string(node.peer) + ", which has no trace; " + known_ranks());
+        } else {
+          list[key(r, node)].push_back(number);
+        }
+      });
+    };
+    take(NodeKind::send, sends, [](std::int32_t r, const TraceNode& n) { return Key(r, n.peer, n.tag); });
+    take(NodeKind::receive, receives,
+         [](std::int32_t r, const TraceNode& n) { return Key(n.peer, r, n.tag); });
+    const std::vector<std::int64_t> none;
+    const auto list_of = [&](const auto& table, const Key& key) -> const std::vector<std::int64_t>& {
+      const auto found = table.find(key);
+      return found != table.end() ? found->second : none;
+    };
+    for (const auto& [key, numbers] : sends) pair_up(numbers, list_of(receives, key));
+    for (const auto& [key, numbers] : receives) {
+      const std::size_t sent = list_of(sends, key).size();
+      for (std::size_t k = sent; k < numbers.size(); ++k) {
+        const TraceNode& node = linked_.node(numbers[k]);
+        report(linked_.rank_of(numbers[k]), node.id,
+               "receives from rank " + std::to_string(node.peer) + " with tag " + std::to_string(node.tag) +
+                   ", which sends it " + (sent == 0 ? "nothing" : "only " + std::to_string(sent)) +
+                   " with that tag");
+      }
+    }
+  }
+
+  void pair_up(const std::vector<std::int64_t>& sends, const std::vector<std::int64_t>& receives) {
+    for (std::size_t k = 0; k < sends.size(); ++k) {
+      const TraceNode& send = linked_.node(sends[k]);
+      if (k >= receives.size()) {
+        report(
+            linked_.rank_of(sends[k]), send.id,
+            "sends to rank " + std::to_string(send.peer) + " with tag " + std::to_string(send.tag) +
+                ", which has " +
+                (receives.empty() ? "no receive" : "only " + std::to_string(receives.size()) + " receives") +
+                " for it");
+        continue;
+      }
+      const TraceNode& receive = linked_.node(receives[k]);
+      if (send.bytes != receive.bytes) {
+        report(linked_.rank_of(receives[k]), receive.id,
+               "receives " + bytes_text(receive.bytes) + ", node " + std::to_string(send.id) + " of rank " +
+                   std::to_string(linked_.rank_of(sends[k])) + " sends " + bytes_text(send.bytes));
+      }
+      linked_.partner[static_cast<std::size_t>(sends[k])] = receives[k];
+      linked_.partner[static_cast<std::size_t>(receives[k])] = sends[k];
+    }
+  }
+  static std::string bytes_text(double bytes) {
+    return std::to_string(static_cast<std::uint64_t>(bytes)) + " bytes";
+  }
+
+  void match_collectives() {
+    // Node numbers by list of ranks and rank.
+    std::vector<std::map<std::int32_t, std::vector<std::int64_t>>> calls(linked_.groups.size());
+    each_node(NodeKind::collective, [&](std::int32_t r, const TraceNode& node, std::int64_t number) {
+      const std::int32_t list = by_rank_[static_cast<std::size_t>(node.group)][static_cast<std::size_t>(r)];
+      if (list < 0) {
+        report(r, node.id,
+               "takes part in process group '" + trace_.groups[static_cast<std::size_t>(node.group)].name +
+                   "', which rank " + std::to_string(r) + " is no member of");
+        return;
+      }
+      calls[static_cast<std::size_t>(list)][r].push_back(number);
+    });
+    for (std::size_t g = 0; g < calls.size(); ++g) {
+      if (!calls[g].empty()) match_group(static_cast<std::int32_t>(g), calls[g]);
+    }
+  }
+
+  void match_group(std::int32_t g, std::map<std::int32_t, std::vector<std::int64_t>>& calls) {
+    const std::vector<std::int32_t>& members = linked_.groups[static_cast<std::size_t>(g)];
+    // The member with the most calls says what the others miss.
+    std::int32_t most = members.front();
+    for (const std::int32_t r : members) {
+      if (calls[r].size() > calls[most].size()) most = r;
+    }
+    bool same = true;
+    for (const std::int32_t r : members) {
+      if (calls[r].size() == calls[most].size()) continue;
+      const TraceNode& missed = linked_.node(calls[most][calls[r].size()]);
+      report(most, missed.id,
+             std::string(name_of(missed.collective)) + " waits for rank " + std::to_string(r) +
+                 " for ever: of " + name_of_group(missed) + " it runs " + std::to_string(calls[most].size()) +
+                 " collectives, rank " + std::to_string(r) + " only " + std::to_string(calls[r].size()));
+      same = false;
+    }
+    for (std::size_t k = 0; same && k < calls[most].size(); ++k) add_instance(g, k, calls);
+  }
+  [[nodiscard]] std::string name_of_group(const TraceNode& node) const {
+    const ProcessGroup& group = trace_.groups[static_cast<std::size_t>(node.group)];
+    return group.name.empty() ? "the group by its dimensions" : "process group '" + group.name + "'";
+  }
+
+  void add_instance(std::int32_t g, std::size_t k, std::map<std::int32_t, std::vector<std::int64_t>>& calls) {
+    const std::vector<std::int32_t>& members = linked_.groups[static_cast<std::size_t>(g)];
+    const TraceNode& first = linked_.node(calls[members.front()][k]);
+    CollectiveInstance instance{first.collective, first.bytes, g, {}};
+    for (const std::int32_t r : members) {
+      const std::int64_t number = calls[r][k];
+      const TraceNode& node = linked_.node(number);
+      if (node.collective != first.collective || node.bytes != first.bytes) {
+        report(r, node.id,
+               std::string(name_of(node.collective)) + " of " + bytes_text(node.bytes) + " meets node " +
+                   std::to_string(first.id) + " of rank " + std::to_string(members.front()) + ", " +
+                   std::string(name_of(first.collective)) + " of " + bytes_text(first.bytes) + ", in " +
+                   name_of_group(node));
+      }
+      instance.members.push_back(number);
+      linked_.instance[static_cast<std::size_t>(number)] =
+          static_cast<std::int32_t>(linked_.collectives.size());
+    }
+    linked_.collectives.push_back(std::move(instance));
+  }
+
+  const ExecutionTrace& trace_;
+  const std::vector<std::int64_t>& shape_;
+  LinkedTrace linked_;
+  std::vector<std::vector<std::int32_t>> by_rank_;  ///< [group][rank]: index in linked_.groups, -1: no member
+  TraceProblems problems_;
+  std::size_t unreported_ = 0;
+};
+
+}  // namespace
+
+std::int32_t LinkedTrace::rank_of(std::int64_t number) const {
+  return static_cast<std::int32_t>(std::ranges::upper_bound(first, number) - first.begin()) - 1;
+}
+
+const TraceNode& LinkedTrace::node(std::int64_t number) const {
+  const auto rank = static_cast<std::size_t>(rank_of(number));
+  return trace->ranks[rank].nodes[static_cast<std::size_t>(number - first[rank])];
+}
+
+tl::expected<LinkedTrace, TraceProblems> link(const ExecutionTrace& trace,
+                                              const std::vector<std::int64_t>& shape) {
+  return Linker(trace, shape).run();
+}
+
+}  // namespace shardscape::timeline

@@ -1,0 +1,62 @@
+// An execution trace with its loose ends tied: who waits for whom, within a rank and between ranks.
+//
+// The k-th send from a to b with a tag belongs to the k-th receive of it; the k-th collective of a rank in a
+// process group to the k-th of every other member, both in the order of the nodes in their traces.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "engine/timeline/execution_trace.h"
+
+namespace shardscape::timeline {
+
+/// What is wrong with a trace, and where.
+struct TraceProblem {
+  std::int32_t rank = -1;  ///< -1: of the process groups
+  std::optional<std::uint64_t> node;
+  std::string message;
+};
+using TraceProblems = std::vector<TraceProblem>;
+
+/// One collective operation: the node of each member, in the order of the group.
+struct CollectiveInstance {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  double bytes = 0;
+  std::int32_t group = 0;             ///< index in LinkedTrace::groups
+  std::vector<std::int64_t> members;  ///< node numbers
+};
+
+/// Nodes of all ranks are numbered rank by rank.
+struct LinkedTrace {
+  const ExecutionTrace* trace = nullptr;
+  std::vector<std::int64_t> first;  ///< node number of each rank's first node, and the end
+  /// Nodes that wait for node n: waiters[waiters_begin[n] .. waiters_begin[n+1]).
+  std::vector<std::int64_t> waiters_begin;
+  std::vector<std::int64_t> waiters;
+  std::vector<std::int32_t> waiting;              ///< dependencies of each node, its own rank's only
+  std::vector<std::int64_t> partner;              ///< the receive of a send and the reverse; -1 elsewhere
+  std::vector<std::int32_t> instance;             ///< of a collective node; -1 elsewhere
+  std::vector<std::vector<std::int32_t>> groups;  ///< lists of ranks that collectives use
+  std::vector<CollectiveInstance> collectives;
+  /// Compute nodes of every rank's device and host in the order in which they would run if communication were
+  /// free: ready first, then the lower id.
+  std::vector<std::vector<std::int64_t>> device, host;
+
+  [[nodiscard]] std::int64_t nodes() const { return first.back(); }
+  [[nodiscard]] std::int32_t rank_of(std::int64_t number) const;
+  [[nodiscard]] const TraceNode& node(std::int64_t number) const;
+};
+
+/// `shape`: sizes of the fabric's dimensions, innermost first; their product is the number of ranks it has.
+///
+/// Problems, all of one kind of check at once: ids used twice, dependencies that
+/// don't exist, groups and partners outside the trace, sends and receives without each other or of different
+/// sizes, collectives that differ between members, and nodes that wait for each other (with the circle).
+tl::expected<LinkedTrace, TraceProblems> link(const ExecutionTrace& trace,
+                                              const std::vector<std::int64_t>& shape);
+
+}  // namespace shardscape::timeline

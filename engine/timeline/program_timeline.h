@@ -1,0 +1,83 @@
+// What an executor does as a Chrome trace (Trace Event Format, JSON object form; ui.perfetto.dev and
+// chrome://tracing open it). Times are microseconds; execution begins after the host's fixed time of the
+// step.
+//
+// A process per rank, with tracks: the passes of its program; its host; its device's operators with their
+// bounds; what the device waits for; and its communication, a track per lane (calls with algorithm and bytes)
+// and per channel (messages that it sends). Every slice of device and wait has the class of Breakdown it is
+// booked on, so that they add up to it.
+//
+// A file of everything could have millions of slices. Where there would be more than kMostTimelineSlices,
+// operators and communication are drawn for one rank of each program only (the critical rank for its own),
+// and of those for their first passes and the end of the step; passes for these ranks alone where those of
+// all would be too many. otherData says what is left.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/execution/executor.h"
+
+namespace shardscape::timeline {
+
+constexpr std::size_t kMostTimelineSlices = 120'000;
+
+class ProgramTimeline : public execution::ExecutionObserver {
+ public:
+  struct Settings {
+    std::string title;
+    std::int32_t critical = 0;  ///< rank that ends last
+    double before = 0;          ///< seconds of the host before everything else
+    std::size_t most_slices = kMostTimelineSlices;
+  };
+  /// `programs` outlives the object.
+  ProgramTimeline(const execution::Programs& programs, Settings settings);
+
+  void executed(const execution::Activity& activity) override;
+  void launched(std::int32_t rank, double start, double end) override;
+  void called(const execution::CallSpan& call) override;
+  void received(const execution::MessageSpan& message) override;
+
+  /// Of what was heard so far. Pure; the same execution gives the same text.
+  [[nodiscard]] std::string json() const;
+
+ private:
+  struct Span {
+    double start = 0, end = 0;
+  };
+  struct HostSpan {
+    std::int32_t rank = 0;
+    Span span;
+  };
+  struct Drawn {
+    bool passes = false, operators = false;
+    std::size_t position = 0;  ///< of the pass it is in
+    double detail_until = 0;   ///< seconds: end of the first passes
+    double end_begins = -1;    ///< seconds: begin of the last pass; -1: not yet
+    std::vector<Span> pass;    ///< by position
+  };
+  void choose();
+  [[nodiscard]] const std::vector<std::int32_t>& sequence(std::int32_t rank) const;
+  [[nodiscard]] bool in_detail(std::int32_t rank, std::size_t position) const;
+  [[nodiscard]] bool in_detail(std::int32_t rank, const Span& span) const;
+  [[nodiscard]] std::vector<std::string> pass_names(std::int32_t rank) const;
+
+  class Writer;
+  void write_labels(Writer& writer, std::int32_t rank) const;
+  void write_passes(Writer& writer, std::int32_t rank) const;
+  void write_activities(Writer& writer) const;
+  void write_communication(Writer& writer) const;
+
+  const execution::Programs& programs_;
+  Settings settings_;
+  std::size_t detailed_passes_ = 0;  ///< of every rank with operators
+  bool everything_ = false;
+  std::vector<Drawn> ranks_;
+  std::vector<execution::Activity> activities_;
+  std::vector<HostSpan> hosts_;
+  std::vector<execution::CallSpan> calls_;
+  std::vector<execution::MessageSpan> messages_;
+};
+
+}  // namespace shardscape::timeline

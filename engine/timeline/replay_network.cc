@@ -1,0 +1,256 @@
+#include "engine/timeline/replay_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/network/ring_order.h"
+#include "engine/network/step_latency.h"
+
+namespace shardscape::timeline {
+
+namespace {
+
+using network::Algorithm;
+using network::CollectiveOp;
+using network::GroupTraffic;
+using network::Operation;
+using network::Pattern;
+using network::RingOrder;
+
+/// The bytes of network/patterns.h: the whole buffer, whoever holds it.
+double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
+  const bool shares = collective.kind == CollectiveKind::all_gather;
+  return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
+}
+
+/// Nothing for what CollectiveModel does not know.
+std::optional<CollectiveOp> op_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return CollectiveOp::all_reduce;
+    case CollectiveKind::all_gather:
+      return CollectiveOp::all_gather;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+      return CollectiveOp::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return CollectiveOp::all_to_all;
+    case CollectiveKind::broadcast:
+      return CollectiveOp::broadcast;
+    default:
+      return std::nullopt;
+  }
+}
+
+Operation operation_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return Operation::all_gather;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+      return Operation::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return Operation::all_to_all;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return Operation::broadcast;
+    default:
+      return Operation::all_reduce;
+  }
+}
+
+/// The group with its members in another order.
+GroupTraffic reordered(const GroupTraffic& group, const std::vector<std::int32_t>& ranks) {
+  GroupTraffic result{group.builder, ranks, {}, {}, group.start};
+  for (const std::int32_t rank : ranks) {
+    const auto i = static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
+    result.entry.push_back(group.entry[i]);
+    result.exit.push_back(group.exit[i]);
+  }
+  return result;
+}
+
+/// Every member sends the root (or the root every member) its part.
+void add_star(GroupTraffic& group, double part, bool to_root) {
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    const std::size_t from = to_root ? i : 0, to = to_root ? 0 : i;
+    group.builder.send(group.entry[from], group.builder.connection(group.ranks[from], group.ranks[to]), part,
+                       group.exit[to]);
+  }
+}
+
+}  // namespace
+
+std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine) {
+  network::RankGroup group;
+  std::size_t block = 1;  // members of the levels so far
+  while (block < ranks.size()) {
+    if (group.depth == static_cast<std::int32_t>(kPlanAxes)) return std::nullopt;
+    const std::int32_t stride = ranks[block] - ranks[0];
+    std::size_t extent = 1;
+    while ((extent + 1) * block <= ranks.size() &&
+           ranks[extent * block] == ranks[0] + static_cast<std::int32_t>(extent) * stride) {
+      ++extent;
+    }
+    if (stride <= 0 || extent == 1 || ranks.size() % (extent * block) != 0) return std::nullopt;
+    if (machine % (stride * static_cast<std::int32_t>(extent)) != 0) return std::nullopt;
+    if (ranks[0] / stride % static_cast<std::int32_t>(extent) != 0) return std::nullopt;
+    group.levels[static_cast<std::size_t>(group.depth++)] = {static_cast<std::int32_t>(extent), stride};
+    block *= extent;
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::int32_t rank = ranks[0];
+    auto index = static_cast<std::int32_t>(i);
+    for (std::int32_t l = 0; l < group.depth; ++l) {
+      const network::RankGroup::Level& level = group.levels[static_cast<std::size_t>(l)];
+      rank += index % level.extent * level.stride;
+      index /= level.extent;
+    }
+    if (rank != ranks[i]) return std::nullopt;
+  }
+  return group;
+}
+
+ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
+                             BytesPerSecond memory_rate, const FaultSet& faults)
+    : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack, memory_rate) {
+  network_.set_faults(faults);
+  for (const DeviceFault& fault : faults.devices)
+    memory_share_.try_emplace(fault.rank, 1).first->second *= fault.hbm_share;
+}
+
+Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::vector<std::int32_t>& ranks) {
+  const auto [entry, fresh] = choices_.try_emplace({collective.group, collective.kind, collective.bytes});
+  if (!fresh) return entry->second;
+  Pattern pattern;
+  pattern.operation = operation_of(collective.kind);
+  pattern.bytes = whole_bytes(collective, ranks.size());
+  const auto op = op_of(collective.kind);
+  const auto lattice = as_lattice(ranks, network_.fabric().ranks());
+  const auto choice = op && lattice ? model_.choice(*op, Bytes(pattern.bytes), *lattice) : std::nullopt;
+  if (choice) {
+    pattern.algorithm = choice->algorithm;
+    pattern.ring_order = choice->ring_order;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
+  } else if (op) {
+    pattern.groups = {ranks};
+    pattern = fastest_alone(pattern);
+    pattern.groups.clear();
+  } else if (collective.kind == CollectiveKind::reduce) {
+    pattern.algorithm = Algorithm::ring;
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
+  }
+  return entry->second = pattern;
+}
+
+Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
+  Pattern best = pattern;
+  best.algorithm = pattern.operation == Operation::all_to_all ? Algorithm::direct : Algorithm::ring;
+  best.chunks = network::chunks_of(best.operation, best.algorithm, best.bytes);
+  double least = std::numeric_limits<double>::infinity();
+  for (const Algorithm algorithm : stack_.algorithms) {
+    if (!network::supports(pattern.operation, algorithm)) continue;
+    pattern.algorithm = algorithm;
+    pattern.chunks = network::chunks_of(pattern.operation, algorithm, pattern.bytes);
+    if (!network::check_patterns({pattern}, healthy_.routes()).empty()) continue;
+    const auto time = healthy_.simulate(pattern);
+    const auto n = static_cast<std::int32_t>(pattern.groups[0].size());
+    const Seconds at_ranks = network::steps_of(pattern.operation, algorithm, n) * stack_.rank_step +
+                             model_.copy_time(pattern.operation, algorithm, Bytes(pattern.bytes), n);
+    const double total = time.value_or(std::numeric_limits<double>::infinity()) + at_ranks.value();
+    if (total >= least) continue;
+    least = total;
+    best = pattern;
+  }
+  return best;
+}
+
+void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
+                        const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
+                        const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) builder.opens(entry[i], exit[i]);
+  if (ranks.size() == 1) return;
+  GroupTraffic group{builder, ranks, entry, exit, 0};
+  const double n = static_cast<double>(ranks.size());
+  switch (collective.kind) {
+    case CollectiveKind::gather:
+      return add_star(group, collective.bytes, true);
+    case CollectiveKind::scatter:
+      return add_star(group, collective.bytes / n, false);
+    case CollectiveKind::barrier:
+      return network::add_double_binary_tree(group, Operation::all_reduce, 1, 1);
+    default:
+      break;
+  }
+  const Pattern pattern = choose(collective, ranks);
+  const Seconds copies = model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes),
+                                          static_cast<std::int32_t>(ranks.size()));
+  if (copies > Seconds(0)) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const auto slow = memory_share_.find(ranks[i]);
+      const double share = slow == memory_share_.end() ? 1 : slow->second;
+      const std::int32_t copied = builder.add_gate(0, copies.value() / share);
+      builder.opens(entry[i], copied);
+      builder.opens(copied, exit[i]);
+      if (!before.empty()) builder.opens(before[i], copied);
+      group.entry[i] = copied;
+    }
+  }
+  if (collective.kind == CollectiveKind::reduce) {
+    GroupTraffic towards_root = reordered(group, {ranks.rbegin(), ranks.rend()});
+    return network::add_collective(towards_root, pattern);
+  }
+  if (pattern.ring_order == RingOrder::hamiltonian) {
+    GroupTraffic turned = reordered(group, network::ring_order(network_.fabric(), ranks));
+    return network::add_collective(turned, pattern);
+  }
+  network::add_collective(group, pattern);
+}
+
+double ReplayNetwork::message_count(const CollectiveInstance& collective, std::size_t ranks) {
+  const double n = static_cast<double>(ranks);
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * n * (n - 1);
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::all_to_all:
+      return n * (n - 1);
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return n * network::chunks_of(Operation::broadcast, Algorithm::ring, collective.bytes);
+    default:
+      return 4 * n;
+  }
+}
+
+double ReplayNetwork::messages_in_memory(const CollectiveInstance& collective, std::size_t ranks) const {
+  const bool direct =
+      std::ranges::find(stack_.algorithms, network::Algorithm::direct) != stack_.algorithms.end();
+  const double n = static_cast<double>(ranks);
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce_scatter_block:
+    case CollectiveKind::all_gather:
+      // Halving-doubling sends one per rank and exchange of each pass, rings have less.
+      return direct ? message_count(collective, ranks) : 2 * n * std::ceil(std::log2(n));
+    default:
+      return message_count(collective, ranks);
+  }
+}
+
+void ReplayNetwork::add_step_latency(network::Traffic& traffic) const {
+  for (network::Connection& connection : traffic.connections) {
+    const auto path = std::span(traffic.path_links)
+                          .subspan(static_cast<std::size_t>(connection.path_begin),
+                                   static_cast<std::size_t>(connection.path_end - connection.path_begin));
+    connection.latency += network::step_latency(network_.fabric(), stack_, path);
+  }
+}
+
+}  // namespace shardscape::timeline

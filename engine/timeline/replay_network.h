@@ -1,0 +1,69 @@
+// The network under a replay: links as the software stack drives them, and the collectives of a trace as
+// messages on them.
+//
+// A collective takes the algorithm of the stack's library that CollectiveModel takes, where its group is one
+// of those that tile the machine; for other lists of ranks the one that is fastest when the group runs it
+// alone on the healthy fabric. A reduce runs a broadcast backwards along a chain; gather and scatter are
+// direct; a barrier is a double binary tree of one byte. The first rank of a group is the root.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "engine/network/collective_model.h"
+#include "engine/network/collectives.h"
+#include "engine/network/priced_network.h"
+#include "engine/spec/fault.h"
+#include "engine/spec/stack.h"
+#include "engine/timeline/linked_trace.h"
+
+namespace shardscape::timeline {
+
+class ReplayNetwork {
+ public:
+  /// `fabric` and `stack` outlive the object.
+  /// `memory_rate`: as in CollectiveModel.
+  ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
+                BytesPerSecond memory_rate, const FaultSet& faults);
+
+  [[nodiscard]] network::FaultyFabric& routes() { return network_.routes(); }
+  /// By link id, after faults, at the stack's achieved share.
+  [[nodiscard]] std::span<const double> bytes_per_second() const { return network_.bytes_per_second(); }
+  /// Fixed cost of a collective, send or receive before its first message.
+  [[nodiscard]] double call_seconds() const { return stack_.call.value(); }
+
+  /// Adds the messages of one collective, each member's own copies before its first. `entry` and `exit`: a
+  /// gate per member of the group; `before`: the exits of the group's collective before it, or nothing.
+  /// Copies begin behind those, as a communicator works off its calls one after the other.
+  void add(network::TrafficBuilder& builder, const CollectiveInstance& collective,
+           const std::vector<std::int32_t>& ranks, const std::vector<std::int32_t>& entry,
+           const std::vector<std::int32_t>& exit, const std::vector<std::int32_t>& before);
+  /// About how many messages add() makes; for the ring, which makes most, exactly.
+  [[nodiscard]] static double message_count(const CollectiveInstance& collective, std::size_t ranks);
+  /// Those of them that stand in memory, at most: the steps of rings do not.
+  [[nodiscard]] double messages_in_memory(const CollectiveInstance& collective, std::size_t ranks) const;
+  /// Adds what the stack takes for each message to the latencies of finished traffic.
+  void add_step_latency(network::Traffic& traffic) const;
+
+ private:
+  [[nodiscard]] network::Pattern choose(const CollectiveInstance& collective,
+                                        const std::vector<std::int32_t>& ranks);
+  [[nodiscard]] network::Pattern fastest_alone(network::Pattern pattern);
+
+  const StackProfile::Communication& stack_;
+  network::PricedNetwork network_, healthy_;
+  network::CollectiveModel model_;
+  std::map<std::int32_t, double> memory_share_;  ///< of ranks with a slow memory
+  /// By group, kind and bytes; patterns without their groups.
+  std::map<std::tuple<std::int32_t, CollectiveKind, double>, network::Pattern> choices_;
+};
+
+/// The lattice whose members, from the first of them on, are these ranks in this order; nothing where there
+/// is none of plan-like levels that tiles a machine of so many ranks.
+std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks, std::int32_t machine);
+
+}  // namespace shardscape::timeline

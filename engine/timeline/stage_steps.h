@@ -1,0 +1,89 @@
+// A training step as a program: what every stage runs for a microbatch, in order, and what frames it. Made by
+// engine/passes from a predicted plan; drawn, charted and exported here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/work.h"
+#include "engine/schedule/pipeline.h"
+#include "engine/spec/plan.h"
+#include "engine/timeline/execution_trace.h"
+#include "engine/timeline/pipeline_trace.h"
+
+namespace shardscape::timeline {
+
+/// The ranks that an operation spans: a tensor group, a context group, or data and context ranks together.
+enum class GroupAxis : std::uint8_t { tensor, context, shard };
+
+enum class StepKind : std::uint8_t {
+  compute,
+  collective,
+  ring_pass,  ///< every member sends to its successor
+  wait        ///< the device waits for the host
+};
+
+/// One thing that a rank does, after the one before it.
+struct ProgramStep {
+  StepKind kind = StepKind::compute;
+  std::string name;
+  double seconds = 0;  ///< as predicted, of all repeats
+  Work work = {};      ///< of compute
+  double hidden = 0;   ///< of communication: the part that runs under the compute step before it
+  std::string bound;   ///< of compute: compute, sram, l2, hbm, ...
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  GroupAxis axis = GroupAxis::tensor;
+  double bytes = 0;          ///< what one rank puts in, of one repeat
+  std::int32_t repeats = 1;  ///< one after the other
+
+  [[nodiscard]] double exposed() const { return seconds - hidden; }
+};
+
+/// One chunk of a stage, one microbatch.
+struct ChunkProgram {
+  std::vector<ProgramStep> forward;
+  std::vector<ProgramStep> backward;  ///< zero_bubble: the input gradient
+  std::vector<ProgramStep> weight;    ///< zero_bubble only
+};
+
+/// Buckets that leave together within the last microbatch's backward on a chunk (zero_bubble: within its
+/// weight gradient).
+struct BucketRelease {
+  std::int32_t chunk = 0;
+  double share = 0;  ///< of the pass that is done, 0..1
+  std::int32_t buckets = 0;
+};
+
+/// Traffic of data parallelism over the shard groups, in `repeats` calls of `bytes` each.
+struct StageProgram {
+  std::vector<ChunkProgram> chunks;
+  std::optional<ProgramStep> forward_gather;        ///< weights under ZeRO-3, beside each forward
+  std::optional<ProgramStep> backward_gather;       ///< likewise, beside each backward
+  std::optional<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
+  std::optional<ProgramStep> gradients;             ///< once, as `releases` say, the rest after the backward
+  std::vector<BucketRelease> releases;
+  std::optional<ProgramStep> weights;  ///< once, after the optimizer
+  double optimizer = 0;                ///< seconds
+  Work optimizer_work = {};
+};
+
+struct StepProgram {
+  std::string title;
+  ParallelPlan plan;
+  schedule::PipelineShape shape;
+  std::vector<StageProgram> stages;
+  double boundary_bytes = 0;         ///< that one rank sends to the next stage per microbatch
+  double boundary_gather_bytes = 0;  ///< if > 0 the receiver's tensor group gathers parts of these bytes
+  double data_overlap = 0;           ///< share of a pass that can hide data-parallel traffic
+  double step_fixed = 0;             ///< seconds of the host before everything else
+
+  // The prediction: what the schedule was timed with, and when the stages ended.
+  std::vector<schedule::StageTime> times;
+  schedule::Transfer transfer;
+  std::vector<double> stage_end;
+  std::vector<StageTailSpan> tails;
+};
+
+}  // namespace shardscape::timeline

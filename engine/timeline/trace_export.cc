@@ -1,0 +1,351 @@
+#include "engine/timeline/trace_export.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "engine/network/rank_group.h"
+
+namespace shardscape::timeline {
+
+namespace {
+
+using network::PlanLayout;
+using network::RankGroup;
+using schedule::PipelineOperation;
+
+constexpr std::array<const char*, 3> kAxisNames = {"tensor", "context", "data"};
+
+/// Of passes round a ring; the messages of boundaries have the tags behind it.
+constexpr std::int32_t kRingTag = 0;
+
+RankGroup group_along(const PlanLayout& layout, GroupAxis axis) {
+  switch (axis) {
+    case GroupAxis::tensor:
+      return layout.group(PlanAxis::tensor);
+    case GroupAxis::context:
+      return layout.group(PlanAxis::context);
+    case GroupAxis::shard:
+      break;
+  }
+  return layout.group(PlanAxis::data, PlanAxis::context);
+}
+
+std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t i = 0; i < group.size(); ++i) {
+    std::int32_t rank = origin, index = i;
+    for (std::int32_t l = 0; l < group.depth; ++l) {
+      const RankGroup::Level& level = group.levels[static_cast<std::size_t>(l)];
+      rank += index % level.extent * level.stride;
+      index /= level.extent;
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Builds one rank's nodes in program order.
+class RankBuilder {
+ public:
+  RankBuilder(const StepProgram& program, const std::vector<ProcessGroup>& groups,
+              const std::vector<std::vector<std::int32_t>>& group_of, std::int32_t rank)
+      : program_(program), groups_(groups), group_of_(group_of), rank_(rank) {
+    const PlanLayout layout(program.plan);
+    stride_ = layout.stride(PlanAxis::pipeline);
+    stage_ = rank / stride_ % program.plan.pipeline;
+  }
+
+  RankTrace build() {
+    if (program_.step_fixed > 0) {
+      TraceNode fixed = compute_node("host once per step", program_.step_fixed);
+      fixed.host = true;
+      follow({add(std::move(fixed), {})});
+    }
+    std::vector<PipelineOperation> order;
+    schedule::stage_order(program_.shape, stage_, order);
+    for (const PipelineOperation& op : order) run(op);
+    add_tail();
+    return std::move(trace_);
+  }
+
+ private:
+  using Ids = std::vector<std::uint64_t>;
+
+  [[nodiscard]] const StageProgram& stage() const {
+    return program_.stages[static_cast<std::size_t>(stage_)];
+  }
+
+  std::uint64_t add(TraceNode node, const Ids& on) { return trace_.add(std::move(node), on); }
+  /// What the next step waits for.
+  void follow(Ids ids) { front_ = std::move(ids); }
+
+  // Compute is held back until it is known where it has to be cut.
+
+  /// Turns the last `hidden` seconds of the held compute (or less, where there is no more) into a node of
+  /// their own; returns what a communication that runs beside them waits for.
+  Ids cut_held(double hidden) {
+    Held under = held_.split(std::max(0.0, held_.seconds - hidden));
+    TraceNode tail = compute_node(under.name, under.seconds, under.work);
+    flush();
+    Ids start = front_;
+    if (under.seconds > 0) beside_.push_back(add(std::move(tail), front_));
+    return start;
+  }
+  void flush() {
+    if (held_.seconds > 0) follow({add(compute_node(held_.name, held_.seconds, held_.work), front_)});
+    held_ = {};
+  }
+  void hold(const std::string& name, double seconds, const Work& work) {
+    if (seconds <= 0) return;
+    if (!beside_.empty()) join();
+    if (held_.seconds == 0) held_.first = held_.name = name;
+    if (held_.first != name) held_.name = held_.first + " .. " + name;
+    held_.seconds += seconds;
+    held_.work += work;
+  }
+  /// Everything that ran beside has to end before what follows.
+  void join() {
+    front_.insert(front_.end(), beside_.begin(), beside_.end());
+    beside_.clear();
+  }
+
+  void run(const PipelineOperation& op) {
+    const ChunkProgram& chunk = stage().chunks[static_cast<std::size_t>(op.chunk)];
+    const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
+                                            : op.backward ? chunk.backward
+                                                          : chunk.forward;
+    std::string prefix = op.weight ? "W" : op.backward ? "B" : "F";
+    prefix += std::to_string(op.microbatch) + " ";
+    if (!op.weight) receive(op);
+    passing_.clear();
+    double length = 0;
+    for (const ProgramStep& step : steps) length += step.exposed();
+    const double lead = (1 - program_.data_overlap) * length;
+    const bool cut = program_.shape.kind == ScheduleKind::zero_bubble;
+    if (!op.backward) start_within(stage().forward_gather, lead);
+    if (op.backward && !op.weight) start_within(stage().backward_gather, lead);
+    if (op.backward && op.weight == cut) start_within(stage().microbatch_gradients, lead);
+    const bool completes =
+        op.backward && op.weight == cut && op.microbatch + 1 == program_.shape.microbatches;
+    if (completes) start_buckets(op.chunk, length);
+    double done = 0;
+    for (const ProgramStep& step : steps) {
+      done += step.exposed();
+      run_step(prefix, step, done);
+    }
+    start_passing(done, true);
+    flush();
+    join();
+    front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
+    pass_ids_.clear();
+    if (!op.weight) send(op);
+  }
+
+  void run_step(const std::string& prefix, const ProgramStep& step, double done) {
+    if (step.kind == StepKind::compute || step.kind == StepKind::wait) {
+      hold(prefix + step.name, step.seconds, step.work);
+      start_passing(done, false);
+      return;
+    }
+    if (!beside_.empty()) {
+      flush();
+      join();
+    }
+    const Ids start = cut_held(step.hidden);
+    const Ids ends = communicate(prefix + step.name, step, start);
+    beside_.insert(beside_.end(), ends.begin(), ends.end());
+    // Nothing is hidden: what follows waits for it alone.
+    if (step.hidden == 0) {
+      follow(beside_);
+      beside_.clear();
+    }
+    start_passing(done, false);
+  }
+
+  /// Data-parallel traffic that starts `lead` seconds into the pass.
+  void start_within(const std::optional<ProgramStep>& step, double lead) {
+    if (step) passing_.push_back({&*step, lead, 0});
+  }
+  void start_buckets(std::int32_t chunk, double length) {
+    for (const BucketRelease& release : stage().releases) {
+      if (release.chunk == chunk)
+        passing_.push_back({&*stage().gradients, release.share * length, release.buckets});
+    }
+  }
+  /// `done`: predicted seconds of the pass so far. Cuts the held compute where the traffic begins.
+  void start_passing(double done, bool end) {
+    for (Passing& passing : passing_) {
+      if (passing.step == nullptr || (passing.lead > done && !end)) continue;
+      const double after = std::clamp(done - passing.lead, 0.0, held_.seconds);
+      const Held rest = held_.split(held_.seconds - after);
+      flush();
+      if (passing.buckets > 0) {
+        send_buckets(passing.buckets);
+      } else {
+        const Ids ends = communicate(passing.step->name, *passing.step, front_);
+        pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
+      }
+      held_ = rest;
+      passing.step = nullptr;
+    }
+  }
+
+  /// One after the other, behind those before; only the optimizer waits for them.
+  void send_buckets(std::int32_t buckets) {
+    ProgramStep step = *stage().gradients;
+    step.repeats = buckets;
+    buckets_gone_ += buckets;
+    Ids start = front_;
+    start.insert(start.end(), gradient_ids_.begin(), gradient_ids_.end());
+    gradient_ids_ = communicate(step.name, step, start);
+  }
+
+  /// One communication step, all its repeats; returns the nodes that end it.
+  Ids communicate(const std::string& name, const ProgramStep& step, Ids start) {
+    for (std::int32_t i = 0; i < step.repeats; ++i) {
+      start = step.kind == StepKind::ring_pass ? pass_round(name, step, start)
+                                               : Ids{add(collective(name, step), start)};
+    }
+    return start;
+  }
+
+  [[nodiscard]] TraceNode collective(const std::string& name, const ProgramStep& step) const {
+    TraceNode node;
+    node.name = name;
+    node.kind = NodeKind::collective;
+    node.collective = step.collective;
+    node.bytes = step.bytes;
+    node.group = group_of_[static_cast<std::size_t>(step.axis)][static_cast<std::size_t>(rank_)];
+    return node;
+  }
+
+  Ids pass_round(const std::string& name, const ProgramStep& step, const Ids& start) {
+    const std::vector<std::int32_t>& ring =
+        groups_[static_cast<std::size_t>(
+                    group_of_[static_cast<std::size_t>(step.axis)][static_cast<std::size_t>(rank_)])]
+            .ranks;
+    const auto at = static_cast<std::size_t>(std::ranges::find(ring, rank_) - ring.begin());
+    const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
+    return {add(message_node(NodeKind::send, name, to, kRingTag, step.bytes), start),
+            add(message_node(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
+  }
+
+  // Boundaries: forward to the next stage, and from the last to the first for the next chunk; backward back.
+
+  [[nodiscard]] std::int32_t rank_of_stage(std::int32_t stage) const {
+    return rank_ + (stage - stage_) * stride_;
+  }
+  [[nodiscard]] std::int32_t tag_of(bool backward, std::int32_t chunk, std::int32_t microbatch) const {
+    return kRingTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
+  }
+  /// Neighbours in the chain of chunks: stage and chunk, or nothing at its ends.
+  struct Neighbour {
+    std::int32_t stage = 0, chunk = 0;
+  };
+  [[nodiscard]] std::optional<Neighbour> neighbour(std::int32_t chunk, std::int32_t step) const {
+    const std::int32_t p = program_.shape.stages;
+    const std::int32_t at = chunk * p + stage_ + step;
+    if (at < 0 || at >= p * program_.shape.virtual_stages) return std::nullopt;
+    return Neighbour{at % p, at / p};
+  }
+
+  void receive(const PipelineOperation& op) {
+    const auto from = neighbour(op.chunk, op.backward ? 1 : -1);
+    if (!from || from->stage == stage_) return;
+    const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
+    Ids ends = {add(message_node(NodeKind::receive, name, rank_of_stage(from->stage),
+                                 tag_of(op.backward, op.chunk, op.microbatch), program_.boundary_bytes),
+                    {})};
+    if (program_.boundary_gather_bytes > 0) {
+      ProgramStep gather;
+      gather.kind = StepKind::collective;
+      gather.collective = CollectiveKind::all_gather;
+      gather.bytes = program_.boundary_gather_bytes;
+      ends.insert(ends.end(), front_.begin(), front_.end());
+      ends = {add(collective(name + " gather", gather), ends)};
+    }
+    front_.insert(front_.end(), ends.begin(), ends.end());
+  }
+
+  void send(const PipelineOperation& op) {
+    const auto to = neighbour(op.chunk, op.backward ? -1 : 1);
+    if (!to || to->stage == stage_) return;
+    const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
+    const std::uint64_t id =
+        add(message_node(NodeKind::send, name, rank_of_stage(to->stage),
+                         tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
+            front_);
+    if (program_.transfer.blocking) follow({id});
+  }
+
+  void add_tail() {
+    if (stage().gradients && stage().gradients->repeats > buckets_gone_)
+      send_buckets(stage().gradients->repeats - buckets_gone_);
+    front_.insert(front_.end(), gradient_ids_.begin(), gradient_ids_.end());
+    if (stage().optimizer > 0)
+      follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
+    if (stage().weights) follow(communicate(stage().weights->name, *stage().weights, front_));
+  }
+
+  struct Held {
+    std::string first, name;
+    double seconds = 0;
+    Work work = {};
+
+    /// Keeps so many seconds, with their share of the work; returns the rest.
+    Held split(double kept) {
+      Held rest = *this;
+      const double share = seconds > 0 ? kept / seconds : 1;
+      rest.seconds -= kept;
+      rest.work -= share * work;
+      seconds = kept;
+      work = share * work;
+      return rest;
+    }
+  };
+  struct Passing {
+    const ProgramStep* step = nullptr;
+    double lead = 0;
+    std::int32_t buckets = 0;  ///< of the gradients; 0: the whole step
+  };
+
+  const StepProgram& program_;
+  const std::vector<ProcessGroup>& groups_;
+  const std::vector<std::vector<std::int32_t>>& group_of_;
+  std::int32_t rank_ = 0, stage_ = 0, stride_ = 1;
+  RankTrace trace_;
+  Ids front_;   ///< ends of what has run so far
+  Ids beside_;  ///< ends of what runs beside the latest compute
+  Held held_;   ///< compute that is no node yet; follows front_
+  std::vector<Passing> passing_;
+  Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass
+  Ids gradient_ids_;  ///< ends of the buckets so far
+  std::int32_t buckets_gone_ = 0;
+};
+
+}  // namespace
+
+TraceExport::TraceExport(const StepProgram& program) : program_(program) {
+  const PlanLayout layout(program.plan);
+  for (std::size_t axis = 0; axis < kAxisNames.size(); ++axis) {
+    group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
+    const RankGroup along = group_along(layout, static_cast<GroupAxis>(axis));
+    if (along.depth == 0) continue;
+    std::int32_t number = 0;
+    for (std::int32_t r = 0; r < ranks(); ++r) {
+      if (group_of_[axis][static_cast<std::size_t>(r)] >= 0) continue;
+      const auto index = static_cast<std::int32_t>(groups_.size());
+      groups_.push_back(
+          {std::string(kAxisNames[axis]) + " " + std::to_string(number++), members(along, r), {}});
+      for (const std::int32_t m : groups_.back().ranks) group_of_[axis][static_cast<std::size_t>(m)] = index;
+    }
+  }
+}
+
+RankTrace TraceExport::rank(std::int32_t rank) const {
+  return RankBuilder(program_, groups_, group_of_, rank).build();
+}
+
+}  // namespace shardscape::timeline

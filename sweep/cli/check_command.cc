@@ -1,0 +1,248 @@
+// shardscape check: what a study holds and what a sweep of it would cost; nothing is written.
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "engine/base/strata.h"
+#include "engine/base/suggest.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/fault_section.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/cli/verdicts.h"
+#include "sweep/runner/block_worker.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kCheckFooter =
+    "Examples:\n"
+    "  shardscape check study.yaml\n"
+    "  shardscape check study.yaml --set gpus=128\n"
+    "  shardscape check study.yaml --set faults.samples=1000\n"
+    "\n"
+    "Parses the study, lists its axes and counts its points. A sample spread over the space is evaluated to "
+    "count\n"
+    "rejections by reason and to estimate the time and the file size of a sweep. Nothing is written.";
+
+/// Sampled are this many runs of so many neighbours: neighbours share memo tables as they do in a sweep.
+constexpr std::uint64_t kSampleBlocks = 32;
+constexpr std::uint32_t kSampleRows = 256;
+
+std::string values_of(const sweep::DegreeAxis& axis) {
+  if (axis.fill) return "fill";
+  std::vector<std::string> texts;
+  for (const std::int32_t value : axis.values) texts.push_back(std::to_string(value));
+  return join_names(texts);
+}
+
+template <class T, class Text>
+std::string values_of(const std::vector<T>& values, const Text& text) {
+  std::vector<std::string> texts;
+  for (const T& value : values) texts.emplace_back(text(value));
+  return join_names(texts);
+}
+
+void print_axes(const sweep::Study& study) {
+  const sweep::SpaceSpec& space = study.space;
+  TextTable table = TextTable::pairs();
+  table.add_row({"tensor_parallel", values_of(space.tensor)});
+  table.add_row({"context_parallel", values_of(space.context)});
+  table.add_row({"pipeline_parallel", values_of(space.pipeline)});
+  table.add_row({"data_parallel", values_of(space.data)});
+  const auto number = [](std::int32_t value) { return std::to_string(value); };
+  const auto name = [](auto value) { return name_of(value); };
+  if (study.phase() == Phase::training) {
+    table.add_row({"sequence_parallel",
+                   values_of(space.sequence_parallel, [](bool on) { return on ? "true" : "false"; })});
+    table.add_row({"zero_stage", values_of(space.zero_stage, number)});
+    table.add_row({"recompute", values_of(space.recompute, name)});
+    table.add_row({"microbatch_size", values_of(space.microbatch, number)});
+    table.add_row({"schedule", values_of(space.schedule, name)});
+    if (std::ranges::find(space.schedule, ScheduleKind::interleaved) != space.schedule.end()) {
+      table.add_row({"virtual_stages", values_of(space.virtual_stages, number)});
+    }
+  }
+  if (space.prefill_gpus != std::vector<std::int32_t>{0}) {
+    table.add_row({"prefill_gpus", values_of(space.prefill_gpus, number)});
+    table.add_row({"prefill_tensor_parallel", values_of(space.prefill_tensor, number)});
+    table.add_row({"prefill_pipeline_parallel", values_of(space.prefill_pipeline, number)});
+  }
+  table.add_row(
+      {"rank_order", values_of(space.rank_order, [](const RankOrder& order) { return to_string(order); })});
+  for (const sweep::HardwareAxis& axis : study.hardware) table.add_row({axis.path, join_names(axis.labels)});
+  for (const std::string& constraint : space.constraints) table.add_row({"constraint", constraint});
+  std::cout << "axes\n";
+  table.print(std::cout, 2);
+}
+
+/// What the technologies of the study make of its device, each once.
+void print_built_devices(const sweep::Study& study) {
+  constexpr std::size_t kMostRows = 40;
+  const auto is_technology = [](const sweep::HardwareAxis& axis) {
+    return axis.path.starts_with("technology.");
+  };
+  if (std::ranges::none_of(study.hardware, is_technology)) return;
+  TextTable table;
+  table.add_column("device", TextTable::Align::left);
+  for (const char* heading : {"SMs", "clock", "peak", "L2", "memory", "bandwidth", "power"})
+    table.add_column(heading);
+  std::vector<std::vector<std::string>> rows;
+  for (const System& system : study.systems) {
+    const DeviceSpec& d = system.device;
+    const Precision precision = study.workloads.front().precision;
+    std::vector<std::string> row = {d.name,
+                                    format_count(static_cast<std::uint64_t>(d.sm.count)),
+                                    format_si(d.sm.clock.value(), "Hz"),
+                                    format_si(d.tensor_peak(precision).value(), "FLOP/s"),
+                                    format_bytes(d.l2.capacity.value()),
+                                    format_bytes(d.memory_capacity().value()),
+                                    format_si(d.hbm_peak().value(), "B/s"),
+                                    format_fixed(d.facts.power_watts, 0) + " W"};
+    if (std::ranges::find(rows, row) == rows.end()) rows.push_back(std::move(row));
+  }
+  std::cout << "\nbuilt devices";
+  if (rows.size() > kMostRows) std::cout << ", the first " << kMostRows << " of " << rows.size();
+  std::cout << '\n';
+  rows.resize(std::min(rows.size(), kMostRows));
+  for (std::vector<std::string>& row : rows) table.add_row(std::move(row));
+  table.print(std::cout, 2);
+}
+
+void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
+  TextTable table = TextTable::pairs();
+  table.add_row({"study", study.title});
+  table.add_row({"model", study.model_name + " (" + format_parameters(study.model.parameters()) + ")"});
+  table.add_row({"cluster",
+                 study.cluster_name + ", " + format_count(static_cast<std::uint64_t>(study.gpus)) + " GPUs"});
+  table.add_row({"stack", study.stack_name});
+  table.add_row({"phase", std::string(name_of(study.phase()))});
+  table.add_row({"objectives", join_names(study.objectives)});
+  table.print(std::cout);
+  std::cout << '\n';
+  print_axes(study);
+  print_built_devices(study);
+  std::cout << "\npoints\n";
+  TextTable counts = TextTable::pairs();
+  counts.add_row({"(tp, cp, pp, dp)", format_count(job.space().tuples())});
+  counts.add_row({"plans", format_count(job.space().plans())});
+  counts.add_row({"settings", format_count(job.space().settings()) + " (" +
+                                  format_count(study.systems.size()) + " of hardware x " +
+                                  format_count(study.workloads.size()) + " of workload)"});
+  counts.add_row({"points", format_count(job.space().size())});
+  counts.print(std::cout, 2);
+}
+
+/// The blocks to evaluate: all of a small space, otherwise one of each of equally large parts, always the
+/// same ones.
+std::vector<std::uint64_t> sample_blocks(std::uint64_t blocks) {
+  const std::uint64_t count = std::min(blocks, kSampleBlocks);
+  std::vector<std::uint64_t> sample;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    sample.push_back(stratified_choice(blocks, count, i, 0));
+  }
+  return sample;
+}
+
+/// The same points in an order that soon visits all parts of the list, runs of neighbours together: what
+/// neighbours share is part of the cost.
+std::vector<std::uint64_t> spread(const std::vector<std::uint64_t>& points) {
+  constexpr std::size_t kRun = 8, kParts = 16;
+  const std::size_t parts = std::clamp<std::size_t>(points.size() / kRun, 1, kParts);
+  const std::size_t length = points.size() / parts + 1;
+  std::vector<std::uint64_t> order;
+  order.reserve(points.size());
+  for (std::size_t run = 0; run < length; run += kRun) {
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t end = std::min({(part + 1) * length, part * length + run + kRun, points.size()});
+      for (std::size_t i = part * length + run; i < end; ++i) order.push_back(points[i]);
+    }
+  }
+  return order;
+}
+
+/// Bytes that the columns on faults take per feasible point, little of which compresses.
+double summary_bytes(const sweep::SweepJob& job) {
+  double bytes = 0;
+  for (const results::ColumnInfo& column : job.columns().columns()) {
+    if (column.group == results::ColumnGroup::faults)
+      bytes += static_cast<double>(results::size_of(column.type));
+  }
+  return bytes;
+}
+
+/// The study without its faults: the verdicts are the same, and sooner.
+sweep::Study without_faults(sweep::Study study) {
+  study.faults.reset();
+  return study;
+}
+
+void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
+  const std::uint64_t size = job.space().size();
+  const auto layout = results::BlockLayout::whole(size, kSampleRows);
+  const sweep::EvaluatorFactory factory =
+      sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
+  const sweep::Study plain = without_faults(job.study());
+  const sweep::SweepJob plain_job(plain);
+  sweep::BlockWorker worker(plain_job, layout, factory);
+  sweep::Tally tally;
+  std::uint64_t rows = 0;
+  double bytes = 0;
+  std::vector<std::uint64_t> points;
+  for (const std::uint64_t block : sample_blocks(layout.blocks.count)) {
+    const sweep::FinishedBlock finished = worker.run(block);
+    add(tally, finished.tally, results::Better::smaller);
+    rows += finished.block.rows;
+    for (const auto& chunk : finished.block.chunks) bytes += static_cast<double>(chunk.size());
+    for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_row(block) + i);
+  }
+  std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
+            << " points\n";
+  print_verdicts(std::cout, verdict_counts(tally, rows));
+  const double scale = static_cast<double>(size) / static_cast<double>(rows);
+  double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0;
+  bytes *= scale;
+  if (job.study().reliability) print_reliability(std::cout, job.study());
+  if (job.study().faults) {
+    const double feasible = scale * static_cast<double>(tally.count(Status::ok));
+    const FaultCost cost = measure_faults(job, spread(points), factory);
+    print_faults(std::cout, job, feasible, cost);
+    cpu += feasible * cost.draws_per_point * cost.seconds_per_draw;
+    fault_bytes = feasible * (cost.draws_per_point * cost.bytes_per_draw + summary_bytes(job));
+  }
+  const int threads = tbb::info::default_concurrency();
+  std::cout << "\na sweep takes about " << format_duration(cpu / threads) << " on " << threads << " threads ("
+            << format_duration(cpu) << " of CPU) and writes about " << format_bytes(bytes + fault_bytes);
+  if (fault_bytes > 0) std::cout << ", " << format_bytes(fault_bytes) << " of it on faults";
+  std::cout << "\n";
+}
+
+int run_check(const StudyArguments& arguments, const CommonOptions& common) {
+  const sweep::Study study = load(arguments, common);
+  const sweep::SweepJob job(study);
+  print_study(study, job);
+  if (job.space().size() == 0) {
+    throw BadInput(arguments.file.string() + ": space: no tp * cp * pp * dp of these axes makes " +
+                   std::to_string(study.gpus) + " GPUs; 'data_parallel: fill' takes what the others leave");
+  }
+  print_estimates(job, common);
+  return kDone;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "check", "Parse a study, count its points and rejections, estimate time and file size");
+  const auto arguments = std::make_shared<StudyArguments>();
+  add_study_arguments(*command, *arguments);
+  command->footer(kCheckFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_check(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,109 @@
+// shardscape export: a table of a result file as CSV.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "engine/base/safe_text.h"
+#include "results_schema/output_file.h"
+#include "results_schema/reader.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/selection_text.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/cli/top_output.h"
+#include "sweep/cli/usage.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::ColumnInfo;
+using results::ResultReader;
+
+constexpr const char* kExportFooter =
+    "Examples:\n"
+    "  shardscape export out.h5 --csv points.csv\n"
+    "  shardscape export out.h5 --csv samples.csv --table fault_samples\n"
+    "  shardscape export out.h5 --csv points.csv --force          replace the file of an earlier run\n"
+    "  shardscape export out.h5 --csv - | head\n"
+    "\n"
+    "Every column under its full name, in SI units, codes by their names; what was not computed is empty.\n"
+    "Where the file holds a part of its study only, a note on standard error says which.";
+
+struct ExportArguments {
+  std::filesystem::path file;
+  std::string csv;
+  std::string table = "points";
+  bool force = false;
+};
+
+constexpr std::uint64_t kRowsAtOnce = 65536;
+
+template <class Read>
+void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
+               const Read& read) {
+  const char* separator = "";
+  for (const ColumnInfo& column : columns) out << std::exchange(separator, ",") << csv_cell(column.name);
+  out << "\n";
+  std::vector<std::vector<double>> values(columns.size());
+  for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
+    const results::RowRange range{begin, std::min(rows, begin + kRowsAtOnce)};
+    for (std::size_t c = 0; c < columns.size(); ++c) values[c] = read(columns[c].name, range);
+    for (std::size_t i = 0; i < values.front().size(); ++i) {
+      separator = "";
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        out << std::exchange(separator, ",") << csv_cell(plain_value(columns[c], values[c][i]));
+      out << "\n";
+    }
+  }
+}
+
+void write_table(std::ostream& out, const ResultReader& reader, bool samples) {
+  if (samples) {
+    write_csv(
+        out, reader.sample_columns(), reader.sample_count(),
+        [&](const std::string& name, results::RowRange range) { return reader.read_samples(name, range); });
+  } else {
+    write_csv(out, reader.columns(), reader.row_count(),
+              [&](const std::string& name, results::RowRange range) { return reader.read(name, range); });
+  }
+}
+
+int run_export(const ExportArguments& arguments) {
+  const ResultReader reader = open_results(arguments.file);
+  const bool samples = arguments.table == "fault_samples";
+  if (samples && reader.sample_columns().empty()) {
+    throw BadInput(arguments.file.string() +
+                   ": holds no fault samples; sweep a study with a 'faults:' key\n");
+  }
+  note_selection(reader);
+  if (arguments.csv == "-") {
+    write_table(std::cout, reader, samples);
+    return kDone;
+  }
+  const std::filesystem::path inputs[] = {arguments.file};
+  results::OutputFile out(results::OutputPath(arguments.csv, arguments.force, inputs));
+  write_table(out.stream(), reader, samples);
+  out.commit();
+  return kDone;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
+  CLI::App* const command = app.add_subcommand("export", "A table of a result file as CSV");
+  const auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
+      ->required();
+  command->add_option("--csv", arguments->csv, "The file to write; - is standard output")
+      ->required()
+      ->type_name("OUT.csv");
+  command->add_option("--table", arguments->table, "points (default) or fault_samples")
+      ->type_name("TABLE")
+      ->check(one_of({"points", "fault_samples"}));
+  add_force(*command, arguments->force);
+  command->footer(kExportFooter);
+  command->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,215 @@
+// shardscape gemm: the time of one matrix product on one device.
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
+#include "engine/compute/gemm.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/yaml/load.h"
+#include "sweep/yaml/number.h"
+#include "sweep/yaml/quantity_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using compute::GemmCost;
+using compute::GemmTile;
+
+constexpr const char* kGemmFooter =
+    "Examples:\n"
+    "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
+    "  shardscape gemm 1 8192 28672 --device h100-sxm-80gb --dtype fp8 --json\n"
+    "  shardscape gemm 1024 6144 4096 --device a100-sxm-80gb --tile 128x128x32 --clock 1.036e9\n"
+    "\n"
+    "C[M,N] = A[M,K] B[K,N]. Without --clock: one kernel of a busy stream at the clock that the power limit\n"
+    "leaves. With it: what a profiler reports that locks the clock there and clears the caches before each\n"
+    "kernel. 'waves' is the number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' "
+    "is\n"
+    "compute, sram, l2, hbm or launch. --device takes a name of 'shardscape presets' or a path.";
+
+constexpr std::int64_t kMaxExtent = 1'000'000'000;
+constexpr std::int64_t kMaxTile = 4096;
+
+struct GemmArguments {
+  std::string m, n, k;
+  std::string device, precision, tile, clock;
+  bool json = false;
+};
+
+struct Request {
+  compute::GemmShape shape;
+  DeviceSpec device;
+  Precision precision = Precision::bf16;
+  compute::GemmRequest options;
+};
+
+/// Reads the words into a request, and gathers what is wrong with them.
+class Parser {
+ public:
+  Request parse(const GemmArguments& words, const yaml::Catalog& catalog) {
+    Request request;
+    request.shape = {extent("M", words.m), extent("N", words.n), extent("K", words.k), 1};
+    const auto device = yaml::load_device(catalog, words.device);
+    if (device) {
+      request.device = *device;
+    } else {
+      problems_.add(device.error(), "--device");
+    }
+    const bool named = precision(words.precision, device ? &*device : nullptr, request.precision);
+    if (!words.clock.empty()) request.options.locked_clock = clock(words.clock);
+    if (!words.tile.empty()) request.options.tile = tile(words.tile);
+    if (device && named && request.options.tile && request.options.tile->m > 0 &&
+        !compute::tile_fits(*request.options.tile, request.precision, *device)) {
+      bad("--tile",
+          "an SM of " + device->name + " can't hold " + words.tile + " in " +
+              std::string(name_of(request.precision)) + ": two stages of (M + N) x K operands need " +
+              "room in its " + format_bytes(device->sm.sram.value()) + " of SRAM, and M x N fp32 " +
+              "sums in half of its " + format_bytes(device->sm.registers.value()) + " of registers");
+    }
+    problems_.finish();
+    return request;
+  }
+
+ private:
+  void bad(const std::string& where, const std::string& what) { problems_.add(where + ": " + what); }
+
+  std::int64_t extent(const char* name, const std::string& text) {
+    const auto value = yaml::parse_integer(text, 1, kMaxExtent);
+    if (!value) bad(name, value.error());
+    return value.value_or(1);
+  }
+
+  bool precision(const std::string& text, const DeviceSpec* device, Precision& value) {
+    if (text.empty()) {
+      value = device == nullptr || device->supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
+      return true;
+    }
+    const auto names = enum_names<Precision>();
+    const auto parsed = parse_enum<Precision>(text);
+    if (!parsed) {
+      bad("--dtype", "no type '" + text + "'" + did_you_mean(text, names) + "; types: " + join_names(names));
+      return false;
+    }
+    value = *parsed;
+    if (device == nullptr || device->supports(value)) return true;
+    std::vector<std::string_view> supported;
+    for (const std::string_view name : names) {
+      if (device->supports(*parse_enum<Precision>(name))) supported.push_back(name);
+    }
+    bad("--dtype", device->name + " has no unit for " + text + "; it has " + join_names(supported));
+    return false;
+  }
+
+  Hertz clock(const std::string& text) {
+    const std::optional<double> plain = yaml::parse_finite(text);
+    const auto value = plain ? tl::expected<double, std::string>(*plain)
+                             : yaml::parse_quantity(text, yaml::Dimension::frequency);
+    if (!value) {
+      bad("--clock", value.error());
+    } else if (*value < 1e6 || *value > 1e11) {
+      bad("--clock", "'" + text + "' must be between 1 MHz and 100 GHz, such as 1.05e9 or \"1.05 GHz\"");
+    }
+    return Hertz(value.value_or(1e9));
+  }
+
+  GemmTile tile(const std::string& text) {
+    std::vector<std::int32_t> extents;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find('x', begin), text.size());
+      const auto value = yaml::parse_integer(text.substr(begin, end - begin), 1, kMaxTile);
+      if (!value) break;
+      extents.push_back(static_cast<std::int32_t>(*value));
+      begin = end + 1;
+      if (end == text.size()) {
+        if (extents.size() == 3) return {extents[0], extents[1], extents[2], 0};
+        break;
+      }
+    }
+    bad("--tile", "'" + text + "' must be MxNxK, three numbers of 1 to " + std::to_string(kMaxTile) +
+                      ", such as 128x256x32");
+    return {};
+  }
+
+  ProblemList problems_;
+};
+
+std::string tile_text(const GemmTile& tile) {
+  return std::to_string(tile.m) + "x" + std::to_string(tile.n) + "x" + std::to_string(tile.k);
+}
+
+void print_json(std::ostream& out, const GemmCost& cost) {
+  const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
+                                       {"tile", tile_text(cost.tile)},
+                                       {"waves", static_cast<std::int64_t>(cost.waves)},
+                                       {"split_k", cost.split_k},
+                                       {"bound", name_of(cost.bound)},
+                                       {"hbm_bytes", cost.hbm_bytes.value()},
+                                       {"l2_bytes", cost.l2_bytes.value()},
+                                       {"sram_bytes", cost.sram_bytes.value()}};
+  out << json_text(json, 2) << '\n';
+}
+
+void print_text(std::ostream& out, const Request& request, const GemmCost& cost) {
+  const compute::GemmShape& s = request.shape;
+  const DeviceSpec& device = request.device;
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("", TextTable::Align::left);
+  const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
+  const auto clock = request.options.locked_clock;
+  table.add_row({"product", count(s.m) + " x " + count(s.n) + " x " + count(s.k) + ", " +
+                                std::string(name_of(request.precision)) + ", on " + device.name +
+                                (clock ? ", profiled at " + format_si(clock->value(), "Hz") : "")});
+  const double rate = s.flops() / cost.time / FlopsPerSecond(1);
+  table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
+                             format_percent(rate / device.tensor_peak(request.precision).value()) +
+                             " of the peak)"});
+  table.add_row({"bound by", std::string(name_of(cost.bound))});
+  const auto waves = static_cast<std::uint64_t>(cost.waves);
+  table.add_row({"tile", tile_text(cost.tile) + ", " + std::to_string(cost.tile.stages) + " stages, " +
+                             format_count(waves) + (waves == 1 ? " wave" : " waves") +
+                             (cost.split_k > 1 ? ", K split by " + std::to_string(cost.split_k) : "")});
+  table.add_row({"HBM", format_si(cost.hbm_bytes.value(), "B")});
+  table.add_row({"L2", format_si(cost.l2_bytes.value(), "B")});
+  table.add_row({"SRAM", format_si(cost.sram_bytes.value(), "B")});
+  table.print(out);
+}
+
+int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
+  const Request request = Parser().parse(arguments, make_catalog(common));
+  const compute::GemmOutput output{compute::output_bytes(request.precision), false};
+  const GemmCost cost =
+      compute::gemm(request.shape, request.precision, request.device, output, request.options);
+  arguments.json ? print_json(std::cout, cost) : print_text(std::cout, request, cost);
+  return kDone;
+}
+
+}  // namespace
+
+void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("gemm", "The time of one matrix product on one device");
+  const auto arguments = std::make_shared<GemmArguments>();
+  command->add_option("M", arguments->m, "Rows of C")->required();
+  command->add_option("N", arguments->n, "Columns of C")->required();
+  command->add_option("K", arguments->k, "What is summed over")->required();
+  command->add_option("--device", arguments->device, "A device preset or file")->required();
+  command->add_option("--dtype", arguments->precision,
+                      "fp32, tf32, bf16, fp16, fp8 or fp4; default bf16, or fp16 where there is none");
+  command->add_option("--tile", arguments->tile, "This CTA tile, either way over C, instead of the cheapest")
+      ->type_name("MxNxK");
+  command->add_option("--clock", arguments->clock, "As profiled with the SM clock locked here")
+      ->type_name("HZ");
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->footer(kGemmFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_gemm(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

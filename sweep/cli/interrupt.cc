@@ -1,0 +1,55 @@
+#include "sweep/cli/interrupt.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "sweep/cli/commands.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+// A signal handler reaches nothing but globals.
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+struct sigaction previous_interrupt, previous_terminate;
+
+std::string farewell;  // written before the handler is in place, only read by it
+
+void say(std::string_view text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+extern "C" void on_signal(int /*signal*/) {
+  if (stop_requested.exchange(true)) {
+    say(farewell);
+    _exit(kInterrupted);
+  }
+  say("\nshardscape: finishing the blocks in flight; once more to leave at once (sealed rows are safe)\n");
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard(std::string_view resume) {
+  farewell = "\ninterrupted: left at once; continue with\n  " + std::string(resume) + "\n";
+  stop_requested = false;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &previous_interrupt);
+  sigaction(SIGTERM, &action, &previous_terminate);
+}
+
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &previous_interrupt, nullptr);
+  sigaction(SIGTERM, &previous_terminate, nullptr);
+}
+
+const std::atomic<bool>& InterruptGuard::stop() const { return stop_requested; }
+
+}  // namespace shardscape::cli

@@ -1,0 +1,154 @@
+// shardscape: the program. Parses the command line, runs one subcommand, turns failures into messages and
+// exit codes.
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results_schema/output_file.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/result_commands.h"
+#include "sweep/cli/usage.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kMainFooter =
+    "Examples:\n"
+    "  shardscape check sweep/studies/llama3.1-70b-64xa100.yaml\n"
+    "  shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5\n"
+    "  shardscape top out.h5 -n 10 --breakdown\n"
+    "  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2\n"
+    "  shardscape gemm 4096 12288 12288 --device a100-sxm-80gb\n"
+    "\n"
+    "Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 "
+    "interrupted "
+    "and resumable.\n"
+    "'shardscape COMMAND --help' says more about a command.";
+
+int fail(const std::vector<std::string>& problems, const std::string& summary, int code,
+         std::size_t further = 0) {
+  print_problems(std::cerr, problems, further);
+  std::cerr << "shardscape: " << summary << '\n';
+  return code;
+}
+
+/// "--set A=1 B=2" means "--set A=1 --set B=2": a list ends where something is no KEY=VALUE, so that STUDY
+/// may follow.
+std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
+  std::vector<std::string> expanded;
+  std::string list;  // the list option we are in
+  bool first = false;
+  for (const std::string& word : words) {
+    const bool assignment =
+        !word.starts_with("-") && word.find('=') != std::string::npos && word.find('/') > word.find('=');
+    if (!first && !assignment) list.clear();
+    if (!first && !list.empty()) expanded.push_back(list);
+    expanded.push_back(word);
+    first = word == "--set" || word == "--fault";
+    if (first) list = word;
+  }
+  return expanded;
+}
+
+int parse_failure(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
+  if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
+  const UsageProblem problem = usage_problem(app, error, words);
+  return fail(problem.lines, "see '" + problem.help + "'", kBadInput);
+}
+
+int refuse(const std::vector<std::string>& problems, std::size_t further = 0) {
+  const std::string count = count_problems(problems.size() + further);
+  return fail(problems, count + "; nothing was written or changed", kBadInput, further);
+}
+
+int run_action(const Action& action) {
+  try {
+    const int code = action();
+    std::cout.flush();
+    if (!std::cout) return fail({"standard output: can't be written"}, "stopped", kEnvironment);
+    return code;
+  } catch (const BadInput& bad) {
+    return refuse(bad.problems(), bad.further());
+  } catch (const results::OutputRefused& refused) {
+    return refuse({refused.what()});
+  } catch (const Failure& failure) {
+    print_problems(std::cerr, std::vector<std::string>{failure.what()});
+    std::cerr << failure.advice();
+    return fail({}, "stopped", kEnvironment);
+  } catch (const std::filesystem::filesystem_error& failure) {
+    return fail({failure.path1().string() + ": " + failure.code().message()}, "stopped", kEnvironment);
+  } catch (const std::bad_alloc&) {
+    return fail({"memory: this needs more than there is"}, "stopped", kEnvironment);
+  } catch (const std::length_error&) {
+    return fail({"memory: this needs more than there is"}, "stopped", kEnvironment);
+  } catch (const std::exception& failure) {
+    return fail({failure.what()}, "stopped", kEnvironment);
+  }
+}
+
+int run(int argc, char** argv) {
+  CommonOptions common;
+  common.command_line.assign(argv, argv + argc);
+  Action action;
+  CLI::App app("Shardscape explores how to shard a large language model over a GPU cluster.", "shardscape");
+  app.set_version_flag("--version", "shardscape " + std::string(version()));
+  app.require_subcommand(1);
+  app.footer(kMainFooter);
+  add_sweep_command(app, common, action);
+  add_check_command(app, common, action);
+  add_simulate_command(app, common, action);
+  add_top_command(app, common, action);
+  add_sensitivity_command(app, common, action);
+  add_report_command(app, common, action);
+  add_export_command(app, common, action);
+  add_merge_command(app, common, action);
+  add_verify_command(app, common, action);
+  add_diff_command(app, common, action);
+  add_gemm_command(app, common, action);
+  add_network_command(app, common, action);
+  add_replay_command(app, common, action);
+  add_validate_command(app, common, action);
+  add_calibrate_command(app, common, action);
+  add_presets_command(app, common, action);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() > 0) option->check(not_empty());
+    }
+    command
+        ->add_option(
+            "--presets", common.presets,
+            "A directory with models/ and hw_presets/, searched before the built-in ones; repeatable")
+        ->type_name("DIR")
+        ->allow_extra_args(false)
+        ->check(not_empty())
+        ->check(CLI::ExistingDirectory);
+    command->add_flag("--reference", common.reference,
+                      "The plain path: no memo, no fast path, no shortcut; same results, slowly");
+  }
+  try {
+    std::vector<std::string> words = expand_lists({argv + 1, argv + argc});
+    std::ranges::reverse(words);  // as CLI11 wants them
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return parse_failure(app, error, common.command_line);
+  }
+  return run_action(action);
+}
+
+}  // namespace
+
+}  // namespace shardscape::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a limit on the size of files is then an error of write(), as a full disk is
+  return shardscape::cli::run(argc, argv);
+}

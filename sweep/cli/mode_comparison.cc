@@ -1,0 +1,118 @@
+#include "sweep/cli/mode_comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Align = TextTable::Align;
+
+struct Class {
+  const char* name;
+  const char* key;
+  Seconds Breakdown::*part;
+};
+constexpr std::array<Class, 10> kClasses = {
+    {{"compute", "compute_s", &Breakdown::compute},
+     {"recompute", "recompute_s", &Breakdown::recompute},
+     {"tensor comm", "tp_comm_s", &Breakdown::tensor_comm},
+     {"context comm", "cp_comm_s", &Breakdown::context_comm},
+     {"pipeline comm", "pp_comm_s", &Breakdown::pipeline_comm},
+     {"data comm", "dp_comm_s", &Breakdown::data_comm},
+     {"bubble", "bubble_s", &Breakdown::bubble},
+     {"optimizer", "optimizer_s", &Breakdown::optimizer},
+     {"host", "host_s", &Breakdown::host},
+     {"KV transfer", "kv_transfer_exposed_s", &Breakdown::kv_transfer}}};
+
+/// What the classes add up to: the step, or a request.
+Seconds whole(const ModeComparison& comparison, const Prediction& prediction) {
+  return comparison.phase == Phase::training ? prediction.step_time : prediction.e2e;
+}
+
+/// Transfers of caches are those of pools alone.
+bool shown(const ModeComparison& comparison, const Class& c) {
+  return c.part != &Breakdown::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
+}
+
+std::string signed_share(double share) {
+  return (share < 0 ? "-" : "+") + format_fixed(100 * std::abs(share), 2) + " %";
+}
+
+Json mode_json(const ModeComparison& comparison, const Prediction& prediction) {
+  Json json = {
+      {comparison.phase == Phase::training ? "step_time_s" : "e2e_s", whole(comparison, prediction).value()}};
+  if (comparison.phase == Phase::inference) {
+    json["ttft_s"] = prediction.ttft.value();
+    json["itl_s"] = prediction.itl.value();
+  }
+  for (const Class& c : kClasses) {
+    if (shown(comparison, c)) json["breakdown"][c.key] = (prediction.breakdown.*c.part).value();
+  }
+  return json;
+}
+
+}  // namespace
+
+void print_comparison(std::ostream& out, const ModeComparison& comparison) {
+  const Prediction &h = comparison.hierarchical, &f = comparison.flattened;
+  out << "\nhierarchical against flattened (" << format_count(static_cast<std::uint64_t>(comparison.events))
+      << " events), on the critical rank\n";
+  const bool training = comparison.phase == Phase::training;
+  const Seconds step = whole(comparison, h);
+  TextTable table;
+  table.add_column("", Align::left);
+  for (const char* heading : {"hierarchical", "flattened", "difference"}) table.add_column(heading);
+  table.add_column(training ? "of the step" : "of the request");
+  constexpr double kRounding = 1e-9;  // of the whole
+  const auto row = [&](const char* name, Seconds a, Seconds b, Seconds of) {
+    const double difference = (b - a).value(), share = difference / of.value();
+    const bool same = std::abs(share) < kRounding;
+    table.add_row({name, format_seconds(a.value()), format_seconds(b.value()),
+                   same ? "same" : (difference < 0 ? "-" : "+") + format_seconds(std::abs(difference)),
+                   same ? "" : signed_share(share)});
+  };
+  for (const Class& c : kClasses) {
+    const Seconds a = h.breakdown.*c.part, b = f.breakdown.*c.part;
+    if (std::max(a, b) > kRounding * step) row(c.name, a, b, step);
+  }
+  row(training ? "step" : "request", step, whole(comparison, f), step);
+  if (!training) {  // shares of themselves
+    row("first token", h.ttft, f.ttft, h.ttft);
+    if (h.itl > Seconds(0)) row("between tokens", h.itl, f.itl, h.itl);
+  }
+  table.print(out, 2);
+}
+
+nlohmann::ordered_json to_json(const ModeComparison& comparison) {
+  const Prediction &h = comparison.hierarchical, &f = comparison.flattened;
+  Json json = {{"hierarchical", mode_json(comparison, h)}, {"flattened", mode_json(comparison, f)}};
+  if (comparison.phase == Phase::training) json["hierarchical"]["outside_domain"] = h.outside_domain();
+  Json& difference = json["difference"];
+  const auto add = [&](const std::string& name, Seconds a, Seconds b) {
+    difference[name + "_s"] = (b - a).value();
+    if (a > Seconds(0)) difference[name + "_share"] = b / a - 1;
+  };
+  if (comparison.phase == Phase::training) {
+    add("step_time", h.step_time, f.step_time);
+  } else {
+    add("e2e", h.e2e, f.e2e);
+    add("ttft", h.ttft, f.ttft);
+    add("itl", h.itl, f.itl);
+  }
+  for (const Class& c : kClasses) {
+    if (!shown(comparison, c)) continue;
+    difference["breakdown"][c.key] = (f.breakdown.*c.part - h.breakdown.*c.part).value();
+  }
+  json["events"] = comparison.events;
+  return json;
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,28 @@
+// `simulate --compare`: one plan in both modes, side by side.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "engine/prediction.h"
+#include "engine/spec/workload.h"
+
+namespace shardscape::cli {
+
+struct ModeComparison {
+  const Prediction& hierarchical;
+  const Prediction& flattened;
+  std::int64_t events = 0;  ///< of the flattened run
+  Phase phase = Phase::training;
+};
+
+/// The step (inference: a request, its first token and the time between tokens) and its breakdown by class in
+/// both modes, and by how much the flattened one differs, in seconds and as a share of the hierarchical one.
+void print_comparison(std::ostream& out, const ModeComparison& comparison);
+
+/// {"hierarchical": {step_time_s (inference: e2e_s, ttft_s, itl_s), breakdown}, "flattened": {...},
+/// "difference": {...}, "events"}.
+nlohmann::ordered_json to_json(const ModeComparison& comparison);
+
+}  // namespace shardscape::cli

@@ -1,0 +1,104 @@
+// shardscape network: communication patterns on a fabric, as a case file says.
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "engine/network/faulty_fabric.h"
+#include "engine/network/naive_flow_simulator.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/cpu_time.h"
+#include "sweep/cli/network_report.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kNetworkFooter =
+    "Examples:\n"
+    "  shardscape network case.json\n"
+    "  shardscape network case.json --json\n"
+    "  shardscape network case.json --timeline links.json      open it in ui.perfetto.dev\n"
+    "\n"
+    "A case is a fabric, its faults and the patterns that run on it (bytes, seconds):\n"
+    "  {\"topology\": {\"dims\": [{\"type\": \"torus\", \"shape\": [4, 4], \"bw\": 100e9, \"lat\": 5e-7}]},\n"
+    "   \"faults\": [{\"kind\": \"derate\", \"a\": 1, \"b\": 2, \"factor\": 0.5}],\n"
+    "   \"patterns\": [{\"op\": \"allreduce\", \"algo\": \"ring\", \"groups\": [[0, 1, 2, 3]], \"bytes\": "
+    "67108864}]}\n"
+    "The README lists every key.";
+
+struct NetworkArguments {
+  std::filesystem::path file;
+  std::filesystem::path timeline;
+  bool json = false, force = false;
+};
+
+/// What the messages that were never released wait for.
+std::string deadlock(const network::PatternTraffic& plan) {
+  const std::vector<std::int32_t> closed = network::closed_gates(plan.traffic);
+  if (closed.empty()) return "some messages were never received";
+  std::size_t pattern = 0;
+  while (plan.gate_ends[pattern] <= closed.front()) ++pattern;
+  const network::Gate& gate = plan.traffic.gates[static_cast<std::size_t>(closed.front())];
+  std::string text = "patterns[" + std::to_string(pattern) + "]: deadlock: gate " +
+                     std::to_string(closed.front()) + " never opens, it waits for what waits for it (" +
+                     std::to_string(closed.size()) + " gates in all)";
+  if (gate.messages > 0) {
+    const auto& first = plan.traffic.messages[static_cast<std::size_t>(gate.first_message)];
+    const auto& connection = plan.traffic.connections[static_cast<std::size_t>(first.connection)];
+    text += "; it holds the message from " + std::to_string(connection.source) + " to " +
+            std::to_string(connection.destination);
+  }
+  return text;
+}
+
+int run_network(const NetworkArguments& arguments, const CommonOptions& common) {
+  if (common.reference && !arguments.timeline.empty()) {
+    throw BadInput("command line: --timeline needs the production simulator, not --reference");
+  }
+  const auto network = network_case::load_case(arguments.file);
+  if (!network) throw BadInput(split_lines(network.error()));
+  network::FaultyFabric fabric(network->fabric);
+  fabric.set_faults(network->faults);
+  const auto plan = network::build_traffic(network->patterns, fabric);
+  if (!plan) {
+    throw BadInput(split_lines(network_case::located(plan.error(), arguments.file.string())));
+  }
+
+  std::optional<TimelineWriter> timeline;
+  if (!arguments.timeline.empty()) {
+    const std::filesystem::path inputs[] = {arguments.file};
+    const results::OutputPath output(arguments.timeline, arguments.force, inputs);
+    timeline.emplace(output, network->fabric, plan->traffic, fabric.bytes_per_second());
+  }
+  SimulatedCase simulated{*network, *plan, fabric.bytes_per_second(), {}, 0};
+  network::FlowSimulator simulator;
+  const double begin = cpu_seconds();
+  simulated.result = common.reference ? network::simulate_naively(plan->traffic, fabric.bytes_per_second())
+                                      : simulator.run(plan->traffic, fabric.bytes_per_second(),
+                                                      timeline ? &*timeline : nullptr);
+  simulated.cpu_seconds = cpu_seconds() - begin;
+  if (simulated.result.received < plan->traffic.sent()) {
+    throw BadInput(arguments.file.string() + ": " + deadlock(*plan));
+  }
+  if (timeline) timeline->finish();
+  arguments.json ? print_json(std::cout, simulated) : print_report(std::cout, simulated);
+  return kDone;
+}
+
+}  // namespace
+
+void add_network_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("network", "Run communication patterns on a fabric");
+  const auto arguments = std::make_shared<NetworkArguments>();
+  command->add_option("CASE", arguments->file, "The case (JSON)")->required();
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->add_option("--timeline", arguments->timeline, "Write the utilisation of every link over time")
+      ->type_name("OUT.json");
+  command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
+  command->footer(kNetworkFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_network(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,173 @@
+#include "sweep/cli/network_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "engine/base/safe_text.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr std::size_t kShownLinks = 15;
+constexpr double kMicroseconds = 1e6;
+
+struct Totals {
+  std::vector<LinkLoad> loads;
+  std::int64_t links_used = 0;
+  double max_utilisation = 0;
+
+  explicit Totals(const SimulatedCase& simulated)
+      : loads(link_loads(simulated.plan.traffic, simulated.bytes_per_second.size())) {
+    for (std::size_t link = 0; link < loads.size(); ++link) {
+      if (loads[link].bytes <= 0) continue;
+      ++links_used;
+      max_utilisation = std::max(max_utilisation, utilisation(simulated, link));
+    }
+  }
+
+  [[nodiscard]] double utilisation(const SimulatedCase& simulated, std::size_t link) const {
+    const double time = simulated.result.completion_time;
+    return time > 0 ? loads[link].bytes / (simulated.bytes_per_second[link] * time) : 0;
+  }
+};
+
+}  // namespace
+
+std::vector<LinkLoad> link_loads(const network::Traffic& traffic, std::size_t links) {
+  std::vector<double> bytes(traffic.connections.size());
+  for (const network::Gate& gate : traffic.gates) {
+    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
+      const network::Message& message = traffic.messages[static_cast<std::size_t>(m)];
+      bytes[static_cast<std::size_t>(message.connection)] += message.bytes * gate.times;
+    }
+  }
+  std::vector<LinkLoad> loads(links);
+  for (std::size_t c = 0; c < bytes.size(); ++c) {
+    const network::Connection& connection = traffic.connections[c];
+    for (std::int32_t i = connection.path_begin; i < connection.path_end; ++i) {
+      LinkLoad& load = loads[static_cast<std::size_t>(traffic.path_links[static_cast<std::size_t>(i)])];
+      load.bytes += bytes[c];
+      ++load.flows;
+    }
+  }
+  return loads;
+}
+
+void print_json(std::ostream& out, const SimulatedCase& simulated) {
+  const Totals totals(simulated);
+  const nlohmann::ordered_json document = {{"completion_time_s", simulated.result.completion_time},
+                                           {"messages", simulated.plan.messages()},
+                                           {"links_used", totals.links_used},
+                                           {"max_link_utilisation", totals.max_utilisation},
+                                           {"events", simulated.result.events},
+                                           {"cpu_s", simulated.cpu_seconds}};
+  out << json_text(document) << '\n';
+}
+
+void print_report(std::ostream& out, const SimulatedCase& simulated) {
+  const Totals totals(simulated);
+  const auto count = [](std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); };
+  const network::Fabric& fabric = simulated.network.fabric;
+  const double time = simulated.result.completion_time;
+  if (!simulated.network.name.empty()) out << "case         " << simulated.network.name << '\n';
+  out << "fabric       " << count(fabric.ranks()) << " ranks, "
+      << count(static_cast<std::int64_t>(fabric.links().size())) << " links, " << count(totals.links_used)
+      << " of them used\n"
+      << "messages     " << count(simulated.plan.messages()) << '\n'
+      << "completion   " << format_seconds(time) << '\n'
+      << "events       " << count(simulated.result.events) << " in " << format_seconds(simulated.cpu_seconds)
+      << " of CPU\n";
+  if (totals.links_used == 0) return;
+
+  std::vector<std::size_t> order(totals.loads.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t link) { return totals.loads[link].bytes <= 0; });
+  const std::size_t shown = std::min(kShownLinks, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
+                    [&](std::size_t a, std::size_t b) {
+                      const double ua = totals.utilisation(simulated, a),
+                                   ub = totals.utilisation(simulated, b);
+                      return ua != ub ? ua > ub : a < b;
+                    });
+  out << "\nbusiest links"
+      << (shown < order.size() ? ", " + std::to_string(shown) + " of " + count(totals.links_used) : "")
+      << '\n';
+  TextTable table;
+  table.add_column("link", TextTable::Align::left);
+  for (const char* heading : {"bandwidth", "bytes", "flows", "utilisation"}) table.add_column(heading);
+  table.add_column("", TextTable::Align::left);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::size_t link = order[i];
+    const double utilisation = totals.utilisation(simulated, link);
+    table.add_row({fabric.link_name(static_cast<std::int32_t>(link)),
+                   format_si(simulated.bytes_per_second[link], "B/s"), format_bytes(totals.loads[link].bytes),
+                   count(totals.loads[link].flows), format_percent(utilisation), bar(utilisation, 24)});
+  }
+  table.print(out, 2);
+}
+
+TimelineWriter::TimelineWriter(results::OutputPath file, const network::Fabric& fabric,
+                               const network::Traffic& traffic, std::span<const double> bytes_per_second)
+    : file_(std::move(file)),
+      out_(file_.stream()),
+      fabric_(fabric),
+      traffic_(traffic),
+      capacity_(bytes_per_second),
+      connection_rate_(traffic.connections.size()),
+      link_rate_(bytes_per_second.size()),
+      written_(bytes_per_second.size()),
+      flows_(bytes_per_second.size()),
+      is_changed_(bytes_per_second.size()) {
+  out_ << R"({"displayTimeUnit":"ns","traceEvents":[)";
+}
+
+void TimelineWriter::rate_changed(double time, std::int32_t connection, double bytes_per_second) {
+  if (time != time_) flush();
+  time_ = time;
+  double& rate = connection_rate_[static_cast<std::size_t>(connection)];
+  const double change = bytes_per_second - rate;
+  const int started = (bytes_per_second > 0 ? 1 : 0) - (rate > 0 ? 1 : 0);
+  rate = bytes_per_second;
+  const network::Connection& route = traffic_.connections[static_cast<std::size_t>(connection)];
+  for (std::int32_t i = route.path_begin; i < route.path_end; ++i) {
+    const std::int32_t id = traffic_.path_links[static_cast<std::size_t>(i)];
+    const auto link = static_cast<std::size_t>(id);
+    link_rate_[link] += change;
+    flows_[link] += started;
+    if (flows_[link] == 0) link_rate_[link] = 0;  // no residue of rounding
+    if (is_changed_[link] == 0) changed_.push_back(id);
+    is_changed_[link] = 1;
+  }
+}
+
+void TimelineWriter::flush() {
+  std::ranges::sort(changed_);
+  for (const std::int32_t id : changed_) {
+    const auto link = static_cast<std::size_t>(id);
+    is_changed_[link] = 0;
+    const double utilisation = std::clamp(link_rate_[link] / capacity_[link], 0.0, 1.0);
+    if (utilisation == written_[link]) continue;
+    written_[link] = utilisation;
+    const nlohmann::ordered_json event = {{"ph", "C"},
+                                          {"pid", 0},
+                                          {"name", fabric_.link_name(id)},
+                                          {"ts", time_ * kMicroseconds},
+                                          {"args", {{"utilisation", utilisation}}}};
+    out_ << (first_ ? "\n" : ",\n") << json_text(event);
+    first_ = false;
+  }
+  changed_.clear();
+}
+
+void TimelineWriter::finish() {
+  flush();
+  out_ << "\n]}\n";
+  file_.commit();
+}
+
+}  // namespace shardscape::cli

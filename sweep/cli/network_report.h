@@ -1,0 +1,66 @@
+// What a simulated network case looks like: JSON, a table, a timeline.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <vector>
+
+#include "engine/network/fabric.h"
+#include "engine/network/flow_simulator.h"
+#include "engine/network/traffic_builder.h"
+#include "results_schema/output_file.h"
+#include "sweep/network_case/network_case.h"
+
+namespace shardscape::cli {
+
+/// What a link carries during a run.
+struct LinkLoad {
+  double bytes = 0;
+  std::int64_t flows = 0;  ///< connections over it
+};
+
+/// By link id.
+std::vector<LinkLoad> link_loads(const network::Traffic& traffic, std::size_t links);
+
+struct SimulatedCase {
+  const network_case::NetworkCase& network;
+  const network::PatternTraffic& plan;
+  std::span<const double> bytes_per_second;  ///< of each link, after faults
+  network::FlowResult result;
+  double cpu_seconds = 0;  ///< of the simulation alone
+};
+
+/// completion_time_s, messages, links_used, max_link_utilisation, events, cpu_s; one line.
+void print_json(std::ostream& out, const SimulatedCase& simulated);
+/// Totals and the busiest links.
+void print_report(std::ostream& out, const SimulatedCase& simulated);
+
+/// Utilisation of every link over time as counter tracks of the Trace Event Format, which ui.perfetto.dev and
+/// chrome://tracing open; written as it happens. Throws StoreError where the file can't be written.
+class TimelineWriter : public network::RateObserver {
+ public:
+  TimelineWriter(results::OutputPath file, const network::Fabric& fabric, const network::Traffic& traffic,
+                 std::span<const double> bytes_per_second);
+  void rate_changed(double time, std::int32_t connection, double bytes_per_second) override;
+  /// Ends the document; call once after the simulation.
+  void finish();
+
+ private:
+  void flush();
+
+  results::OutputFile file_;
+  std::ostream& out_;
+  const network::Fabric& fabric_;
+  const network::Traffic& traffic_;
+  std::span<const double> capacity_;
+  std::vector<double> connection_rate_;
+  std::vector<double> link_rate_, written_;
+  std::vector<std::int32_t> flows_;    ///< active connections over each link
+  std::vector<std::int32_t> changed_;  ///< links touched at time_
+  std::vector<char> is_changed_;
+  double time_ = 0;
+  bool first_ = true;
+};
+
+}  // namespace shardscape::cli

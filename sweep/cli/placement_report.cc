@@ -1,0 +1,179 @@
+#include "sweep/cli/placement_report.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "engine/simulate.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Align = TextTable::Align;
+using network::AxisSpan;
+
+/// Exposed communication on the critical rank: what a placement can change of a step.
+struct CommClass {
+  const char* key;  ///< in JSON
+  const char* name;
+  Seconds Breakdown::*part;
+};
+constexpr std::array<CommClass, 4> kCommClasses = {{{"tp_comm_s", "tensor comm", &Breakdown::tensor_comm},
+                                                    {"cp_comm_s", "context comm", &Breakdown::context_comm},
+                                                    {"pp_comm_s", "pipeline comm", &Breakdown::pipeline_comm},
+                                                    {"dp_comm_s", "data comm", &Breakdown::data_comm}}};
+
+std::string axes_text(const AxisSpan& span) {
+  std::string text;
+  for (const PlanAxis axis : span.axes) {
+    if (!text.empty()) text += '*';
+    text += name_of(axis);
+  }
+  return text;
+}
+
+const std::string& dimension_name(const Setting& setting, std::int32_t dimension) {
+  return setting.system.fabric.dimensions[static_cast<std::size_t>(dimension)].name;
+}
+
+Json spans_json(const std::vector<AxisSpan>& spans, const Setting& setting) {
+  Json json = Json::array();
+  for (const AxisSpan& span : spans) {
+    Json dimensions = Json::array();
+    for (const std::int32_t dimension : span.dimensions) {
+      dimensions.push_back(dimension_name(setting, dimension));
+    }
+    json.push_back({{"axis", axes_text(span)},
+                    {"degree", span.degree},
+                    {"stride", span.stride},
+                    {"dimensions", std::move(dimensions)},
+                    {"hops", span.hops},
+                    {"mean_hops", span.mean_hops},
+                    {"contention", span.contention}});
+  }
+  return json;
+}
+
+void print_spans(std::ostream& out, const std::vector<AxisSpan>& spans, const Setting& setting) {
+  TextTable table;
+  table.add_column("axis", Align::left);
+  table.add_column("degree");
+  table.add_column("stride");
+  table.add_column("crosses", Align::left);
+  for (const char* heading : {"hops", "mean", "contention"}) table.add_column(heading);
+  for (const AxisSpan& span : spans) {
+    if (span.degree == 1) continue;
+    if (span.axes.size() > 1 && (spans[1].degree == 1 || spans[2].degree == 1))
+      continue;  // as cp or dp alone
+    std::string dimensions;
+    for (const std::int32_t dimension : span.dimensions) {
+      if (!dimensions.empty()) dimensions += ", ";
+      dimensions += dimension_name(setting, dimension);
+    }
+    table.add_row({axes_text(span), std::to_string(span.degree), std::to_string(span.stride), dimensions,
+                   std::to_string(span.hops), format_fixed(span.mean_hops, 2),
+                   std::to_string(span.contention)});
+  }
+  if (table.empty()) {
+    out << "  one GPU: nothing to place\n";
+    return;
+  }
+  table.print(out, 2);
+}
+
+Seconds whole_time(const Setting& setting, const Prediction& prediction) {
+  return setting.workload.phase == Phase::training ? prediction.step_time : prediction.e2e;
+}
+
+std::string change(double before, double after) {
+  if (before == after) return "same";
+  if (before == 0) return "new";
+  return (after > before ? "+" : "-") + format_percent(std::abs(after - before) / before);
+}
+
+void print_gain(std::ostream& out, const BetterPlacement& better, const Setting& setting,
+                const Prediction& prediction) {
+  const placement::TimedPlacement& plain = better.found.plain;
+  const placement::TimedPlacement& best = better.found.best;
+  if (best.placement == plain.placement) {
+    out << "\nno better placement: the plain order is the fastest of " << better.found.timed << " timed\n";
+    return;
+  }
+  out << "\nbetter placement, the fastest of " << better.found.timed << " timed\n";
+  TextTable table;
+  table.add_column("", Align::left);
+  for (const char* heading : {"plain order", "optimised", "change"}) table.add_column(heading);
+  const auto add = [&](const char* name, double before, double after, auto format) {
+    table.add_row({name, format(before), format(after), change(before, after)});
+  };
+  const bool training = setting.workload.phase == Phase::training;
+  add(training ? "step" : "request", plain.time.value(), best.time.value(), format_seconds);
+  add("congestion", plain.cost.congestion_s, best.cost.congestion_s, format_seconds);
+  add("byte-hops", plain.cost.byte_hops, best.cost.byte_hops,
+      [](double bytes) { return format_si(bytes, "B"); });
+  for (const CommClass& part : kCommClasses) {
+    const double exposed = (prediction.breakdown.*part.part).value();
+    const double moved = (better.prediction.breakdown.*part.part).value();
+    if (exposed > 0 || moved > 0) add(part.name, exposed, moved, format_seconds);
+  }
+  table.print(out, 2);
+  out << "\ngroups on the better placement\n";
+  print_spans(out, better.spans, setting);
+}
+
+}  // namespace
+
+PlacementReport study_placement(const Setting& setting, const ParallelPlan& plan, const Details& details,
+                                const FaultSet& faults, bool reference, bool optimise) {
+  const network::Fabric fabric(setting.system.fabric);
+  PlacementReport report{network::axis_spans(fabric, plan), std::nullopt};
+  if (!optimise) return report;
+  const network::PlacementDemand demand = network::plan_demand(plan, details.axis_bytes);
+  const auto predict = [&](const network::Placement& placement) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .placement = placement});
+    return simulator.run(plan, faults);
+  };
+  BetterPlacement better;
+  better.found = placement::optimise_placement(
+      fabric, plan, demand,
+      [&](const network::Placement& placement) { return whole_time(setting, predict(placement)); });
+  better.spans = network::axis_spans(fabric, plan, better.found.best.placement);
+  better.prediction = predict(better.found.best.placement);
+  report.better = std::move(better);
+  return report;
+}
+
+Json placement_json(const PlacementReport& report, const Setting& setting, const Prediction& prediction) {
+  Json json = {{"axes", spans_json(report.spans, setting)}};
+  if (!report.better) return json;
+  const placement::OptimisedPlacement& found = report.better->found;
+  const char* const time = setting.workload.phase == Phase::training ? "step_time_s" : "e2e_s";
+  const auto side = [&](const placement::TimedPlacement& timed, const Prediction& p) {
+    Json sides = {{time, timed.time.value()},
+                  {"congestion_s", timed.cost.congestion_s},
+                  {"byte_hops", timed.cost.byte_hops}};
+    for (const CommClass& part : kCommClasses) sides[part.key] = (p.breakdown.*part.part).value();
+    return sides;
+  };
+  json["optimised"] = {{"before", side(found.plain, prediction)},
+                       {"after", side(found.best, report.better->prediction)},
+                       {"swaps_tried", found.swaps},
+                       {"placements_timed", found.timed},
+                       {"axes", spans_json(report.better->spans, setting)},
+                       {"physical_rank", found.best.placement}};
+  return json;
+}
+
+void print_placement(std::ostream& out, const PlacementReport& report, const Setting& setting,
+                     const Prediction& prediction) {
+  out << "\nplacement: what the rings of each axis cross, and flows on their most loaded link\n";
+  print_spans(out, report.spans, setting);
+  if (report.better) print_gain(out, *report.better, setting, prediction);
+}
+
+}  // namespace shardscape::cli

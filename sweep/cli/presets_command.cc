@@ -1,0 +1,239 @@
+// shardscape presets: what models, devices, clusters, stacks and technologies there are.
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <memory>
+
+#include "engine/base/suggest.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/yaml/load.h"
+#include "sweep/yaml/loader.h"
+#include "sweep/yaml/node.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using yaml::Catalog;
+using yaml::PresetKind;
+
+constexpr const char* kPresetsFooter =
+    "Examples:\n"
+    "  shardscape presets\n"
+    "  shardscape presets a100-sxm-80gb\n"
+    "  shardscape presets my-gpu.yaml\n"
+    "  shardscape presets Llama-3.1-8B/config.json\n"
+    "  shardscape presets --presets my-presets";
+
+constexpr std::array<std::pair<PresetKind, const char*>, 8> kKinds = {
+    {{PresetKind::model, "models"},
+     {PresetKind::device, "devices"},
+     {PresetKind::cluster, "clusters"},
+     {PresetKind::stack, "stacks"},
+     {PresetKind::logic, "logic nodes"},
+     {PresetKind::memory, "memory technologies"},
+     {PresetKind::network, "network technologies"},
+     {PresetKind::floorplan, "floor plans"}}};
+
+std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
+
+std::string facts(const ModelSpec& model) {
+  std::string text = format_parameters(model.parameters()) + ", " + count(model.layers) + " layers, hidden " +
+                     count(model.hidden) + ", " + count(model.heads) + " heads";
+  if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
+  text += ", MLP " + count(model.ffn_hidden) + " " + std::string(name_of(model.mlp));
+  return model.parallel_residual ? text + ", parallel residual" : text;
+}
+
+std::string facts(const DeviceSpec& device) {
+  const Precision precision = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
+  return format_si(device.tensor_peak(precision).value(), "FLOP/s") + " " + std::string(name_of(precision)) +
+         ", " + count(device.sm.count) + " SMs, " + format_bytes(device.memory_capacity().value()) + " at " +
+         format_si(device.hbm_peak().value(), "B/s");
+}
+
+std::string facts(const yaml::Cluster& cluster) {
+  std::string text = cluster.device.name;
+  for (const DimensionSpec& dimension : cluster.fabric.fabric.dimensions) {
+    text += ", " + dimension.name + ": ";
+    std::string shape;
+    for (const std::int64_t size : dimension.shape) {
+      if (!shape.empty()) shape += 'x';
+      shape += size == FabricTemplate::kFill ? "any" : count(size);
+    }
+    text += std::string(name_of(dimension.kind)) + " of " + shape;
+    if (dimension.kind == DimensionKind::custom) {
+      text += " with " + count(static_cast<std::int64_t>(dimension.custom.links.size())) + " links";
+    } else {
+      text += " at " + format_si(dimension.bandwidth.value(), "B/s");
+      if (dimension.basis == BandwidthBasis::gpu) text += " per GPU";
+    }
+  }
+  return text;
+}
+
+std::string facts(const StackProfile& stack) {
+  return std::string(name_of(stack.attention)) + " attention, " + std::string(name_of(stack.partition)) +
+         " partition, " + format_seconds(stack.communication.call.value()) + " per collective, links at " +
+         format_percent(stack.communication.scale_up_fraction) + " / " +
+         format_percent(stack.communication.scale_out_fraction);
+}
+
+std::string facts(const technology::LogicNode& logic) {
+  const technology::LogicScaling& step = logic.step;
+  return "over " + (logic.relative_to ? logic.relative_to->name : "its predecessor") + ": density x" +
+         format_fixed(step.density, 2) + ", clock x" + format_fixed(step.clock_at_equal_power, 2) +
+         " at equal power, power x" + format_fixed(step.power_at_equal_clock, 2) + " at equal clock";
+}
+
+std::string picojoules(technology::JoulesPerBit energy) {
+  return format_fixed(energy.value() * 1e12, 2) + " pJ/b";
+}
+
+std::string facts(const technology::MemoryTechnology& memory) {
+  return format_bytes(memory.capacity_per_stack.value()) + " at " +
+         format_si(memory.bandwidth_per_stack.value(), "B/s") + " per stack, " + picojoules(memory.energy);
+}
+
+std::string facts(const technology::NetworkTechnology& network) {
+  return format_si(network.bandwidth.value(), "B/s") + " per GPU, " + picojoules(network.energy);
+}
+
+std::string facts(const technology::Floorplan& plan) {
+  constexpr double kSquareMillimetres = 1e6;
+  return plan.logic.name + ", " + plan.memory.name + ", " +
+         format_fixed(plan.area.value() * kSquareMillimetres, 0) + " mm2, " +
+         format_fixed(plan.power.value(), 0) + " W";
+}
+
+/// What `use` makes of the spec behind a preset, or the problems of its file.
+template <class Use>
+tl::expected<std::string, std::string> with_preset(const Catalog& catalog, PresetKind kind,
+                                                   const std::string& name, const Use& use) {
+  const auto apply = [&](const auto& loaded) -> tl::expected<std::string, std::string> {
+    if (!loaded) return tl::unexpected(loaded.error().to_string());
+    return use(*loaded);
+  };
+  switch (kind) {
+    case PresetKind::model:
+      return apply(yaml::load_model(catalog, name));
+    case PresetKind::device:
+      return apply(yaml::load_device(catalog, name));
+    case PresetKind::cluster:
+      return apply(yaml::load_cluster(catalog, name));
+    case PresetKind::stack:
+      return apply(yaml::load_stack(catalog, name));
+    case PresetKind::logic:
+      return apply(yaml::load_logic(catalog, name));
+    case PresetKind::memory:
+      return apply(yaml::load_memory(catalog, name));
+    case PresetKind::network:
+      return apply(yaml::load_network(catalog, name));
+    case PresetKind::floorplan:
+      return apply(yaml::load_floorplan(catalog, name));
+  }
+  return tl::unexpected(std::string("?"));
+}
+
+int list_presets(const Catalog& catalog) {
+  for (const auto& [kind, title] : kKinds) {
+    TextTable table;
+    table.add_column("", TextTable::Align::left);
+    table.add_column("", TextTable::Align::left);
+    for (const Catalog::Entry& entry : catalog.list(kind)) {
+      const auto line = with_preset(catalog, kind, entry.name, [](const auto& spec) { return facts(spec); });
+      table.add_row(
+          {entry.name, line ? *line : "broken: " + line.error().substr(0, line.error().find('\n'))});
+    }
+    if (table.empty()) continue;
+    std::cout << title << '\n';
+    table.print(std::cout, 2);
+  }
+  return kDone;
+}
+
+/// Keys that tell what a file describes; the first one it has decides. See yaml/describe.h and
+/// yaml/technology.cc.
+constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
+    {{"dimensions", PresetKind::cluster},
+     {"sm", PresetKind::device},
+     {"technology", PresetKind::device},
+     {"layers", PresetKind::model},
+     {"communication", PresetKind::stack},
+     {"density", PresetKind::logic},
+     {"capacity_per_stack", PresetKind::memory},
+     {"sm_share", PresetKind::floorplan},
+     {"hidden", PresetKind::model},
+     {"energy", PresetKind::network}}};
+
+/// What a file describes, by its keys.
+PresetKind kind_of(const std::string& file) {
+  if (file.ends_with(".json")) return PresetKind::model;
+  const auto text = yaml::read_text(file);
+  if (!text) throw BadInput(file + ": " + text.error());
+  yaml::Diagnostics diagnostics;
+  const auto node = yaml::parse(*text, file, diagnostics);
+  if (!node) throw BadInput(diagnostics);
+  for (const auto& [key, kind] : kTellingKeys) {
+    if (node->find(key) != nullptr) return kind;
+  }
+  if (node->find("workload") != nullptr)
+    throw BadInput(file + ": is a study; 'shardscape check " + file + "' says what it holds");
+  throw BadInput(file +
+                 ": what it describes is not clear: a model has the key layers, a device sm, a cluster "
+                 "dimensions, a stack communication");
+}
+
+int show_file(const Catalog& catalog, const std::string& file) {
+  const auto found = catalog.find(PresetKind::model, file, {});
+  if (!found) throw BadInput("presets: " + found.error());
+  const PresetKind kind = kind_of(file);
+  const auto text = with_preset(catalog, kind, file, [](const auto& spec) { return yaml::to_yaml(spec); });
+  if (!text) throw BadInput(split_lines(text.error()));
+  std::cout << "# " << to_string(kind) << ", " << file << '\n' << *text;
+  return kDone;
+}
+
+int show_preset(const Catalog& catalog, const std::string& name) {
+  if (yaml::is_path(name)) return show_file(catalog, name);
+  std::vector<std::string> names;
+  bool found = false;
+  for (const auto& [kind, title] : kKinds) {
+    for (const Catalog::Entry& entry : catalog.list(kind)) {
+      names.push_back(entry.name);
+      if (entry.name != name) continue;
+      found = true;
+      const auto text =
+          with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
+      if (!text) throw BadInput(split_lines(text.error()));
+      std::cout << "# " << to_string(kind) << ", " << entry.file.string() << '\n' << *text;
+    }
+  }
+  if (!found) {
+    throw BadInput("presets: no preset '" + name + "'" + did_you_mean(name, names) +
+                   "; 'shardscape presets' lists all");
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_presets_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("presets", "List models, devices, clusters, stacks and technologies, or show one");
+  const auto name = std::make_shared<std::string>();
+  command->add_option("NAME", *name,
+                      "Show this preset, or the model, device, cluster or stack of this file, with every "
+                      "default filled in");
+  command->footer(kPresetsFooter);
+  command->callback([name, &common, &action] {
+    action = [name, &common] {
+      const Catalog catalog = make_catalog(common);
+      return name->empty() ? list_presets(catalog) : show_preset(catalog, *name);
+    };
+  });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,125 @@
+#include "sweep/cli/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/safe_text.h"
+#include "sweep/cli/format.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+ProgressMode resolve(ProgressMode mode) {
+  if (mode != ProgressMode::automatic) return mode;
+  return isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::plain;
+}
+
+std::chrono::nanoseconds interval(ProgressMode mode) {
+  if (mode == ProgressMode::line) return 200ms;
+  return mode == ProgressMode::json ? 1s : 5s;
+}
+
+std::size_t progress_width() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 120;
+  return size.ws_col;
+}
+
+struct Pace {
+  double rate = 0;       ///< rows per second of this run
+  double remaining = 0;  ///< seconds; meaningful where rate > 0
+  double feasible = 0;   ///< share of the rows of this run
+};
+
+Pace pace_of(const sweep::SweepProgress& progress, double elapsed) {
+  Pace pace;
+  if (elapsed > 0) pace.rate = static_cast<double>(progress.rows_evaluated) / elapsed;
+  if (pace.rate > 0)
+    pace.remaining = static_cast<double>(progress.rows_total - progress.rows_done()) / pace.rate;
+  if (progress.rows_evaluated > 0) {
+    pace.feasible =
+        static_cast<double>(progress.tally.count(Status::ok)) / static_cast<double>(progress.rows_evaluated);
+  }
+  return pace;
+}
+
+}  // namespace
+
+ProgressReporter::ProgressReporter(const sweep::SweepJob& job, ProgressMode mode)
+    : job_(&job), mode_(resolve(mode)), start_(Clock::now()), next_(start_ + interval(mode_)) {}
+
+ProgressReporter::~ProgressReporter() { close(); }
+
+void ProgressReporter::update(const sweep::SweepProgress& progress) {
+  const Clock::time_point now = Clock::now();
+  if (mode_ == ProgressMode::none || now < next_) return;
+  next_ = now + interval(mode_);
+  if (mode_ == ProgressMode::json) {
+    std::cout << json(progress) << std::endl;
+  } else if (mode_ == ProgressMode::line) {
+    rewrite(describe(progress));
+  } else {
+    std::cerr << describe(progress) << '\n';
+  }
+}
+
+void ProgressReporter::close() {
+  if (width_ > 0) std::cerr << '\n';
+  width_ = 0;
+  mode_ = ProgressMode::none;
+}
+
+double ProgressReporter::elapsed_seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+void ProgressReporter::rewrite(const std::string& text) {
+  const std::string line = text.substr(0, progress_width() - 1);
+  const std::size_t blanks = width_ > line.size() ? width_ - line.size() : 0;
+  std::cerr << '\r' << line << std::string(blanks, ' ') << std::flush;
+  width_ = line.size();
+}
+
+std::string ProgressReporter::describe(const sweep::SweepProgress& progress) const {
+  const Pace pace = pace_of(progress, elapsed_seconds());
+  const double share = static_cast<double>(progress.rows_done()) / static_cast<double>(progress.rows_total);
+  std::string text = format_count(progress.rows_done()) + "/" + format_count(progress.rows_total) +
+                     " points (" + format_fixed(100 * share, 0) + " %), " +
+                     format_count(static_cast<std::uint64_t>(pace.rate)) + "/s, ETA " +
+                     format_duration(pace.remaining) + ", feasible " + format_percent(pace.feasible);
+  if (progress.tally.best) text += ", best " + best(*progress.tally.best);
+  return text;
+}
+
+std::string ProgressReporter::best(const sweep::BestPoint& point) const {
+  const results::ColumnInfo* const column = job_->columns().find(job_->study().objectives.front());
+  const std::string plan =
+      sweep::to_point_text(job_->space().point(point.point_id).plan, job_->study().phase(), ' ');
+  return format_value(point.objective, column->unit) + " (" + plan + ")";
+}
+
+std::string ProgressReporter::json(const sweep::SweepProgress& progress) const {
+  const double elapsed = elapsed_seconds();
+  const Pace pace = pace_of(progress, elapsed);
+  nlohmann::ordered_json line = {{"event", "progress"},          {"points", progress.rows_done()},
+                                 {"total", progress.rows_total}, {"feasible_share", pace.feasible},
+                                 {"elapsed_s", elapsed},         {"points_per_s", pace.rate},
+                                 {"eta_s", pace.remaining}};
+  if (const auto& found = progress.tally.best) {
+    line["best"] = {
+        {"point_id", found->point_id},
+        {job_->study().objectives.front(), found->objective},
+        {"plan", sweep::to_point_text(job_->space().point(found->point_id).plan, job_->study().phase())}};
+  }
+  return json_text(line);
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,193 @@
+// shardscape replay: Chakra execution traces on a fabric.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/base/safe_text.h"
+#include "engine/network/fabric.h"
+#include "engine/timeline/replay.h"
+#include "sweep/chakra/trace_folder.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/fault_parser.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/cli/usage.h"
+#include "sweep/yaml/load.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kReplayFooter =
+    "Examples:\n"
+    "  shardscape replay traces --cluster dgx-h100\n"
+    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --json\n"
+    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --fault 0-1=0.5\n"
+    "  shardscape simulate study.yaml --chakra traces && shardscape replay traces --cluster dgx-a100 --stack "
+    "megatron-lm\n"
+    "\n"
+    "DIR has PREFIX.RANK.et for ranks 0, 1, .. and, where collectives name process groups, a JSON object "
+    "from group names\n"
+    "to lists of ranks (comm_groups.json, or the only .json file) or METADATA nodes that define them; group "
+    "0 "
+    "is all ranks\n"
+    "where neither does. Rank r lies on GPU r. Without --stack messages use links fully and calls cost "
+    "nothing. Compute\n"
+    "nodes take the attribute shardscape_duration_ns or else duration_micros; those without a duration the "
+    "time of num_ops\n"
+    "and tensor_size on the cluster's device, MEM_LOAD and MEM_STORE nodes that of tensor_size over its HBM "
+    "bandwidth.\n"
+    "Collectives of the host (PyTorch's c10d and nccl operators) are calls; what moves the data are the "
+    "kernels behind them.";
+
+struct ReplayArguments {
+  std::filesystem::path folder;
+  std::string cluster, stack;
+  std::int64_t gpus = 0;  ///< 0: as many as there are traces, or the cluster's own
+  std::vector<std::string> faults;
+  std::string order = "id";
+  bool json = false;
+};
+
+/// The machine, with every problem of its files.
+struct Machine {
+  yaml::Cluster cluster;
+  std::optional<StackProfile> stack;
+  FabricSpec fabric;
+};
+
+Machine load_machine(const ReplayArguments& arguments, const CommonOptions& common, std::int64_t ranks) {
+  const yaml::Catalog catalog = make_catalog(common);
+  Machine machine;
+  ProblemList problems;
+  if (auto cluster = yaml::load_cluster(catalog, arguments.cluster)) {
+    machine.cluster = *std::move(cluster);
+    const bool open = machine.cluster.fabric.open();
+    const std::int64_t gpus = arguments.gpus > 0 ? arguments.gpus
+                              : open             ? ranks
+                                                 : machine.cluster.fabric.fabric.size();
+    Problems found;
+    machine.fabric = machine.cluster.fabric.instantiate(gpus, found);
+    for (const Problem& problem : found.list()) {
+      problems.add(arguments.cluster + ": " + problem.field + ": " + problem.message);
+    }
+  } else {
+    problems.add(cluster.error(), "--cluster");
+  }
+  if (!arguments.stack.empty()) {
+    auto stack = yaml::load_stack(catalog, arguments.stack);
+    if (stack) {
+      machine.stack = *std::move(stack);
+    } else {
+      problems.add(stack.error(), "--stack");
+    }
+  }
+  problems.finish();
+  return machine;
+}
+
+void print_json(const timeline::Replay& replay, std::int64_t estimated) {
+  nlohmann::ordered_json document = {{"step_time_s", replay.step_time},
+                                     {"nodes", replay.nodes},
+                                     {"messages", replay.messages},
+                                     {"events", replay.events},
+                                     {"estimated_durations", estimated}};
+  nlohmann::ordered_json& ranks = document["ranks"] = nlohmann::ordered_json::array();
+  for (const timeline::RankUse& use : replay.ranks) {
+    ranks.push_back({{"compute_s", use.compute},
+                     {"comm_s", use.communication},
+                     {"exposed_comm_s", use.exposed},
+                     {"idle_s", use.idle},
+                     {"end_s", use.end}});
+  }
+  std::cout << json_text(document, 2) << '\n';
+}
+
+void print_report(const ReplayArguments& arguments, const timeline::Replay& replay) {
+  constexpr std::size_t kShown = 16;
+  std::cout << "step time  " << format_seconds(replay.step_time) << '\n'
+            << "traces     " << format_count(replay.ranks.size()) << " ranks, "
+            << format_count(static_cast<std::uint64_t>(replay.nodes)) << " nodes, "
+            << format_count(static_cast<std::uint64_t>(replay.messages)) << " messages on "
+            << arguments.cluster << (arguments.stack.empty() ? "" : ", " + arguments.stack) << "\n\n";
+  TextTable table;
+  for (const char* heading : {"rank", "compute", "comm", "exposed", "idle", "busy"})
+    table.add_column(heading);
+  for (std::size_t r = 0; r < std::min(replay.ranks.size(), kShown); ++r) {
+    const timeline::RankUse& use = replay.ranks[r];
+    table.add_row({std::to_string(r), format_seconds(use.compute), format_seconds(use.communication),
+                   format_seconds(use.exposed), format_seconds(use.idle),
+                   format_percent(replay.step_time > 0 ? use.compute / replay.step_time : 0)});
+  }
+  table.print(std::cout);
+  if (replay.ranks.size() > kShown) {
+    std::cout << "and " << format_count(replay.ranks.size() - kShown) << " more ranks; --json has all\n";
+  }
+}
+
+int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
+  auto loaded = chakra::load(arguments.folder);
+  if (!loaded) throw BadInput(split_lines(loaded.error()));
+  const Machine machine =
+      load_machine(arguments, common, static_cast<std::int64_t>(loaded->trace.ranks.size()));
+  const std::int64_t estimated = timeline::estimate_durations(loaded->trace, machine.cluster.device);
+  const network::Fabric fabric(machine.fabric);
+  timeline::ReplayOptions options;
+  if (machine.stack) options.stack = machine.stack->communication;
+  options.memory_rate = machine.cluster.device.hbm_peak();
+  options.order = parse_enum<timeline::ReplayOrder>(arguments.order).value();
+  options.reference = common.reference;
+  options.faults = parse_faults(arguments.faults, machine.fabric);
+  if (std::ranges::any_of(options.faults.devices,
+                          [](const DeviceFault& f) { return f.compute_share != 1; })) {
+    throw BadInput(
+        "--fault: replay takes faults of links and memories; what a slow device takes is in its trace\n");
+  }
+  const auto replay = timeline::replay(loaded->trace, fabric, options);
+  if (!replay) throw BadInput(split_lines(chakra::located(replay.error(), *loaded)));
+  if (arguments.json) {
+    print_json(*replay, estimated);
+    return kDone;
+  }
+  print_report(arguments, *replay);
+  std::cout.flush();
+  if (estimated > 0) {
+    std::cerr << "note: " << format_count(static_cast<std::uint64_t>(estimated))
+              << " nodes have no duration; they took that of their num_ops and tensor_size on "
+              << machine.cluster.device.name << '\n';
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("replay", "Run Chakra execution traces on a fabric");
+  const auto arguments = std::make_shared<ReplayArguments>();
+  command->add_option("DIR", arguments->folder, "The folder of the traces")->required();
+  command->add_option("--cluster", arguments->cluster, "The cluster: a preset or a file")->required();
+  command->add_option("--stack", arguments->stack, "The software stack: a preset or a file");
+  command->add_option("--gpus", arguments->gpus, "GPUs of a cluster of any size (default: one per trace)")
+      ->check(whole_number(1));
+  command
+      ->add_option("--fault", arguments->faults,
+                   "A sick link or memory, as for simulate: 0-1=0.5, 0-1=dead or hbm_derate:1=0.5 (slows the "
+                   "copies of collectives; the rest is in the trace); repeatable")
+      ->type_name("FAULT")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--order", arguments->order,
+                   "What a free device runs first of the compute nodes that are ready: id (the lowest node "
+                   "id, as ASTRA-sim does) or ready (what would be ready first if communication were free); "
+                   "default: id")
+      ->check(CLI::IsMember({"id", "ready"}));
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->footer(kReplayFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_replay(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,83 @@
+// shardscape report: a result file as one interactive HTML page.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "results_schema/output_file.h"
+#include "results_schema/reader.h"
+#include "results_schema/report/write_report.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/near_misses.h"
+#include "sweep/cli/report_facts.h"
+#include "sweep/cli/result_commands.h"
+#include "sweep/cli/selection_text.h"
+#include "sweep/cli/top_output.h"
+#include "sweep/cli/usage.h"
+#include "sweep/cli/verdicts.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kReportFooter =
+    "Examples:\n"
+    "  shardscape report out.h5 -o report.html\n"
+    "  shardscape report out.h5 -o report.html --force          replace the page of an earlier run\n"
+    "  shardscape report out.h5 -o report.html --points 5000    a smaller page of a large study\n"
+    "\n"
+    "The page holds its data and scripts: it opens from disk, without a network, and can be sent as it is. "
+    "Studies with\n"
+    "more feasible points than --points show a sample, always with the Pareto front and the best plans; the "
+    "page says so.\n"
+    "The same results give the same page. A sweep that is still running, or was interrupted, can be read "
+    "too.";
+
+struct ReportArguments {
+  fs::path file, output;
+  std::size_t points = report::ReportInput{}.max_points;
+  bool force = false;
+};
+
+int run_report(const ReportArguments& arguments) {
+  const results::ResultReader reader = open_results(arguments.file);
+  const fs::path inputs[] = {arguments.file};
+  const results::OutputPath output(arguments.output, arguments.force, inputs);
+  report::ReportInput input;
+  input.words = {short_heading, describe, status_of};
+  input.max_points = arguments.points;
+  input.facts = study_facts(reader);
+  input.faults = fault_figures(reader);
+  input.of_the_study = of_the_study(reader);
+  input.near_misses = near_misses(reader);
+  input.commands = simulate_commands(reader);
+  const std::uint64_t size = report::write_report(reader, input, output);
+  const bool part = reader.complete() && !input.of_the_study.empty();
+  std::cout << "report on " << format_count(reader.row_count())
+            << (part ? "" : " of " + format_count(reader.total_points())) << " points"
+            << in_brackets(input.of_the_study) << " in " << arguments.output.string() << " ("
+            << format_bytes(static_cast<double>(size)) << ")\n";
+  return kDone;
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
+  CLI::App* const command = app.add_subcommand("report", "Results as one interactive HTML page");
+  const auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
+      ->required();
+  command->add_option("-o,--output", arguments->output, "The page to write")
+      ->required()
+      ->type_name("REPORT.html");
+  command->add_option("--points", arguments->points, "Feasible points shown at most, besides the best ones")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  add_force(*command, arguments->force);
+  command->footer(kReportFooter);
+  command->callback([arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
+}
+
+}  // namespace shardscape::cli

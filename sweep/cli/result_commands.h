@@ -1,0 +1,14 @@
+// The commands on whole result files. Each adds its subcommand to `app` and, where that is chosen, sets
+// `action`.
+#pragma once
+
+#include "sweep/cli/commands.h"
+
+namespace shardscape::cli {
+
+void add_merge_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_verify_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_diff_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_report_command(CLI::App& app, const CommonOptions& common, Action& action);
+
+}  // namespace shardscape::cli

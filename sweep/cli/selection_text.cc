@@ -1,0 +1,56 @@
+#include "sweep/cli/selection_text.h"
+
+#include <iostream>
+
+#include "sweep/cli/format.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::SelectionKind;
+
+/// "shard 3 of 16", "shards 1 to 2 of 3", "rows 64 to 127".
+std::string part_text(const results::BlockLayout& layout, const results::ShardRange& shards) {
+  if (shards.count == 0) {
+    const std::uint64_t first = layout.first_row(layout.blocks.first);
+    return "rows " + format_count(first) + " to " + format_count(first + layout.rows() - 1);
+  }
+  const std::string which = shards.first == shards.last
+                                ? "shard " + format_count(shards.first)
+                                : "shards " + format_count(shards.first) + " to " + format_count(shards.last);
+  return which + " of " + format_count(shards.count);
+}
+
+}  // namespace
+
+std::string of_the_study(const results::BlockLayout& layout, const results::ShardRange& shards) {
+  const std::string count = format_count(layout.total_points);
+  std::string chosen;
+  if (layout.selection.kind == SelectionKind::first) chosen = "the first " + count;
+  if (layout.selection.kind == SelectionKind::sample) chosen = "a sample of " + count;
+  if (!layout.is_unsharded()) {
+    chosen = part_text(layout, shards) + (chosen.empty() ? "" : " of " + chosen);
+  }
+  if (layout.selection.study_points == 0) {
+    return chosen + (chosen.empty() ? "" : "; ") +
+           "how many there are in the study is not recorded, as in all files of schema version 1";
+  }
+  if (chosen.empty()) return "";
+  return "of " + format_count(layout.selection.study_points) + " in the study, " + chosen;
+}
+
+std::string of_the_study(const results::ResultReader& reader) {
+  return of_the_study(reader.layout(), reader.shards());
+}
+
+std::string in_brackets(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }
+
+void note_selection(const results::ResultReader& reader) {
+  const std::string text = of_the_study(reader);
+  if (!text.empty()) {
+    std::cerr << "note: these are " << format_count(reader.row_count()) << " points, " << text << "\n";
+  }
+}
+
+}  // namespace shardscape::cli

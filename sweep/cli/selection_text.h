@@ -1,0 +1,21 @@
+// How much of its study a result file holds, in words.
+#pragma once
+
+#include <string>
+
+#include "results_schema/reader.h"
+
+namespace shardscape::cli {
+
+/// "of 5,891,184 in the study, the first 1,000", "..., a sample of 1,000", "..., shard 3 of 16"; empty where
+/// the rows are (or, of a running sweep, will be) all of the study's points.
+std::string of_the_study(const results::BlockLayout& layout, const results::ShardRange& shards);
+std::string of_the_study(const results::ResultReader& reader);
+
+/// The same as a clause that follows a number of points: " (of ... the first 1,000)"; or nothing.
+std::string in_brackets(const std::string& text);
+
+/// For outputs that hold rows alone: a note on stderr where they are not all of the study's.
+void note_selection(const results::ResultReader& reader);
+
+}  // namespace shardscape::cli

@@ -1,0 +1,316 @@
+// shardscape sensitivity: how plans and links bear faults, from the fault samples of a result file.
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
+#include "results_schema/reader.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/selection_text.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/cli/top_output.h"
+#include "sweep/cli/usage.h"
+#include "sweep/faults/sensitivity.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::ColumnGroup;
+using results::ColumnInfo;
+using results::ResultReader;
+
+constexpr const char* kSensitivityFooter =
+    "Examples:\n"
+    "  shardscape sensitivity out.h5                      plans, links and the distribution at a glance\n"
+    "  shardscape sensitivity out.h5 --by-plan -n 20\n"
+    "  shardscape sensitivity out.h5 --by-plan --pareto   the plans worth choosing from\n"
+    "  shardscape sensitivity out.h5 --by-link --format csv\n"
+    "  shardscape sensitivity out.h5 --distribution --format csv > slowdown.csv\n"
+    "  shardscape sensitivity out.h5 --format json\n"
+    "\n"
+    "Plans are ranked by their mean time under faults; 'healthy' is their rank without. A star marks plans "
+    "that no other\n"
+    "beats in healthy time, 95th percentile of the slowdown and memory together. Links are ranked by the "
+    "mean "
+    "slowdown of\n"
+    "all plans' samples in which they are sick. A sweep that is still running, or was interrupted, can be "
+    "read too.";
+
+struct SensitivityArguments {
+  std::filesystem::path file;
+  bool by_plan = false, by_link = false, by_dimension = false, distribution = false;
+  bool pareto = false;  ///< plans: those alone that no other beats
+  std::optional<std::uint64_t> count;
+  std::string format = "table";
+};
+
+/// A value of a report: for people, and exactly.
+struct Cell {
+  std::string text;
+  nlohmann::ordered_json value;
+};
+/// One ranking in all formats.
+struct Report {
+  const char* key;
+  std::string title;
+  std::vector<std::pair<const char*, const char*>> columns;  ///< heading, name in CSV and JSON
+  std::vector<std::vector<Cell>> rows;
+  std::size_t total = 0;
+};
+
+Cell cell(const std::string& text) { return {text, text}; }
+Cell cell(std::uint64_t number) { return {format_count(number), number}; }
+Cell exact(double value, const std::string& text) {
+  if (!std::isfinite(value)) return {"-", nullptr};
+  return {text, value};
+}
+Cell share(double value) { return exact(value, format_fixed(100 * value, 2) + " %"); }
+Cell seconds(double value) { return exact(value, format_seconds(value)); }
+
+/// The plan and setting of each point, as far as they differ within the file.
+class PlanTexts {
+ public:
+  explicit PlanTexts(const ResultReader& reader) {
+    for (const ColumnInfo& column : reader.columns()) {
+      const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
+                         column.group == ColumnGroup::hardware;
+      if (!input || column.name == "microbatches") continue;
+      std::vector<double> values = reader.read(column.name);
+      const bool varies = std::ranges::adjacent_find(values, std::not_equal_to<>()) != values.end();
+      if (varies) columns_.emplace_back(column, std::move(values));
+    }
+  }
+  [[nodiscard]] std::string of(std::uint64_t row) const {
+    std::string text;
+    for (const auto& [column, values] : columns_) {
+      text += (text.empty() ? "" : ",") + short_heading(column) + "=" + plain_value(column, values[row]);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;
+};
+
+Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto) {
+  auto plans = sweep::rank_plans(reader);
+  if (pareto) std::erase_if(plans, [](const sweep::PlanSensitivity& plan) { return !plan.pareto; });
+  const PlanTexts texts(reader);
+  Report report{
+      "by_plan",
+      pareto ? "plans that no other beats, by mean time under faults" : "plans by mean time under faults",
+      {{"rank", "rank"},
+       {"healthy", "healthy_rank"},
+       {"point", "point_id"},
+       {"expected", "expected_s"},
+       {"healthy time", "healthy_s"},
+       {"mean", "slowdown_mean"},
+       {"p95", "slowdown_p95"},
+       {"max", "slowdown_max"},
+       {"memory", "memory_peak_bytes"},
+       {"", "pareto"},
+       {"plan", "plan"}},
+      {},
+      plans.size()};
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, plans.size()); ++i) {
+    const sweep::PlanSensitivity& p = plans[i];
+    report.rows.push_back({cell(p.rank),
+                           cell(p.healthy_rank),
+                           {std::to_string(p.point_id), p.point_id},
+                           seconds(p.expected_s),
+                           seconds(p.healthy_s),
+                           share(p.mean),
+                           share(p.p95),
+                           share(p.max),
+                           exact(p.memory_bytes, format_bytes(p.memory_bytes)),
+                           {p.pareto ? "*" : "", p.pareto},
+                           cell(texts.of(p.row))});
+  }
+  return report;
+}
+
+Report place_report(const char* key, const std::string& title,
+                    const std::vector<sweep::PlaceSensitivity>& places, std::uint64_t count) {
+  Report report{key,
+                title,
+                {{"place", "place"},
+                 {"samples", "samples"},
+                 {"unreachable", "unreachable"},
+                 {"mean", "slowdown_mean"},
+                 {"max", "slowdown_max"},
+                 {"above 1 %", "slowdown_above_1pct_share"}},
+                {},
+                places.size()};
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, places.size()); ++i) {
+    const sweep::PlaceSensitivity& p = places[i];
+    report.rows.push_back({cell(p.place), cell(p.samples), cell(p.unreachable), share(p.mean), share(p.max),
+                           share(p.above_1pct)});
+  }
+  return report;
+}
+
+Report distribution_report(const ResultReader& reader, bool fine) {
+  std::vector<double> shares = {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0};
+  if (fine) {
+    shares.clear();
+    for (int percent = 1; percent <= 99; ++percent) shares.push_back(0.01 * percent);
+    shares.insert(shares.end(), {0.999, 0.9999, 1.0});
+  }
+  const auto points = sweep::slowdown_distribution(reader, shares);
+  Report report{"distribution",
+                "slowdown of all samples",
+                {{"share of the samples", "share"}, {"slow by at most", "slowdown"}},
+                {},
+                points.size()};
+  for (const sweep::DistributionPoint& point : points) {
+    report.rows.push_back(
+        {exact(point.share, format_fixed(100 * point.share, 2) + " %"), share(point.slowdown)});
+  }
+  return report;
+}
+
+std::vector<Report> reports(const ResultReader& reader, const SensitivityArguments& arguments) {
+  constexpr std::uint64_t kGlance = 10, kAll = ~std::uint64_t{0};
+  const bool all =
+      !arguments.by_plan && !arguments.by_link && !arguments.by_dimension && !arguments.distribution;
+  const bool table = arguments.format == "table";
+  const std::uint64_t count = arguments.count.value_or(table ? kGlance : kAll);
+  std::vector<Report> list;
+  if (all || arguments.by_plan) list.push_back(plan_report(reader, count, arguments.pareto));
+  if (all || arguments.by_link) {
+    const auto places = sweep::rank_places(reader);
+    const bool links = std::ranges::all_of(places, &sweep::PlaceSensitivity::link);
+    const char* const title = links ? "links by mean slowdown" : "links and devices by mean slowdown";
+    list.push_back(place_report("by_link", title, places, count));
+  }
+  if (all || arguments.by_dimension) {
+    list.push_back(place_report("by_dimension", "dimensions by mean slowdown", sweep::rank_dimensions(reader),
+                                arguments.count.value_or(kAll)));
+  }
+  if (all || arguments.distribution) list.push_back(distribution_report(reader, !all && !table));
+  return list;
+}
+
+void print(const Report& report) {
+  std::cout << report.title;
+  if (report.rows.size() < report.total)
+    std::cout << ", " << format_count(report.rows.size()) << " of " << format_count(report.total);
+  std::cout << "\n";
+  TextTable table;
+  for (const auto& [heading, name] : report.columns) {
+    const bool text = std::string_view(name) == "plan" || std::string_view(name) == "place";
+    table.add_column(heading, text ? TextTable::Align::left : TextTable::Align::right);
+  }
+  for (const auto& row : report.rows) {
+    std::vector<std::string> cells;
+    for (const Cell& value : row) cells.push_back(value.text);
+    table.add_row(std::move(cells));
+  }
+  table.print(std::cout, 2);
+}
+
+void print_csv(const Report& report) {
+  const char* separator = "";
+  for (const auto& [heading, name] : report.columns) std::cout << std::exchange(separator, ",") << name;
+  std::cout << "\n";
+  for (const auto& row : report.rows) {
+    separator = "";
+    for (const Cell& value : row) {
+      std::cout << std::exchange(separator, ",");
+      if (value.value.is_null()) continue;
+      std::cout << (value.value.is_string() ? csv_cell(value.text) : json_text(value.value));
+    }
+    std::cout << "\n";
+  }
+}
+
+nlohmann::ordered_json to_json(const Report& report) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& row : report.rows) {
+    auto object = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) object[report.columns[i].second] = row[i].value;
+    rows.push_back(std::move(object));
+  }
+  return rows;
+}
+
+/// What there is to look at, or why there is nothing.
+void require_samples(const ResultReader& reader, const std::filesystem::path& file) {
+  if (reader.sample_columns().empty()) {
+    throw BadInput(file.string() + ": holds no fault samples; sweep a study with a 'faults:' key\n");
+  }
+  if (reader.sample_count() > 0) return;
+  throw BadInput(file.string() + (reader.complete() ? ": holds no fault samples: no point is feasible\n"
+                                                    : ": holds no fault samples yet\n"));
+}
+
+int run_sensitivity(const SensitivityArguments& arguments) {
+  if (arguments.pareto && !arguments.by_plan)
+    throw BadInput("--pareto: chooses among plans; give --by-plan\n");
+  const ResultReader reader = open_results(arguments.file);
+  require_samples(reader, arguments.file);
+  const std::vector<Report> list = reports(reader, arguments);
+  if (arguments.format == "json") {
+    auto document = nlohmann::ordered_json::object();
+    for (const Report& report : list) document[report.key] = to_json(report);
+    const results::PointSelection& selection = reader.layout().selection;
+    document["points"] = {{"rows", reader.row_count()},
+                          {"study_points", selection.study_points},
+                          {"selection", name_of(selection.kind)},
+                          {"text", of_the_study(reader)}};
+    std::cout << json_text(document, 2) << "\n";
+  } else if (arguments.format == "csv") {
+    if (list.size() != 1)
+      throw BadInput("--format csv: needs one of --by-plan, --by-link, --by-dimension and --distribution\n");
+    note_selection(reader);
+    print_csv(list.front());
+  } else {
+    const std::string of_study = of_the_study(reader);
+    if (!reader.complete()) {
+      std::cout << "so far, " << format_count(reader.row_count()) << " of "
+                << format_count(reader.total_points()) << " points" << in_brackets(of_study) << "\n\n";
+    } else if (!of_study.empty()) {
+      std::cout << format_count(reader.row_count()) << " points" << in_brackets(of_study) << "\n\n";
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (i > 0) std::cout << "\n";
+      print(list[i]);
+    }
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("sensitivity", "How plans and links bear faults: rankings from the fault samples");
+  const auto arguments = std::make_shared<SensitivityArguments>();
+  command->add_option("RESULTS", arguments->file, "OUT.h5, or the OUT.h5.parts of a running sweep")
+      ->required();
+  command->add_flag("--by-plan", arguments->by_plan, "Plans by mean time under faults");
+  command->add_flag("--by-link", arguments->by_link, "Links (and devices) by mean slowdown");
+  command->add_flag("--by-dimension", arguments->by_dimension, "Fabric dimensions by mean slowdown");
+  command->add_flag("--distribution", arguments->distribution,
+                    "Cumulative distribution of the slowdown of all samples");
+  command->add_flag("--pareto", arguments->pareto,
+                    "With --by-plan: those alone that no other plan beats in healthy time, p95 and memory");
+  command
+      ->add_option("-n,--count", arguments->count, "Rows of each ranking (default: 10 in tables, else all)")
+      ->type_name("N")
+      ->check(whole_number(1));
+  command->add_option("--format", arguments->format, "table, csv or json")
+      ->type_name("FORMAT")
+      ->check(one_of({"table", "csv", "json"}));
+  command->footer(kSensitivityFooter);
+  command->callback([arguments, &action] { action = [arguments] { return run_sensitivity(*arguments); }; });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,302 @@
+// shardscape simulate: one point of a study, in full.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "engine/base/safe_text.h"
+#include "engine/simulate.h"
+#include "engine/timeline/schedule_text.h"
+#include "results_schema/output_file.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/draw_report.h"
+#include "sweep/cli/fault_parser.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/mode_comparison.h"
+#include "sweep/cli/simulate_report.h"
+#include "sweep/cli/step_outputs.h"
+#include "sweep/cli/usage.h"
+#include "sweep/space/constraint.h"
+#include "sweep/space/point_text.h"
+#include "sweep/study/placement_axis.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kSimulateFooter =
+    "Examples:\n"
+    "  shardscape simulate study.yaml\n"
+    "  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 "
+    "--explain\n"
+    "  shardscape simulate study.yaml --set workload.global_batch=256 --json\n"
+    "  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its "
+    "bandwidth\n"
+    "  shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a "
+    "detour\n"
+    "  shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency\n"
+    "  shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are "
+    "named\n"
+    "  shardscape simulate study.yaml --fault slow_device:3=0.8 --fault hbm_derate:7=0.5    GPU 3 at 80 % of "
+    "its clock, GPU 7\n"
+    "                                                          at half its memory bandwidth\n"
+    "  shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5\n"
+    "  shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch\n"
+    "  shardscape simulate study.yaml --draw 17     the 18th fault sample of the study\n"
+    "  shardscape simulate study.yaml --mode flattened         every message of every rank\n"
+    "  shardscape simulate study.yaml --compare                both modes, by class of time\n"
+    "  shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, "
+    "one decodes\n"
+    "  shardscape simulate study.yaml --timeline step.json     the pipeline, for ui.perfetto.dev\n"
+    "  shardscape simulate study.yaml --point pp=4,schedule=zero_bubble --schedule-text --width 160\n"
+    "  shardscape simulate study.yaml --chakra traces          for shardscape replay and other simulators\n"
+    "  shardscape simulate study.yaml --mode flattened --timeline step.json --chakra traces    the same of "
+    "what was executed\n"
+    "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
+    "the plain order\n"
+    "\n"
+    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (for inference "
+    "tp, cp, pp, dp,\n"
+    "prefill_tp, prefill_pp, prefill_dp, order, concurrency). An axis left out takes the first value of the "
+    "study; a degree that fills follows from "
+    "the others.\n"
+    "The time is predicted whatever the memory verdict.";
+
+struct SimulateArguments {
+  StudyArguments study;
+  std::string point;
+  std::string mode;  ///< empty: the study's
+  std::vector<std::string> faults;
+  std::optional<std::uint64_t> draw;
+  std::filesystem::path timeline;  ///< empty: none
+  std::filesystem::path chakra;    ///< empty: none
+  bool schedule_text = false;
+  std::int32_t width = 0;  ///< of the chart; 0: the terminal's
+  bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
+};
+
+sweep::PointText chosen_point(const SimulateArguments& arguments, const sweep::Study& study) {
+  auto point = sweep::parse_point(arguments.point, study.space, study.gpus, study.phase());
+  if (point) return *point;
+  std::vector<std::string> problems;
+  for (const Problem& problem : point.error().list())
+    problems.push_back("--point: " + problem.field + ": " + problem.message);
+  throw BadInput(std::move(problems));
+}
+
+/// Things a reader should know although they are no errors.
+void print_notes(const sweep::Study& study, const sweep::PointText& point, const Setting& setting) {
+  if (study.setting_count() > 1) {
+    std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first ("
+              << describe_setting(study, 0) << "), --set chooses another\n";
+  }
+  for (const std::string& text : study.space.constraints) {
+    const auto constraint = sweep::Constraint::parse(text);
+    if (constraint && !constraint->holds(point.plan, setting.workload)) {
+      std::cerr << "note: a sweep would reject this plan by the constraint '" << text << "'\n";
+    }
+  }
+}
+
+/// --schedule-text and --chakra.
+class StepOutputs {
+ public:
+  StepOutputs(const SimulateArguments& arguments, Phase phase) : arguments_(arguments) {
+    ProblemList problems;
+    const auto training_only = [&](bool asked, const char* what) {
+      if (asked && phase == Phase::inference)
+        problems.add(what + std::string("; the study is one of inference"));
+    };
+    training_only(arguments.schedule_text,
+                  "--schedule-text: charts the pipeline of a training step; serving has no such schedule");
+    training_only(!arguments.chakra.empty(),
+                  "--chakra: writes the traces of a training step; requests being served are not written as "
+                  "traces");
+    if (arguments.schedule_text && arguments.json) {
+      problems.add("command line: --schedule-text is for people, --json for programs; take one of them");
+    }
+    if (arguments.width > 0 && !arguments.schedule_text) {
+      problems.add("command line: --width is that of --schedule-text");
+    }
+    problems.finish();
+    if (!arguments.chakra.empty()) chakra_.emplace(arguments.chakra);
+  }
+
+  [[nodiscard]] bool wanted() const { return arguments_.schedule_text || !arguments_.chakra.empty(); }
+
+  void write(const Prediction& prediction, const Details& details, const Setting& setting) {
+    if (!wanted()) return;
+    if (!details.program) {
+      throw BadInput(std::string(arguments_.schedule_text ? "--schedule-text" : "--chakra") +
+                     ": there is no step to show, the plan is rejected: " +
+                     std::string(name_of(prediction.reason)) + "\n");
+    }
+    if (!chakra_) return;
+    const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
+    std::cerr << "wrote " << format_count(nodes) << " nodes of "
+              << format_count(static_cast<std::uint64_t>(details.program->plan.gpus())) << " ranks to "
+              << arguments_.chakra.string() << '\n';
+  }
+
+ private:
+  const SimulateArguments& arguments_;
+  std::optional<results::OutputFolder> chakra_;
+};
+
+/// Both modes of one plan.
+int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
+                const FaultSet& faults, bool reference) {
+  const auto predict = [&](ExecutionMode mode, Details& details) {
+    Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .mode = mode});
+    return simulator.run(plan, faults, &details);
+  };
+  Details details;
+  const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
+  if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
+    throw BadInput("--compare: there is nothing to compare, the plan is rejected: " +
+                   std::string(name_of(hierarchical.reason)) + "\n");
+  }
+  Details flattened_details;
+  const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase};
+  if (arguments.json) {
+    std::cout << json_text(to_json(comparison), 2) << '\n';
+  } else {
+    print_comparison(std::cout, comparison);
+  }
+  return kDone;
+}
+
+int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
+  const sweep::Study study = load(arguments.study, common);
+  const sweep::PointText point = chosen_point(arguments, study);
+  Setting setting = study.setting(0);
+  if (point.concurrency) setting.workload.concurrency = *point.concurrency;
+  std::optional<sweep::FaultDraw> draw;
+  if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
+  const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
+
+  const ExecutionMode mode =
+      arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
+  if (!faults.devices.empty() && study.phase() == Phase::inference) {
+    const std::string what =
+        draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";
+    throw BadInput(what + "training alone models\n");
+  }
+  if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
+  Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
+  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
+  Details details;
+  details.want_timeline = !arguments.timeline.empty();
+  if (details.want_timeline && study.phase() == Phase::inference) {
+    throw BadInput(
+        "--timeline: draws a training step; requests being served are not drawn; the study is one of "
+        "inference\n");
+  }
+  std::optional<results::OutputPath> timeline;
+  if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
+  StepOutputs outputs(arguments, study.phase());
+  details.want_program = outputs.wanted();
+  const Prediction prediction = simulator.run(point.plan, faults, &details);
+  const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
+  if (arguments.optimise_placement && !timed) {
+    throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
+                   std::string(name_of(prediction.reason)) + "\n");
+  }
+  const bool pooled = point.plan.disaggregated();
+  if (arguments.optimise_placement && pooled) {
+    throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
+  }
+  const bool optimised = sweep::placement_of(study, 0) == sweep::PlacementChoice::optimised;
+  const PlacementReport placement =
+      pooled ? PlacementReport()
+             : study_placement(setting, point.plan, details, faults, common.reference,
+                               timed && (arguments.optimise_placement || optimised));
+  constexpr std::size_t kNeighbours = 3;
+  const std::vector<Neighbour> nearest = prediction.status == Status::ok
+                                             ? std::vector<Neighbour>()
+                                             : nearest_feasible(setting, point.plan, kNeighbours);
+  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
+  if (details.want_timeline) {
+    if (details.timeline.empty()) {
+      throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
+                     std::string(name_of(prediction.reason)) + "\n");
+    }
+    results::write_output(*timeline, details.timeline + '\n');
+  }
+  outputs.write(prediction, details, setting);
+  if (arguments.json) {
+    nlohmann::ordered_json json = to_json(simulated);
+    if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
+    if (arguments.explain) json["operators"] = operators_json(simulated);
+    std::cout << json_text(json, 2) << '\n';
+    return kDone;
+  }
+  if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
+  print_report(std::cout, simulated);
+  if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.program, arguments.width);
+  if (arguments.explain) print_operators(std::cout, simulated);
+  std::cout.flush();
+  print_notes(study, point, setting);
+  return kDone;
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("simulate", "Predict one point of a study in full");
+  const auto arguments = std::make_shared<SimulateArguments>();
+  add_study_arguments(*command, arguments->study);
+  command->add_option("--point", arguments->point, "The plan: tp=8,cp=1,pp=4,... (see below)")
+      ->type_name("KEY=VALUE,...");
+  command
+      ->add_option("--mode", arguments->mode,
+                   "How the time is found: hierarchical (by layer, stage and pipeline) or flattened (every "
+                   "message of every rank); default: the study's")
+      ->check(one_of({"hierarchical", "flattened"}));
+  command->add_flag(
+      "--compare", arguments->compare,
+      "Predict the step (inference: a request) in both modes and show where they differ, by class");
+  command
+      ->add_option(
+          "--fault", arguments->faults,
+          "A sick link: A-B, A->B, its name or its id, and what is left of its bandwidth, 0 or dead: "
+          "nothing; or slow_device:RANK=SHARE, hbm_derate:RANK=SHARE, nic_down:RANK, switch_down:SWITCH; "
+          "repeatable")
+      ->type_name("FAULT")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--draw", arguments->draw,
+                   "The faults of one sample of the study's 'faults:', as a sweep meets them")
+      ->type_name("SAMPLE")
+      ->check(whole_number(0))
+      ->excludes("--fault");
+  command->add_flag("--explain", arguments->explain, "Add a table of the operators");
+  command->add_flag("--schedule-text", arguments->schedule_text,
+                    "Chart the pipeline: stages as rows, time across");
+  command
+      ->add_option("--width", arguments->width, "Characters of the chart (default: the terminal's, or 120)")
+      ->check(whole_number(timeline::kNarrowestChart, timeline::kWidestChart));
+  command
+      ->add_option(
+          "--chakra", arguments->chakra,
+          "Training: write Chakra execution traces of all ranks into a new folder, for replay and other "
+          "simulators; with --mode flattened replay gives the same step time")
+      ->type_name("DIR");
+  command
+      ->add_option("--timeline", arguments->timeline,
+                   "Training: write the step as a Chrome trace, for ui.perfetto.dev: the pipeline and a "
+                   "device of each "
+                   "stage, or with --mode flattened what every rank did")
+      ->type_name("OUT.json");
+  command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
+  command->add_flag("--optimise-placement", arguments->optimise_placement,
+                    "Look for a faster placement of the ranks on the fabric, and say what it gains");
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->footer(kSimulateFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_simulate(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

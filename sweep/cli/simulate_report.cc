@@ -1,0 +1,370 @@
+#include "sweep/cli/simulate_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/cli/verdicts.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Align = TextTable::Align;
+
+constexpr std::size_t kBarWidth = 24;
+
+template <class Whole, class Part>
+struct NamedPart {
+  const char* key;  ///< in JSON
+  const char* name;
+  Part Whole::*part;
+};
+
+constexpr std::array<NamedPart<MemoryUse, Bytes>, 8> kMemoryParts = {
+    {{"weights_bytes", "weights", &MemoryUse::weights},
+     {"gradients_bytes", "gradients", &MemoryUse::gradients},
+     {"optimizer_bytes", "optimizer", &MemoryUse::optimizer},
+     {"activations_bytes", "activations", &MemoryUse::activations},
+     {"logits_bytes", "logits", &MemoryUse::logits},
+     {"kv_cache_bytes", "kv cache", &MemoryUse::kv_cache},
+     {"buffers_bytes", "buffers", &MemoryUse::buffers},
+     {"reserve_bytes", "reserve", &MemoryUse::reserve}}};
+
+constexpr std::array<NamedPart<Breakdown, Seconds>, 10> kBreakdownParts = {
+    {{"compute_s", "compute", &Breakdown::compute},
+     {"recompute_s", "recompute", &Breakdown::recompute},
+     {"tp_comm_s", "tensor comm", &Breakdown::tensor_comm},
+     {"cp_comm_s", "context comm", &Breakdown::context_comm},
+     {"pp_comm_s", "pipeline comm", &Breakdown::pipeline_comm},
+     {"dp_comm_s", "data comm", &Breakdown::data_comm},
+     {"bubble_s", "bubble", &Breakdown::bubble},
+     {"optimizer_s", "optimizer", &Breakdown::optimizer},
+     {"host_s", "host", &Breakdown::host},
+     {"kv_transfer_exposed_s", "KV transfer", &Breakdown::kv_transfer}}};
+
+bool timed(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
+bool memory_counted(const Prediction& p) { return timed(p) || p.status == Status::unreachable; }
+bool is_training(const SimulatedPoint& point) { return point.setting.workload.phase == Phase::training; }
+Seconds whole_time(const SimulatedPoint& point) {
+  return is_training(point) ? point.prediction.step_time : point.prediction.e2e;
+}
+
+Json number(double value, bool known) { return known && std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json memory_json(const MemoryUse& use, bool known) {
+  Json json = Json::object();
+  for (const auto& part : kMemoryParts) json[part.key] = number((use.*part.part).value(), known);
+  return json;
+}
+
+Json plan_json(const ParallelPlan& plan, Phase phase) {
+  Json json = {{"tp", plan.tensor}, {"cp", plan.context}, {"pp", plan.pipeline}, {"dp", plan.data}};
+  if (phase == Phase::training) {
+    json["sp"] = plan.sequence_parallel ? 1 : 0;
+    json["zero"] = plan.zero_stage;
+    json["recompute"] = name_of(plan.recompute);
+    json["mbs"] = plan.microbatch;
+    json["schedule"] = name_of(plan.schedule);
+    json["vpp"] = plan.virtual_stages;
+  }
+  if (plan.disaggregated()) {
+    json["prefill_tp"] = plan.prefill.tensor;
+    json["prefill_pp"] = plan.prefill.pipeline;
+    json["prefill_dp"] = plan.prefill.data;
+  }
+  json["order"] = to_string(plan.order);
+  return json;
+}
+
+void add_times(const SimulatedPoint& point, Json& json) {
+  const Prediction& p = point.prediction;
+  const bool known = timed(p);
+  if (is_training(point)) {
+    json["step_time_s"] = number(p.step_time.value(), known);
+  } else {
+    const auto add = [&](const std::string& name, Seconds mean, const InferenceLatency& spread) {
+      json[name + "_s"] = number(mean.value(), known);
+      json[name + "_p50_s"] = number(spread.p50.value(), known);
+      json[name + "_p95_s"] = number(spread.p95.value(), known);
+    };
+    add("ttft", p.ttft, p.ttft_spread);
+    add("itl", p.itl, p.itl_spread);
+    add("e2e", p.e2e, p.e2e_spread);
+    json["decode_batch"] = number(p.decode_batch, known);
+    if (point.plan.disaggregated()) {
+      json["kv_transfer_s"] = number(p.kv_transfer.value(), known);
+      json["kv_transfer_bytes"] = number(p.kv_bytes.value(), known);
+    }
+  }
+  json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
+  if (!is_training(point)) return;
+  json["mfu"] = number(p.mfu, known);
+  json["contended_share"] = number(p.contended_share, known);
+  json["outside_domain"] = known && p.outside_domain();
+}
+
+// ---- for people ----
+
+double capacity(const SimulatedPoint& point) { return point.setting.system.device.memory_capacity().value(); }
+
+void print_heading(std::ostream& out, const SimulatedPoint& point) {
+  const sweep::Study& study = point.study;
+  TextTable table;
+  table.add_column("", Align::left);
+  table.add_column("", Align::left);
+  table.add_row({"study", study.title + ": " + study.model_name + " on " + study.cluster_name + " (" +
+                              format_count(static_cast<std::uint64_t>(study.gpus)) + " x " +
+                              point.setting.system.device.name + "), " + study.stack_name});
+  const WorkloadSpec& load = point.setting.workload;
+  const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
+  table.add_row(
+      {"workload", is_training(point)
+                       ? "training, sequence length " + count(load.sequence_length) + ", global batch " +
+                             count(load.global_batch) + ", " + std::string(name_of(load.precision))
+                       : "inference, " + count(load.prompt_tokens) + " prompt and " +
+                             count(load.output_tokens) + " output tokens, concurrency " +
+                             count(load.concurrency) + ", " + std::string(name_of(load.precision))});
+  table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
+  if (point.plan.disaggregated()) {
+    const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();
+    table.add_row({"pools", count(prefill) + " GPUs prefill, " + count(all - prefill) + " decode"});
+  }
+  table.print(out);
+}
+
+void print_verdict(std::ostream& out, const SimulatedPoint& point) {
+  const Prediction& p = point.prediction;
+  out << "\nverdict   " << name_of(p.status);
+  if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(p.reason);
+  out << '\n';
+  if (!point.details.cut.empty()) out << "          " << point.details.cut << '\n';
+  if (memory_counted(p)) {
+    out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))
+        << " (" << format_percent(p.memory_peak.value() / capacity(point))
+        << ") on the fullest device, stage " << p.peak_stage;
+    if (point.plan.disaggregated())
+      out << (p.prefill_memory_peak == p.memory_peak ? " of the prefill pool" : " of the decode pool");
+    out << '\n';
+  }
+  if (!timed(p)) return;
+  if (is_training(point)) {
+    out << "step      " << format_seconds(p.step_time.value()) << ", " << p.microbatches << " microbatches";
+  } else {
+    out << "request   " << format_seconds(p.e2e.value()) << ": first token " << format_seconds(p.ttft.value())
+        << ", then one every " << format_seconds(p.itl.value());
+  }
+  if (p.status == Status::memory) out << " (as if it fitted)";
+  if (point.plan.disaggregated()) {
+    out << "\ntransfer  " << format_seconds(p.kv_transfer.value()) << " for "
+        << format_bytes(p.kv_bytes.value()) << " of key-value cache, from pool to pool";
+  }
+  out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, 1) << " tokens/s per GPU";
+  if (is_training(point)) out << ", MFU " << format_percent(p.mfu);
+  out << '\n';
+  if (p.outside_domain()) {
+    out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
+        << "; --compare executes it\n";
+  }
+}
+
+void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
+  if (point.prediction.status == Status::ok) return;
+  if (point.nearest_feasible.empty()) {
+    out << "\nno plan within three changes of this one fits\n";
+    return;
+  }
+  out << "\nnearest plans that fit\n";
+  TextTable table;
+  table.add_column("change", Align::left);
+  table.add_column("memory");
+  table.add_column(is_training(point) ? "step" : "request");
+  for (const Neighbour& near : point.nearest_feasible) {
+    table.add_row(
+        {sweep::changes_text(near.plan, point.plan, point.setting.workload.phase),
+         format_bytes(near.prediction.memory_peak.value()),
+         format_seconds((is_training(point) ? near.prediction.step_time : near.prediction.e2e).value())});
+  }
+  table.print(out, 2);
+}
+
+Json neighbours_json(const SimulatedPoint& point) {
+  Json list = Json::array();
+  const Phase phase = point.setting.workload.phase;
+  for (const Neighbour& near : point.nearest_feasible) {
+    Json json = {{"changes", sweep::changes_text(near.plan, point.plan, phase)},
+                 {"plan", plan_json(near.plan, phase)}};
+    json["memory_peak_bytes"] = near.prediction.memory_peak.value();
+    json[is_training(point) ? "step_time_s" : "e2e_s"] =
+        (is_training(point) ? near.prediction.step_time : near.prediction.e2e).value();
+    list.push_back(json);
+  }
+  return list;
+}
+
+TextTable share_table() {
+  TextTable table;
+  table.add_column("", Align::left);
+  table.add_column("");
+  table.add_column("");
+  table.add_column("", Align::left);
+  return table;
+}
+
+void print_memory(std::ostream& out, const SimulatedPoint& point) {
+  out << "\nmemory of the fullest device, against its capacity\n";
+  TextTable table = share_table();
+  const auto add = [&](const char* name, double bytes) {
+    const double share = bytes / capacity(point);
+    table.add_row({name, format_bytes(bytes), format_percent(share), bar(share, kBarWidth)});
+  };
+  for (const auto& part : kMemoryParts) {
+    const double bytes = (point.prediction.memory.*part.part).value();
+    if (bytes > 0) add(part.name, bytes);
+  }
+  add("total", point.prediction.memory_peak.value());
+  table.print(out, 2);
+}
+
+/// Memory and, where known, layers and times of each stage.
+void print_stages(std::ostream& out, const SimulatedPoint& point, const std::string& title,
+                  const std::vector<MemoryUse>& memory, const std::vector<std::int32_t>& stage_layers) {
+  const Details& details = point.details;
+  const std::size_t stages = memory.size();
+  const bool layers = stage_layers.size() == stages;
+  const bool times = details.stage_forward.size() == stages && details.stage_backward.size() == stages;
+  out << '\n' << title << '\n';
+  TextTable table;
+  table.add_column("stage");
+  if (layers) table.add_column("layers");
+  if (times) table.add_column("forward"), table.add_column("backward");
+  table.add_column("memory");
+  table.add_column("of capacity");
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    std::vector<std::string> cells = {std::to_string(stage)};
+    if (layers) cells.push_back(std::to_string(stage_layers[stage]));
+    if (times) {
+      cells.push_back(format_seconds(details.stage_forward[stage].value()));
+      cells.push_back(format_seconds(details.stage_backward[stage].value()));
+    }
+    const double bytes = memory[stage].total().value();
+    cells.push_back(format_bytes(bytes));
+    cells.push_back(format_percent(bytes / capacity(point)));
+    table.add_row(std::move(cells));
+  }
+  table.print(out, 2);
+}
+
+/// Of each pool, or of all replicas where there is more than one stage.
+void print_stages(std::ostream& out, const SimulatedPoint& point) {
+  const Details& details = point.details;
+  if (point.plan.disaggregated()) {
+    print_stages(out, point, "stages of the prefill pool", details.prefill.stage_memory,
+                 details.prefill.stage_layers);
+    print_stages(out, point, "stages of the decode pool", details.stage_memory, details.stage_layers);
+  } else if (details.stage_memory.size() > 1) {
+    print_stages(out, point, "stages", details.stage_memory, details.stage_layers);
+  }
+}
+
+void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
+  out << (is_training(point) ? "\nwhere the step goes, on the critical rank\n"
+                             : "\nwhere the request goes, on the critical rank\n");
+  const double whole = whole_time(point).value();
+  TextTable table = share_table();
+  for (const auto& part : kBreakdownParts) {
+    const double seconds = (point.prediction.breakdown.*part.part).value();
+    if (seconds == 0) continue;
+    table.add_row({part.name, format_seconds(seconds), format_percent(seconds / whole),
+                   bar(seconds / whole, kBarWidth)});
+  }
+  table.print(out, 2);
+}
+
+}  // namespace
+
+Json to_json(const SimulatedPoint& point) {
+  const Prediction& p = point.prediction;
+  Json json = {{"status", name_of(p.status)}};
+  add_times(point, json);
+  json["memory_peak_bytes"] = number(p.memory_peak.value(), memory_counted(p));
+  json["memory"] = memory_json(p.memory, memory_counted(p));
+  const auto stages = [](const std::vector<MemoryUse>& uses) {
+    Json list = Json::array();
+    for (const MemoryUse& stage : uses) {
+      list.push_back(memory_json(stage, true));
+      list.back()["total_bytes"] = stage.total().value();
+    }
+    return list;
+  };
+  json["memory"]["per_stage"] = stages(point.details.stage_memory);
+  if (point.plan.disaggregated()) {
+    json["memory"]["prefill_per_stage"] = stages(point.details.prefill.stage_memory);
+    json["prefill_memory_peak_bytes"] = number(p.prefill_memory_peak.value(), memory_counted(p));
+  }
+  for (const auto& part : kBreakdownParts) {
+    if (part.part == &Breakdown::kv_transfer && !point.plan.disaggregated()) continue;
+    json["breakdown"][part.key] = number((p.breakdown.*part.part).value(), timed(p));
+  }
+  json["reason"] = name_of(p.reason);
+  json["memory_capacity_bytes"] = capacity(point);
+  json["plan"] = plan_json(point.plan, point.setting.workload.phase);
+  if (p.status != Status::ok) json["nearest_feasible"] = neighbours_json(point);
+  if (!point.details.cut.empty()) json["cut"] = point.details.cut;
+  if (!point.plan.disaggregated()) json["placement"] = placement_json(point.placement, point.setting, p);
+  return json;
+}
+
+Json operators_json(const SimulatedPoint& point) {
+  Json rows = Json::array();
+  const double whole = whole_time(point).value();
+  for (const OperatorRow& row : point.details.operators) {
+    Json json = {{"phase", row.phase},         {"operator", row.name},
+                 {"shape", row.shape},         {"count", row.count},
+                 {"time_s", row.time.value()}, {"share", row.count * row.time.value() / whole},
+                 {"bound", row.bound}};
+    if (!row.algorithm.empty()) json["algorithm"] = row.algorithm;
+    rows.push_back(std::move(json));
+  }
+  return rows;
+}
+
+void print_report(std::ostream& out, const SimulatedPoint& point) {
+  print_heading(out, point);
+  print_verdict(out, point);
+  print_neighbours(out, point);
+  if (memory_counted(point.prediction)) {
+    print_memory(out, point);
+    print_stages(out, point);
+  }
+  if (timed(point.prediction)) print_breakdown(out, point);
+  if (!point.plan.disaggregated()) print_placement(out, point.placement, point.setting, point.prediction);
+}
+
+void print_operators(std::ostream& out, const SimulatedPoint& point) {
+  out << "\noperators on the critical rank\n";
+  TextTable table;
+  for (const char* heading : {"phase", "operator", "shape"}) table.add_column(heading, Align::left);
+  for (const char* heading : {"count", "time each", "total", "share"}) table.add_column(heading);
+  table.add_column("bound by", Align::left);
+  table.add_column("algorithm", Align::left);
+  const double whole = whole_time(point).value();
+  for (const OperatorRow& row : point.details.operators) {
+    const double total = row.count * row.time.value();
+    table.add_row({row.phase, row.name, row.shape, format_value(row.count, "1"),
+                   format_seconds(row.time.value()), format_seconds(total), format_percent(total / whole),
+                   row.bound, row.algorithm});
+  }
+  if (table.empty()) {
+    out << "  none: the plan was rejected before its operators were priced\n";
+    return;
+  }
+  table.print(out, 2);
+}
+
+}  // namespace shardscape::cli

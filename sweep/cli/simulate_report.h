@@ -1,0 +1,39 @@
+// What `simulate` says about one point: for people and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "engine/neighbours.h"
+#include "engine/prediction.h"
+#include "engine/spec/scenario.h"
+#include "sweep/cli/placement_report.h"
+#include "sweep/study/study.h"
+
+namespace shardscape::cli {
+
+struct SimulatedPoint {
+  const sweep::Study& study;
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const Prediction& prediction;
+  const Details& details;
+  const PlacementReport& placement;
+  const std::vector<Neighbour>& nearest_feasible;  ///< where the plan itself is not
+};
+
+/// Values that were not computed for this verdict are null.
+nlohmann::ordered_json to_json(const SimulatedPoint& point);
+
+/// The rows of print_operators().
+nlohmann::ordered_json operators_json(const SimulatedPoint& point);
+
+/// Verdict, times, memory against capacity, stages, breakdown, placement.
+void print_report(std::ostream& out, const SimulatedPoint& point);
+
+/// The operators on the critical rank, one line each.
+void print_operators(std::ostream& out, const SimulatedPoint& point);
+
+}  // namespace shardscape::cli

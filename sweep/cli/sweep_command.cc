@@ -1,0 +1,405 @@
+// shardscape sweep: every point of a study into one result file.
+#include <sys/resource.h>
+
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
+#include "results_schema/assemble.h"
+#include "results_schema/output_file.h"
+#include "results_schema/reader.h"
+#include "results_schema/segments.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/cpu_time.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/interrupt.h"
+#include "sweep/cli/near_misses.h"
+#include "sweep/cli/progress.h"
+#include "sweep/cli/selection_text.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/cli/usage.h"
+#include "sweep/cli/verdicts.h"
+#include "sweep/runner/run_sweep.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using results::SegmentStore;
+
+constexpr const char* kSweepFooter =
+    "Examples:\n"
+    "  shardscape sweep study.yaml -o out.h5\n"
+    "  shardscape sweep study.yaml -o out.h5 --resume          after an interruption\n"
+    "  shardscape sweep study.yaml -o out.h5 --resume --repair    the same, damaged segments are computed "
+    "again\n"
+    "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
+    "  shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space\n"
+    "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
+    "\n"
+    "The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be "
+    "resumed.";
+
+struct SweepArguments {
+  StudyArguments study;
+  fs::path output;
+  bool resume = false, repair = false, force = false, stats = false;
+  int threads = 0;  ///< 0: as many as the machine has
+  std::optional<std::uint64_t> limit, sample;
+  std::uint64_t sample_seed = 0;
+  std::string shard = "1/1";
+  std::string progress = "auto";
+};
+
+sweep::Shard parse_shard(const std::string& text) {
+  sweep::Shard shard;
+  const char* const end = text.data() + text.size();
+  const auto [slash, index_error] = std::from_chars(text.data(), end, shard.index);
+  if (index_error == std::errc() && slash != end && *slash == '/') {
+    const auto [stop, count_error] = std::from_chars(slash + 1, end, shard.count);
+    const bool whole = count_error == std::errc() && stop == end;
+    if (whole && shard.index >= 1 && shard.index <= shard.count) return shard;
+  }
+  throw BadInput("--shard: '" + text + "' is not I/N with 1 <= I <= N, such as 3/16");
+}
+
+ProgressMode parse_progress(const std::string& text) {
+  if (const auto mode = parse_enum<ProgressMode>(text)) return *mode;
+  const auto names = enum_names<ProgressMode>();
+  throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
+}
+
+/// A sweep that may begin: the folder for its rows, locked, and the place of the finished file.
+struct Beginning {
+  SegmentStore store;
+  results::OutputPath output;
+};
+
+/// Where `--resume` finds the very same sweep finished already.
+struct FinishedAlready {};
+
+/// Looks at what lies at the output path, before any work is done and again once the parts folder is locked:
+/// another sweep into the same file may have begun or ended in between.
+class SweepOutput {
+ public:
+  SweepOutput(const SweepArguments& arguments, const results::Manifest& manifest, const sweep::Study& study)
+      : arguments_(arguments),
+        manifest_(manifest),
+        inputs_(input_files(study)),
+        parts_(results::parts_folder(arguments.output)) {}
+
+  std::variant<Beginning, FinishedAlready> begin() {
+    results::remove_leftovers(arguments_.output);
+    require_permission();
+    // A file that is there is compared with the sweep to be resumed.
+    const results::OutputPath place(arguments_.output, arguments_.force || arguments_.resume, inputs_);
+    std::error_code error;
+    const bool unlocked = arguments_.resume && !fs::exists(parts_, error);
+    if (unlocked && fs::exists(place.file())) {
+      if (is_this_sweep(place.file())) return FinishedAlready();
+      refuse_other();
+    }
+    SegmentStore store = open_store();
+    const bool may_replace = store.replaces_output();
+    if (may_replace || !fs::exists(place.file())) {
+      return Beginning{std::move(store), {arguments_.output, may_replace, inputs_}};
+    }
+    // Left by a kill after the file was put in place, or finished by another process just now.
+    const bool finished = arguments_.resume && is_this_sweep(place.file());
+    if (finished || store.is_new()) std::move(store).abandon();
+    if (finished) return FinishedAlready();
+    if (arguments_.resume) refuse_other();
+    throw BadInput(arguments_.output.string() + ": exists; --force replaces it");
+  }
+
+ private:
+  void require_permission() const {
+    std::error_code error;
+    if (arguments_.resume || arguments_.force || !fs::exists(parts_, error)) return;
+    throw BadInput(parts_.string() +
+                   ": holds an unfinished sweep; --resume continues it, --force starts again");
+  }
+
+  [[nodiscard]] bool is_this_sweep(const fs::path& file) const {
+    const results::ResultReader reader(file);
+    const auto& attributes = reader.attributes();
+    const auto identity = attributes.find("study_sha256");
+    return identity != attributes.end() && identity->second == study_sha256(manifest_.study) &&
+           reader.layout() == manifest_.layout;
+  }
+
+  [[noreturn]] void refuse_other() const {
+    throw BadInput(arguments_.output.string() +
+                   ": exists and holds another study or range; --force replaces it");
+  }
+
+  [[nodiscard]] SegmentStore open_store() const {
+    if (arguments_.resume) {
+      const auto damaged = arguments_.repair ? results::Damaged::recompute : results::Damaged::refuse;
+      return SegmentStore::resume(parts_, manifest_, damaged);
+    }
+    if (arguments_.force) SegmentStore::discard(parts_);
+    return SegmentStore::create(parts_, manifest_, arguments_.force);
+  }
+
+  const SweepArguments& arguments_;
+  const results::Manifest& manifest_;
+  const std::vector<fs::path> inputs_;
+  const fs::path parts_;
+};
+
+double peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);  // Linux counts KiB
+}
+
+/// The command that continues this one.
+std::string resume_command(const CommonOptions& common) {
+  std::vector<std::string> words = common.command_line;
+  std::erase(words, "--force");
+  std::erase(words, "--repair");
+  if (std::ranges::find(words, "--resume") == words.end()) words.emplace_back("--resume");
+  return shell_line(words);
+}
+
+/// After a failure: what can be gone on from, as lines for the user.
+std::string what_is_left(const fs::path& output, std::uint64_t rows, const CommonOptions& common) {
+  try {
+    const results::ResultReader parts(results::parts_folder(output));
+    return format_count(parts.row_count()) + " of " + format_count(rows) +
+           " points are safe; continue with\n  " + resume_command(common) + "\n";
+  } catch (const std::exception&) {
+    return "none of its rows are left; start again with\n  " + shell_line(common.command_line) + "\n";
+  }
+}
+
+struct RunCost {
+  double elapsed = 0, cpu = 0;
+};
+
+void print_none(const fs::path& output) {
+  std::cout << "\nno point is feasible\n\n";
+  print_near_misses(std::cout, near_misses(results::ResultReader(output)));
+}
+
+void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
+  const auto& objectives = job.study().objectives;
+  std::cout << "\nbest by " << objectives.front() << "\n";
+  TextTable table;
+  table.add_column("point");
+  for (const std::string& objective : objectives) table.add_column(objective);
+  table.add_column("plan", TextTable::Align::left);
+  if (job.study().setting_count() > 1) table.add_column("setting", TextTable::Align::left);
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, summary.top.size()); ++i) {
+    const results::RankedPoint& ranked = summary.top[i];
+    const sweep::PointIndex point = job.space().point(ranked.point_id);
+    std::vector<std::string> cells = {std::to_string(ranked.point_id)};
+    for (std::size_t k = 0; k < objectives.size(); ++k) {
+      cells.push_back(format_value(ranked.values[k], job.columns().find(objectives[k])->unit));
+    }
+    cells.push_back(sweep::to_point_text(point.plan, job.study().phase()));
+    if (job.study().setting_count() > 1) cells.push_back(describe_setting(job.study(), point.setting));
+    table.add_row(std::move(cells));
+  }
+  table.print(std::cout, 2);
+}
+
+void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
+                   const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
+  const std::uint64_t evaluated = outcome.progress.rows_evaluated;
+  std::cout << echo(job.study().title) << ": " << format_count(job.layout().rows()) << " points"
+            << in_brackets(of_the_study(job.layout(), job.shards()));
+  if (outcome.progress.rows_before > 0)
+    std::cout << ", " << format_count(evaluated) << " of them in this run";
+  std::cout << ", " << format_duration(cost.elapsed) << " (" << format_duration(cost.cpu) << " of CPU, "
+            << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
+            << " points per CPU second)\n";
+  print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
+  summary.top.empty() ? print_none(output) : print_best(job, summary);
+  if (job.layout().selection.kind == results::SelectionKind::sample) {
+    std::cout << "\na sample: what is typical of an axis can be seen in it; the best plan may be another\n";
+  }
+  std::cout << "\nresults in " << output.string() << " ("
+            << format_bytes(static_cast<double>(fs::file_size(output)))
+            << "); see more with: " << shell_line({"shardscape", "top", output.string()}) << "\n";
+}
+
+void print_done(const results::Summary& summary, const sweep::SweepJob& job,
+                const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
+  std::uint64_t feasible = 0;
+  for (const auto& entry : summary.statuses) {
+    if (static_cast<Status>(entry.code) == Status::ok) feasible = entry.count;
+  }
+  const nlohmann::ordered_json line = {
+      {"event", "done"},
+      {"points", job.layout().rows()},
+      {"study_points", job.layout().selection.study_points},
+      {"selection", name_of(job.layout().selection.kind)},
+      {"feasible", feasible},
+      {"elapsed_s", cost.elapsed},
+      {"cpu_s", cost.cpu},
+      {"points_per_cpu_s", static_cast<double>(outcome.progress.rows_evaluated) / cost.cpu},
+      {"output", output.string()}};
+  std::cout << json_text(line) << std::endl;
+}
+
+void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost, int threads) {
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("");
+  table.add_row({"elapsed", format_seconds(cost.elapsed)});
+  table.add_row({"CPU", format_seconds(cost.cpu)});
+  table.add_row(
+      {"evaluate (all " + std::to_string(threads) + " threads)", format_seconds(outcome.times.evaluate)});
+  table.add_row({"encode (all threads)", format_seconds(outcome.times.encode)});
+  table.add_row({"write and seal", format_seconds(outcome.times.write)});
+  table.add_row({"peak memory", format_bytes(peak_memory_bytes())});
+  std::cerr << "statistics\n";
+  table.print(std::cerr, 2);
+}
+
+int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& outcome, ProgressMode mode) {
+  const std::string command = resume_command(common);
+  const sweep::SweepProgress& progress = outcome.progress;
+  if (mode == ProgressMode::json) {
+    const nlohmann::ordered_json line = {{"event", "interrupted"},
+                                         {"points", progress.rows_done()},
+                                         {"total", progress.rows_total},
+                                         {"resume", command}};
+    std::cout << json_text(line) << std::endl;
+  }
+  std::cerr << "interrupted: " << format_count(progress.rows_done()) << " of "
+            << format_count(progress.rows_total) << " points are safe; continue with\n  " << command << "\n";
+  return kInterrupted;
+}
+
+/// One shard's rows may be none at all: more shards than blocks.
+void require_points(const sweep::SweepJob& job, const SweepArguments& arguments) {
+  if (job.space().size() == 0) {
+    throw BadInput(arguments.study.file.string() + ": space: no tp * cp * pp * dp of these axes makes " +
+                   std::to_string(job.study().gpus) +
+                   " GPUs; 'data_parallel: fill' takes what the others leave");
+  }
+  if (job.layout().rows() == 0) {
+    throw BadInput(
+        "--shard: part " + arguments.shard + " of the study holds no points; it has " +
+        std::to_string(results::BlockLayout::whole(job.layout().total_points, job.layout().rows_per_block)
+                           .blocks.count) +
+        " blocks to share out");
+  }
+}
+
+/// Runs the sweep and puts the file together. Nothing when it was interrupted; `outcome` then says how far it
+/// came.
+std::optional<results::Summary> compute(const sweep::SweepJob& job, const sweep::SweepOptions& options,
+                                        Beginning beginning, const results::RunInfo& run,
+                                        ProgressReporter& reporter, sweep::SweepOutcome& outcome) {
+  outcome = run_sweep(job, beginning.store, options);
+  reporter.close();
+  if (!outcome.complete) return std::nullopt;
+  return results::assemble(std::move(beginning.store), beginning.output, run);
+}
+
+int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
+  // Everything that can be wrong is looked at before anything is written.
+  const sweep::Shard shard = parse_shard(arguments.shard);
+  const ProgressMode mode = parse_progress(arguments.progress);
+  const sweep::Study study = load(arguments.study, common);
+  std::optional<sweep::Sample> sample;
+  if (arguments.sample) sample = {*arguments.sample, arguments.sample_seed};
+  const sweep::SweepJob job(study, arguments.limit, shard, sample);
+  require_points(job, arguments);
+  const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
+  const results::RunInfo run = run_info(common, threads);
+  const results::Manifest manifest = job.manifest(run);
+  auto begun = SweepOutput(arguments, manifest, study).begin();
+  if (std::holds_alternative<FinishedAlready>(begun)) {
+    std::cerr << arguments.output.string() << ": is complete already\n";
+    return kDone;
+  }
+  auto beginning = std::get<Beginning>(std::move(begun));
+  for (const std::string& name : beginning.store.removed())
+    std::cerr << name << ": was damaged; computing it again\n";
+  const InterruptGuard interrupt(resume_command(common));
+  ProgressReporter reporter(job, mode);
+  const double cpu_before = cpu_seconds();
+  sweep::SweepOptions options;
+  options.threads = threads;
+  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
+  options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
+  options.stop = &interrupt.stop();
+  sweep::SweepOutcome outcome;
+  std::optional<results::Summary> summary;
+  try {
+    summary = compute(job, options, std::move(beginning), run, reporter, outcome);
+  } catch (const std::exception& failure) {
+    reporter.close();
+    throw Failure(failure.what(), what_is_left(arguments.output, job.layout().rows(), common));
+  }
+  if (!summary) return report_interrupted(common, outcome, mode);
+
+  const RunCost cost{reporter.elapsed_seconds(), cpu_seconds() - cpu_before};
+  if (mode == ProgressMode::json) {
+    print_done(*summary, job, outcome, cost, arguments.output);
+  } else {
+    print_summary(job, *summary, outcome, cost, arguments.output);
+  }
+  if (arguments.stats) print_stats(outcome, cost, threads);
+  return kDone;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("sweep", "Evaluate every point of a study into one HDF5 file");
+  const auto arguments = std::make_shared<SweepArguments>();
+  add_study_arguments(*command, arguments->study);
+  command->add_option("-o,--output", arguments->output, "The result file to write")
+      ->required()
+      ->type_name("OUT.h5");
+  CLI::Option* const resume =
+      command->add_flag("--resume", arguments->resume, "Continue an interrupted sweep of the same study");
+  command
+      ->add_flag("--repair", arguments->repair,
+                 "With --resume: compute segments again that are damaged, instead of naming them")
+      ->needs(resume);
+  add_force(*command, arguments->force)->excludes(resume);
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Worker threads (default: all); the results are the same for any number")
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
+  CLI::Option* const limit =
+      command->add_option("--limit", arguments->limit, "The first N points only; no sample of the study");
+  limit->type_name("N")->check(whole_number(1));
+  CLI::Option* const sampled = command->add_option(
+      "--sample", arguments->sample,
+      "One point, drawn at random, of each of N equal parts of the study: a sample of all its axes");
+  sampled->type_name("N")->check(whole_number(1))->excludes(limit);
+  command->add_option("--sample-seed", arguments->sample_seed, "Another sample (default 0)")
+      ->type_name("SEED")
+      ->needs(sampled);
+  command->add_option("--shard", arguments->shard, "Part I of N of the points, I from 1 to N")
+      ->type_name("I/N");
+  command
+      ->add_option("--progress", arguments->progress,
+                   "auto, plain, json (one object per line on stdout) or none")
+      ->type_name("MODE");
+  command->add_flag("--stats", arguments->stats, "Say where time and memory went");
+  command->footer(kSweepFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_sweep_command(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

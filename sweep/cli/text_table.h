@@ -1,0 +1,55 @@
+// Tables of text, aligned for the eye.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscape::cli {
+
+class TextTable {
+ public:
+  enum class Align { left, right };
+
+  /// Two columns without headings, both on the left: names and what they stand for.
+  static TextTable pairs();
+
+  void add_column(std::string heading, Align align = Align::right);
+  /// One cell per column; what a terminal would obey is escaped (printable()).
+  void add_row(std::vector<std::string> cells);
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+
+  /// Columns two spaces apart, each as wide as its widest cell, `indent` spaces on the left; no trailing
+  /// blanks. Headings are left out where all are empty. On a terminal too narrow for that the columns come in
+  /// blocks one below the other, the first column in each, and long texts take several lines.
+  void print(std::ostream& out, std::size_t indent = 0) const;
+  /// The same, for lines of `width` characters (nothing: of any length).
+  void print(std::ostream& out, std::size_t indent, std::optional<std::size_t> width) const;
+
+ private:
+  struct Column {
+    std::string heading;
+    Align align;
+    std::size_t width;
+  };
+  /// A column of a block: which, and in how many characters.
+  struct Placed {
+    std::size_t column;
+    std::size_t width;
+  };
+  using Block = std::vector<Placed>;
+
+  [[nodiscard]] std::vector<Block> blocks(std::size_t room) const;
+  void print_block(std::ostream& out, const Block& block, std::size_t indent) const;
+  void print_row(std::ostream& out, const Block& block, const std::vector<std::string>& cells,
+                 std::size_t indent) const;
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// The text in lines of at most `width` characters, broken after spaces and commas where there are any.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
+}  // namespace shardscape::cli

@@ -1,0 +1,303 @@
+#include "sweep/cli/top_output.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "engine/base/safe_text.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::ColumnGroup;
+using results::ColumnInfo;
+using results::ColumnType;
+using results::ResultReader;
+using Align = TextTable::Align;
+
+/// Short headings of the table; other columns lose their unit only.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kHeadings = {{
+    {"point_id", "point"},
+    {"tensor_parallel", "tp"},
+    {"sequence_parallel", "sp"},
+    {"context_parallel", "cp"},
+    {"pipeline_parallel", "pp"},
+    {"data_parallel", "dp"},
+    {"zero_stage", "zero"},
+    {"microbatch_size", "mbs"},
+    {"virtual_stages", "vpp"},
+    {"prefill_tensor_parallel", "prefill tp"},
+    {"prefill_pipeline_parallel", "prefill pp"},
+    {"prefill_data_parallel", "prefill dp"},
+    {"prefill_memory_peak_bytes", "prefill memory"},
+    {"rank_order", "order"},
+    {"sequence_length", "seq"},
+    {"global_batch", "batch"},
+    {"tokens_per_s_per_gpu", "tokens/s/GPU"},
+    {"memory_peak_bytes", "memory"},
+    {"mfu", "MFU"},
+    {"microbatches", "microbatches"},
+    {"outside_domain", "outside domain"},
+}};
+
+std::string heading(const ColumnInfo& column) {
+  const auto known =
+      std::ranges::find(kHeadings, column.name, &std::pair<std::string_view, std::string_view>::first);
+  if (known != kHeadings.end()) return std::string(known->second);
+  for (const std::string_view suffix : {"_bytes_per_s", "_bytes", "_s"}) {
+    if (column.unit != "1" && column.name.ends_with(suffix)) {
+      return column.name.substr(0, column.name.size() - suffix.size());
+    }
+  }
+  return column.name;
+}
+
+bool has_names(const ColumnInfo& column) { return !column.meanings.empty(); }
+
+/// The name of a code; nothing where the column is a number or the code is unknown.
+std::optional<std::string> code_name(const ColumnInfo& column, double value) {
+  const auto code = static_cast<std::size_t>(value);
+  if (!has_names(column) || !(value >= 0) || code >= column.meanings.size()) return std::nullopt;
+  return column.meanings[code];
+}
+
+bool is_whole(ColumnType type) {
+  return type == ColumnType::u8 || type == ColumnType::i32 || type == ColumnType::u64;
+}
+
+std::string cell(const ColumnInfo& column, double value) {
+  if (const auto name = code_name(column, value)) return *name;
+  if (column.name == "mfu") return format_percent(value);
+  if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, 1);
+  return format_value(value, column.unit);
+}
+
+/// The shortest text that reads back as the stored value.
+std::string exact(const ColumnInfo& column, double value) {
+  std::array<char, 64> text;
+  char* const end = text.data() + text.size();
+  const std::to_chars_result result =
+      is_whole(column.type)           ? std::to_chars(text.data(), end, static_cast<std::int64_t>(value))
+      : column.type == ColumnType::f4 ? std::to_chars(text.data(), end, static_cast<float>(value))
+                                      : std::to_chars(text.data(), end, value);
+  return {text.data(), result.ptr};
+}
+
+}  // namespace
+
+std::string short_heading(const ColumnInfo& column) { return heading(column); }
+
+std::string plain_value(const ColumnInfo& column, double value) {
+  if (const auto name = code_name(column, value)) return *name;
+  return std::isfinite(value) ? exact(column, value) : "";
+}
+
+namespace {
+
+/// True where the column takes more than one value in the file. Stops at the first difference.
+bool varies(const ResultReader& reader, const ColumnInfo& column) {
+  constexpr std::uint64_t kStep = 65536;
+  std::optional<double> first;
+  for (std::uint64_t begin = 0; begin < reader.row_count(); begin += kStep) {
+    const std::uint64_t end = std::min(begin + kStep, reader.row_count());
+    for (const double value : reader.read(column.name, {begin, end})) {
+      if (value != first.value_or(value)) return true;
+      first = value;
+    }
+  }
+  return false;
+}
+
+bool is_input(const ColumnInfo& column) {
+  return column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
+         column.group == ColumnGroup::hardware;
+}
+
+/// A column of the printed table.
+struct Shown {
+  std::size_t column = 0;
+  bool share = false;  ///< of the row's sum over the breakdown
+};
+
+class TableBuilder {
+ public:
+  TableBuilder(const ResultReader& reader, const ChosenRows& chosen, const TableOptions& options)
+      : reader_(reader), chosen_(chosen) {
+    show("point_id");
+    if (options.verdicts) show("status"), show("reason");
+    show_inputs();
+    for (const std::string& name : options.first_columns) show(name);
+    for (const std::string& name : reader.objectives()) show(name);
+    for (const char* name : {"tokens_per_s_per_gpu", "mfu", "memory_peak_bytes"}) show(name);
+    show_where_set("outside_domain");
+    if (options.breakdown) show_breakdown();
+  }
+
+  void print(std::ostream& out) const {
+    if (!constants_.empty()) out << "the same everywhere: " << printable(constants_) << "\n";
+    TextTable table;
+    for (const Shown& shown : shown_) {
+      const ColumnInfo& column = info(shown.column);
+      table.add_column(shown.share ? share_heading(column) : heading(column),
+                       has_names(column) ? Align::left : Align::right);
+    }
+    for (std::size_t row = 0; row < chosen_.rows.size(); ++row) {
+      std::vector<std::string> cells;
+      for (const Shown& shown : shown_)
+        cells.push_back(shown.share ? share(shown.column, row) : plain(shown.column, row));
+      table.add_row(std::move(cells));
+    }
+    table.print(out);
+  }
+
+ private:
+  [[nodiscard]] const ColumnInfo& info(std::size_t column) const { return reader_.columns()[column]; }
+  [[nodiscard]] double value(std::size_t column, std::size_t row) const {
+    return chosen_.values[column][row];
+  }
+  [[nodiscard]] std::string plain(std::size_t column, std::size_t row) const {
+    return cell(info(column), value(column, row));
+  }
+
+  void show(std::string_view name) {
+    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
+      const bool known = std::ranges::find(shown_, i, &Shown::column) != shown_.end();
+      if (info(i).name == name && !known) shown_.push_back({i, false});
+    }
+  }
+
+  void show_inputs() {
+    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
+      const ColumnInfo& column = info(i);
+      if (!is_input(column) || column.name == "microbatches") continue;
+      if (varies(reader_, column)) {
+        show(column.name);
+      } else if (!chosen_.rows.empty()) {
+        if (!constants_.empty()) constants_ += ", ";
+        constants_ += heading(column) + " " + plain(i, 0);
+      }
+    }
+  }
+
+  void show_where_set(std::string_view name) {
+    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
+      if (info(i).name == name && std::ranges::any_of(chosen_.values[i], [](double v) { return v > 0; }))
+        show(name);
+    }
+  }
+
+  /// Classes that take part in at least one of the rows.
+  void show_breakdown() {
+    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
+      const auto& values = chosen_.values[i];
+      const bool used = std::ranges::any_of(values, [](double v) { return v > 0; });
+      if (info(i).group == ColumnGroup::breakdown && used) shown_.push_back({i, true});
+    }
+  }
+
+  static std::string share_heading(const ColumnInfo& column) {
+    return column.name.substr(0, column.name.size() - std::string_view("_s").size()) + " %";
+  }
+
+  [[nodiscard]] std::string share(std::size_t column, std::size_t row) const {
+    double whole = 0;
+    for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
+      if (info(i).group == ColumnGroup::breakdown) whole += value(i, row);
+    }
+    const double part = 100 * value(column, row) / whole;
+    return std::isfinite(part) ? format_fixed(part, 1) : "-";
+  }
+
+  const ResultReader& reader_;
+  const ChosenRows& chosen_;
+  std::vector<Shown> shown_;
+  std::string constants_;
+};
+
+void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
+  const char* separator = "";
+  for (const ColumnInfo& column : reader.columns())
+    out << std::exchange(separator, ",") << csv_cell(column.name);
+  out << "\n";
+  for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
+    separator = "";
+    for (std::size_t i = 0; i < reader.columns().size(); ++i) {
+      const ColumnInfo& column = reader.columns()[i];
+      out << std::exchange(separator, ",") << csv_cell(plain_value(column, chosen.values[i][row]));
+    }
+    out << "\n";
+  }
+}
+
+nlohmann::ordered_json json_value(const ColumnInfo& column, double value) {
+  if (const auto name = code_name(column, value)) return *name;
+  if (!std::isfinite(value)) return nullptr;
+  if (is_whole(column.type)) return static_cast<std::int64_t>(value);
+  return nlohmann::ordered_json::parse(exact(column, value));  // f4: without digits it does not have
+}
+
+void print_json(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
+  auto document = nlohmann::ordered_json::array();
+  for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
+    auto object = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < reader.columns().size(); ++i) {
+      const ColumnInfo& column = reader.columns()[i];
+      object[column.name] = json_value(column, chosen.values[i][row]);
+    }
+    document.push_back(std::move(object));
+  }
+  out << json_text(document, 2) << "\n";
+}
+
+/// JSON scalars are YAML scalars.
+void print_yaml(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {
+  if (chosen.rows.empty()) out << "[]\n";
+  for (std::size_t row = 0; row < chosen.rows.size(); ++row) {
+    const char* lead = "- ";
+    for (std::size_t i = 0; i < reader.columns().size(); ++i) {
+      const ColumnInfo& column = reader.columns()[i];
+      out << std::exchange(lead, "  ") << column.name << ": "
+          << json_text(json_value(column, chosen.values[i][row])) << "\n";
+    }
+  }
+}
+
+}  // namespace
+
+ChosenRows read_rows(const ResultReader& reader, std::vector<std::uint64_t> rows) {
+  ChosenRows chosen{std::move(rows), {}};
+  for (const ColumnInfo& column : reader.columns()) {
+    std::vector<double>& values = chosen.values.emplace_back();
+    for (const std::uint64_t row : chosen.rows)
+      values.push_back(reader.read(column.name, {row, row + 1}).at(0));
+  }
+  return chosen;
+}
+
+void print_table(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen,
+                 const TableOptions& options) {
+  TableBuilder(reader, chosen, options).print(out);
+}
+
+void print_machine(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen,
+                   RowFormat format) {
+  switch (format) {
+    case RowFormat::csv:
+      return print_csv(out, reader, chosen);
+    case RowFormat::json:
+      return print_json(out, reader, chosen);
+    case RowFormat::yaml:
+      return print_yaml(out, reader, chosen);
+    case RowFormat::table:
+      break;
+  }
+}
+
+}  // namespace shardscape::cli

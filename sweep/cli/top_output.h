@@ -1,0 +1,46 @@
+// Rows of a result file on stdout: as a table for people, as CSV, JSON or YAML for scripts.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+#include "results_schema/reader.h"
+
+namespace shardscape::cli {
+
+enum class RowFormat : std::uint8_t { table, csv, json, yaml };
+
+/// Chosen rows with all their columns: `values[column][i]` belongs to `rows[i]`.
+struct ChosenRows {
+  std::vector<std::uint64_t> rows;
+  std::vector<std::vector<double>> values;
+};
+ChosenRows read_rows(const results::ResultReader& reader, std::vector<std::uint64_t> rows);
+
+struct TableOptions {
+  std::vector<std::string> first_columns;  ///< outputs to show first: what the rows are ranked by
+  bool breakdown = false;                  ///< shares of the step, class by class
+  bool verdicts = false;                   ///< status and reason
+};
+
+/// Inputs that vary in the file and the main outputs, in human units.
+void print_table(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,
+                 const TableOptions& options);
+
+/// Every column under its full name, in SI units, codes by their names, what was not computed empty or null.
+void print_machine(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,
+                   RowFormat format);
+
+/// "tp" for tensor_parallel, "step_time" for step_time_s.
+std::string short_heading(const results::ColumnInfo& column);
+/// The name of a code or the shortest text that reads back as the stored value; empty where there is none.
+std::string plain_value(const results::ColumnInfo& column, double value);
+
+}  // namespace shardscape::cli
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(cli::RowFormat, "table", "csv", "json", "yaml");
+}  // namespace shardscape

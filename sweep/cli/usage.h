@@ -1,0 +1,30 @@
+// What is wrong with a command line that could not be parsed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace shardscape::cli {
+
+struct UsageProblem {
+  std::vector<std::string> lines;  ///< "sweep: unknown option '--out' (did you mean '--output'?)"
+  std::string help;                ///< the command that says more: "shardscape sweep --help"
+};
+
+/// `words`: argv, the program first.
+UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
+                           const std::vector<std::string>& words);
+
+/// For CLI::Option::check(): a whole number from `low` to `high`. CLI11's own check for numbers names the
+/// largest double.
+CLI::Validator whole_number(long long low, long long high = std::numeric_limits<long long>::max());
+/// A number from 0 to 1.
+CLI::Validator share();
+/// One of these words.
+CLI::Validator one_of(const std::vector<std::string>& names);
+/// A word of at least one character.
+CLI::Validator not_empty();
+
+}  // namespace shardscape::cli

@@ -1,0 +1,251 @@
+// shardscape validate: predictions against measurements.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "engine/base/safe_text.h"
+#include "results_schema/output_file.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/usage.h"
+#include "sweep/cli/validate_report.h"
+#include "sweep/validate/predictions_file.h"
+#include "sweep/validate/published.h"
+#include "sweep/yaml/loader.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kValidateExamples =
+    "Examples:\n"
+    "  shardscape validate                                   the published figures that come with the "
+    "program\n"
+    "  shardscape validate runs.csv --worst 20\n"
+    "  shardscape validate runs.csv --predictions out.csv --json\n"
+    "  shardscape validate runs.csv --check --bar step_time.mape=5% --bar ranking.spearman=0.9\n"
+    "  shardscape validate runs.csv --hold-out 1/3           rows that a fit may see, and rows it may not\n"
+    "\n"
+    "Errors are relative to the measured value: |predicted - measured| / measured. p90 and median "
+    "interpolate\n"
+    "linearly between neighbours. Ranking looks at groups of at least 5 rows of equal model, gpus, "
+    "global_batch,\n"
+    "sequence_length and stack: Spearman's rank correlation of step times (ties share their mean rank; the "
+    "mean\n"
+    "over the groups), and regret, the measured time of the predicted best over the best measured. Shares "
+    "are\n"
+    "fractions in JSON. Exit code 3: --check found a bar missed.\n";
+
+struct ValidateArguments {
+  std::vector<fs::path> files;
+  fs::path predictions;
+  std::string device = validate::EvaluateOptions{}.device;
+  std::string collective_stack = validate::EvaluateOptions{}.collective_stack;
+  std::vector<std::string> bars;
+  std::string hold_out;
+  std::size_t worst = ValidateView{}.worst;
+  bool json = false, check = false, rows = false, force = false;
+};
+
+/// The tables that are understood, column by column.
+std::string help_text() {
+  std::string text = kValidateExamples;
+  text += "\nA table is recognised by its header. Columns in [] may be absent; blank cells are unknown.\n";
+  for (const validate::TableKind kind :
+       {validate::TableKind::plans, validate::TableKind::gemm, validate::TableKind::collectives}) {
+    text += "\nColumns of a table of " + std::string(name_of(kind)) + ":\n";
+    for (const validate::Column& column : validate::columns_of(kind)) {
+      const bool free = column.use == validate::ColumnUse::free;
+      std::string name = free ? "[" + std::string(column.name) + "]" : std::string(column.name);
+      if (column.use == validate::ColumnUse::needed) name += " *";
+      name.resize(std::max<std::size_t>(name.size(), 30), ' ');
+      text += "  " + name + " " + std::string(column.meaning) + '\n';
+    }
+  }
+  return text + "\n* cells must be filled.";
+}
+
+/// Bars of the command line. Each takes the place of the file's own for the same statistic.
+std::vector<validate::Bar> parse_bars(const std::vector<std::string>& texts) {
+  std::vector<validate::Bar> bars;
+  ProblemList problems;
+  for (const std::string& text : texts) {
+    const auto bar = validate::parse_bar(text);
+    if (bar) {
+      bars.push_back(*bar);
+    } else {
+      problems.add("--bar " + text + ": " + bar.error());
+    }
+  }
+  problems.finish();
+  return bars;
+}
+
+void override_bars(const std::vector<validate::Bar>& given, std::vector<ValidatedFile>& files) {
+  for (ValidatedFile& file : files) {
+    for (const validate::Bar& bar : given) {
+      std::erase_if(file.bars, [&](const validate::Bar& own) { return own.statistic == bar.statistic; });
+      file.bars.push_back(bar);
+    }
+  }
+  ProblemList problems;
+  for (const validate::Bar& bar : given) {
+    const bool used = std::ranges::any_of(files, [&](const ValidatedFile& file) {
+      return std::ranges::any_of(bar_results(file), [&](const validate::BarResult& result) {
+        return result.bar.statistic == bar.statistic;
+      });
+    });
+    if (!used) problems.add("--bar " + bar.statistic + ": has no effect, no file measures it");
+  }
+  problems.finish();
+}
+
+class Validation {
+ public:
+  Validation(const ValidateArguments& arguments, const CommonOptions& common)
+      : arguments_(arguments), common_(common), presets_(make_catalog(common)) {}
+
+  std::vector<ValidatedFile> run() {
+    std::vector<fs::path> paths = arguments_.files;
+    if (paths.empty()) {
+      const std::optional<fs::path> folder = published_folder();
+      if (!folder) throw std::runtime_error("the published figures that belong to this program are gone");
+      paths = validate::list_published(*folder);
+    }
+    std::vector<ValidatedFile> files;
+    for (const fs::path& path : paths) {
+      const bool published = path.extension() == ".yaml" || path.extension() == ".yml";
+      files.push_back(published ? published_file(path) : measured_file(path));
+    }
+    return files;
+  }
+
+ private:
+  validate::Evaluation evaluate(const validate::Table& table, const fs::path& path) {
+    return validate::evaluate(
+        table, presets_,
+        {common_.reference, path.parent_path(), arguments_.device, arguments_.collective_stack});
+  }
+
+  ValidatedFile measured_file(const fs::path& path) {
+    const auto text = validate::read_table(path);
+    if (!text) {
+      validate::Evaluation nothing;
+      nothing.problems.push_back({path.string(), 0, "", text.error()});
+      return {path.string(), "", "", std::move(nothing), {}};
+    }
+    ValidatedFile file{path.string(), "", "", evaluate(validate::parse_csv(*text, path.string()), path), {}};
+    file.bars = validate::default_bars(file.evaluation.kind);
+    return file;
+  }
+
+  ValidatedFile published_file(const fs::path& path) {
+    const auto set = validate::load_published(path);
+    if (set) return {path.string(), set->title, set->source, evaluate(set->table, path), set->bars};
+    validate::Evaluation nothing;
+    for (const yaml::Diagnostic& problem : set.error().list()) {
+      nothing.problems.push_back({path.string(), problem.where.line, problem.path, problem.message});
+    }
+    return {path.string(), "", "", std::move(nothing), {}};
+  }
+
+  const ValidateArguments& arguments_;
+  const CommonOptions& common_;
+  validate::Presets presets_;
+};
+
+/// Nothing is written where no row could be predicted.
+void write_predictions(const results::OutputPath& output, const std::vector<ValidatedFile>& files) {
+  std::vector<validate::NamedEvaluation> evaluations;
+  std::size_t rows = 0, problems = 0;
+  for (const ValidatedFile& file : files) {
+    evaluations.push_back({file.path, &file.evaluation});
+    rows += file.evaluation.rows.size();
+    problems += file.evaluation.problems.size();
+  }
+  if (rows == 0 && problems > 0) return;
+  results::write_output(output, validate::predictions_csv(evaluations));
+}
+
+/// Problems first, then missed bars; what they are goes to stderr.
+int verdict(const std::vector<ValidatedFile>& files, bool check) {
+  std::vector<std::string> problems, missed;
+  for (const ValidatedFile& file : files) {
+    for (const validate::TableProblem& problem : file.evaluation.problems)
+      problems.push_back(to_string(problem));
+    for (const validate::BarResult& result : bar_results(file)) {
+      if (!result.held) missed.push_back(file.path + ": " + result.bar.statistic + ": outside tolerance");
+    }
+  }
+  std::cout.flush();
+  if (!problems.empty()) {
+    print_problems(std::cerr, problems);
+    std::cerr << "shardscape: " << count_problems(problems.size()) << "; the other rows are reported\n";
+    return kBadInput;
+  }
+  if (!check || missed.empty()) return kDone;
+  print_problems(std::cerr, missed);
+  std::cerr << "shardscape: accuracy outside tolerance\n";
+  return kInaccurate;
+}
+
+int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
+  ValidateView view{arguments.rows, arguments.worst, arguments.check, {}};
+  if (!arguments.hold_out.empty()) {
+    const auto hold_out = validate::parse_hold_out(arguments.hold_out);
+    if (!hold_out) throw BadInput("--hold-out: " + hold_out.error());
+    view.hold_out = *hold_out;
+  }
+  const std::vector<validate::Bar> bars = parse_bars(arguments.bars);
+  std::optional<results::OutputPath> predictions;
+  if (!arguments.predictions.empty())
+    predictions.emplace(arguments.predictions, arguments.force, arguments.files);
+  std::vector<ValidatedFile> files = Validation(arguments, common).run();
+  override_bars(bars, files);
+  if (predictions) write_predictions(*predictions, files);
+  if (arguments.json) {
+    std::cout << json_text(validation_json(files, view), 2) << '\n';
+  } else {
+    print_validation(std::cout, files, view);
+  }
+  return verdict(files, arguments.check);
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command = app.add_subcommand("validate", "Compare predictions with measurements");
+  const auto arguments = std::make_shared<ValidateArguments>();
+  command->add_option("MEASUREMENTS", arguments->files,
+                      "Tables (CSV) or published figures (YAML); none: the published figures of the program");
+  command->add_option("--predictions", arguments->predictions, "Write the prediction of every row as CSV")
+      ->type_name("OUT.csv");
+  command->add_flag("--force", arguments->force, "Replace the file that --predictions names");
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->add_flag(
+      "--check", arguments->check,
+      "Exit code 3 where accuracy misses a bar: of the published file, given by --bar, or the default");
+  command->add_option("--bar", arguments->bars, "A bar for --check: step_time.mape=5%; repeatable")
+      ->type_name("STATISTIC=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--rows", arguments->rows, "List every row: measured, predicted, error");
+  command->add_option("--worst", arguments->worst, "How many of the worst rows are listed")
+      ->type_name("N")
+      ->check(whole_number(0));
+  command
+      ->add_option("--hold-out", arguments->hold_out,
+                   "Report the rows that a fit holds out apart from the others")
+      ->type_name("N/M");
+  command->add_option("--device", arguments->device, "Device of GEMM rows that name none")
+      ->capture_default_str();
+  command->add_option("--stack", arguments->collective_stack, "Stack of collective rows that name none")
+      ->capture_default_str();
+  command->footer(help_text());
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_validate(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

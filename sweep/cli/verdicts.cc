@@ -1,0 +1,106 @@
+#include "sweep/cli/verdicts.h"
+
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+
+namespace shardscape::cli {
+
+std::string describe(Reason reason) {
+  switch (reason) {
+    case Reason::none:
+      return "nothing is wrong";
+    case Reason::heads_by_tensor:
+      return "the number of heads does not divide by tp";
+    case Reason::kv_heads_by_tensor:
+      return "neither do the KV heads divide by tp nor tp by the KV heads";
+    case Reason::ffn_by_tensor:
+      return "the width of the MLP does not divide by tp";
+    case Reason::sequence_by_context:
+      return "the sequence does not divide by 2 * cp, or by cp * tp with sequence parallelism";
+    case Reason::layers_by_pipeline:
+      return "the layers do not divide by pp * vpp, as the stack's partition asks";
+    case Reason::fewer_layers_than_stages:
+      return "there are fewer layers than pipeline stages";
+    case Reason::batch_by_data:
+      return "the global batch does not divide by dp * mbs";
+    case Reason::microbatches_by_stages:
+      return "the interleaved schedule needs a number of microbatches that divides by pp";
+    case Reason::requests_by_data:
+      return "the concurrency does not divide by dp";
+    case Reason::constraint:
+      return "a constraint of the study rejects it";
+    case Reason::memory_capacity:
+      return "the fullest device needs more memory than it has";
+    case Reason::no_route:
+      return "some ranks cannot reach each other";
+    case Reason::precision:
+      return "the device has no unit for the compute type";
+    case Reason::schedule:
+      return "this schedule is not modelled for such a plan";
+    case Reason::out_of_range:
+      return "a time, a rate or the memory is infinite, no number, or beyond all machines";
+  }
+  return "?";
+}
+
+Status status_of(Reason reason) {
+  switch (reason) {
+    case Reason::none:
+      return Status::ok;
+    case Reason::constraint:
+      return Status::constraint;
+    case Reason::memory_capacity:
+      return Status::memory;
+    case Reason::no_route:
+      return Status::unreachable;
+    case Reason::precision:
+    case Reason::schedule:
+      return Status::unsupported;
+    case Reason::out_of_range:
+      return Status::out_of_range;
+    default:
+      return Status::indivisible;
+  }
+}
+
+VerdictCounts verdict_counts(const sweep::Tally& tally, std::uint64_t points) {
+  VerdictCounts counts;
+  counts.points = points;
+  for (std::size_t code = 0; code < tally.by_status.size(); ++code) {
+    if (tally.by_status[code] > 0)
+      counts.statuses.push_back({static_cast<std::uint8_t>(code), tally.by_status[code], 0});
+  }
+  for (std::size_t code = 1; code < tally.by_reason.size(); ++code) {
+    if (tally.by_reason[code] > 0)
+      counts.reasons.push_back({static_cast<std::uint8_t>(code), tally.by_reason[code], 0});
+  }
+  return counts;
+}
+
+void print_verdicts(std::ostream& out, const VerdictCounts& counts) {
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("");
+  table.add_column("");
+  if (counts.examples) table.add_column("", TextTable::Align::left);
+  table.add_column("", TextTable::Align::left);
+  const auto add = [&](const std::string& name, const results::CodeCount& entry, const std::string& meaning) {
+    const double share = static_cast<double>(entry.count) / static_cast<double>(counts.points);
+    std::vector<std::string> cells = {name, format_count(entry.count), format_percent(share)};
+    if (counts.examples) cells.push_back("from point " + std::to_string(entry.example));
+    cells.push_back(meaning);
+    table.add_row(std::move(cells));
+  };
+  for (const results::CodeCount& status : counts.statuses) {
+    add(std::string(name_of(static_cast<Status>(status.code))), status, "");
+    for (const results::CodeCount& entry : counts.reasons) {
+      const auto reason = static_cast<Reason>(entry.code);
+      if (status_of(reason) == static_cast<Status>(status.code)) {
+        add("  " + std::string(name_of(reason)), entry, describe(reason));
+      }
+    }
+  }
+  table.print(out, 2);
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,52 @@
+// shardscape verify: whether a result file is whole and agrees with itself.
+#include <iostream>
+#include <memory>
+
+#include "engine/base/safe_text.h"
+#include "results_schema/isolated.h"
+#include "results_schema/segments.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/result_commands.h"
+#include "sweep/cli/selection_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kVerifyFooter =
+    "Examples:\n"
+    "  shardscape verify out.h5\n"
+    "  shardscape verify out.h5.parts          of a sweep that is running or was interrupted\n"
+    "\n"
+    "Reads every value. Exit code 0: all is well; 1: something is damaged or does not fit, and stdout says "
+    "what.";
+
+int run_verify(const std::filesystem::path& file) {
+  results::remove_leftovers(file);
+  const results::Verification verification = results::verify_isolated(file);
+  // A damaged file is not opened here: only the child that verifies may hang on it.
+  const std::string selection =
+      verification.problems.empty() ? in_brackets(of_the_study(results::ResultReader(file))) : "";
+  std::cout << file.string() << ": " << format_count(verification.rows) << " points" << selection << ", "
+            << format_count(verification.samples) << " rows of fault samples: "
+            << (verification.problems.empty()
+                    ? "all is well"
+                    : format_count(verification.problems.size()) +
+                          (verification.problems.size() == 1 ? " problem" : " problems"))
+            << "\n";
+  for (const std::string& problem : verification.problems) std::cout << "  " << message_line(problem) << "\n";
+  return verification.problems.empty() ? kDone : kEnvironment;
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("verify", "Check that a result file is whole and agrees with itself");
+  const auto file = std::make_shared<std::filesystem::path>();
+  command->add_option("RESULTS", *file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
+  command->footer(kVerifyFooter);
+  command->callback([file, &action] { action = [file] { return run_verify(*file); }; });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,200 @@
+#include "sweep/yaml/quantity_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "sweep/yaml/number.h"
+#include "sweep/yaml/suggest.h"
+
+namespace shardscape::yaml {
+
+namespace {
+
+constexpr std::size_t kDimensions = static_cast<std::size_t>(Dimension::energy_per_bit) + 1;
+
+/// value in base units = number * factor / divisor; powers of ten on either side stay exact.
+struct Unit {
+  std::string name;
+  Dimension dimension = Dimension::time;
+  double factor = 1;
+  double divisor = 1;
+};
+
+struct Prefix {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array<Prefix, 7> kDecimal = {
+    {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18}}};
+constexpr std::array<Prefix, 5> kBinary = {
+    {{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}}};
+constexpr std::array<Prefix, 5> kFractions = {{{"", 1}, {"m", 1e3}, {"u", 1e6}, {"n", 1e9}, {"p", 1e12}}};
+
+void add_family(std::vector<Unit>& units, std::span<const Prefix> prefixes, std::string_view base,
+                Dimension dimension, double divisor = 1) {
+  for (const Prefix& prefix : prefixes) {
+    units.push_back({std::string(prefix.name) + std::string(base), dimension, prefix.factor, divisor});
+  }
+}
+
+std::vector<Unit> make_units() {
+  std::vector<Unit> units;
+  for (const Prefix& prefix : kFractions) {
+    units.push_back({std::string(prefix.name) + "s", Dimension::time, 1, prefix.factor});
+  }
+  units.push_back({"\u00b5s", Dimension::time, 1, 1e6});  // micro sign
+  units.push_back({"\u03bcs", Dimension::time, 1, 1e6});  // Greek mu
+  add_family(units, std::span(kDecimal).first(5), "Hz", Dimension::frequency);
+  for (const auto& [suffix, dimension] :
+       {std::pair("", Dimension::data), std::pair("/s", Dimension::bandwidth)}) {
+    for (const auto& [letter, divisor] : {std::pair("B", 1.0), std::pair("b", 8.0)}) {
+      const std::string base = std::string(letter) + suffix;
+      add_family(units, kBinary, base, dimension, divisor);
+      add_family(units, kDecimal, base, dimension, divisor);
+    }
+  }
+  add_family(units, kDecimal, "FLOP", Dimension::work);
+  add_family(units, kDecimal, "FLOP/s", Dimension::work_rate);
+  add_family(units, std::span(kDecimal).first(4), "W", Dimension::power);
+  for (const Prefix& prefix : kFractions) {
+    const std::string name(prefix.name);
+    units.push_back({name + "m", Dimension::length, 1, prefix.factor});
+    units.push_back({name + "m2", Dimension::area, 1, prefix.factor * prefix.factor});
+    units.push_back({name + "J/b", Dimension::energy_per_bit, 1, prefix.factor});
+  }
+  return units;
+}
+
+const std::vector<Unit>& all_units() {
+  static const std::vector<Unit> kUnits = make_units();
+  return kUnits;
+}
+
+const Unit* find_unit(std::string_view name) {
+  const auto& units = all_units();
+  const auto it = std::ranges::find(units, name, &Unit::name);
+  return it == units.end() ? nullptr : &*it;
+}
+
+std::string due(Dimension dimension) {
+  return std::string(dimension_name(dimension)) + " is due, such as \"" +
+         std::string(dimension_example(dimension)) + '"';
+}
+
+/// "GBps" and "TFLOPS" are meant as rates: compare them as "gb/s" and "tflop/s".
+std::string normalised(std::string_view unit) {
+  std::string text = lower(unit);
+  if (text.ends_with("ps") && text.size() > 2) text.replace(text.size() - 2, 2, "/s");
+  if (text.ends_with("flop/s") || !text.ends_with("flops")) return text;
+  text.replace(text.size() - 1, 1, "/s");
+  return text;
+}
+
+std::string unknown_unit(std::string_view unit, Dimension dimension) {
+  std::vector<std::string> same, names;
+  for (const Unit& known : all_units()) {
+    if (known.dimension != dimension) continue;
+    names.push_back(known.name);
+    if (lower(known.name) == normalised(unit)) same.push_back(known.name);
+  }
+  if (same.empty()) same = closest(unit, names, 2);
+  std::string text = "unknown unit \"" + std::string(unit) + '"';
+  if (same.empty()) return text + "; " + due(dimension);
+  text += "; did you mean \"" + same.front() + '"';
+  for (std::size_t i = 1; i < same.size(); ++i) text += " or \"" + same[i] + '"';
+  return text + '?';
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// Length of the leading number: an 'e' belongs to it only where digits follow ("1e3 s", but not "1 EB").
+std::size_t number_length(std::string_view text) {
+  std::size_t i = text.find_first_not_of("+-.0123456789");
+  if (i == std::string_view::npos) return text.size();
+  if (i > 0 && (text[i] == 'e' || text[i] == 'E')) {
+    std::size_t j = i + 1;
+    if (j < text.size() && (text[j] == '+' || text[j] == '-')) ++j;
+    std::size_t k = j;
+    while (k < text.size() && std::isdigit(static_cast<unsigned char>(text[k]))) ++k;
+    if (k > j) i = k;
+  }
+  return i;
+}
+
+}  // namespace
+
+std::string_view dimension_name(Dimension dimension) {
+  constexpr std::array<std::string_view, kDimensions> kNames = {
+      "a time",         "a frequency", "an amount of data", "a bandwidth", "an amount of work",
+      "a rate of work", "a power",     "a length",          "an area",     "an energy per bit"};
+  return kNames[static_cast<std::size_t>(dimension)];
+}
+
+std::string_view dimension_example(Dimension dimension) {
+  constexpr std::array<std::string_view, kDimensions> kExamples = {
+      "5 us",        "1.41 GHz", "80 GiB", "25 GB/s", "1 PFLOP",
+      "312 TFLOP/s", "400 W",    "10 mm",  "826 mm2", "3.9 pJ/b"};
+  return kExamples[static_cast<std::size_t>(dimension)];
+}
+
+std::string_view dimension_unit(Dimension dimension) {
+  constexpr std::array<std::string_view, kDimensions> kUnits = {"s",   "Hz", "byte", "byte s-1", "1",
+                                                                "s-1", "W",  "m",    "m2",       "J bit-1"};
+  return kUnits[static_cast<std::size_t>(dimension)];
+}
+
+std::string_view dimension_suffix(Dimension dimension) {
+  constexpr std::array<std::string_view, kDimensions> kSuffixes = {
+      "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w", "_m", "_m2", "_j_per_bit"};
+  return kSuffixes[static_cast<std::size_t>(dimension)];
+}
+
+tl::expected<double, std::string> parse_quantity(std::string_view text, Dimension dimension) {
+  text = trimmed(text);
+  const std::size_t length = number_length(text);
+  const std::optional<double> number = parse_finite(text.substr(0, length));
+  const std::string_view name = trimmed(text.substr(length));
+  if (!number) {
+    return tl::unexpected('"' + std::string(text) + "\" is no quantity: " + due(dimension));
+  }
+  if (name.empty()) {
+    return tl::unexpected("is a bare number where a unit is due; write " +
+                          std::string(dimension_name(dimension)) + ", such as \"" +
+                          std::string(dimension_example(dimension)) + '"');
+  }
+  const Unit* unit = find_unit(name);
+  if (unit == nullptr) return tl::unexpected(unknown_unit(name, dimension));
+  if (unit->dimension != dimension) {
+    return tl::unexpected('"' + std::string(text) + "\" is " + std::string(dimension_name(unit->dimension)) +
+                          "; " + due(dimension));
+  }
+  const double value = *number * unit->factor / unit->divisor;
+  if (!std::isfinite(value)) return tl::unexpected("must be finite, not \"" + std::string(text) + '"');
+  return value;
+}
+
+std::string format_quantity(double value, Dimension dimension) {
+  std::string best;
+  for (const Unit& unit : all_units()) {
+    const bool bits = unit.divisor == 8;
+    if (unit.dimension != dimension || bits || unit.name.front() < ' ') continue;
+    const double scaled = value * unit.divisor / unit.factor;
+    if (!std::isfinite(scaled) || scaled * unit.factor / unit.divisor != value) continue;
+    const bool base = unit.factor == 1 && unit.divisor == 1;
+    const std::string text = format_number(scaled) + ' ' + unit.name;
+    if (best.empty() || text.size() < best.size() || (value == 0 && base)) best = text;
+    if (value == 0 && base) break;
+  }
+  return best;
+}
+
+}  // namespace shardscape::yaml

@@ -1,0 +1,57 @@
+// Technologies out of parsed YAML and back: logic nodes, memories, networks, floor plans. Readers report
+// every problem, as those of specs.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sweep/technology/technology.h"
+#include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/node.h"
+#include "sweep/yaml/quantity_text.h"
+
+namespace shardscape::yaml {
+
+template <>
+struct DimensionOf<technology::Metres> {
+  static constexpr Dimension value = Dimension::length;
+};
+template <>
+struct DimensionOf<technology::SquareMetres> {
+  static constexpr Dimension value = Dimension::area;
+};
+template <>
+struct DimensionOf<technology::Watts> {
+  static constexpr Dimension value = Dimension::power;
+};
+template <>
+struct DimensionOf<technology::JoulesPerBit> {
+  static constexpr Dimension value = Dimension::energy_per_bit;
+};
+
+/// Loads what a key refers to; `path` is where it stands. Null or nothing where there are problems.
+using LogicReference = std::function<std::shared_ptr<const technology::LogicNode>(const Node& reference,
+                                                                                  const std::string& path)>;
+using MemoryReference = std::function<std::optional<technology::MemoryTechnology>(const Node& reference,
+                                                                                  const std::string& path)>;
+
+/// `prefix` as in specs.h. Each spec passes its own validate().
+std::optional<technology::LogicNode> read_logic(const Node& node, const std::string& prefix,
+                                                Diagnostics& diagnostics, const LogicReference& load_older);
+std::optional<technology::MemoryTechnology> read_memory(const Node& node, const std::string& prefix,
+                                                        Diagnostics& diagnostics);
+std::optional<technology::NetworkTechnology> read_network(const Node& node, const std::string& prefix,
+                                                          Diagnostics& diagnostics);
+std::optional<technology::Floorplan> read_floorplan(const Node& node, const std::string& prefix,
+                                                    Diagnostics& diagnostics,
+                                                    const LogicReference& load_logic,
+                                                    const MemoryReference& load_memory);
+
+Node write(const technology::LogicNode& logic);
+Node write(const technology::MemoryTechnology& memory);
+Node write(const technology::NetworkTechnology& network);
+Node write(const technology::Floorplan& floorplan);
+
+}  // namespace shardscape::yaml

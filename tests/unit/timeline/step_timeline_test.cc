@@ -1,0 +1,144 @@
+// Is the timeline of a step a Chrome trace whose tracks don't overlap and whose slices add up?
+#include "engine/timeline/step_timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape::timeline {
+namespace {
+
+using nlohmann::json;
+
+struct DrawnStep {
+  Prediction prediction;
+  std::shared_ptr<const StepProgram> program;
+  json document;
+};
+
+DrawnStep drawn(ScheduleKind kind, std::int64_t batch, bool async) {
+  Setting s;
+  s.model = test::llama(8, 1024, 16, 4, 4096, 32000);
+  s.system.device = test::round_device();
+  s.system.fabric = test::crossbar(8, 50e9, 1e-6);
+  s.system.stack = test::plain_stack();
+  s.system.stack.communication.tensor_overlap = 0.25;
+  s.system.stack.communication.pipeline_async = async;
+  s.system.stack.host.step_fixed = Seconds(1e-3);
+  s.workload = test::training(1024, batch);
+  ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+  plan.schedule = kind;
+  Details details;
+  details.want_program = true;
+  DrawnStep d;
+  d.prediction = Simulator(s).run(plan, {}, &details);
+  d.program = details.program;
+  d.document = json::parse(step_timeline_json(*d.program));
+  return d;
+}
+
+TEST(StepTimeline, EveryEventIsOneOfTheFormat) {
+  for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
+    const DrawnStep d = drawn(kind, 16, false);
+    std::set<std::pair<int, std::string>> tracks;
+    std::map<std::string, int> overview;  // slices of the pipeline by category
+    for (const json& event : d.document.at("traceEvents")) {
+      const std::string phase = event.at("ph");
+      ASSERT_TRUE(event.at("pid").is_number_integer() && event.at("tid").is_number_integer() &&
+                  event.at("name").is_string());
+      if (phase == "X") {
+        EXPECT_GE(event.at("ts").get<double>(), 0);
+        EXPECT_GT(event.at("dur").get<double>(), 0);
+        if (event.at("pid") == 0) ++overview[event.at("cat")];
+        if (event.at("cat") == "communication" && event.at("pid") > 0) {
+          EXPECT_TRUE(event.at("args").contains("bytes"));
+          EXPECT_EQ(event.at("args").at("bound"), "link");
+        }
+        if (event.at("cat") == "compute") {
+          EXPECT_FALSE(event.at("args").at("bound").get<std::string>().empty());
+        }
+      } else {
+        EXPECT_EQ(phase, "M");
+        if (event.at("name") == "thread_name") tracks.emplace(event.at("pid"), event.at("args").at("name"));
+      }
+    }
+    // 2 stages, 16 / 2 microbatches; a cut backward is two slices.
+    EXPECT_EQ(overview["forward"], 2 * 8);
+    EXPECT_EQ(overview["backward"], 2 * 8);
+    EXPECT_EQ(overview["weight"], kind == ScheduleKind::zero_bubble ? 2 * 8 : 0);
+    for (const int process : {1, 2}) {
+      for (const char* track : {"host", "compute", "communication", "wait"}) {
+        EXPECT_TRUE(tracks.contains({process, track})) << process << track;
+      }
+    }
+  }
+}
+
+TEST(StepTimeline, ComputeAndWaitsFillTheStep) {
+  // On a device's compute and wait tracks together nothing overlaps, and they are all of its time.
+  for (const bool async : {false, true}) {
+    for (const ScheduleKind kind :
+         {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
+      const DrawnStep d = drawn(kind, 16, async);
+      std::map<int, std::vector<std::pair<double, double>>> devices;
+      for (const json& event : d.document.at("traceEvents")) {
+        if (event.at("ph") != "X" || event.at("pid") == 0) continue;
+        if (event.at("cat") != "compute" && event.at("cat") != "wait" && event.at("cat") != "host") continue;
+        const double start = event.at("ts");
+        devices[event.at("pid")].emplace_back(start, start + event.at("dur").get<double>());
+      }
+      ASSERT_EQ(devices.size(), 2U);
+      double last = 0;
+      for (auto& [process, slices] : devices) {
+        std::ranges::sort(slices);
+        double covered = 0;
+        for (const auto& [start, end] : slices) {
+          EXPECT_NEAR(start, covered, 1e-3) << "process " << process;  // a nanosecond
+          covered = end;
+        }
+        last = std::max(last, covered);
+      }
+      EXPECT_NEAR(last, d.prediction.step_time.value() * 1e6, 1e-2);
+    }
+  }
+}
+
+TEST(StepTimeline, WhatArrivesDoesSoAfterItsPassAndBeforeTheNextStageTakesIt) {
+  // On the trace's clock, the host's millisecond before the pipeline included.
+  const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 16, false);
+  std::map<int, double> arrives, taken;  // activations of stage 0 by microbatch, and when stage 1 begins
+  for (const json& event : d.document.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("pid") != 0 || !event.at("args").contains("arrives_us")) continue;
+    const double start = event.at("ts"), end = start + event.at("dur").get<double>();
+    const double arrival = event.at("args").at("arrives_us");
+    EXPECT_GE(arrival, end - 1e-6) << event.dump();
+    if (event.at("cat") != "forward") continue;
+    (event.at("tid") == 0 ? arrives : taken)[event.at("args").at("microbatch")] =
+        event.at("tid") == 0 ? arrival : start;
+  }
+  ASSERT_EQ(arrives.size(), 8U);
+  for (const auto& [microbatch, time] : arrives) EXPECT_LE(time, taken.at(microbatch) + 1e-6);
+  EXPECT_NEAR(arrives.at(0), taken.at(0), 1e-6);  // nothing else for stage 1 to do
+}
+
+TEST(StepTimeline, LongStepsStayBounded) {
+  const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 4096, false);
+  const int detailed = d.document.at("otherData").at("operators_of_microbatches");
+  EXPECT_LT(detailed, 2048);
+  std::size_t slices = 0;
+  for (const json& event : d.document.at("traceEvents")) slices += event.at("pid") > 0 ? 1 : 0;
+  EXPECT_LE(slices, kMostOperatorSlices + 100);
+  EXPECT_EQ(step_timeline_json(*d.program), step_timeline_json(*d.program));
+}
+
+}  // namespace
+}  // namespace shardscape::timeline
