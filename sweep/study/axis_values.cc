@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {

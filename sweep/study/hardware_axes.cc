@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "sweep/study/axis_values.h"
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
-#include "sweep/yaml/suggest.h"
 
 namespace shardscape::sweep {
 

@@ -13,9 +13,9 @@
 #include "sweep/study/reliability_parser.h"
 #include "sweep/study/space_parser.h"
 #include "sweep/study/workload_parser.h"
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/specs.h"
-#include "sweep/yaml/suggest.h"
 #include "sweep/yaml/value.h"
 #include "sweep/yaml/visitors.h"
 

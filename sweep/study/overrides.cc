@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 
 namespace shardscape::sweep {
 

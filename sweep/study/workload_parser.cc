@@ -9,7 +9,7 @@
 #include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/load_study.h"
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {

@@ -5,7 +5,7 @@
 #include <map>
 #include <system_error>
 
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 
 namespace shardscape::yaml {
 

@@ -5,8 +5,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/loader.h"
-#include "sweep/yaml/suggest.h"
 
 namespace shardscape::yaml {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/base/safe_text.h"
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface_keys.h"
-#include "sweep/yaml/suggest.h"
 
 namespace shardscape::yaml {
 

@@ -4,10 +4,10 @@
 
 #include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
-#include "sweep/yaml/suggest.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
-#include "sweep/yaml/suggest.h"
 
 namespace shardscape::yaml {
 

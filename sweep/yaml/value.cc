@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/safe_text.h"
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 
 namespace shardscape::yaml {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/spec/fabric_spec.h"
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 
 namespace shardscape::yaml {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::yaml {

@@ -12,10 +12,6 @@ namespace shardscape::yaml {
 /// Letters A to Z made small.
 std::string lower(std::string_view text);
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
-/// alignment). O(|a| |b|).
-std::size_t edit_distance(std::string_view a, std::string_view b);
-
 /// Up to `limit` candidates close enough to be meant, closest first. Letter case counts for little.
 std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
                                  std::size_t limit = 1);

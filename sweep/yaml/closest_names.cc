@@ -1,8 +1,10 @@
-#include "sweep/yaml/suggest.h"
+#include "sweep/yaml/closest_names.h"
 
 #include <algorithm>
 #include <cctype>
 #include <utility>
+
+#include "engine/base/suggest.h"
 
 namespace shardscape::yaml {
 
@@ -31,23 +33,6 @@ std::size_t similarity(std::string_view text, std::string_view candidate) {
 }
 
 }  // namespace
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    std::swap(before, last);
-    std::swap(last, row);
-  }
-  return last[b.size()];
-}
 
 std::vector<std::string> closest(std::string_view text, std::span<const std::string> candidates,
                                  std::size_t limit) {
