@@ -15,6 +15,9 @@ TEST(Suggest, EditDistance) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);  // k->s, e->i, +g
   EXPECT_EQ(edit_distance("tensor", "tesnor"), 1U);   // one swap of neighbours
   EXPECT_EQ(edit_distance("Pipeline", "pipeLINE"), 0U);
+  EXPECT_EQ(edit_distance("hidden", "hidden"), 0U);
+  EXPECT_EQ(edit_distance("hiden", "hidden"), 1U);
+  EXPECT_EQ(edit_distance("hdiden", "hidden"), 1U);
   EXPECT_EQ(edit_distance("ca", "abc"), 3U);  // optimal string alignment: no edit inside a swapped pair
 }
 

@@ -136,14 +136,6 @@ TEST(Node, EmitParsesBack) {
   EXPECT_EQ(first.find("strange: key")->text, "v");
 }
 
-TEST(Suggest, EditDistanceCountsSwapsOnce) {
-  EXPECT_EQ(edit_distance("", "abc"), 3U);
-  EXPECT_EQ(edit_distance("hidden", "hidden"), 0U);
-  EXPECT_EQ(edit_distance("hiden", "hidden"), 1U);
-  EXPECT_EQ(edit_distance("hdiden", "hidden"), 1U);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
-}
-
 TEST(Suggest, FarNamesAreListedInstead) {
   const std::vector<std::string> names = {"hidden", "heads", "layers"};
   EXPECT_EQ(suggestion("hiden", names, "keys"), "; did you mean \"hidden\"?");
