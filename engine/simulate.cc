@@ -89,9 +89,6 @@ struct Simulator::Impl {
   [[nodiscard]] bool in_the_way(const FaultSet& draw) const;
   network::PricedNetwork& machine();
 
-  void explain_training(const passes::TrainingInputs& inputs, std::int32_t critical, Seconds optimizer,
-                        Details& details);
-
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
   template <class Make>
   const passes::LayerCosts& remember(LayerMemo& memo, const workload::LayerKey& key, Make make);
@@ -265,10 +262,8 @@ void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet&
       device->setting.system.device.hbm.bandwidth_per_stack =
           share.second * setting.system.device.hbm.bandwidth_per_stack;
     }
-    const passes::LayerCosts& costs = remember(device->layers, key, [&] {
-      return passes::price_layers(device->setting, key, setting.workload.sequence_length,
-                                  workload::Mode::training);
-    });
+    const passes::LayerCosts& costs =
+        remember(device->layers, key, [&] { return passes::price_layers(device->setting, key); });
     const auto placed = std::ranges::find(options.placement, rank);
     const auto logical =
         options.placement.empty() ? rank : static_cast<std::int32_t>(placed - options.placement.begin());
@@ -468,7 +463,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_forward.push_back(scratch.forward[s].total());
     details->stage_backward.push_back(scratch.backward[s].total());
   }
-  explain_training(inputs, critical, out.breakdown.optimizer, *details);
+  passes::explain_training(inputs, critical, out.breakdown.optimizer, collectives, details->operators);
   if (details->want_program || details->want_timeline) {
     details->program = std::make_shared<const timeline::StepProgram>(
         passes::make_step_program(inputs, collectives, scratch));
@@ -539,38 +534,7 @@ const passes::LayerCosts& Simulator::Impl::remember(LayerMemo& memo, const workl
 
 const passes::LayerCosts& Simulator::Impl::training_costs(const ParallelPlan& plan) {
   const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
-  return remember(training_memo, key, [&] {
-    return passes::price_layers(setting, key, setting.workload.sequence_length, workload::Mode::training);
-  });
-}
-
-void Simulator::Impl::explain_training(const passes::TrainingInputs& inputs, std::int32_t critical,
-                                       Seconds optimizer, Details& details) {
-  const ParallelPlan& plan = inputs.plan;
-  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
-  const std::int64_t tokens = setting.workload.sequence_length;
-  const double microbatches = pipeline.microbatches;
-  const auto add = [&](const std::vector<workload::Operator>& operators, double count, Recompute recompute) {
-    passes::explain(
-        {operators, "forward", count, count, recompute == Recompute::none ? 0 : count,
-         recompute == Recompute::selective, network::stage_slice(critical, network::PlanLayout(plan), plan)},
-        setting, plan, collectives, details.operators);
-  };
-  if (critical == 0) {
-    add(workload::embedding_operators(setting, key, tokens, workload::Mode::training), microbatches,
-        Recompute::none);
-  }
-  add(workload::block_operators(setting, key, tokens, workload::Mode::training),
-      microbatches * layers[static_cast<std::size_t>(critical)], plan.recompute);
-  if (critical + 1 == plan.pipeline) {
-    add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
-        Recompute::none);
-  }
-  const std::int32_t blocks = layers[static_cast<std::size_t>(critical)];
-  const double parameters = inputs.parameters.of_stage(blocks, critical == 0, critical + 1 == plan.pipeline,
-                                                       setting.model.tied_embeddings);
-  passes::explain_optimizer(passes::optimizer_cost(inputs, setting.system.device, parameters, blocks),
-                            optimizer, details.operators);
+  return remember(training_memo, key, [&] { return passes::price_layers(setting, key); });
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

@@ -1,5 +1,6 @@
 #include "engine/passes/contention.h"
 
+#include <array>
 #include <vector>
 
 #include "engine/passes/data_traffic.h"
@@ -77,15 +78,17 @@ double contended_share(const TrainingInputs& in, std::size_t stage, Seconds step
                        network::CollectiveModel& collectives) {
   const double m = in.pipeline.microbatches, layers = in.layers[stage];
   ContentionSum sum(in, collectives);
-  const bool again = in.plan.recompute == Recompute::full;
-  sum.add_calls(in.costs.block.forward_calls, m * layers * (again ? 2 : 1));
-  sum.add_calls(in.costs.block.backward_calls, m * layers);
-  const double parameters = in.parameters.of_stage(
-      in.layers[stage], stage == 0, stage + 1 == in.layers.size(), in.setting.model.tied_embeddings);
-  const DataTraffic traffic = data_traffic(in, parameters);
-  for (const DataTraffic::Part& part :
-       {traffic.forward_gather, traffic.backward_gather, traffic.backward_scatter}) {
-    sum.add_data(part, m, step);
+  std::array<double, kParts> runs{};
+  for (const Pass pass : kTrainingPasses) {
+    for (const Segment& segment : in.segments(LayerKind::block, pass))
+      ++runs[static_cast<std::size_t>(segment.part)];
+  }
+  for (std::size_t part = 0; part < kParts; ++part) {
+    if (runs[part] > 0) sum.add_calls(in.costs.block.parts[part].calls, m * layers * runs[part]);
+  }
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
+  for (const Pass pass : kTrainingPasses) {
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) sum.add_data(part, m, step);
   }
   return sum.sum() / step;
 }

@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/workload/partition.h"
-
 namespace shardscape::passes {
 
 GradientShares::GradientShares(const TrainingInputs& in, std::int32_t stage)
-    : block_(in.parameters.block), cut_(in.pipeline.kind == ScheduleKind::zero_bubble) {
-  const bool first = stage == 0, last = stage + 1 == in.plan.pipeline;
+    : block_(in.parameters.block), cut_(in.cuts()) {
+  const bool first = in.first(stage), last = in.last(stage);
   const bool tied = in.setting.model.tied_embeddings;
   heads_ = last ? 1 : 0;
-  blocks_ = in.layers[static_cast<std::size_t>(stage)];
+  blocks_ = in.blocks(stage);
   head_ = in.parameters.of_stage(0, false, last, tied);
   embedding_ = in.parameters.of_stage(0, first, false, tied);
-  sum_ = in.parameters.of_stage(blocks_, first, last, tied);
+  sum_ = in.parameters_of(stage);
   // A table that the head shares is whole after the embedding.
   if (first && last && tied) head_ = sum_ - blocks_ * block_ - embedding_;
 }
@@ -40,9 +38,8 @@ LastBackward last_backward(const TrainingInputs& in, const TrainingScratch& scra
   const EndLayers& end = scratch.ends[stage];
   const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
   const schedule::StageTime& time = scratch.times[stage];
-  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
   return {end.head, (1.0 / std::max(1, in.layers[stage])) * blocks, end.embedding,
-          Seconds(cut ? time.weight : time.backward), ends};
+          Seconds(in.cuts() ? time.weight : time.backward), ends};
 }
 
 namespace {
@@ -72,23 +69,30 @@ double time_of(const Moment& moment, const LastBackward& backward) {
 /// weight gradients is as long for every block.
 template <class Visit>
 void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
-  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());
+  const auto seconds_of = [&](LayerKind kind) {
+    return (kind == LayerKind::block  ? backward.block
+            : kind == LayerKind::head ? backward.head
+                                      : backward.embedding)
+        .value();
+  };
   for (std::int32_t c = chunks; c-- > 0;) {
-    const bool head = stage + 1 == in.plan.pipeline && c + 1 == chunks && !cut;
-    const bool embedding = stage == 0 && c == 0 && !cut;
-    const std::int32_t blocks =
-        workload::layers_of_chunk(in.layers[static_cast<std::size_t>(stage)], chunks, c);
-    const double first = head ? backward.head.value() : 0, last = embedding ? backward.embedding.value() : 0;
-    const double sum = first + blocks * backward.block.value() + last;
+    LayerRuns runs;  // in the order of backward
+    for (const LayerRun& run : in.chunk_layers(stage, c)) {
+      if (!in.cuts() || in.cuts(run.kind)) runs.insert(runs.begin(), run);
+    }
+    double sum = 0;
+    for (const LayerRun& run : runs) sum += run.count * seconds_of(run.kind);
     const double pass = backward.chunk.value();
-    const auto at = [&](double seconds) {
-      const double share = sum > 0 ? seconds / sum : 1;
-      return Moment{c, share, cut || share >= 1 ? share * pass : std::min(seconds, pass)};
-    };
-    if (head) visit(at(first));
-    for (std::int32_t b = 1; b <= blocks; ++b) visit(at(first + b * backward.block.value()));
-    if (embedding) visit(at(sum));
+    double done = 0;
+    for (const LayerRun& run : runs) {
+      for (std::int32_t n = 1; n <= run.count; ++n) {
+        const double seconds = done + n * seconds_of(run.kind);
+        const double share = sum > 0 ? seconds / sum : 1;
+        visit(Moment{c, share, in.cuts() || share >= 1 ? share * pass : std::min(seconds, pass)});
+      }
+      done += run.count * seconds_of(run.kind);
+    }
   }
 }
 

@@ -35,4 +35,15 @@ DataTraffic data_traffic(const TrainingInputs& in, double parameters) {
   return traffic;
 }
 
+boost::container::static_vector<DataTraffic::Part, 2> DataTraffic::beside(Pass pass, bool cut) const {
+  boost::container::static_vector<Part, 2> parts;
+  const auto add = [&](const Part& part) {
+    if (part.bytes > Bytes(0)) parts.push_back(part);
+  };
+  if (pass == Pass::forward) add(forward_gather);
+  if (pass == Pass::backward) add(backward_gather);
+  if (pass == (cut ? Pass::weight : Pass::backward)) add(backward_scatter);
+  return parts;
+}
+
 }  // namespace shardscape::passes

@@ -1,6 +1,8 @@
 // What data parallelism sends for one stage of one replica, before any of it is hidden.
 #pragma once
 
+#include <boost/container/static_vector.hpp>
+
 #include "engine/network/collective_model.h"
 #include "engine/passes/training.h"
 
@@ -18,6 +20,9 @@ struct DataTraffic {
   Part backward_scatter;  ///< of gradients, each microbatch's backward
   Part gradients;         ///< once, with the last microbatch's backward
   Part weights;           ///< once, after the optimizer
+
+  /// What goes beside a pass of every microbatch. Gradients leave where those of weights are computed.
+  [[nodiscard]] boost::container::static_vector<Part, 2> beside(Pass pass, bool cut) const;
 };
 
 /// `parameters`: of the stage, on one rank before ZeRO.

@@ -24,7 +24,7 @@ std::string product(const compute::GemmShape& g) {
                 static_cast<double>(g.k));
 }
 
-std::string shape_text(const Operator& op, bool backward) {
+std::string shape_text(const Operator& op, Part part) {
   switch (op.kind) {
     case OperatorKind::gemm:
       return product(op.gemm);
@@ -32,11 +32,11 @@ std::string shape_text(const Operator& op, bool backward) {
       return format("%.0f heads, %.0f q x %.0f kv", op.attention.batch * op.attention.heads,
                     op.attention.queries, op.attention.keys);
     case OperatorKind::pointwise:
-      return megabytes((backward ? op.backward : op.forward).traffic);
+      return megabytes((runs_forward(part) ? op.forward : op.backward).traffic);
     case OperatorKind::collective:
       break;
   }
-  return megabytes((backward ? op.backward_comm : op.forward_comm).bytes);
+  return "";
 }
 
 const char* collective_name(network::CollectiveOp op) {
@@ -59,86 +59,6 @@ const char* collective_name(network::CollectiveOp op) {
   return "?";
 }
 
-class RowWriter {
- public:
-  RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
-            const network::Slice& slice, std::vector<OperatorRow>& rows)
-      : setting_(setting), layout_(plan), collectives_(collectives), slice_(slice), rows_(rows) {}
-
-  void add(const Operator& op, const std::string& phase, double count, bool backward) {
-    if (count <= 0) return;
-    if (op.kind == OperatorKind::collective) {
-      add_collective(op, phase, count, backward ? op.backward_comm : op.forward_comm, backward);
-      return;
-    }
-    if (backward && op.kind == OperatorKind::gemm) return add_gradients(op, phase, count);
-    const OperatorTimes times = price(op, setting_);
-    const compute::OperatorCost& cost = backward ? times.backward : times.forward;
-    add_row(op.name, shape_text(op, backward), phase, count, cost);
-  }
-
-  /// What the weight gradients so far have left to add to their buffers.
-  void add_accumulation(const std::string& phase, double count) {
-    if (count <= 0 || accumulated_ <= 0) return;
-    add_row("gradient_accumulation", format("%.4g M gradients", accumulated_ / 1e6), phase, count,
-            accumulation_);
-  }
-
- private:
-  void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
-               const compute::OperatorCost& cost) {
-    rows_.push_back(
-        {phase, std::string(name), shape, count, cost.time, std::string(name_of(cost.bound)), ""});
-  }
-
-  void add_gradients(const Operator& op, const std::string& phase, double count) {
-    const ProductGradients gradients = price_gradients(op, setting_);
-    const std::string name(op.name);
-    add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input);
-    add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product);
-    const compute::OperatorCost& more = gradients.weight.accumulation;
-    if (more.time > longest_) accumulation_.bound = more.bound;
-    longest_ = std::max(longest_, more.time);
-    accumulation_.time += more.time;
-    const compute::GemmShape& w = gradients.weight_shape;
-    accumulated_ += static_cast<double>(w.m) * static_cast<double>(w.n) * static_cast<double>(w.batch);
-  }
-
-  void add_collective(const Operator& op, const std::string& phase, double count, const CollectiveCall& call,
-                      bool backward) {
-    if (call.repeats <= 0) return;
-    const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis), 1, slice_);
-    const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
-    rows_.push_back({phase, std::string(op.name),
-                     std::string(collective_name(call.op)) + " " + shape_text(op, backward),
-                     count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
-  }
-
-  const Setting& setting_;
-  network::PlanLayout layout_;
-  network::CollectiveModel& collectives_;
-  network::Slice slice_;
-  std::vector<OperatorRow>& rows_;
-  double accumulated_ = 0;  ///< gradients of the list
-  compute::OperatorCost accumulation_;
-  Seconds longest_;  ///< of one product
-};
-
-}  // namespace
-
-void explain(const ExplainedLayer& layer, const Setting& setting, const ParallelPlan& plan,
-             network::CollectiveModel& collectives, std::vector<OperatorRow>& rows) {
-  RowWriter writer(setting, plan, collectives, layer.slice, rows);
-  for (const Operator& op : layer.operators) writer.add(op, layer.forward_phase, layer.forward_count, false);
-  for (const Operator& op : layer.operators) writer.add(op, "backward", layer.backward_count, true);
-  writer.add_accumulation("backward", layer.backward_count);
-  for (const Operator& op : layer.operators) {
-    // The core's keys and values of the other context ranks come again, too.
-    const bool core = op.attention_core || op.forward_comm.axis == PlanAxis::context;
-    if (!layer.recompute_core_only || core) writer.add(op, "recompute", layer.recompute_count, false);
-  }
-}
-
 void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<OperatorRow>& rows) {
   const bool sliced = cost.slicing > Seconds(0);
   rows.push_back({"step", "optimizer", format("%.4g M parameters", cost.parameters / 1e6), 1,
@@ -146,6 +66,76 @@ void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<Oper
   if (!sliced) return;
   rows.push_back({"step", "zero_slicing", format("%.0f slices", cost.slices), 1, cost.slicing,
                   std::string(name_of(Bound::launch)), ""});
+}
+
+}  // namespace
+
+RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
+                     const network::Slice& slice, std::vector<OperatorRow>& rows)
+    : setting_(setting), layout_(plan), collectives_(collectives), slice_(slice), rows_(rows) {}
+
+void RowWriter::add(const std::vector<Operator>& operators, Part part, const std::string& phase,
+                    double count) {
+  if (count <= 0) return;
+  Accumulation sum;
+  for (const Node& node : listed_nodes(operators, part)) {
+    const Operator& op = *node.op;
+    if (node.call) {
+      add_call(node, phase, count);
+    } else if (part == Part::backward && op.kind == OperatorKind::gemm) {
+      add_gradients(op, phase, count, sum);
+    } else {
+      add_row(op.name, shape_text(op, part), phase, count, cost_of(price(op, setting_), part));
+    }
+  }
+  if (sum.gradients > 0) {
+    add_row("gradient_accumulation", format("%.4g M gradients", sum.gradients / 1e6), phase, count, sum.cost);
+  }
+}
+
+void RowWriter::add_row(std::string_view name, const std::string& shape, const std::string& phase,
+                        double count, const compute::OperatorCost& cost) {
+  rows_.push_back({phase, std::string(name), shape, count, cost.time, std::string(name_of(cost.bound)), ""});
+}
+
+void RowWriter::add_gradients(const Operator& op, const std::string& phase, double count, Accumulation& sum) {
+  const ProductGradients gradients = price_gradients(op, setting_);
+  const std::string name(op.name);
+  add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input);
+  add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product);
+  const compute::OperatorCost& more = gradients.weight.accumulation;
+  if (more.time > sum.longest) sum.cost.bound = more.bound;
+  sum.longest = std::max(sum.longest, more.time);
+  sum.cost.time += more.time;
+  const compute::GemmShape& w = gradients.weight_shape;
+  sum.gradients += static_cast<double>(w.m) * static_cast<double>(w.n) * static_cast<double>(w.batch);
+}
+
+void RowWriter::add_call(const Node& node, const std::string& phase, double count) {
+  const CollectiveCall& call = node.comm();
+  const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis), 1, slice_);
+  const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
+  rows_.push_back({phase, std::string(node.op->name),
+                   std::string(collective_name(call.op)) + " " + megabytes(call.bytes), count * call.repeats,
+                   time, "link", choice ? to_string(*choice) : ""});
+}
+
+void explain_training(const TrainingInputs& in, std::int32_t stage, Seconds optimizer,
+                      network::CollectiveModel& collectives, std::vector<OperatorRow>& rows) {
+  RowWriter writer(in.setting, in.plan, collectives,
+                   network::stage_slice(stage, network::PlanLayout(in.plan), in.plan), rows);
+  for (const LayerRun& run : in.stage_layers(stage)) {
+    const std::vector<Operator> operators = training_operators(run.kind, in.setting, in.key());
+    const double count = static_cast<double>(in.pipeline.microbatches) * run.count;
+    writer.add(operators, Part::forward, "forward", count);
+    writer.add(operators, Part::backward, "backward", count);
+    for (const Segment& segment : in.segments(run.kind, Pass::backward)) {
+      if (segment.again) writer.add(operators, segment.part, "recompute", count);
+    }
+  }
+  const double parameters = in.parameters_of(stage);
+  explain_optimizer(optimizer_cost(in, in.setting.system.device, parameters, in.blocks(stage)), optimizer,
+                    rows);
 }
 
 }  // namespace shardscape::passes

@@ -10,24 +10,41 @@
 
 namespace shardscape::passes {
 
-/// How often a list of operators runs on the critical rank.
-struct ExplainedLayer {
-  const std::vector<workload::Operator>& operators;
-  std::string forward_phase;  ///< "forward", "prefill", "decode"
-  double forward_count = 0;
-  double backward_count = 0;   ///< 0 for inference
-  double recompute_count = 0;  ///< forwards repeated in backward
-  bool recompute_core_only = false;
-  network::Slice slice = {};  ///< collectives are those of this stage
+/// Writes rows of operators and calls, one per node that takes time. Collectives show their full time, hidden
+/// parts included.
+class RowWriter {
+ public:
+  /// Collectives are those of the slice. All references outlive it.
+  RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
+            const network::Slice& slice, std::vector<OperatorRow>& rows);
+
+  /// One part of a layer, run `count` times. Backward of a product is its input gradient (_dgrad) and its
+  /// weight gradient (_wgrad); what adding the weight gradients of the list to their buffers takes is a row of
+  /// its own.
+  void add(const std::vector<workload::Operator>& operators, Part part, const std::string& phase,
+           double count);
+
+ private:
+  struct Accumulation {
+    double gradients = 0;
+    compute::OperatorCost cost;
+    Seconds longest;  ///< of one product
+  };
+  void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
+               const compute::OperatorCost& cost);
+  void add_gradients(const workload::Operator& op, const std::string& phase, double count, Accumulation& sum);
+  void add_call(const Node& node, const std::string& phase, double count);
+
+  const Setting& setting_;
+  network::PlanLayout layout_;
+  network::CollectiveModel& collectives_;
+  network::Slice slice_;
+  std::vector<OperatorRow>& rows_;
 };
 
-/// Appends a row per operator and direction that takes time; backward of a product is its input gradient
-/// (_dgrad) and its weight gradient (_wgrad), and what accumulating the weight gradients of the list takes is
-/// a row of its own. Collectives show their full time, hidden parts included.
-void explain(const ExplainedLayer& layer, const Setting& setting, const ParallelPlan& plan,
-             network::CollectiveModel& collectives, std::vector<OperatorRow>& rows);
-
-/// Appends the optimizer of a training step that takes `time` in all.
-void explain_optimizer(const OptimizerCost& cost, Seconds time, std::vector<OperatorRow>& rows);
+/// Appends the rows of a training step on one stage, its optimizer with `optimizer` in all. Both gradients of
+/// a layer stand together, whatever a schedule puts off.
+void explain_training(const TrainingInputs& inputs, std::int32_t stage, Seconds optimizer,
+                      network::CollectiveModel& collectives, std::vector<OperatorRow>& rows);
 
 }  // namespace shardscape::passes

@@ -95,7 +95,7 @@ class RowTable {
     std::erase_if(operators,
                   [](const workload::Operator& op) { return op.kind == workload::OperatorKind::attention; });
     std::vector<OperatorRow> fresh;
-    explain({operators, phase, count, 0, 0, false}, in_.setting, in_.plan, collectives_, fresh);
+    RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(operators, Part::forward, phase, count);
     merge(fresh, rows_, begin_);
   }
 

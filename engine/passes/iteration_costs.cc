@@ -17,13 +17,15 @@ using workload::Operator;
 using workload::OperatorKind;
 
 /// The forward sums of an operator list but for its attention core.
-LayerCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
-  LayerCost cost;
-  for (const Operator& op : operators) {
-    if (op.kind == OperatorKind::attention) continue;
-    cost.forward += price_forward(op, setting);
-    if (op.forward_comm.repeats > 0) cost.forward_calls.push_back(op.forward_comm);
-    cost.forward_call_count += op.forward_comm.repeats;
+PartCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
+  PartCost cost;
+  for (const Node& node : listed_nodes(operators, Part::forward)) {
+    if (node.call) {
+      cost.calls.push_back(node.comm());
+      cost.call_count += node.comm().repeats;
+    } else if (node.op->kind != OperatorKind::attention) {
+      cost.device += price_forward(*node.op, setting);
+    }
   }
   return cost;
 }
@@ -93,7 +95,7 @@ const TokenCost& TokenCosts::decode(std::int64_t sequences) {
   return entry->second;
 }
 
-const LayerCost& TokenCosts::head(std::int64_t rows) {
+const PartCost& TokenCosts::head(std::int64_t rows) {
   const auto [entry, fresh] = head_.try_emplace(rows);
   if (fresh) entry->second = price_rest(head_rows(rows), setting_);
   return entry->second;
@@ -165,11 +167,11 @@ IterationCosts::Samples IterationCosts::samples(std::int64_t most,
   return list;
 }
 
-IterationCosts::Part IterationCosts::part(const LayerCost& layer) {
-  Part sum;
-  sum.device = layer.forward.value();
-  sum.calls = layer.forward_call_count;
-  for (const workload::CollectiveCall& call : layer.forward_calls) {
+IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
+  Amounts sum;
+  sum.device = layer.device.value();
+  sum.calls = layer.call_count;
+  for (const workload::CollectiveCall& call : layer.calls) {
     const double amount = unit_ == Unit::seconds
                               ? collectives_.time(call.op, call.bytes, layout_.group(call.axis)).value()
                               : sent_bytes(call.op, call.bytes, in_.plan.degree(call.axis)).value();
@@ -199,13 +201,13 @@ const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& 
   if (sample.priced) return sample;
   sample.priced = true;
   if (table == Table::head) {
-    sample.end = part(costs_.head(sample.tokens));
+    sample.end = amounts(costs_.head(sample.tokens));
     return sample;
   }
   const TokenCost& cost =
       table == Table::prompt ? costs_.prompt(sample.tokens) : costs_.decode(sample.tokens);
-  sample.block = part(cost.block);
-  sample.end = part(cost.embedding);
+  sample.block = amounts(cost.block);
+  sample.end = amounts(cost.embedding);
   price_hops(cost.boundary, sample.hops);
   return sample;
 }
@@ -230,8 +232,8 @@ IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
   if (low_share.share <= 0) return {high.block, high.end, &high, &high, 1};
   const Sample& low = price_sample(table, *(above - 1));
   const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
-  const auto mix_parts = [&](const Part& a, const Part& b) {
-    return Part{mix(a.device, b.device), mix(a.tensor, b.tensor), mix(a.context, b.context), b.calls};
+  const auto mix_parts = [&](const Amounts& a, const Amounts& b) {
+    return Amounts{mix(a.device, b.device), mix(a.tensor, b.tensor), mix(a.context, b.context), b.calls};
   };
   return {mix_parts(low.block, high.block), mix_parts(low.end, high.end), &low, &high, high_share.share};
 }

@@ -39,7 +39,7 @@ Seconds price_forward(const workload::Operator& op, const Setting& setting);
 
 /// Device time and calls of one forward trip's parts at one number of tokens, without the attention core.
 struct TokenCost {
-  LayerCost block, embedding;
+  PartCost block, embedding;
   Bytes boundary;
 };
 
@@ -51,7 +51,7 @@ class TokenCosts {
   /// A prompt iteration of `tokens`; a decode iteration of as many sequences; the head for as many rows.
   const TokenCost& prompt(std::int64_t tokens);
   const TokenCost& decode(std::int64_t sequences);
-  const LayerCost& head(std::int64_t rows);
+  const PartCost& head(std::int64_t rows);
   /// Attention of one block.
   [[nodiscard]] Seconds prompt_attention(const serving::Iteration& iteration) const;
   [[nodiscard]] Seconds decode_attention(double sequences, double cached);
@@ -78,7 +78,7 @@ class TokenCosts {
   std::int32_t tensor_, context_;
   workload::Operator prompt_core_, decode_core_;
   std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
-  std::unordered_map<std::int64_t, LayerCost> head_;
+  std::unordered_map<std::int64_t, PartCost> head_;
   std::vector<Chord> chords_;  ///< by sequences
 };
 
@@ -116,19 +116,19 @@ class IterationCosts {
 
  private:
   /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
-  struct Part {
+  struct Amounts {
     double device = 0, tensor = 0, context = 0, calls = 0;
   };
   struct Sample {
     std::int64_t tokens = 0;
     bool priced = false;
-    Part block, end;           ///< end: the embedding, or the head
+    Amounts block, end;        ///< end: the embedding, or the head
     std::vector<double> hops;  ///< over each boundary between stages
   };
   using Samples = std::vector<Sample>;
   /// Between two samples.
   struct Cost {
-    Part block, end;
+    Amounts block, end;
     const Sample *low = nullptr, *high = nullptr;
     double share = 1;  ///< of the higher one
     [[nodiscard]] double hop(std::size_t boundary) const;
@@ -138,7 +138,7 @@ class IterationCosts {
   static Samples samples(std::int64_t most, std::initializer_list<std::int64_t> exact);
   [[nodiscard]] Cost at(Table table, double tokens);
   const Sample& price_sample(Table table, Sample& sample);
-  [[nodiscard]] Part part(const LayerCost& layer);
+  [[nodiscard]] Amounts amounts(const PartCost& layer);
   void price_hops(Bytes boundary, std::vector<double>& hops);
   [[nodiscard]] double longest_stage(double block, double embedding, double head, const Cost& hops) const;
   [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;

@@ -12,6 +12,8 @@ using Table = IterationCosts::Table;
 /// A sampled token is a 32-bit number.
 constexpr double kTokenBytes = 4;
 
+constexpr std::string_view kDecodeAttention = "decode_attention";
+
 }  // namespace
 
 IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCosts& costs,
@@ -24,12 +26,13 @@ IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCo
       context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
       layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
   const bool reads = shape.table == Table::prompt;
-  block_ = price_layer(reads ? costs.prompt_block(shape.tokens) : costs.decode_block(shape.tokens));
-  embedding_ =
-      price_layer(reads ? costs.prompt_embedding(shape.tokens) : costs.decode_embedding(shape.tokens));
-  if (shape.rows > 0) head_ = price_layer(costs.head_rows(shape.rows));
+  const std::vector<workload::Operator> block =
+      reads ? costs.prompt_block(shape.tokens) : costs.decode_block(shape.tokens);
+  block_ = steps_of(block);
+  embedding_ = steps_of(reads ? costs.prompt_embedding(shape.tokens) : costs.decode_embedding(shape.tokens));
+  if (shape.rows > 0) head_ = steps_of(costs.head_rows(shape.rows));
   double calls = 0;
-  for (const PricedOperator& op : block_) calls += op.forward_comm.repeats;
+  for (const Node& node : nodes(block, Part::forward)) calls += node.call ? node.comm().repeats : 0;
   launch_ = stack_.host.decode_layer + calls * stack_.host.per_collective;
   boundary_ = (reads ? costs.prompt(shape.tokens) : costs.decode(shape.tokens)).boundary;
 
@@ -48,32 +51,23 @@ Seconds IterationProgram::host_step() const {
   return stack_.host.decode_step_fixed + static_cast<double>(shape_.rows) * stack_.host.decode_sequence;
 }
 
-PricedLayer IterationProgram::price_layer(const std::vector<workload::Operator>& operators) {
-  PricedLayer layer;
-  for (const workload::Operator& op : operators) {
-    const bool attention = op.kind == workload::OperatorKind::attention;
-    const double seconds = attention ? shape_.prompt_attention : price_forward(op, in_.setting).value();
-    PricedOperator priced;
-    priced.name = builder_.name(op.name);
-    priced.forward = seconds;
-    priced.attention_core = attention;
-    priced.forward_comm = op.forward_comm;
-    layer.push_back(priced);
-    if (attention && shape_.decode_attention > 0) {
-      PricedOperator decode;
-      decode.name = builder_.name("decode_attention");
-      decode.forward = shape_.decode_attention;
-      layer.push_back(decode);
-    }
+/// The attention core stands for all pieces of prompts; that of all decoding sequences follows it.
+std::vector<LayerProgram::Step> IterationProgram::steps_of(std::vector<workload::Operator> operators) {
+  const auto core = std::ranges::find(operators, true, &workload::Operator::attention_core);
+  if (core != operators.end() && shape_.decode_attention > 0) {
+    workload::Operator decode;
+    decode.name = kDecodeAttention;
+    operators.insert(core + 1, decode);
   }
-  return layer;
-}
-
-void IterationProgram::append_layer(std::vector<LayerProgram::Item>& items, const PricedLayer& layer,
-                                    Seconds launch) {
+  const auto seconds = [&](const workload::Operator& op) {
+    if (op.attention_core) return Seconds(shape_.prompt_attention);
+    return op.name == kDecodeAttention ? Seconds(shape_.decode_attention) : price_forward(op, in_.setting);
+  };
   std::vector<LayerProgram::Step> steps;
-  LayerProgram::append_forward(steps, layer, Account::compute);
-  layer_program_.append(items, steps, launch);
+  layer_program_.append_part(steps, operators, Part::forward, Account::compute, [&](const Node& node) {
+    return LayerProgram::Costs{{seconds(*node.op)}, seconds(*node.op)};
+  });
+  return steps;
 }
 
 /// `opening`: nothing has to come back before.
@@ -83,9 +77,9 @@ std::int32_t IterationProgram::build_pass(std::int32_t stage, bool opening) {
   if (piped && first(stage) && !opening) builder_.add(on_channel(Kind::receive, back_, 0));
 
   std::vector<LayerProgram::Item> items;
-  const auto emit = [&](const PricedLayer& layer, Seconds launch) {
+  const auto emit = [&](const std::vector<LayerProgram::Step>& steps, Seconds launch) {
     items.clear();
-    append_layer(items, layer, launch);
+    layer_program_.append(items, steps, launch);
     for (const LayerProgram::Item& item : items) builder_.add(item.instruction);
   };
   const auto sync_host = [&] { builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0}); };

@@ -47,8 +47,7 @@ class IterationProgram {
   [[nodiscard]] Seconds host_step() const;
 
  private:
-  PricedLayer price_layer(const std::vector<workload::Operator>& operators);
-  void append_layer(std::vector<LayerProgram::Item>& items, const PricedLayer& layer, Seconds launch);
+  std::vector<LayerProgram::Step> steps_of(std::vector<workload::Operator> operators);
   std::int32_t build_pass(std::int32_t stage, bool opening);
   [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
   [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == in_.plan.pipeline; }
@@ -59,7 +58,7 @@ class IterationProgram {
   const StackProfile& stack_;
   std::int32_t tensor_lane_, context_lane_;
   LayerProgram layer_program_;
-  PricedLayer block_, embedding_, head_;
+  std::vector<LayerProgram::Step> block_, embedding_, head_;
   Seconds launch_;  ///< of a block
   Bytes boundary_;
   std::int32_t down_ = 0, back_ = 0;  ///< channels to the next stage, and from the last to the first

@@ -85,32 +85,67 @@ ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   return gradients;
 }
 
-LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
-  LayerCost cost;
-  double kernels = 0;  // of backward
-  for (const Operator& op : operators) {
-    const OperatorTimes times = price(op, setting);
-    cost.forward += times.forward.time;
-    cost.backward += times.backward.time;
-    cost.weight += times.weight;
-    kernels += backward_kernels(op);
-    if (op.kind == OperatorKind::gemm) ++cost.weight_kernels;
-    if (op.attention_core) {
-      cost.attention_core += times.forward.time;
-      cost.attention_core_backward += times.backward.time;
-    }
-    if (op.forward_comm.repeats > 0) cost.forward_calls.push_back(op.forward_comm);
-    if (op.backward_comm.repeats > 0) cost.backward_calls.push_back(op.backward_comm);
-    cost.forward_call_count += op.forward_comm.repeats;
-    cost.backward_call_count += op.backward_comm.repeats;
+compute::OperatorCost cost_of(const OperatorTimes& times, Part part) {
+  switch (part) {
+    case Part::forward:
+    case Part::core:
+      return times.forward;
+    case Part::backward:
+      return times.backward;
+    case Part::weight:
+      return {times.weight, times.backward.bound, times.weight_work};
+    case Part::input:
+      break;
   }
-  if (kernels > 0) cost.weight_kernels /= kernels;
+  return {times.backward.time - times.weight, times.backward.bound, times.backward.work - times.weight_work};
+}
+
+LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
+  std::vector<OperatorTimes> times;
+  for (const Operator& op : operators) times.push_back(price(op, setting));
+  LayerCost cost;
+  const auto part_cost = [&](Part part) -> PartCost& { return cost.parts[static_cast<std::size_t>(part)]; };
+  for (const Part part : {Part::forward, Part::core, Part::backward, Part::weight, Part::input}) {
+    PartCost& sum = part_cost(part);
+    for (const Node& node : listed_nodes(operators, part)) {
+      if (node.call) {
+        sum.calls.push_back(node.comm());
+        sum.call_count += node.comm().repeats;
+        continue;
+      }
+      const Seconds time = cost_of(times[static_cast<std::size_t>(node.op - operators.data())], part).time;
+      sum.device += time;
+      if (node.op->attention_core) sum.attention_core += time;
+    }
+  }
+  part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;
+  double kernels = 0, products = 0;
+  for (const Operator& op : operators) {
+    kernels += backward_kernels(op);
+    if (op.kind == OperatorKind::gemm) ++products;
+  }
+  if (kernels > 0) cost.weight_kernels = products / kernels;
   return cost;
 }
 
-LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
-                        workload::Mode mode) {
-  const auto layer = [&](const std::vector<Operator>& operators) {
+std::vector<Operator> training_operators(LayerKind kind, const Setting& setting,
+                                         const workload::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  switch (kind) {
+    case LayerKind::embedding:
+      return workload::embedding_operators(setting, key, tokens, workload::Mode::training);
+    case LayerKind::block:
+      return workload::block_operators(setting, key, tokens, workload::Mode::training);
+    case LayerKind::head:
+      break;
+  }
+  return workload::head_operators(setting, key, tokens, workload::Mode::training);
+}
+
+LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  const auto layer = [&](LayerKind kind) {
+    const std::vector<Operator> operators = training_operators(kind, setting, key);
     LayerCost cost = price_layer(operators, setting);
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       cost.saved[static_cast<std::size_t>(recompute)] =
@@ -120,29 +155,13 @@ LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, s
     return cost;
   };
   LayerCosts costs;
-  costs.block = layer(workload::block_operators(setting, key, tokens, mode));
-  costs.embedding = layer(workload::embedding_operators(setting, key, tokens, mode));
-  costs.head = layer(workload::head_operators(setting, key, tokens, mode));
-  costs.logits =
-      mode == workload::Mode::training
-          ? workload::logits_bytes(setting, key, tokens)
-          : Bytes(4.0 * key.microbatch * static_cast<double>(setting.model.vocabulary) / key.tensor);
-  if (mode == workload::Mode::training) {
-    costs.logits_saved = workload::saved_logits_bytes(setting, key, tokens);
-    costs.backward_working = workload::backward_working_bytes(setting, key, tokens);
-  }
+  costs.block = layer(LayerKind::block);
+  costs.embedding = layer(LayerKind::embedding);
+  costs.head = layer(LayerKind::head);
+  costs.logits = workload::logits_bytes(setting, key, tokens);
+  costs.logits_saved = workload::saved_logits_bytes(setting, key, tokens);
+  costs.backward_working = workload::backward_working_bytes(setting, key, tokens);
   costs.boundary = workload::boundary_bytes(setting, key, tokens);
-  return costs;
-}
-
-LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached) {
-  LayerCosts costs;
-  costs.block = price_layer(workload::decode_block_operators(setting, key, cached), setting);
-  costs.embedding = price_layer(workload::decode_embedding_operators(setting, key), setting);
-  costs.head = price_layer(workload::decode_head_operators(setting, key), setting);
-  workload::LayerKey token = key;
-  token.context = 1;
-  costs.boundary = workload::boundary_bytes(setting, token, 1);
   return costs;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/compute/gradients.h"
+#include "engine/passes/layer_parts.h"
 #include "engine/spec/scenario.h"
 #include "engine/workload/layers.h"
 
@@ -31,20 +32,36 @@ struct ProductGradients {
 };
 ProductGradients price_gradients(const workload::Operator& op, const Setting& setting);
 
-/// The sums over an operator list.
+/// What of an operator's times a part takes.
+compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
+
+/// The sums over one part of an operator list.
+struct PartCost {
+  Seconds device;
+  Seconds attention_core;                       ///< of it
+  std::vector<workload::CollectiveCall> calls;  ///< in the order of the operators
+  double call_count = 0;
+};
+
 struct LayerCost {
-  Seconds forward, backward;  ///< device time
-  Seconds weight;             ///< the part of backward that computes gradients of the matrices' weights
-  double weight_kernels = 0;  ///< the same as a share of the kernels of backward, 0..1
-  Seconds attention_core;     ///< forward of what selective recompute repeats
-  Seconds attention_core_backward;
-  std::vector<workload::CollectiveCall> forward_calls, backward_calls;
-  double forward_call_count = 0, backward_call_count = 0;
+  std::array<PartCost, kParts> parts;
+  double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
   std::array<Bytes, 3> saved{};  ///< by Recompute
   Bytes put_off;                 ///< what weight gradients need, see workload::put_off_bytes
+
+  [[nodiscard]] const PartCost& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
 };
 
 LayerCost price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
+
+/// The layers of a model.
+enum class LayerKind : std::uint8_t { embedding, block, head };
+inline constexpr std::size_t kLayerKinds = 3;
+inline constexpr LayerKind kEveryLayerKind[] = {LayerKind::embedding, LayerKind::block, LayerKind::head};
+
+/// The operators of a layer in training.
+std::vector<workload::Operator> training_operators(LayerKind kind, const Setting& setting,
+                                                   const workload::LayerKey& key);
 
 /// Everything about layers that depends on a LayerKey only.
 struct LayerCosts {
@@ -53,13 +70,13 @@ struct LayerCosts {
   Bytes logits_saved;      ///< training: from the loss to its backward
   Bytes backward_working;  ///< training: of one block, see workload::backward_working_bytes
   Bytes boundary;
+
+  [[nodiscard]] const LayerCost& operator[](LayerKind kind) const {
+    return kind == LayerKind::block ? block : kind == LayerKind::head ? head : embedding;
+  }
 };
 
-/// `tokens` per sequence of the phase (sequence length, prompt).
-LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
-                        workload::Mode mode);
-
-/// The embedding, block and head of one decode step.
-LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached);
+/// Of training.
+LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key);
 
 }  // namespace shardscape::passes

@@ -19,22 +19,15 @@ Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
   return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
 }
 
-void LayerProgram::append_forward(std::vector<Step>& steps, const PricedLayer& layer, Account account) {
-  workload::CollectiveCall context;
-  for (const PricedOperator& op : layer) {
-    const bool ring = op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context;
-    if (ring) context = op.forward_comm;  // goes with the attention core that follows
-    if (op.forward_comm.repeats > 0 && !ring) {
-      steps.push_back({0, account, op.name, 0, 1, op.forward_comm, false});
-    }
-    if (op.forward > 0) {
-      steps.push_back({op.forward, account, op.name, op.forward_bound, op.forward_stretch, {}, false});
-      if (op.attention_core && context.repeats > 0) {
-        steps.back().comm = context;
-        steps.back().hidden_context = true;
-      }
-    }
-  }
+LayerProgram::Step LayerProgram::compute_step(std::string_view name, double seconds, Account account,
+                                              const compute::OperatorCost& here) const {
+  return {seconds,
+          account,
+          builder_.name(name, {here.work, here.time.value()}),
+          builder_.bound(name_of(here.bound)),
+          here.time.value() / seconds,
+          {},
+          false};
 }
 
 /// Starts a share of the bytes of a call, and adds nothing where there are none.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/execution/program_builder.h"
-#include "engine/workload/operator.h"
+#include "engine/passes/layer_costs.h"
 
 namespace shardscape::passes {
 
@@ -15,20 +15,6 @@ execution::Instruction compute(double seconds, execution::Account account, std::
                                std::uint16_t bound = 0);
 execution::Instruction join_lane(std::int32_t lane, execution::Account account);
 execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_t channel, double bytes);
-
-/// An operator of a block, the embedding or the head, priced.
-struct PricedOperator {
-  std::int32_t name = 0;                                            ///< forward
-  std::int32_t backward_name = 0, input_name = 0, weight_name = 0;  ///< and of backward, its parts
-  double forward = 0, backward = 0;                                 ///< seconds
-  double weight = 0;  ///< the part of backward that zero_bubble puts off
-  std::uint16_t forward_bound = 0, backward_bound = 0;
-  /// Times on the device that the program is for over those on a healthy one.
-  double forward_stretch = 1, backward_stretch = 1, input_stretch = 1, weight_stretch = 1;
-  bool attention_core = false;
-  workload::CollectiveCall forward_comm, backward_comm;
-};
-using PricedLayer = std::vector<PricedOperator>;
 
 class LayerProgram {
  public:
@@ -58,7 +44,31 @@ class LayerProgram {
         tensor_lane_(tensor_lane),
         context_lane_(context_lane) {}
 
-  static void append_forward(std::vector<Step>& steps, const PricedLayer& layer, execution::Account account);
+  /// Compute for `here` seconds where a healthy device takes `seconds`.
+  [[nodiscard]] Step compute_step(std::string_view name, double seconds, execution::Account account,
+                                  const compute::OperatorCost& here) const;
+  /// Appends the nodes of one part. `cost(node)`: of an operator on the device and on a healthy one; what takes
+  /// no time is left out.
+  struct Costs {
+    compute::OperatorCost here;
+    Seconds healthy;
+  };
+  template <class Cost>
+  void append_part(std::vector<Step>& steps, const std::vector<workload::Operator>& operators, Part part,
+                   execution::Account account, const Cost& cost) const {
+    for (const Node& node : nodes(operators, part)) {
+      if (!node.call) {
+        const Costs costs = cost(node);
+        if (costs.healthy > Seconds(0))
+          steps.push_back(compute_step(node.op->name, costs.healthy.value(), account, costs.here));
+      } else if (!node.beside_core) {
+        steps.push_back({0, account, 0, 0, 1, node.comm(), false});
+      } else if (!steps.empty() && steps.back().seconds > 0) {
+        steps.back().comm = node.comm();
+        steps.back().hidden_context = true;
+      }
+    }
+  }
   /// The steps as instructions, and the host's launch of all of them.
   void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
 

@@ -23,8 +23,6 @@ using timeline::StepKind;
 using workload::Operator;
 using workload::OperatorKind;
 
-enum class Part : std::uint8_t { forward, backward, input_gradient, weight_gradient };
-
 /// What one rank puts in, out of CollectiveModel's bytes.
 double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
   return op == CollectiveOp::all_gather ? bytes.value() / ranks : bytes.value();
@@ -38,7 +36,10 @@ class ProgramMaker {
         collectives_(collectives),
         scratch_(scratch),
         stack_(in.setting.system.stack),
-        layout_(in.plan) {}
+        layout_(in.plan) {
+    for (const LayerKind kind : kEveryLayerKind)
+      operators_[static_cast<std::size_t>(kind)] = training_operators(kind, in.setting, in.key());
+  }
 
   timeline::StepProgram make() {
     timeline::StepProgram program;
@@ -60,43 +61,31 @@ class ProgramMaker {
 
  private:
   void set_boundary(timeline::StepProgram& program) const {
-    const double bytes = in_.costs.boundary.value();
-    program.boundary_bytes = bytes;
-    const bool scatter = stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel;
-    if (!scatter || in_.plan.tensor == 1) return;
-    program.boundary_bytes = bytes / in_.plan.tensor;
-    program.boundary_gather_bytes = bytes / in_.plan.tensor;
+    const Boundary boundary = in_.boundary();
+    program.boundary_bytes = boundary.message.value();
+    program.boundary_gather_bytes = (boundary.gathered / in_.plan.tensor).value();
   }
 
   timeline::StageProgram make_stage(std::int32_t s) {
     const auto index = static_cast<std::size_t>(s);
     slice_ = network::stage_slice(s, layout_, in_.plan);
     const std::int32_t v = in_.pipeline.virtual_stages;
-    const std::int64_t tokens = in_.setting.workload.sequence_length;
-    const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
-                                 in_.plan.sequence_parallel};
-    const auto training = workload::Mode::training;
-    const bool cut = in_.pipeline.kind == ScheduleKind::zero_bubble;
     timeline::StageProgram stage;
-    double weight_host = 0;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkProgram chunk;
-      const bool first = s == 0 && c == 0, last = s + 1 == in_.plan.pipeline && c + 1 == v;
-      const auto embedding = workload::embedding_operators(in_.setting, key, tokens, training);
-      const auto block = workload::block_operators(in_.setting, key, tokens, training);
-      const auto head = workload::head_operators(in_.setting, key, tokens, training);
-      const std::int32_t blocks = workload::layers_of_chunk(in_.layers[index], v, c);
-      if (first) append(chunk.forward, embedding, Part::forward, "embedding");
-      for (std::int32_t l = 0; l < blocks; ++l) append(chunk.forward, block, Part::forward, block_name(l));
-      if (last) append(chunk.forward, head, Part::forward, "head");
-      if (last) append(chunk.backward, head, Part::backward, "head");
-      for (std::int32_t l = blocks; l-- > 0;) {
-        append_recompute(chunk.backward, block, block_name(l));
-        append(chunk.backward, block, cut ? Part::input_gradient : Part::backward, block_name(l));
-        if (cut) append(chunk.weight, block, Part::weight_gradient, block_name(l));
+      std::int32_t blocks = 0;
+      for (const LayerRun& run : in_.chunk_layers(s, c)) {
+        for (std::int32_t n = 0; n < run.count; ++n) append_pass(chunk.forward, run.kind, Pass::forward, n);
+        if (run.kind == LayerKind::block) blocks += run.count;
       }
-      if (first) append(chunk.backward, embedding, Part::backward, "embedding");
-      if (cut) weight_host = append_weight_host(chunk.weight, blocks);
+      const LayerRuns runs = in_.chunk_layers(s, c);
+      for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+        for (std::int32_t n = run->count; n-- > 0;) {
+          append_pass(chunk.backward, run->kind, Pass::backward, n);
+          append_pass(chunk.weight, run->kind, Pass::weight, n);
+        }
+      }
+      const double weight_host = in_.cuts() ? append_weight_host(chunk.weight, blocks) : 0;
       append_wait(chunk.forward, scratch_.forward[index].host.value() / v);
       append_wait(chunk.backward, (scratch_.backward[index].host.value() - weight_host) / v);
       stage.chunks.push_back(std::move(chunk));
@@ -105,7 +94,6 @@ class ProgramMaker {
     stage.optimizer = scratch_.tails[index].optimizer.value();
     return stage;
   }
-  static std::string block_name(std::int32_t layer) { return "block " + std::to_string(layer); }
 
   static void append_wait(std::vector<ProgramStep>& steps, double seconds) {
     if (seconds <= 0) return;
@@ -117,52 +105,47 @@ class ProgramMaker {
   }
   /// What the host takes for weight gradients beyond the device's time.
   double append_weight_host(std::vector<ProgramStep>& steps, std::int32_t blocks) const {
-    const LayerCost& block = in_.costs.block;
-    const Seconds launch = backward_launch(in_, block, in_.plan.recompute, true).weight;
-    const double wait = blocks * std::max(0.0, (launch - block.weight).value());
+    const Seconds launch = pass_launch(in_, LayerKind::block, Pass::weight);
+    const double wait = blocks * std::max(0.0, (launch - in_.costs.block[Part::weight].device).value());
     append_wait(steps, wait);
     return wait;
   }
 
-  /// Operators in the order in which they run.
-  void append(std::vector<ProgramStep>& steps, const std::vector<Operator>& operators, Part part,
-              const std::string& layer) {
-    const bool forward = part == Part::forward;
-    const std::size_t begin = steps.size();
-    for (std::size_t i = 0; i < operators.size(); ++i) {
-      const Operator& op = operators[forward ? i : operators.size() - 1 - i];
-      const OperatorTimes times = price(op, in_.setting);
-      const workload::CollectiveCall& call = forward ? op.forward_comm : op.backward_comm;
-      if (call.repeats > 0 && part != Part::weight_gradient) append_call(steps, op, call, layer);
-      compute::OperatorCost cost = forward ? times.forward : times.backward;
-      if (part == Part::input_gradient) {
-        cost.time -= times.weight;
-        cost.work -= times.weight_work;
-      } else if (part == Part::weight_gradient) {
-        cost.time = times.weight;
-        cost.work = times.weight_work;
+  /// A pass through the `n`th layer of its kind in the chunk.
+  void append_pass(std::vector<ProgramStep>& steps, LayerKind kind, Pass pass, std::int32_t n) {
+    const std::string layer = kind == LayerKind::block       ? "block " + std::to_string(n)
+                              : kind == LayerKind::embedding ? "embedding"
+                                                             : "head";
+    const std::vector<Operator>& operators = operators_[static_cast<std::size_t>(kind)];
+    for (const Segment& segment : in_.segments(kind, pass)) {
+      const std::string prefix = layer + (segment.again ? " again " : " ");
+      for (const Node& node : nodes(operators, segment.part)) {
+        const std::string name = prefix + std::string(node.op->name);
+        if (node.call) {
+          append_call(steps, node, name);
+        } else {
+          append_compute(steps, cost_of(price(*node.op, in_.setting), node.part), name);
+        }
       }
-      append_compute(steps, op, cost, layer);
     }
-    hide_context(steps, begin);
   }
-  static void append_compute(std::vector<ProgramStep>& steps, const Operator& op,
-                             const compute::OperatorCost& cost, const std::string& layer) {
+  static void append_compute(std::vector<ProgramStep>& steps, const compute::OperatorCost& cost,
+                             const std::string& name) {
     if (cost.time <= Seconds(0)) return;
     ProgramStep step;
-    step.name = layer + " " + std::string(op.name);
+    step.name = name;
     step.seconds = cost.time.value();
     step.work = cost.work;
     step.bound = name_of(cost.bound);
     steps.push_back(std::move(step));
   }
 
-  void append_call(std::vector<ProgramStep>& steps, const Operator& op, const workload::CollectiveCall& call,
-                   const std::string& layer) {
+  void append_call(std::vector<ProgramStep>& steps, const Node& node, const std::string& name) {
+    const workload::CollectiveCall& call = node.comm();
     const bool tensor = call.axis == PlanAxis::tensor;
     ProgramStep step;
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
-    step.name = layer + " " + std::string(op.name);
+    step.name = name;
     step.collective = timeline::kind_of(call.op);
     step.axis = tensor ? GroupAxis::tensor : GroupAxis::context;
     const network::RankGroup group = layout_.group(call.axis);
@@ -170,46 +153,16 @@ class ProgramMaker {
     step.repeats = static_cast<std::int32_t>(call.repeats);
     step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
     if (tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
+    if (node.beside_core)
+      step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
     steps.push_back(std::move(step));
-  }
-
-  /// Exchanges of keys and values move behind the attention that hides them; backward they are there already.
-  void hide_context(std::vector<ProgramStep>& steps, std::size_t begin) const {
-    for (std::size_t i = begin; i < steps.size(); ++i) {
-      if (steps[i].kind != StepKind::ring_pass || steps[i].hidden > 0) continue;
-      const bool after = i > begin && steps[i - 1].name.ends_with(" attention");
-      if (!after && i + 1 < steps.size() && steps[i + 1].name.ends_with(" attention")) {
-        std::swap(steps[i], steps[i + 1]);
-        ++i;
-      }
-      const double attention = i > 0 && steps[i - 1].kind == StepKind::compute ? steps[i - 1].seconds : 0;
-      steps[i].hidden = std::min(steps[i].seconds, stack_.communication.context_overlap * attention);
-    }
-  }
-
-  void append_recompute(std::vector<ProgramStep>& steps, const std::vector<Operator>& block,
-                        const std::string& layer) {
-    if (in_.plan.recompute == Recompute::full) append(steps, block, Part::forward, layer + " again");
-    if (in_.plan.recompute != Recompute::selective) return;
-    const std::size_t begin = steps.size();
-    for (const Operator& op : block) {
-      const OperatorTimes times = price(op, in_.setting);
-      if (op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context) {
-        append_call(steps, op, op.forward_comm, layer + " again");
-      }
-      if (op.attention_core) {
-        append_compute(steps, op, times.forward, layer + " again");
-      }
-    }
-    hide_context(steps, begin);
   }
 
   void add_data_parallel(std::int32_t s, timeline::StageProgram& stage) {
     const auto index = static_cast<std::size_t>(s);
-    const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
-                                                      in_.setting.model.tied_embeddings);
+    const double parameters = in_.parameters_of(s);
     stage.optimizer_work =
-        optimizer_cost(in_, in_.setting.system.device, parameters, in_.layers[index]).update.work;
+        optimizer_cost(in_, in_.setting.system.device, parameters, in_.blocks(s)).update.work;
     const DataTraffic calls = data_traffic(in_, parameters);
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
@@ -242,6 +195,7 @@ class ProgramMaker {
   const TrainingScratch& scratch_;
   const StackProfile& stack_;
   network::PlanLayout layout_;
+  std::array<std::vector<Operator>, kLayerKinds> operators_;
   network::Slice slice_;  ///< the stage at hand
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "engine/passes/contention.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
+#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
@@ -39,96 +41,42 @@ CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const G
 /// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
-  LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
-             const Slice& slice)
-      : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack), slice_(slice) {}
+  LayerTimer(const TrainingInputs& in, const LayerCosts& costs, const Groups& groups,
+             network::CollectiveModel& collectives, const Slice& slice)
+      : in_(in),
+        costs_(costs),
+        groups_(groups),
+        collectives_(collectives),
+        communication_(in.setting.system.stack.communication),
+        slice_(slice) {}
 
-  [[nodiscard]] PassTime forward(const LayerCost& layer) const {
-    PassTime time = forward_device(layer);
-    return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
-  }
-
-  /// A whole one is all in `input`.
-  struct Backward {
-    PassTime input, weight;
-  };
-  [[nodiscard]] Backward backward(const LayerCost& layer, Recompute recompute, bool cut) const {
-    PassTime weight;
-    if (cut) weight.compute = layer.weight;
-    const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_, slice_);
+  /// The device waits where the host launches more slowly than it computes.
+  [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const {
     PassTime time;
-    time.compute = layer.backward - weight.compute;
-    time.tensor_comm = exposed_tensor(comm.tensor);
-    time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
-    if (recompute == Recompute::full) {
-      PassTime again = forward_device(layer);
-      std::swap(again.compute, again.recompute);
-      time += again;
-    } else if (recompute == Recompute::selective) {
-      time.recompute += layer.attention_core;
-      time.context_comm +=
-          forward_device(layer).context_comm;  // keys and values of the other ranks come again
-    }
-    const BackwardLaunch launch = backward_launch(in_, layer, recompute, cut);
-    return {with_host(time, launch.input), with_host(weight, launch.weight)};
+    for (const Segment& segment : in_.segments(kind, pass)) time += device(costs_[kind], segment);
+    time.host = std::max(Seconds(0), pass_launch(in_, kind, pass) - time.total());
+    return time;
   }
 
  private:
-  [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
-    const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_, slice_);
+  [[nodiscard]] PassTime device(const LayerCost& layer, const Segment& segment) const {
+    const PartCost& part = layer[segment.part];
+    const CommTime comm = price_calls(part.calls, groups_, collectives_, slice_);
     PassTime time;
-    time.compute = layer.forward;
-    time.tensor_comm = exposed_tensor(comm.tensor);
-    time.context_comm = exposed_context(comm.context, layer.attention_core);
-    return time;
-  }
-  [[nodiscard]] Seconds exposed_tensor(Seconds comm) const {
-    return (1 - stack_.communication.tensor_overlap) * comm;
-  }
-  [[nodiscard]] Seconds exposed_context(Seconds comm, Seconds attention) const {
-    return std::max(Seconds(0), comm - stack_.communication.context_overlap * attention);
-  }
-  /// The device waits where the host launches more slowly than it computes.
-  [[nodiscard]] static PassTime with_host(PassTime time, Seconds launch) {
-    time.host = std::max(Seconds(0), launch - time.total());
+    (segment.again ? time.recompute : time.compute) = part.device;
+    time.tensor_comm = (1 - communication_.tensor_overlap) * comm.tensor;
+    time.context_comm =
+        std::max(Seconds(0), comm.context - communication_.context_overlap * part.attention_core);
     return time;
   }
 
   const TrainingInputs& in_;
+  const LayerCosts& costs_;
   const Groups& groups_;
   network::CollectiveModel& collectives_;
-  const StackProfile& stack_;
+  const StackProfile::Communication& communication_;
   Slice slice_;
 };
-
-/// Data-parallel traffic of one stage.
-struct DataComm {
-  Seconds per_forward;   ///< exposed, each microbatch
-  Seconds per_backward;  ///< exposed, each microbatch
-  Seconds per_weight;    ///< exposed, each microbatch: of a cut backward, behind its weight gradient
-};
-
-/// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
-/// behind it. Zero where the backward is whole.
-DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
-                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives,
-                   const Slice& slice) {
-  const DataTraffic traffic = data_traffic(in, parameters);
-  const auto cost = [&](const DataTraffic::Part& part) {
-    return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
-  };
-  const double overlap = in.setting.system.stack.communication.data_overlap;
-  const auto exposed = [&](Seconds time, Seconds hider) {
-    return std::max(Seconds(0), time - overlap * hider);
-  };
-  const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
-  const Seconds gather = cost(traffic.backward_gather), scatter = cost(traffic.backward_scatter);
-  DataComm comm;
-  comm.per_forward = exposed(cost(traffic.forward_gather), forward.total());
-  comm.per_backward = exposed(cut ? gather : gather + scatter, backward.total() - weight);
-  if (cut) comm.per_weight = exposed(scatter, weight);
-  return comm;
-}
 
 compute::OptimizerState optimizer_state(const Setting& setting) {
   const StackProfile::State& state = setting.system.stack.state;
@@ -146,38 +94,38 @@ struct StagePasses {
 /// The passes of stages whose layers cost the same.
 class StageTimer {
  public:
-  StageTimer(const TrainingInputs& in, const LayerCosts& costs, const LayerTimer& timer)
-      : in_(in),
-        costs_(costs),
-        timer_(timer),
-        forward_(timer.forward(costs.block)),
-        backward_(
-            timer.backward(costs.block, in.plan.recompute, in.pipeline.kind == ScheduleKind::zero_bubble)) {}
+  StageTimer(const TrainingInputs& in, const LayerTimer& timer) : in_(in), timer_(timer) {}
 
-  [[nodiscard]] StagePasses of(std::size_t stage) const {
-    const double layers = in_.layers[stage];
-    const PassTime weight = layers * backward_.weight;
-    StagePasses passes{layers * forward_, layers * backward_.input, weight.total(), {}};
-    passes.backward += weight;
-    if (stage == 0) passes.ends.embedding = add(costs_.embedding, passes);
-    if (stage + 1 == in_.layers.size()) passes.ends.head = add(costs_.head, passes);
+  [[nodiscard]] StagePasses of(std::int32_t stage) {
+    StagePasses passes;
+    for (const LayerRun& run : in_.stage_layers(stage)) {
+      const Layer& layer = timed(run.kind);
+      passes.forward += run.count * layer.forward;
+      PassTime backward = run.count * layer.backward;
+      const PassTime weight = run.count * layer.weight;
+      backward += weight;
+      passes.backward += backward;
+      passes.weight += weight.total();
+      if (run.kind == LayerKind::embedding) passes.ends.embedding = backward.total();
+      if (run.kind == LayerKind::head) passes.ends.head = backward.total();
+    }
     return passes;
   }
 
  private:
-  /// Returns the time of its backward.
-  Seconds add(const LayerCost& layer, StagePasses& passes) const {
-    const PassTime backward = timer_.backward(layer, Recompute::none, false).input;
-    passes.forward += timer_.forward(layer);
-    passes.backward += backward;
-    return backward.total();
+  struct Layer {
+    PassTime forward, backward, weight;
+  };
+  const Layer& timed(LayerKind kind) {
+    std::optional<Layer>& layer = layers_[static_cast<std::size_t>(kind)];
+    if (!layer)
+      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), timer_(kind, Pass::weight)};
+    return *layer;
   }
 
   const TrainingInputs& in_;
-  const LayerCosts& costs_;
   const LayerTimer& timer_;
-  PassTime forward_;
-  LayerTimer::Backward backward_;
+  std::array<std::optional<Layer>, kLayerKinds> layers_;
 };
 
 /// What sick devices leave of the memory's rate; of those on one stage, or of all.
@@ -204,14 +152,15 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
   scratch.ends.resize(stages);
-  const auto timer_of = [&](std::size_t s) {
-    return LayerTimer(in, groups, collectives, slice_of(s, layout, in, collectives));
+  const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
+    const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
+    return StageTimer(in, timer).of(static_cast<std::int32_t>(s));
   };
-  const LayerTimer first_timer = timer_of(0);
-  const StageTimer first(in, in.costs, first_timer);
+  const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
+  StageTimer first(in, first_timer);
   for (std::size_t s = 0; s < stages; ++s) {
     const bool alike = s == 0 || !collectives.has_faults();
-    const StagePasses passes = alike ? first.of(s) : StageTimer(in, in.costs, timer_of(s)).of(s);
+    const StagePasses passes = alike ? first.of(static_cast<std::int32_t>(s)) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
@@ -219,7 +168,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
-    const StagePasses passes = StageTimer(in, sick.costs, timer_of(sick.stage)).of(sick.stage);
+    const StagePasses passes = passes_of(sick.costs, sick.stage);
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
     if (passes.forward.total() > forward.total()) forward = passes.forward;
@@ -231,22 +180,27 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
   collectives.set_memory_share(1);
 }
 
-double parameters_on(const TrainingInputs& in, std::size_t stage) {
-  return in.parameters.of_stage(in.layers[stage], stage == 0, stage + 1 == in.layers.size(),
-                                in.setting.model.tied_embeddings);
-}
-
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
-  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
-  for (std::size_t s = 0; s < stages; ++s) {
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
+    const auto s = static_cast<std::size_t>(stage);
     collectives.set_memory_share(memory_share(in, s));
-    const DataComm comm = data_comm(in, groups, parameters_on(in, s), scratch.forward[s], scratch.backward[s],
-                                    scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
-    scratch.forward[s].data_comm += comm.per_forward;
-    scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
-    scratch.weight[s] += comm.per_weight;
+    const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
+    const Slice slice = slice_of(s, layout, in, collectives);
+    const auto exposed = [&](Pass pass, Seconds hider) {
+      Seconds time;
+      for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+        time += collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+      return std::max(Seconds(0), time - overlap * hider);
+    };
+    const Seconds weight = scratch.weight[s];
+    const Seconds input = exposed(Pass::backward, scratch.backward[s].total() - weight);
+    const Seconds put_off = exposed(Pass::weight, weight);
+    scratch.forward[s].data_comm += exposed(Pass::forward, scratch.forward[s].total());
+    scratch.backward[s].data_comm += input + put_off;
+    scratch.weight[s] += put_off;
   }
   collectives.set_memory_share(1);
 }
@@ -257,7 +211,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
-    const double parameters = parameters_on(in, s);
+    const double parameters = in.parameters_of(static_cast<std::int32_t>(s));
     const DataTraffic traffic = data_traffic(in, parameters);
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
@@ -287,16 +241,14 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
 /// times: a stage sends one when it has worked on another.
 void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
                       std::vector<double>& seconds) {
-  const Bytes bytes = in.costs.boundary;
+  const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
-  const bool scatter = in.setting.system.stack.communication.scatter_boundaries &&
-                       !in.plan.sequence_parallel && in.plan.tensor > 1;
-  collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups.pipeline, closed, seconds);
+  collectives.boundary_times(boundary.message, groups.pipeline, closed, seconds);
   if (!closed) seconds.back() = seconds.front();  // not used; a chain may be alike everywhere
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
-  if (!scatter) return;
-  const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
-  for (double& boundary : seconds) boundary += gather.value();
+  if (boundary.gathered <= Bytes(0)) return;
+  const Seconds gather = collectives.time(CollectiveOp::all_gather, boundary.gathered, groups.tensor);
+  for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
 /// When each stage ends, with the real transfers and with free ones.
@@ -345,25 +297,71 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
 
 }  // namespace
 
-Seconds pass_launch(const TrainingInputs& in, Seconds layer,
-                    const std::vector<workload::CollectiveCall>& calls) {
-  const StackProfile::Host& host = in.setting.system.stack.host;
-  Seconds launch = layer, progress;
-  for (const workload::CollectiveCall& call : calls) {
-    launch += call.repeats * host.per_collective;
-    progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
-  }
-  return std::max(launch, progress);
+LayerRuns TrainingInputs::stage_layers(std::int32_t stage) const {
+  LayerRuns runs;
+  if (first(stage)) runs.push_back({LayerKind::embedding, 1});
+  runs.push_back({LayerKind::block, blocks(stage)});
+  if (last(stage)) runs.push_back({LayerKind::head, 1});
+  return runs;
 }
 
-BackwardLaunch backward_launch(const TrainingInputs& in, const LayerCost& layer, Recompute recompute,
-                               bool cut) {
+LayerRuns TrainingInputs::chunk_layers(std::int32_t stage, std::int32_t chunk) const {
+  const std::int32_t chunks = pipeline.virtual_stages;
+  LayerRuns runs;
+  for (LayerRun run : stage_layers(stage)) {
+    if (run.kind == LayerKind::embedding && chunk > 0) continue;
+    if (run.kind == LayerKind::head && chunk + 1 < chunks) continue;
+    if (run.kind == LayerKind::block) run.count = workload::layers_of_chunk(run.count, chunks, chunk);
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+Segments TrainingInputs::segments(LayerKind kind, Pass pass) const {
+  return passes::segments(pass, kind == LayerKind::block ? plan.recompute : Recompute::none, cuts(kind));
+}
+
+double TrainingInputs::parameters_of(std::int32_t stage) const {
+  return parameters.of_stage(blocks(stage), first(stage), last(stage), setting.model.tied_embeddings);
+}
+
+/// Without sequence parallelism all ranks of a tensor group hold the same: each may send its part of it alone
+/// (Narayanan et al. 2021, section 4.1, "scatter/gather communication optimization").
+Boundary TrainingInputs::boundary() const {
+  const bool scatter = setting.system.stack.communication.scatter_boundaries && !plan.sequence_parallel;
+  if (!scatter || plan.tensor == 1) return {costs.boundary, Bytes(0)};
+  return {costs.boundary / plan.tensor, costs.boundary};
+}
+
+Seconds pass_launch(const TrainingInputs& in, LayerKind kind, Pass pass) {
   const StackProfile::Host& host = in.setting.system.stack.host;
-  const double put_off = cut ? layer.weight_kernels : 0;
-  BackwardLaunch launch{pass_launch(in, (1 - put_off) * host.backward_layer, layer.backward_calls),
-                        put_off * host.backward_layer};
-  if (recompute == Recompute::full) launch.input += pass_launch(in, host.forward_layer, layer.forward_calls);
-  return launch;
+  const LayerCost& layer = in.costs[kind];
+  const auto own = [&](Part part) {
+    switch (part) {
+      case Part::forward:
+        return host.forward_layer;
+      case Part::backward:
+        return host.backward_layer;
+      case Part::input:
+        return (1 - layer.weight_kernels) * host.backward_layer;
+      case Part::weight:
+        return layer.weight_kernels * host.backward_layer;
+      case Part::core:
+        break;
+    }
+    return Seconds(0);
+  };
+  Seconds sum;
+  for (const Segment& segment : in.segments(kind, pass)) {
+    if (segment.part == Part::core) continue;
+    Seconds launch = own(segment.part), progress;
+    for (const workload::CollectiveCall& call : layer[segment.part].calls) {
+      launch += call.repeats * host.per_collective;
+      progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
+    }
+    sum += std::max(launch, progress);
+  }
+  return sum;
 }
 
 OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, double parameters,

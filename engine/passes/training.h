@@ -21,6 +21,7 @@
 // replicas.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,7 +53,21 @@ struct SickStage {
   const Setting& setting;  ///< with the sick device
 };
 
-/// What the time of a step is made from.
+/// Layers of one kind that follow each other.
+struct LayerRun {
+  LayerKind kind = LayerKind::block;
+  std::int32_t count = 1;
+};
+using LayerRuns = boost::container::small_vector<LayerRun, 4>;
+
+/// What passes a boundary between stages, per microbatch and rank.
+struct Boundary {
+  Bytes message;   ///< to the same rank of the next stage
+  Bytes gathered;  ///< over the receiver's tensor group, which got a part on each rank; 0: nothing
+};
+
+/// One training step of a plan: what every stage runs, as layers, passes of layers (layer_parts.h) and what
+/// frames them. Prices, programs, timelines, bytes and tables are all read from it.
 struct TrainingInputs {
   const Setting& setting;
   const ParallelPlan& plan;
@@ -61,6 +76,26 @@ struct TrainingInputs {
   memory::StageParameters parameters;
   schedule::PipelineShape pipeline;
   std::span<const SickStage> sick = {};  ///< any number per stage
+
+  [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
+  [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == plan.pipeline; }
+  [[nodiscard]] std::int32_t blocks(std::int32_t stage) const {
+    return layers[static_cast<std::size_t>(stage)];
+  }
+  [[nodiscard]] workload::LayerKey key() const {
+    return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  }
+  /// The layers of a stage, and of one of its chunks, in the order of forward.
+  [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
+  [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;
+  /// Whether backward puts the gradients of weights off, and whether that of a layer does.
+  [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
+  [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind == LayerKind::block; }
+  /// What a pass through a layer of a kind consists of. Recompute is of blocks.
+  [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
+  /// Held by one rank of the stage, before ZeRO.
+  [[nodiscard]] double parameters_of(std::int32_t stage) const;
+  [[nodiscard]] Boundary boundary() const;
 };
 
 /// Backward of the layers beside the blocks, one microbatch; 0 where the stage has none.
@@ -94,19 +129,11 @@ struct TrainingScratch {
 std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& prediction);
 
-/// Host time of one direction of a layer: its own launches and those of its calls, or what the library's
-/// thread needs to serve the calls, whichever is longer.
-Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
-                    const std::vector<workload::CollectiveCall>& calls);
-
-/// Host time of a block's backward. Of one that is cut (zero_bubble) the host launches both parts in
-/// proportion to their kernels; every call goes with the input gradient, and with it all that the library's
-/// thread does. A whole one is all in `input`, as is what is computed again before it.
-struct BackwardLaunch {
-  Seconds input, weight;
-};
-BackwardLaunch backward_launch(const TrainingInputs& inputs, const LayerCost& layer, Recompute recompute,
-                               bool cut);
+/// Host time of a pass through a layer: of each part its launches and those of its calls, or what the
+/// library's thread needs to serve the calls, whichever is longer. Of a backward that is cut the host launches
+/// both parts in proportion to their kernels; every call goes with the input gradient. The attention core that
+/// is computed again is launched with the backward that it is for.
+Seconds pass_launch(const TrainingInputs& inputs, LayerKind kind, Pass pass);
 
 /// One step of the optimizer.
 struct OptimizerCost {

@@ -2,62 +2,40 @@
 
 #include <algorithm>
 
+#include "engine/passes/data_traffic.h"
+
 namespace shardscape::passes {
 
 namespace {
 
 using network::CollectiveOp;
 
-class CallSum {
- public:
-  explicit CallSum(const ParallelPlan& plan) : plan_(plan) {}
-
-  void add(const std::vector<workload::CollectiveCall>& calls, double count, bool context_only = false) {
-    for (const workload::CollectiveCall& call : calls) {
-      const Bytes bytes = count * call.repeats * sent_bytes(call.op, call.bytes, plan_.degree(call.axis));
-      if (call.axis == PlanAxis::context) {
-        context += bytes;
-      } else if (!context_only) {
-        tensor += bytes;
+/// One microbatch through one stage, forward and backward.
+AxisBytes stage_calls(const TrainingInputs& in, std::int32_t stage) {
+  AxisBytes sum;
+  for (const LayerRun& run : in.stage_layers(stage)) {
+    for (const Pass pass : kTrainingPasses) {
+      for (const Segment& segment : in.segments(run.kind, pass)) {
+        for (const workload::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
+          (call.axis == PlanAxis::context ? sum.context : sum.tensor) +=
+              run.count * call.repeats * sent_bytes(call.op, call.bytes, in.plan.degree(call.axis));
+        }
       }
     }
   }
-
-  Bytes tensor, context;
-
- private:
-  const ParallelPlan& plan_;
-};
-
-/// One microbatch through one stage, forward and backward.
-CallSum stage_calls(const TrainingInputs& in, std::size_t stage) {
-  CallSum sum(in.plan);
-  const double blocks = in.layers[stage];
-  sum.add(in.costs.block.forward_calls, blocks);
-  sum.add(in.costs.block.backward_calls, blocks);
-  if (in.plan.recompute != Recompute::none) {
-    sum.add(in.costs.block.forward_calls, blocks, in.plan.recompute == Recompute::selective);
-  }
-  const auto add_end = [&](const LayerCost& layer) {
-    sum.add(layer.forward_calls, 1);
-    sum.add(layer.backward_calls, 1);
-  };
-  if (stage == 0) add_end(in.costs.embedding);
-  if (stage + 1 == in.layers.size()) add_end(in.costs.head);
   return sum;
 }
 
-Bytes data_bytes(const TrainingInputs& in, double parameters) {
-  const StackProfile& stack = in.setting.system.stack;
+Bytes data_bytes(const TrainingInputs& in, std::int32_t stage) {
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const double m = in.pipeline.microbatches;
-  const Bytes sweep((shards - 1) / shards * parameters);
-  const Bytes scatter = stack.state.gradient_comm_bytes * sweep;
-  const Bytes gather = bytes_per_element(in.setting.workload.precision) * sweep;
-  if (in.plan.zero_stage == 0) return 2 * scatter;
-  if (in.plan.zero_stage == 3) return m * (2 * gather + scatter);
-  const bool each = in.plan.zero_stage == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch;
-  return (each ? m : 1) * scatter + gather;
+  const auto sent = [&](const DataTraffic::Part& part) { return sent_bytes(part.op, part.bytes, shards); };
+  Bytes sum;
+  for (const Pass pass : kTrainingPasses) {
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+      sum += in.pipeline.microbatches * sent(part);
+  }
+  return sum + sent(traffic.gradients) + sent(traffic.weights);
 }
 
 }  // namespace
@@ -82,25 +60,20 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
 AxisBytes training_bytes(const TrainingInputs& in) {
   AxisBytes most;
   const double m = in.pipeline.microbatches;
-  const std::size_t stages = in.layers.size();
-  for (std::size_t s = 0; s < stages; ++s) {
-    const CallSum calls = stage_calls(in, s);
+  for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
+    const AxisBytes calls = stage_calls(in, stage);
     most.tensor = std::max(most.tensor, m * calls.tensor);
     most.context = std::max(most.context, m * calls.context);
-    const double parameters =
-        in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
-    most.data = std::max(most.data, data_bytes(in, parameters));
+    most.data = std::max(most.data, data_bytes(in, stage));
   }
-  if (stages == 1) return most;
+  if (in.plan.pipeline == 1) return most;
   const double messages = m * in.pipeline.virtual_stages;
-  most.pipeline = messages * in.costs.boundary;
+  const Boundary boundary = in.boundary();
+  most.pipeline = messages * boundary.message;
   most.pipeline_wraps = in.pipeline.virtual_stages > 1;
-  const bool scatter = in.setting.system.stack.communication.scatter_boundaries && !in.plan.sequence_parallel;
-  if (scatter && in.plan.tensor > 1) {
-    // Sent in parts and gathered again on arrival, forward and backward.
-    most.pipeline /= in.plan.tensor;
-    most.tensor += 2 * messages * sent_bytes(CollectiveOp::all_gather, in.costs.boundary, in.plan.tensor);
-  }
+  // Sent in parts and gathered again on arrival, forward and backward.
+  if (boundary.gathered > Bytes(0))
+    most.tensor += 2 * messages * sent_bytes(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
   return most;
 }
 

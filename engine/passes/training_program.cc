@@ -20,7 +20,8 @@ using network::CollectiveOp;
 using network::PlanLayout;
 using Kind = Instruction::Kind;
 
-double stretch(double on_device, double healthy) { return healthy > 0 ? on_device / healthy : 1; }
+constexpr std::size_t at(LayerKind kind) { return static_cast<std::size_t>(kind); }
+constexpr std::size_t at(Pass pass) { return static_cast<std::size_t>(pass); }
 
 }  // namespace
 
@@ -46,169 +47,70 @@ TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::Progra
 }
 
 void TrainingProgram::set_device(const Setting& setting) {
-  const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
-                               in_.plan.sequence_parallel};
-  const std::int64_t tokens = in_.setting.workload.sequence_length;
-  constexpr auto kMode = workload::Mode::training;
   device_ = &setting.system.device;
-  block_ = price_layer(workload::block_operators(in_.setting, key, tokens, kMode), setting);
-  embedding_ = price_layer(workload::embedding_operators(in_.setting, key, tokens, kMode), setting);
-  head_ = price_layer(workload::head_operators(in_.setting, key, tokens, kMode), setting);
-}
-
-PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators,
-                                         const Setting& setting) {
-  PricedLayer layer;
-  for (const workload::Operator& op : operators) {
-    const OperatorTimes healthy = price(op, in_.setting), here = price(op, setting);
-    PricedOperator priced;
-    const auto named = [&](const Work& work, Seconds time) {
-      return builder_.name(op.name, {work, time.value()});
-    };
-    priced.name = named(here.forward.work, here.forward.time);
-    priced.backward_name = named(here.backward.work, here.backward.time);
-    priced.input_name = named(here.backward.work - here.weight_work, here.backward.time - here.weight);
-    priced.weight_name = named(here.weight_work, here.weight);
-    priced.forward = healthy.forward.time.value();
-    priced.backward = healthy.backward.time.value();
-    priced.weight = healthy.weight.value();
-    priced.forward_bound = builder_.bound(name_of(here.forward.bound));
-    priced.backward_bound = builder_.bound(name_of(here.backward.bound));
-    priced.forward_stretch = stretch(here.forward.time.value(), priced.forward);
-    priced.backward_stretch = stretch(here.backward.time.value(), priced.backward);
-    priced.weight_stretch = stretch(here.weight.value(), priced.weight);
-    priced.input_stretch =
-        stretch((here.backward.time - here.weight).value(), priced.backward - priced.weight);
-    priced.attention_core = op.attention_core;
-    priced.forward_comm = op.forward_comm;
-    priced.backward_comm = op.backward_comm;
-    layer.push_back(priced);
-  }
-  return layer;
-}
-
-// ---- one layer ----
-
-void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const {
-  workload::CollectiveCall context;
-  for (const PricedOperator& op : layer) {
-    if (op.backward_comm.repeats > 0 && op.backward_comm.axis == PlanAxis::context)
-      context = op.backward_comm;
-  }
-  for (std::size_t i = layer.size(); i-- > 0;) {
-    const PricedOperator& op = layer[i];
-    const double seconds = cut ? op.backward - op.weight : op.backward;
-    if (seconds > 0) {
-      const double on_device = cut ? op.input_stretch : op.backward_stretch;
-      const std::int32_t name = cut ? op.input_name : op.backward_name;
-      steps.push_back({seconds, Account::compute, name, op.backward_bound, on_device, {}, false});
-      if (op.attention_core && context.repeats > 0) {
-        steps.back().comm = context;
-        steps.back().hidden_context = true;
-      }
-    }
-    const bool ring = op.backward_comm.axis == PlanAxis::context;
-    if (op.backward_comm.repeats > 0 && !ring) {
-      steps.push_back({0, Account::compute, op.name, 0, 1, op.backward_comm, false});
-    }
+  for (const LayerKind kind : kEveryLayerKind) {
+    for (const Pass pass : kTrainingPasses) steps_[at(kind)][at(pass)] = steps_of(kind, pass, setting);
   }
 }
 
-void TrainingProgram::append_weight(std::vector<Step>& steps, const PricedLayer& layer) {
-  for (std::size_t i = layer.size(); i-- > 0;) {
-    const PricedOperator& op = layer[i];
-    if (op.weight <= 0) continue;
-    steps.push_back(
-        {op.weight, Account::compute, op.weight_name, op.backward_bound, op.weight_stretch, {}, false});
+std::vector<TrainingProgram::Step> TrainingProgram::steps_of(LayerKind kind, Pass pass,
+                                                             const Setting& setting) const {
+  const std::vector<workload::Operator> operators = training_operators(kind, in_.setting, in_.key());
+  std::vector<Step> steps;
+  for (const Segment& segment : in_.segments(kind, pass)) {
+    layer_program_.append_part(steps, operators, segment.part,
+                               segment.again ? Account::recompute : Account::compute, [&](const Node& node) {
+                                 return LayerProgram::Costs{
+                                     cost_of(price(*node.op, setting), node.part),
+                                     cost_of(price(*node.op, in_.setting), node.part).time};
+                               });
   }
-}
-
-/// The attention core again, with the keys and values of the other context ranks.
-void TrainingProgram::append_selective(std::vector<Step>& steps, const PricedLayer& layer) const {
-  std::vector<Step> all;
-  LayerProgram::append_forward(all, layer, Account::recompute);
-  for (const PricedOperator& op : layer) {
-    if (!op.attention_core) continue;
-    const auto same = [&](const Step& s) { return s.name == op.name; };
-    std::ranges::copy_if(all, std::back_inserter(steps), same);
-  }
+  return steps;
 }
 
 // ---- one pass ----
 
-double TrainingProgram::parameters(std::int32_t stage) const {
-  return in_.parameters.of_stage(in_.layers[static_cast<std::size_t>(stage)], stage == 0,
-                                 stage + 1 == in_.plan.pipeline, in_.setting.model.tied_embeddings);
-}
-
-std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) {
-  const std::int32_t chunks = in_.pipeline.virtual_stages;
-  const std::int32_t blocks =
-      workload::layers_of_chunk(in_.layers[static_cast<std::size_t>(pass.stage)], chunks, pass.chunk);
-  const bool embeds = pass.stage == 0 && pass.chunk == 0;
-  const bool heads = pass.stage + 1 == in_.plan.pipeline && pass.chunk + 1 == chunks;
+std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const ChunkPass& pass) {
   std::vector<Item> items;
-  if (pass.weight) {
-    const Seconds launch = backward_launch(in_, in_.costs.block, in_.plan.recompute, true).weight;
-    for (std::int32_t b = 0; b < blocks; ++b) {
-      std::vector<Step> steps;
-      append_weight(steps, block_);
-      layer_program_.append(items, steps, launch);
-    }
-    return items;
-  }
-  const auto layer = [&](const PricedLayer& priced, const LayerCost& cost, Recompute recompute) {
-    const bool cut = cuts() && &priced == &block_;
-    std::vector<Step> steps;
-    if (!pass.backward) {
-      LayerProgram::append_forward(steps, priced, Account::compute);
-    } else {
-      if (recompute == Recompute::full) LayerProgram::append_forward(steps, priced, Account::recompute);
-      if (recompute == Recompute::selective) append_selective(steps, priced);
-      append_backward(steps, priced, cut);
-    }
-    const Seconds launch = pass.backward ? backward_launch(in_, cost, recompute, cut).input
-                                         : pass_launch(in_, stack_.host.forward_layer, cost.forward_calls);
-    layer_program_.append(items, steps, launch);
+  const auto append = [&](const LayerRun& run) {
+    const std::vector<Step>& steps = steps_[at(run.kind)][at(pass.pass)];
+    if (in_.segments(run.kind, pass.pass).empty()) return;
+    const Seconds launch = pass_launch(in_, run.kind, pass.pass);
+    for (std::int32_t n = 0; n < run.count; ++n) layer_program_.append(items, steps, launch);
   };
-  const auto embedding = [&] { layer(embedding_, in_.costs.embedding, Recompute::none); };
-  const auto head = [&] { layer(head_, in_.costs.head, Recompute::none); };
-  if (pass.backward && heads) head();
-  if (!pass.backward && embeds) embedding();
-  for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.costs.block, in_.plan.recompute);
-  if (pass.backward && embeds) embedding();
-  if (!pass.backward && heads) head();
+  const LayerRuns runs = in_.chunk_layers(pass.stage, pass.chunk);
+  if (pass.forward()) {
+    std::ranges::for_each(runs, append);
+  } else {
+    std::for_each(runs.rbegin(), runs.rend(), append);
+  }
   return items;
 }
 
-bool TrainingProgram::receives(const Pass& pass) const {
-  if (pass.weight) return false;
-  if (!pass.backward) return pass.stage > 0 || pass.chunk > 0;
-  return pass.stage + 1 < in_.plan.pipeline || pass.chunk + 1 < in_.pipeline.virtual_stages;
+bool TrainingProgram::receives(const ChunkPass& pass) const {
+  if (pass.pass == Pass::weight) return false;
+  if (pass.forward()) return pass.stage > 0 || pass.chunk > 0;
+  return !in_.last(pass.stage) || pass.chunk + 1 < in_.pipeline.virtual_stages;
 }
 
-bool TrainingProgram::sends(const Pass& pass) const {
-  if (pass.weight) return false;
-  if (pass.backward) return pass.stage > 0 || pass.chunk > 0;
-  return pass.stage + 1 < in_.plan.pipeline || pass.chunk + 1 < in_.pipeline.virtual_stages;
+bool TrainingProgram::sends(const ChunkPass& pass) const {
+  if (pass.pass == Pass::weight) return false;
+  if (!pass.forward()) return pass.stage > 0 || pass.chunk > 0;
+  return !in_.last(pass.stage) || pass.chunk + 1 < in_.pipeline.virtual_stages;
 }
 
-void TrainingProgram::receive_boundary(const Pass& pass) {
-  builder_.add(on_channel(Kind::receive, pass.backward ? up_ : down_, 0));
-  const bool cut =
-      stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
-  if (!cut) return;
-  const std::int32_t gather = builder_.call(tensor_lane_, CollectiveOp::all_gather, in_.costs.boundary);
+void TrainingProgram::receive_boundary(const ChunkPass& pass) {
+  builder_.add(on_channel(Kind::receive, pass.forward() ? down_ : up_, 0));
+  const Boundary boundary = in_.boundary();
+  if (boundary.gathered <= Bytes(0)) return;
+  const std::int32_t gather = builder_.call(tensor_lane_, CollectiveOp::all_gather, boundary.gathered);
   builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(tensor_lane_), gather, 1, 0});
   builder_.add(join_lane(tensor_lane_, Account::pipeline_comm));
 }
 
-void TrainingProgram::send_boundary(const Pass& pass) {
-  const bool cut =
-      stack_.communication.scatter_boundaries && !in_.plan.sequence_parallel && in_.plan.tensor > 1;
-  const double bytes = in_.costs.boundary.value() / (cut ? in_.plan.tensor : 1);
-  const std::int32_t channel = pass.backward ? up_ : down_;
-  builder_.add(on_channel(Kind::send, channel, bytes));
+void TrainingProgram::send_boundary(const ChunkPass& pass) {
+  const std::int32_t channel = pass.forward() ? down_ : up_;
+  builder_.add(on_channel(Kind::send, channel, in_.boundary().message.value()));
   if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel, 0));
 }
 
@@ -271,7 +173,7 @@ void TrainingProgram::release_buckets(std::int32_t stage) {
 
 /// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
 /// tail.
-void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& items) {
+void TrainingProgram::emit_gradients(const ChunkPass& pass, const std::vector<Item>& items) {
   constexpr double kRounding = 1e-9;  // chunks add up in another order than last_backward_
   const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
   for (const Item& item : items) {
@@ -296,7 +198,7 @@ void TrainingProgram::emit_gradients(const Pass& pass, const std::vector<Item>& 
   }
 }
 
-std::int32_t TrainingProgram::build_pass(const Pass& pass) {
+std::int32_t TrainingProgram::build_pass(const ChunkPass& pass) {
   builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
   const double chunks = in_.pipeline.virtual_stages;
   if (receives(pass)) {
@@ -306,22 +208,19 @@ std::int32_t TrainingProgram::build_pass(const Pass& pass) {
   const std::vector<Item> items = layers_of(pass);
   std::vector<Instruction> calls;
   const auto add = [&](const DataTraffic::Part& part) {
-    if (part.bytes <= Bytes(0)) return;
     const double mine = std::max(1.0, std::round(part.calls / chunks));
     calls.push_back(start(part, mine, part.bytes / chunks / mine));
   };
-  if (!pass.backward) add(traffic_.forward_gather);
-  if (pass.backward && !pass.weight) add(traffic_.backward_gather);
-  if (pass.backward && pass.weight == cuts()) add(traffic_.backward_scatter);
+  for (const DataTraffic::Part& part : traffic_.beside(pass.pass, in_.cuts())) add(part);
   if (!calls.empty()) {
     emit_beside(items, calls);
-  } else if (pass.last && pass.weight == cuts()) {
+  } else if (pass.last && pass.pass == gradient_pass()) {
     emit_gradients(pass, items);
   } else {
     emit(items);
   }
   if (sends(pass)) send_boundary(pass);
-  std::string name = pass.weight ? "W#" : pass.backward ? "B#" : "F#";
+  std::string name = pass.pass == Pass::weight ? "W#" : pass.forward() ? "F#" : "B#";
   if (in_.pipeline.virtual_stages > 1) name += " chunk " + std::to_string(pass.chunk);
   return builder_.end_block(name);
 }
@@ -333,8 +232,7 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
     builder_.add(join_lane(data_lane_, Account::data_comm));
   };
   finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
-  const OptimizerCost optimizer =
-      optimizer_cost(in_, *device_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]);
+  const OptimizerCost optimizer = optimizer_cost(in_, *device_, in_.parameters_of(stage), in_.blocks(stage));
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
@@ -344,25 +242,25 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
 
 /// Returns the sequence of its ranks.
 std::int32_t TrainingProgram::build_stage(std::int32_t stage) {
-  traffic_ = data_traffic(in_, parameters(stage));
+  traffic_ = data_traffic(in_, in_.parameters_of(stage));
   last_backward_ = backward_done_ = buckets_gone_ = 0;
   layers_done_ = 0;
   gate_open_ = false;
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    for (const Item& item : layers_of({stage, c, true, true, cuts()})) last_backward_ += item.expected;
+    for (const Item& item : layers_of({stage, c, gradient_pass(), true})) last_backward_ += item.expected;
   }
   std::vector<std::int32_t> forward, backward, last, weight;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    forward.push_back(build_pass({stage, c, false, false, false}));
-    backward.push_back(build_pass({stage, c, true, false, false}));
-    if (cuts()) weight.push_back(build_pass({stage, c, true, false, true}));
+    forward.push_back(build_pass({stage, c, Pass::forward, false}));
+    backward.push_back(build_pass({stage, c, Pass::backward, false}));
+    if (in_.cuts()) weight.push_back(build_pass({stage, c, Pass::weight, false}));
   }
   last.resize(static_cast<std::size_t>(chunks));
   for (std::int32_t c = chunks; c-- > 0;) {
-    last[static_cast<std::size_t>(c)] = build_pass({stage, c, true, true, false});
+    last[static_cast<std::size_t>(c)] = build_pass({stage, c, Pass::backward, true});
   }
-  const std::int32_t last_weight = cuts() ? build_pass({stage, 0, true, true, true}) : 0;
+  const std::int32_t last_weight = in_.cuts() ? build_pass({stage, 0, Pass::weight, true}) : 0;
   const std::int32_t tail = build_tail(stage);
 
   std::vector<schedule::PipelineOperation> order;

@@ -23,6 +23,7 @@
 // chunk and the head in the last stage's last one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -45,33 +46,29 @@ class TrainingProgram {
  private:
   using Step = LayerProgram::Step;
   using Item = LayerProgram::Item;
-  struct Pass {
+  struct ChunkPass {
     std::int32_t stage = 0, chunk = 0;
-    bool backward = false;
-    bool last = false;    ///< backward of the last microbatch
-    bool weight = false;  ///< zero_bubble: the weight gradient; `backward` alone is the input gradient
+    Pass pass = Pass::forward;
+    bool last = false;  ///< of the last microbatch
+    [[nodiscard]] bool forward() const { return pass == Pass::forward; }
   };
 
   /// From here on programs are for devices of this setting.
   void set_device(const Setting& setting);
-  PricedLayer price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
-  /// `cut`: without weight gradients.
-  void append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const;
-  static void append_weight(std::vector<Step>& steps, const PricedLayer& layer);
-  void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
-  [[nodiscard]] bool cuts() const { return in_.pipeline.kind == ScheduleKind::zero_bubble; }
-  [[nodiscard]] double parameters(std::int32_t stage) const;
+  [[nodiscard]] std::vector<Step> steps_of(LayerKind kind, Pass pass, const Setting& setting) const;
 
-  std::vector<Item> layers_of(const Pass& pass);
-  std::int32_t build_pass(const Pass& pass);
-  void receive_boundary(const Pass& pass);
-  void send_boundary(const Pass& pass);
-  [[nodiscard]] bool receives(const Pass& pass) const;
-  [[nodiscard]] bool sends(const Pass& pass) const;
+  /// The pass that makes the gradients of weights.
+  [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
+  std::vector<Item> layers_of(const ChunkPass& pass);
+  std::int32_t build_pass(const ChunkPass& pass);
+  void receive_boundary(const ChunkPass& pass);
+  void send_boundary(const ChunkPass& pass);
+  [[nodiscard]] bool receives(const ChunkPass& pass) const;
+  [[nodiscard]] bool sends(const ChunkPass& pass) const;
   void add(execution::Instruction instruction, double stretch) const;
   void emit(const std::vector<Item>& items) const;
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls);
-  void emit_gradients(const Pass& pass, const std::vector<Item>& items);
+  void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
   void release_buckets(std::int32_t stage);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
   std::int32_t build_tail(std::int32_t stage);
@@ -82,7 +79,8 @@ class TrainingProgram {
   execution::ProgramBuilder& builder_;
   const StackProfile& stack_;
   const DeviceSpec* device_ = nullptr;
-  PricedLayer block_, embedding_, head_;
+  /// What a layer runs in a pass, on that device.
+  std::array<std::array<std::vector<Step>, std::size(kTrainingPasses)>, kLayerKinds> steps_;
   std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
   LayerProgram layer_program_;
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
