@@ -5,26 +5,13 @@
 // One object per thread; no object shares state with another.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "engine/prediction.h"
-#include "engine/spec/execution_mode.h"
+#include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
 
 namespace shardscape {
-
-struct SimulateOptions {
-  bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
-  bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
-  ExecutionMode mode = ExecutionMode::hierarchical;
-  /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,
-  /// >= 1e-9 (network/collective_model.h).
-  double collective_tolerance = 0.005;
-  /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
-  std::vector<std::int32_t> placement = {};
-};
 
 class Simulator {
  public:

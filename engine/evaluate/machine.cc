@@ -1,0 +1,35 @@
+#include "engine/evaluate/machine.h"
+
+#include <utility>
+
+namespace shardscape::evaluate {
+
+Machine::Machine(const Setting& setting, SimulateOptions options)
+    : setting_(setting),
+      options_(std::move(options)),
+      fabric_(setting.system.fabric),
+      collectives_(pool_collectives(options_.placement)) {}
+
+network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
+  network::CollectiveModel model(fabric_, setting_.system.stack.communication,
+                                 setting_.system.device.hbm_peak());
+  model.use_reference(options_.reference);
+  model.set_tolerance(options_.collective_tolerance);
+  if (!placement.empty()) model.set_placement(placement);
+  model.set_faults(faults_);
+  return model;
+}
+
+void Machine::set_faults(const FaultSet& faults) {
+  faults_ = faults;
+  collectives_.set_faults(faults);
+}
+
+network::PricedNetwork& Machine::network() {
+  if (!network_)
+    network_ = std::make_unique<network::PricedNetwork>(fabric_, setting_.system.stack.communication);
+  network_->set_faults(faults_);
+  return *network_;
+}
+
+}  // namespace shardscape::evaluate

@@ -1,0 +1,50 @@
+// The machine of a setting as evaluators use it: its fabric with the faults of the point, priced.
+#pragma once
+
+#include <memory>
+
+#include "engine/execution/executor.h"
+#include "engine/network/collective_model.h"
+#include "engine/network/fabric.h"
+#include "engine/network/priced_network.h"
+#include "engine/passes/flattened.h"
+#include "engine/simulate_options.h"
+#include "engine/spec/scenario.h"
+
+namespace shardscape::evaluate {
+
+class Machine {
+ public:
+  /// `setting` must outlive this object.
+  Machine(const Setting& setting, SimulateOptions options);
+
+  [[nodiscard]] const Setting& setting() const { return setting_; }
+  [[nodiscard]] const SimulateOptions& options() const { return options_; }
+  [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
+  [[nodiscard]] bool flattened() const { return options_.mode == ExecutionMode::flattened; }
+
+  void set_faults(const FaultSet& faults);
+  [[nodiscard]] const FaultSet& faults() const { return faults_; }
+
+  /// Over all ranks, where `placement` puts them.
+  [[nodiscard]] network::CollectiveModel& collectives() { return collectives_; }
+  /// A model of its own over some ranks of the fabric, those of a pool; set to the faults.
+  [[nodiscard]] network::CollectiveModel pool_collectives(const std::vector<std::int32_t>& placement) const;
+  /// The fabric for execution, set to the faults.
+  [[nodiscard]] network::PricedNetwork& network();
+  /// What an execution on these ranks needs.
+  [[nodiscard]] passes::FlattenedRun run_on(std::span<const std::int32_t> placement) {
+    return {network(), placement, executor_};
+  }
+
+ private:
+  const Setting& setting_;
+  SimulateOptions options_;
+  FaultSet faults_;
+  network::Fabric fabric_;
+  network::CollectiveModel collectives_;
+  std::unique_ptr<network::PricedNetwork> network_;
+  execution::Executor executor_;
+};
+
+}  // namespace shardscape::evaluate

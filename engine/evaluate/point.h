@@ -1,0 +1,42 @@
+// One design point on its way through the passes: each fills its part and reads what those before it filled.
+#pragma once
+
+#include <vector>
+
+#include "engine/passes/pools.h"
+#include "engine/passes/training.h"
+#include "engine/prediction.h"
+
+namespace shardscape::evaluate {
+
+struct Point {
+  ParallelPlan plan;
+  Prediction out;
+  Details* details = nullptr;  ///< filled where given
+
+  // partition()
+  std::vector<std::int32_t> layers;  ///< blocks per stage; of pools, of the one that decodes
+  // memory()
+  schedule::PipelineShape pipeline;    ///< training
+  passes::ServingShape serving;        ///< replicas that prefill and decode
+  passes::PoolInputs prefill, decode;  ///< pools
+  // find_sick()
+  std::vector<passes::SickStage> sick;
+  // time()
+  bool unreachable = false;  ///< dead links cut off ranks that have to talk
+
+  /// The fullest stage decides about the memory of a plan.
+  void keep_peak(const MemoryUse& use, std::int32_t stage) {
+    if (stage > 0 && use.total() <= out.memory_peak) return;
+    out.memory = use;
+    out.memory_peak = use.total();
+    out.peak_stage = stage;
+  }
+  /// Dead links cut ranks off; `collectives` may know which.
+  void cut_off(network::CollectiveModel& collectives) {
+    unreachable = true;
+    if (details != nullptr && collectives.unreachable()) details->cut = collectives.describe_unreachable();
+  }
+};
+
+}  // namespace shardscape::evaluate

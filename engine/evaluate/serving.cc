@@ -1,0 +1,213 @@
+// Serving: by replicas that prefill and decode, or by two pools of replicas for one of them each.
+#include <map>
+#include <optional>
+
+#include "engine/evaluate/evaluator.h"
+#include "engine/passes/inference.h"
+#include "engine/passes/serving_memory.h"
+#include "engine/workload/partition.h"
+
+namespace shardscape::evaluate {
+
+namespace {
+
+/// The memory of one kind of server: `sequences` is the most that an iteration works on, `tokens` those of a
+/// request's cache.
+class ServerMemory {
+ public:
+  ServerMemory(const Setting& setting, const ParallelPlan& plan, const std::vector<std::int32_t>& layers,
+               std::int64_t sequences, passes::ServerWork work, double tokens)
+      : inputs_{setting,
+                plan,
+                layers,
+                memory::stage_parameters(setting.model, plan.tensor),
+                passes::serving_activations(setting, plan,
+                                            passes::largest_iterations(setting, sequences, work)),
+                {}},
+        tokens_(tokens) {
+    for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+      free_.push_back(setting.system.device.memory_capacity() - of_stage(stage, 0).total());
+      request_.push_back(of_stage(stage, 1).kv_cache);
+    }
+  }
+
+  /// Per stage: what is left without a cache, and what one request's takes.
+  [[nodiscard]] const std::vector<Bytes>& free() const { return free_; }
+  [[nodiscard]] const std::vector<Bytes>& request() const { return request_; }
+  /// With the caches of so many requests.
+  [[nodiscard]] MemoryUse of_stage(std::int32_t stage, std::int64_t requests) const {
+    return memory::inference_stage(inputs_, stage, static_cast<double>(requests), tokens_);
+  }
+
+ private:
+  memory::MemoryInputs inputs_;
+  double tokens_;
+  std::vector<Bytes> free_, request_;
+};
+
+class Replicas final : public Evaluator {
+ public:
+  explicit Replicas(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
+
+  bool partition(Point& point) override {
+    return workload::partition_layers(setting_.model, setting_.system.stack.partition, point.plan.pipeline,
+                                      point.plan.virtual_stages, point.layers);
+  }
+
+  void memory(Point& point) override {
+    const ParallelPlan& plan = point.plan;
+    const std::int64_t sequences =
+        passes::sequences_at_once(setting_, plan, setting_.workload.concurrency / plan.data);
+    const ServerMemory server(setting_, plan, point.layers, sequences, passes::ServerWork::both,
+                              passes::cached_tokens(setting_));
+    point.serving = passes::serving_shape(setting_, plan, server.free(), server.request());
+    for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+      const MemoryUse use = server.of_stage(stage, point.serving.resident);
+      if (point.details != nullptr) point.details->stage_memory.push_back(use);
+      point.keep_peak(use, stage);
+    }
+  }
+
+  void time(Point& point) override {
+    network::CollectiveModel& collectives = machine_.collectives();
+    const passes::InferenceInputs inputs{setting_, point.plan, point.layers, point.serving};
+    std::optional<passes::FlattenedRun> run;
+    if (machine_.flattened()) run.emplace(machine_.run_on(machine_.options().placement));
+    passes::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
+                           run ? &*run : nullptr);
+    if (collectives.unreachable() || (run && run->unreachable)) point.cut_off(collectives);
+    if (point.details == nullptr) return;
+    if (run) point.details->events = run->events;
+    if (run && run->unreachable) return;
+    point.details->stage_layers = point.layers;
+    point.details->axis_bytes = passes::inference_bytes(inputs, collectives, memo_);
+    passes::explain_inference(inputs, collectives, memo_, point.details->operators);
+  }
+
+  [[nodiscard]] bool links_are_recorded() const override { return !machine_.flattened(); }
+  void forget() override { memo_.clear(); }
+
+ private:
+  Machine& machine_;
+  const Setting& setting_;
+  passes::InferenceMemo memo_;
+};
+
+class Pools final : public Evaluator {
+ public:
+  explicit Pools(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
+
+  bool partition(Point& point) override {
+    const PartitionRule rule = setting_.system.stack.partition;
+    return workload::partition_layers(setting_.model, rule, point.plan.prefill.pipeline, 1,
+                                      point.prefill.layers) &&
+           workload::partition_layers(setting_.model, rule, point.plan.pipeline, point.plan.virtual_stages,
+                                      point.layers);
+  }
+
+  void memory(Point& point) override;
+  void time(Point& point) override;
+
+  [[nodiscard]] bool links_are_recorded() const override { return false; }
+  void forget() override { memo_.clear(); }
+
+ private:
+  [[nodiscard]] std::vector<std::int32_t> placed(std::int64_t begin, std::int64_t end) const;
+  /// Sizes the pool's servers, and keep(use, stage) of every stage.
+  template <class Keep>
+  void measure(passes::PoolInputs& pool, std::int64_t sequences, passes::ServerWork work, double tokens,
+               const Keep& keep);
+  network::CollectiveModel& collectives_of(const passes::PoolInputs& pool);
+
+  Machine& machine_;
+  const Setting& setting_;
+  passes::InferenceMemo memo_;
+  std::map<std::pair<std::int32_t, std::size_t>, std::unique_ptr<network::CollectiveModel>>
+      models_;  ///< by first rank and number of ranks
+};
+
+/// Where ranks of the plan lie on the fabric.
+std::vector<std::int32_t> Pools::placed(std::int64_t begin, std::int64_t end) const {
+  const std::vector<std::int32_t>& placement = machine_.options().placement;
+  std::vector<std::int32_t> list;
+  for (std::int64_t rank = begin; rank < end; ++rank) {
+    const auto logical = static_cast<std::size_t>(rank);
+    list.push_back(placement.empty() ? static_cast<std::int32_t>(rank) : placement[logical]);
+  }
+  return list;
+}
+
+template <class Keep>
+void Pools::measure(passes::PoolInputs& pool, std::int64_t sequences, passes::ServerWork work, double tokens,
+                    const Keep& keep) {
+  const ServerMemory server(setting_, pool.plan, pool.layers, sequences, work, tokens);
+  pool.shape = passes::pool_shape(setting_, pool.plan, server.free(), server.request());
+  for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
+    keep(server.of_stage(stage, pool.shape.resident), stage);
+  }
+}
+
+/// The pool that decodes as if it were alone, then the one that prefills.
+void Pools::memory(Point& point) {
+  passes::PoolInputs& prefill = point.prefill;
+  passes::PoolInputs& decode = point.decode;
+  Details* details = point.details;
+  prefill.plan = passes::prefill_plan(point.plan);
+  decode.plan = passes::decode_plan(point.plan);
+  decode.layers = point.layers;
+  prefill.placement = placed(0, point.plan.prefill.gpus());
+  decode.placement = placed(point.plan.prefill.gpus(), point.plan.gpus());
+  const std::int64_t sequences =
+      std::min(setting_.system.stack.serving.max_batch, passes::requests_per_replica(setting_, decode.plan));
+  measure(decode, sequences, passes::ServerWork::decoding, passes::cached_tokens(setting_),
+          [&](const MemoryUse& use, std::int32_t stage) {
+            if (details != nullptr) details->stage_memory.push_back(use);
+            point.keep_peak(use, stage);
+          });
+  const std::int64_t prompts =
+      passes::sequences_at_once(setting_, prefill.plan, passes::requests_per_replica(setting_, prefill.plan));
+  measure(prefill, prompts, passes::ServerWork::prompts, passes::prefill_cached_tokens(setting_),
+          [&](const MemoryUse& use, std::int32_t stage) {
+            if (details != nullptr) details->prefill.stage_memory.push_back(use);
+            point.out.prefill_memory_peak = std::max(point.out.prefill_memory_peak, use.total());
+            if (use.total() > point.out.memory_peak) point.keep_peak(use, stage);
+          });
+}
+
+/// Collectives over the ranks of one pool.
+network::CollectiveModel& Pools::collectives_of(const passes::PoolInputs& pool) {
+  std::unique_ptr<network::CollectiveModel>& model = models_[{pool.placement.front(), pool.placement.size()}];
+  if (!model) {
+    model.reset(new network::CollectiveModel(machine_.pool_collectives(pool.placement)));
+  } else {
+    model->set_faults(machine_.faults());
+  }
+  return *model;
+}
+
+void Pools::time(Point& point) {
+  const passes::PoolCollectives models{collectives_of(point.prefill), collectives_of(point.decode)};
+  std::optional<passes::FlattenedPools> flattened;
+  if (machine_.flattened()) {
+    flattened.emplace(passes::FlattenedPools{machine_.run_on(point.prefill.placement),
+                                             machine_.run_on(point.decode.placement)});
+  }
+  const bool connected =
+      passes::time_disaggregated({setting_, point.prefill, point.decode}, models, machine_.network(), memo_,
+                                 machine_.options().reference, flattened ? &*flattened : nullptr, point.out,
+                                 point.details != nullptr ? &point.details->operators : nullptr);
+  for (network::CollectiveModel* model : {&models.prefill, &models.decode}) {
+    if (!connected || model->unreachable()) point.cut_off(*model);
+  }
+  if (point.details == nullptr || point.unreachable) return;
+  point.details->stage_layers = point.decode.layers;
+  point.details->prefill.stage_layers = point.prefill.layers;
+  if (flattened) point.details->events = flattened->prefill.events + flattened->decode.events;
+}
+
+}  // namespace
+
+std::unique_ptr<Evaluator> replica_evaluator(Machine& machine) { return std::make_unique<Replicas>(machine); }
+std::unique_ptr<Evaluator> pool_evaluator(Machine& machine) { return std::make_unique<Pools>(machine); }
+
+}  // namespace shardscape::evaluate

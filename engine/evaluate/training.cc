@@ -1,0 +1,208 @@
+// Training: layers to stages, memory of every stage, the time of a step.
+#include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/evaluate/evaluator.h"
+#include "engine/passes/explain.h"
+#include "engine/passes/step_program.h"
+#include "engine/passes/training_bytes.h"
+#include "engine/timeline/step_timeline.h"
+#include "engine/workload/partition.h"
+
+namespace shardscape::evaluate {
+
+namespace {
+
+struct LayerKeyHash {
+  std::size_t operator()(const workload::LayerKey& key) const {
+    std::size_t hash = 0;
+    boost::hash_combine(hash, key.tensor);
+    boost::hash_combine(hash, key.context);
+    boost::hash_combine(hash, key.microbatch);
+    boost::hash_combine(hash, key.sequence_parallel);
+    return hash;
+  }
+};
+
+/// What layers cost on one device. References stay good while it grows.
+class LayerMemo {
+ public:
+  const passes::LayerCosts& of(const Setting& setting, const workload::LayerKey& key) {
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+    return known_.emplace(key, passes::price_layers(setting, key)).first->second;
+  }
+  void clear() { known_.clear(); }
+
+ private:
+  std::unordered_map<workload::LayerKey, passes::LayerCosts, LayerKeyHash> known_;
+};
+
+/// A sick device, and what layers cost on it.
+struct SickDevice {
+  Setting setting;
+  LayerMemo layers;
+};
+constexpr std::size_t kMostSickDevices = 4096;
+
+workload::LayerKey key_of(const ParallelPlan& plan) {
+  return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+}
+
+memory::ActivationBytes activations(const passes::LayerCosts& costs, Recompute recompute) {
+  constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
+  memory::ActivationBytes bytes;
+  bytes.block = costs.block.saved[static_cast<std::size_t>(recompute)];
+  // A block that recomputes holds all of its activations again while its backward runs.
+  bytes.block_working = costs.block.saved[kAll] - bytes.block + costs.backward_working;
+  bytes.block_put_off = costs.block.put_off;
+  bytes.embedding = costs.embedding.saved[kAll];
+  bytes.head = costs.head.saved[kAll];
+  bytes.logits = costs.logits;
+  bytes.logits_saved = costs.logits_saved;
+  bytes.boundary = costs.boundary;
+  return bytes;
+}
+
+class Training final : public Evaluator {
+ public:
+  explicit Training(Machine& machine) : machine_(machine), setting_(machine.setting()) {
+    scratch_.reference = machine.options().reference;
+  }
+
+  bool partition(Point& point) override {
+    const ParallelPlan& plan = point.plan;
+    return workload::partition_layers(setting_.model, setting_.system.stack.partition, plan.pipeline,
+                                      plan.virtual_stages, point.layers);
+  }
+
+  void memory(Point& point) override {
+    const ParallelPlan& plan = point.plan;
+    const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
+    point.out.microbatches = static_cast<std::int32_t>(setting_.workload.global_batch / per_microbatch);
+    // On one stage there is no bubble to fill: zero_bubble is plain accumulation.
+    const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
+    point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
+                      point.out.microbatches};
+    const memory::MemoryInputs inputs{setting_,
+                                      plan,
+                                      point.layers,
+                                      memory::stage_parameters(setting_.model, plan.tensor),
+                                      activations(costs(plan), plan.recompute),
+                                      point.pipeline};
+    for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+      const MemoryUse use = memory::training_stage(inputs, stage);
+      if (point.details != nullptr) point.details->stage_memory.push_back(use);
+      point.keep_peak(use, stage);
+    }
+  }
+
+  void find_sick(Point& point) override;
+  void time(Point& point) override;
+
+  [[nodiscard]] bool links_are_recorded() const override { return !machine_.flattened(); }
+  [[nodiscard]] bool minds_sick_devices() const override { return true; }
+  void forget() override { layers_.clear(); }
+
+ private:
+  const passes::LayerCosts& costs(const ParallelPlan& plan) { return layers_.of(setting_, key_of(plan)); }
+  SickDevice& sick_device(std::pair<double, double> shares);
+  std::int32_t execute(const passes::TrainingInputs& inputs, Point& point);
+  void explain(const passes::TrainingInputs& inputs, std::int32_t critical, Point& point);
+
+  Machine& machine_;
+  const Setting& setting_;
+  LayerMemo layers_;
+  std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
+      sick_;  ///< shares of clock and memory rate
+  passes::TrainingScratch scratch_;
+};
+
+SickDevice& Training::sick_device(std::pair<double, double> shares) {
+  std::unique_ptr<SickDevice>& device = sick_[shares];
+  if (!device) {
+    device = std::make_unique<SickDevice>(SickDevice{setting_, {}});
+    DeviceSpec& spec = device->setting.system.device;
+    spec.sm.clock = shares.first * spec.sm.clock;
+    spec.hbm.bandwidth_per_stack = shares.second * spec.hbm.bandwidth_per_stack;
+  }
+  return *device;
+}
+
+void Training::find_sick(Point& point) {
+  point.sick.clear();
+  if (machine_.faults().devices.empty()) return;
+  std::map<std::int32_t, std::pair<double, double>> shares;  // by rank of the fabric
+  for (const DeviceFault& fault : machine_.faults().devices) {
+    auto& [compute, hbm] = shares.try_emplace(fault.rank, 1.0, 1.0).first->second;
+    compute *= fault.compute_share;
+    hbm *= fault.hbm_share;
+  }
+  if (sick_.size() > kMostSickDevices || machine_.options().reference) sick_.clear();
+  const std::vector<std::int32_t>& placement = machine_.options().placement;
+  const std::int32_t stride = network::PlanLayout(point.plan).stride(PlanAxis::pipeline);
+  for (const auto& [rank, share] : shares) {
+    SickDevice& device = sick_device(share);
+    const auto placed = std::ranges::find(placement, rank);
+    const auto logical = placement.empty() ? rank : static_cast<std::int32_t>(placed - placement.begin());
+    point.sick.push_back({static_cast<std::size_t>(logical / stride % point.plan.pipeline), logical,
+                          device.layers.of(device.setting, key_of(point.plan)), device.setting});
+  }
+}
+
+std::int32_t Training::execute(const passes::TrainingInputs& inputs, Point& point) {
+  passes::FlattenedRun run = machine_.run_on(machine_.options().placement);
+  run.want_programs = point.details != nullptr && point.details->want_program;
+  run.want_timeline = point.details != nullptr && point.details->want_timeline;
+  const std::int32_t critical = passes::execute_training(inputs, machine_.collectives(), run, point.out);
+  if (point.details != nullptr) {
+    point.details->events = run.events;
+    point.details->executed = std::move(run.programs);
+    point.details->timeline = std::move(run.timeline);
+  }
+  return critical;
+}
+
+void Training::time(Point& point) {
+  network::CollectiveModel& collectives = machine_.collectives();
+  const passes::TrainingInputs inputs{setting_,
+                                      point.plan,
+                                      costs(point.plan),
+                                      point.layers,
+                                      memory::stage_parameters(setting_.model, point.plan.tensor),
+                                      point.pipeline,
+                                      point.sick};
+  std::int32_t critical = passes::time_training(inputs, collectives, scratch_, point.out);
+  if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
+  if (point.details != nullptr) explain(inputs, critical, point);
+  if (collectives.unreachable()) point.cut_off(collectives);
+}
+
+void Training::explain(const passes::TrainingInputs& inputs, std::int32_t critical, Point& point) {
+  network::CollectiveModel& collectives = machine_.collectives();
+  Details& details = *point.details;
+  details.stage_layers = point.layers;
+  details.axis_bytes = passes::training_bytes(inputs);
+  for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
+    details.stage_forward.push_back(scratch_.forward[s].total());
+    details.stage_backward.push_back(scratch_.backward[s].total());
+  }
+  passes::explain_training(inputs, critical, point.out.breakdown.optimizer, collectives, details.operators);
+  if (!details.want_program && !details.want_timeline) return;
+  details.program =
+      std::make_shared<const timeline::StepProgram>(passes::make_step_program(inputs, collectives, scratch_));
+  if (details.want_timeline && !machine_.flattened()) {
+    details.timeline = timeline::step_timeline_json(*details.program);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Evaluator> training_evaluator(Machine& machine) {
+  return std::make_unique<Training>(machine);
+}
+
+}  // namespace shardscape::evaluate
