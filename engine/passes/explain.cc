@@ -74,18 +74,17 @@ RowWriter::RowWriter(const Setting& setting, const ParallelPlan& plan, network::
                      const network::Slice& slice, std::vector<OperatorRow>& rows)
     : setting_(setting), layout_(plan), collectives_(collectives), slice_(slice), rows_(rows) {}
 
-void RowWriter::add(const std::vector<Operator>& operators, Part part, const std::string& phase,
-                    double count) {
+void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, double count) {
   if (count <= 0) return;
   Accumulation sum;
-  for (const Node& node : listed_nodes(operators, part)) {
+  for (const Node& node : nodes) {
     const Operator& op = *node.op;
     if (node.call) {
       add_call(node, phase, count);
-    } else if (part == Part::backward && op.kind == OperatorKind::gemm) {
+    } else if (node.part == Part::backward && op.kind == OperatorKind::gemm) {
       add_gradients(op, phase, count, sum);
     } else {
-      add_row(op.name, shape_text(op, part), phase, count, cost_of(price(op, setting_), part));
+      add_row(op.name, shape_text(op, node.part), phase, count, cost_of(price(op, setting_), node.part));
     }
   }
   if (sum.gradients > 0) {

@@ -22,7 +22,10 @@ class RowWriter {
   /// weight gradient (_wgrad); what adding the weight gradients of the list to their buffers takes is a row of
   /// its own.
   void add(const std::vector<workload::Operator>& operators, Part part, const std::string& phase,
-           double count);
+           double count) {
+    add(listed_nodes(operators, part), phase, count);
+  }
+  void add(const std::vector<Node>& nodes, const std::string& phase, double count);
 
  private:
   struct Accumulation {

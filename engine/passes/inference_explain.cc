@@ -91,11 +91,11 @@ class RowTable {
   }
 
  private:
-  void add_rest(std::vector<workload::Operator> operators, const char* phase, double count) {
-    std::erase_if(operators,
-                  [](const workload::Operator& op) { return op.kind == workload::OperatorKind::attention; });
+  void add_rest(const std::vector<workload::Operator>& operators, const char* phase, double count) {
+    std::vector<Node> rest = listed_nodes(operators, Part::forward);
+    std::erase_if(rest, [](const Node& node) { return !node.call && node.op->attention_core; });
     std::vector<OperatorRow> fresh;
-    RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(operators, Part::forward, phase, count);
+    RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(rest, phase, count);
     merge(fresh, rows_, begin_);
   }
 
