@@ -5,7 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/execution/calls.h"
 #include "engine/execution/deadlock.h"
-#include "engine/execution/fluid.h"
+#include "engine/network/fluid.h"
 
 namespace shardscape::execution {
 
@@ -19,6 +19,13 @@ struct Timer {
   std::int32_t next = kNone;
 };
 
+struct Parcel {
+  double bytes = 0;
+  double issued = 0;           ///< seconds: when the sender wanted it sent
+  std::int32_t instance = -1;  ///< call it belongs to; -1: a message through a channel
+  std::int32_t gate = -1;      ///< of the call, counted down by the receipt
+};
+
 }  // namespace
 
 struct Executor::Impl {
@@ -28,6 +35,8 @@ struct Executor::Impl {
   // Called by Fluid.
   void wake(std::int32_t timer);
   void deliver(std::int32_t connection, const Parcel& parcel);
+  static bool settle() { return false; }
+  static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
 
  private:
   void reset(const Programs& programs, std::span<const double> capacity);
@@ -55,7 +64,7 @@ struct Executor::Impl {
 
   const Programs* programs_ = nullptr;
   ExecutionObserver* observer_ = nullptr;
-  Fluid fluid_;
+  network::Fluid<Parcel> fluid_;
   CallBoard calls_;
   std::vector<RankState> ranks_;
   std::vector<LaneState> lanes_;        ///< [lane * ranks + rank]

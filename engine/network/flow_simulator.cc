@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/network/event_queue.h"
-#include "engine/network/max_min_solver.h"
+#include "engine/network/fluid.h"
 
 namespace shardscape::network {
 
 namespace {
 
-/// Events closer than this, relative to the time, happen together.
-constexpr double kTie = 1e-12;
 constexpr std::int32_t kNoIndex = -1;
 
 }  // namespace
@@ -20,21 +17,18 @@ struct FlowSimulator::Impl {
   FlowResult run(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer,
                  GateObserver* gates);
 
- private:
-  using Kind = EventQueue::Kind;
-
-  /// A connection's place in its current message.
-  struct Flow {
-    double remaining = 0;  ///< bytes at `updated`
-    double updated = 0;
-    std::int32_t head = kNoIndex, tail = kNoIndex;  ///< ready messages, in ready_
-    std::uint32_t stamp = 0;                        ///< of its valid drain event
-  };
-  /// A message that waits on its connection, or is the one that drains; perhaps several times at once.
-  struct Ready {
+  struct Parcel {
+    double bytes = 0;
     std::int32_t message = kNoIndex;
-    std::int32_t next = kNoIndex;  ///< behind it on the connection
   };
+  void wake(std::int32_t gate) { opened_.push_back(gate); }
+  void deliver(std::int32_t connection, const Parcel& parcel);
+  bool settle();
+  void rate_changed(std::int32_t connection, double rate) {
+    if (observer_ != nullptr) observer_->rate_changed(fluid_.now(), connection, rate);
+  }
+
+ private:
   /// Of a gate that opens several times.
   struct Turns {
     std::int32_t receipts = 0;
@@ -42,101 +36,56 @@ struct FlowSimulator::Impl {
     bool open = false;      ///< has opened once
   };
 
-  void reset(const Traffic& traffic, std::span<const double> capacity, RateObserver* observer);
-  void settle_instant();
-  void handle(Kind kind, std::int32_t id, std::uint32_t stamp);
-  void drain(std::int32_t flow);
-  void receive(std::int32_t message);
+  void reset(const Traffic& traffic, std::span<const double> capacity);
   void take_turn(std::int32_t gate);
   void resume_turns(std::int32_t gate);
   void count_down(std::int32_t gate);
   void sort_opened();
   void open_gates();
   bool count_down_chosen();
-  void release(std::int32_t message);
-  [[nodiscard]] std::int32_t new_ready(std::int32_t message);
-  [[nodiscard]] std::int32_t free_ready(std::int32_t ready);
-  void begin(std::int32_t flow);
-  void schedule_drain(std::int32_t flow);
-  void update_rates();
-
-  [[nodiscard]] Flow& flow(std::int32_t id) { return flows_[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] const Connection& connection(std::int32_t id) const {
-    return traffic_->connections[static_cast<std::size_t>(id)];
-  }
-  [[nodiscard]] const Message& message(std::int32_t id) const {
-    return traffic_->messages[static_cast<std::size_t>(id)];
-  }
 
   const Traffic* traffic_ = nullptr;
   RateObserver* observer_ = nullptr;
   GateObserver* gate_observer_ = nullptr;
-  MaxMinSolver solver_;
-  EventQueue queue_;
-  std::vector<Flow> flows_;
-  std::vector<Ready> ready_;
-  std::int32_t free_ready_ = kNoIndex;
+  Fluid<Parcel> fluid_;
   std::vector<std::int32_t> waiting_;  ///< per gate
   std::vector<Turns> turns_;           ///< per gate, where one opens several times
   std::vector<std::int32_t> opened_;   ///< gates of this instant
-  double now_ = 0;
-  bool changed_ = false;  ///< a flow started or ended in this instant
-  FlowResult result_;
+  double completion_time_ = 0;
 };
 
-void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> capacity,
-                                RateObserver* observer) {
+void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> capacity) {
   traffic_ = &traffic;
-  observer_ = observer;
-  solver_.reset(traffic, capacity);
-  queue_.clear();
-  flows_.assign(traffic.connections.size(), {});
-  ready_.clear();
-  free_ready_ = kNoIndex;
+  fluid_.reset(traffic, capacity);
   waiting_.resize(traffic.gates.size());
   turns_.clear();
   opened_.clear();
-  now_ = 0;
-  changed_ = false;
-  result_ = {};
+  completion_time_ = 0;
   for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
     waiting_[g] = traffic.gates[g].waiting;
     if (traffic.gates[g].times > 1 && turns_.empty()) turns_.resize(traffic.gates.size());
     if (waiting_[g] == 0) {
-      queue_.push(Kind::gate, traffic.gates[g].not_before + traffic.gates[g].delay,
-                  static_cast<std::int32_t>(g));
+      fluid_.wake_at(traffic.gates[g].not_before + traffic.gates[g].delay, static_cast<std::int32_t>(g));
     }
   }
 }
 
-// One turn per instant: everything that happens now, then the rates.
 FlowResult FlowSimulator::Impl::run(const Traffic& traffic, std::span<const double> capacity,
                                     RateObserver* observer, GateObserver* gates) {
-  reset(traffic, capacity, observer);
+  observer_ = observer;
   gate_observer_ = gates;
-  while (!queue_.empty()) {
-    now_ = queue_.next_time();
-    settle_instant();
-    if (!changed_) continue;
-    update_rates();
-    ++result_.events;
-    changed_ = false;
-  }
-  return result_;
+  reset(traffic, capacity);
+  FlowResult result;
+  while (!fluid_.idle()) result.events += fluid_.advance(*this) ? 1 : 0;
+  result.completion_time = completion_time_;
+  result.received = fluid_.received();
+  return result;
 }
 
-void FlowSimulator::Impl::settle_instant() {
-  const double limit = now_ * (1 + kTie);
-  for (;;) {
-    while (!queue_.empty() && queue_.next_time() <= limit) {
-      queue_.pop([this](Kind kind, std::int32_t id, std::uint32_t stamp) { handle(kind, id, stamp); });
-    }
-    if (!opened_.empty()) {
-      open_gates();
-    } else if (!count_down_chosen()) {
-      return;
-    }
-  }
+bool FlowSimulator::Impl::settle() {
+  if (opened_.empty()) return count_down_chosen();
+  open_gates();
+  return true;
 }
 
 /// What the observer chooses; false where that is nothing.
@@ -147,46 +96,9 @@ bool FlowSimulator::Impl::count_down_chosen() {
   return gate != kNoIndex;
 }
 
-void FlowSimulator::Impl::handle(Kind kind, std::int32_t id, std::uint32_t stamp) {
-  switch (kind) {
-    case Kind::drain:
-      if (flow(id).stamp == stamp) drain(id);
-      return;
-    case Kind::receipt:
-      receive(id);
-      return;
-    case Kind::gate:
-      opened_.push_back(id);
-      return;
-  }
-}
-
-void FlowSimulator::Impl::drain(std::int32_t id) {
-  Flow& f = flow(id);
-  const std::int32_t sent = ready_[static_cast<std::size_t>(f.head)].message;
-  f.head = free_ready(f.head);
-  const double latency = connection(id).latency;
-  if (latency > 0) {
-    queue_.push(Kind::receipt, now_ + latency, sent);
-  } else {
-    receive(sent);
-  }
-  if (f.head != kNoIndex) {  // the connection keeps its rate
-    f.remaining = message(ready_[static_cast<std::size_t>(f.head)].message).bytes;
-    f.updated = now_;
-    schedule_drain(id);
-    return;
-  }
-  ++f.stamp;
-  solver_.stop(id);
-  changed_ = true;
-  if (observer_ != nullptr) observer_->rate_changed(now_, id, 0);
-}
-
-void FlowSimulator::Impl::receive(std::int32_t id) {
-  result_.completion_time = now_;
-  ++result_.received;
-  const std::int32_t gate = message(id).gate;
+void FlowSimulator::Impl::deliver(std::int32_t /*connection*/, const Parcel& parcel) {
+  completion_time_ = fluid_.now();
+  const std::int32_t gate = traffic_->messages[static_cast<std::size_t>(parcel.message)].gate;
   if (gate == kNoIndex) return;
   if (traffic_->gates[static_cast<std::size_t>(gate)].times > 1) {
     take_turn(gate);
@@ -219,9 +131,9 @@ void FlowSimulator::Impl::resume_turns(std::int32_t gate) {
 void FlowSimulator::Impl::count_down(std::int32_t gate) {
   if (gate == kNoIndex || --waiting_[static_cast<std::size_t>(gate)] != 0) return;
   const Gate& g = traffic_->gates[static_cast<std::size_t>(gate)];
-  const double opens = std::max(now_, g.not_before) + g.delay;
-  if (opens > now_) {
-    queue_.push(Kind::gate, opens, gate);
+  const double opens = std::max(fluid_.now(), g.not_before) + g.delay;
+  if (opens > fluid_.now()) {
+    fluid_.wake_at(opens, gate);
   } else {
     opened_.push_back(gate);
   }
@@ -244,8 +156,11 @@ void FlowSimulator::Impl::open_gates() {
   const std::size_t count = opened_.size();
   for (std::size_t i = 0; i < count; ++i) {
     const Gate& gate = traffic_->gates[static_cast<std::size_t>(opened_[i])];
-    if (gate_observer_ != nullptr) gate_observer_->gate_opened(now_, opened_[i]);
-    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) release(m);
+    if (gate_observer_ != nullptr) gate_observer_->gate_opened(fluid_.now(), opened_[i]);
+    for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
+      const Message& message = traffic_->messages[static_cast<std::size_t>(m)];
+      fluid_.send(message.connection, {message.bytes, m}, *this);
+    }
     if (gate.times > 1) {
       resume_turns(opened_[i]);
     } else {
@@ -253,68 +168,6 @@ void FlowSimulator::Impl::open_gates() {
     }
   }
   opened_.erase(opened_.begin(), opened_.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-void FlowSimulator::Impl::release(std::int32_t id) {
-  const std::int32_t on = message(id).connection;
-  if (connection(on).path_begin == connection(on).path_end) {  // to itself
-    if (connection(on).latency > 0) {
-      queue_.push(Kind::receipt, now_ + connection(on).latency, id);
-    } else {
-      receive(id);
-    }
-    return;
-  }
-  Flow& f = flow(on);
-  const std::int32_t ready = new_ready(id);
-  if (f.head != kNoIndex) {
-    ready_[static_cast<std::size_t>(f.tail)].next = ready;
-    f.tail = ready;
-    return;
-  }
-  f.head = f.tail = ready;
-  begin(on);
-}
-
-std::int32_t FlowSimulator::Impl::new_ready(std::int32_t message) {
-  if (free_ready_ == kNoIndex) {
-    ready_.push_back({message, kNoIndex});
-    return static_cast<std::int32_t>(ready_.size()) - 1;
-  }
-  const std::int32_t ready = free_ready_;
-  free_ready_ = ready_[static_cast<std::size_t>(ready)].next;
-  ready_[static_cast<std::size_t>(ready)] = {message, kNoIndex};
-  return ready;
-}
-
-/// Gives back what was behind it.
-std::int32_t FlowSimulator::Impl::free_ready(std::int32_t ready) {
-  const std::int32_t behind = std::exchange(ready_[static_cast<std::size_t>(ready)].next, free_ready_);
-  free_ready_ = ready;
-  return behind;
-}
-
-void FlowSimulator::Impl::begin(std::int32_t id) {
-  Flow& f = flow(id);
-  f.remaining = message(ready_[static_cast<std::size_t>(f.head)].message).bytes;
-  f.updated = now_;
-  solver_.start(id);
-  changed_ = true;
-}
-
-void FlowSimulator::Impl::schedule_drain(std::int32_t id) {
-  Flow& f = flow(id);
-  queue_.push(Kind::drain, now_ + f.remaining / solver_.rate(id), id, ++f.stamp);
-}
-
-void FlowSimulator::Impl::update_rates() {
-  solver_.solve([this](std::int32_t id, double old) {
-    Flow& f = flow(id);
-    f.remaining = std::max(0.0, f.remaining - old * (now_ - f.updated));
-    f.updated = now_;
-    schedule_drain(id);
-    if (observer_ != nullptr) observer_->rate_changed(now_, id, solver_.rate(id));
-  });
 }
 
 FlowSimulator::FlowSimulator() : impl_(std::make_unique<Impl>()) {}

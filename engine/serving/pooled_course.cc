@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "engine/base/check.h"
-#include "engine/execution/fluid.h"
+#include "engine/network/fluid.h"
 #include "engine/serving/percentile.h"
 
 namespace shardscape::serving {
@@ -108,7 +108,14 @@ class PooledCourse {
         return send(alarm.who, alarm.share);
     }
   }
-  void deliver(std::int32_t /*connection*/, const execution::Parcel& parcel) { settle(parcel.instance); }
+  /// A part of a request's cache.
+  struct Parcel {
+    double bytes = 0;
+    std::int32_t request = 0;
+  };
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { finish_sending(parcel.request); }
+  static bool settle() { return false; }
+  static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
 
  private:
   [[nodiscard]] Request& request_of(std::int32_t r) { return requests_[static_cast<std::size_t>(r)]; }
@@ -270,12 +277,12 @@ class PooledCourse {
     request.awaited += static_cast<std::int32_t>(flows.size());
     for (const KvFlow& flow : flows) {
       out_.bytes_sent += share * flow.bytes;
-      fluid_.send(flow.connection, {share * flow.bytes, fluid_.now(), r, kNone}, *this);
+      fluid_.send(flow.connection, {share * flow.bytes, r}, *this);
     }
-    settle(r);
+    finish_sending(r);
   }
 
-  void settle(std::int32_t r) {
+  void finish_sending(std::int32_t r) {
     Request& request = request_of(r);
     if (--request.awaited == 0 && request.read) end_transfer(r);
   }
@@ -396,7 +403,7 @@ class PooledCourse {
 
   const DisaggregatedLoad& in_;
   const bool keep_;
-  execution::Fluid fluid_;
+  network::Fluid<Parcel> fluid_;
   std::vector<Request> requests_;
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;

@@ -1,8 +1,10 @@
 // Parcels on their way: connections that carry them one after the other at max-min fair rates, and the course
-// of events. The rules are those of network/traffic.h; what a parcel sets off is the user's affair.
+// of events. The rules are those of traffic.h; what a parcel sets off is the user's affair. The simulator of
+// collectives (flow_simulator.h) and the executor of programs (execution/executor.h) both run on it.
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,19 +13,25 @@
 #include "engine/network/max_min_solver.h"
 #include "engine/network/traffic.h"
 
-namespace shardscape::execution {
+namespace shardscape::network {
 
-struct Parcel {
-  double bytes = 0;
-  double issued = 0;           ///< seconds: when the sender wanted it sent
-  std::int32_t instance = -1;  ///< call it belongs to; -1: a message through a channel
-  std::int32_t gate = -1;      ///< of the call, counted down by the receipt
+/// What a Fluid tells its user, who may send() and wake_at() in all of these but rate_changed().
+template <class Handler, class Parcel>
+concept FluidHandler = requires(Handler handler, std::int32_t id, const Parcel& parcel, double rate) {
+  handler.wake(id);             ///< as wake_at() asked for
+  handler.deliver(id, parcel);  ///< received through connection `id`
+  {
+    handler.settle()
+    } -> std::convertible_to<bool>;  ///< events of the instant are done: true to go on with it
+  handler.rate_changed(id, rate);    ///< bytes per second of connection `id`; 0: it has nothing left to send
 };
 
+/// `Parcel` has bytes.
+template <class Parcel>
 class Fluid {
  public:
   /// Nothing is on its way, the time is 0. `wires` and `capacity` must outlive the use.
-  void reset(const network::Traffic& wires, std::span<const double> capacity) {
+  void reset(const Traffic& wires, std::span<const double> capacity) {
     wires_ = &wires;
     solver_.reset(wires, capacity);
     queue_.clear();
@@ -47,7 +55,7 @@ class Fluid {
   /// path without latency) goes to the handler within this call.
   template <class Handler>
   void send(std::int32_t connection, const Parcel& parcel, Handler& handler) {
-    const network::Connection& c = wires_->connections[static_cast<std::size_t>(connection)];
+    const Connection& c = wires_->connections[static_cast<std::size_t>(connection)];
     if (c.path_begin == c.path_end && c.latency <= 0) {
       ++received_;
       handler.deliver(connection, parcel);
@@ -69,33 +77,36 @@ class Fluid {
     }
   }
 
-  /// One instant: everything that happens now, then the rates. Calls handler.wake(id) and
-  /// handler.deliver(connection, parcel), which may send and wake_at.
-  template <class Handler>
-  void advance(Handler& handler) {
+  /// One instant: everything that happens now, then the rates. True where they had to be found anew.
+  template <FluidHandler<Parcel> Handler>
+  bool advance(Handler& handler) {
     now_ = queue_.next_time();
     const double limit = now_ * (1 + kTie);
-    while (!queue_.empty() && queue_.next_time() <= limit) {
-      queue_.pop([&](Kind kind, std::int32_t id, std::uint32_t stamp) {
-        switch (kind) {
-          case Kind::drain:
-            if (flow(id).stamp == stamp) drain(id, handler);
-            return;
-          case Kind::receipt:
-            receive(id, handler);
-            return;
-          case Kind::gate:
-            handler.wake(id);
-            return;
-        }
-      });
-    }
-    if (changed_) update_rates();
+    do {
+      while (!queue_.empty() && queue_.next_time() <= limit) {
+        queue_.pop([&](Kind kind, std::int32_t id, std::uint32_t stamp) {
+          switch (kind) {
+            case Kind::drain:
+              if (flow(id).stamp == stamp) drain(id, handler);
+              return;
+            case Kind::receipt:
+              receive(id, handler);
+              return;
+            case Kind::gate:
+              handler.wake(id);
+              return;
+          }
+        });
+      }
+    } while (handler.settle());
+    if (!changed_) return false;
+    update_rates(handler);
     changed_ = false;
+    return true;
   }
 
  private:
-  using Kind = network::EventQueue::Kind;
+  using Kind = EventQueue::Kind;
   static constexpr std::int32_t kNone = -1;
   /// Events closer than this, relative to the time, happen together.
   static constexpr double kTie = 1e-12;
@@ -151,6 +162,7 @@ class Fluid {
       ++f.stamp;
       solver_.stop(id);
       changed_ = true;
+      handler.rate_changed(id, 0.0);
     }
     const double latency = wires_->connections[static_cast<std::size_t>(id)].latency;
     if (latency > 0) {
@@ -174,18 +186,20 @@ class Fluid {
     handler.deliver(id, parcel);
   }
 
-  void update_rates() {
-    solver_.solve([this](std::int32_t id, double old) {
+  template <class Handler>
+  void update_rates(Handler& handler) {
+    solver_.solve([&](std::int32_t id, double old) {
       Flow& f = flow(id);
       f.remaining = std::max(0.0, f.remaining - old * (now_ - f.updated));
       f.updated = now_;
       schedule_drain(id);
+      handler.rate_changed(id, solver_.rate(id));
     });
   }
 
-  const network::Traffic* wires_ = nullptr;
-  network::MaxMinSolver solver_;
-  network::EventQueue queue_;
+  const Traffic* wires_ = nullptr;
+  MaxMinSolver solver_;
+  EventQueue queue_;
   std::vector<Flow> flows_;
   std::vector<Node> nodes_;
   std::int32_t free_node_ = kNone;
@@ -194,4 +208,4 @@ class Fluid {
   std::int64_t drained_ = 0, received_ = 0;
 };
 
-}  // namespace shardscape::execution
+}  // namespace shardscape::network
