@@ -1,10 +1,11 @@
 // Training: layers to stages, memory of every stage, the time of a step.
 #include <algorithm>
-#include <boost/container_hash/hash.hpp>
+#include <array>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/hash.h"
 #include "engine/evaluate/evaluator.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/step_program.h"
@@ -18,12 +19,9 @@ namespace {
 
 struct LayerKeyHash {
   std::size_t operator()(const workload::LayerKey& key) const {
-    std::size_t hash = 0;
-    boost::hash_combine(hash, key.tensor);
-    boost::hash_combine(hash, key.context);
-    boost::hash_combine(hash, key.microbatch);
-    boost::hash_combine(hash, key.sequence_parallel);
-    return hash;
+    const std::array<std::int64_t, 4> words = {key.tensor, key.context, key.microbatch,
+                                               key.sequence_parallel};
+    return hash_words(words);
   }
 };
 

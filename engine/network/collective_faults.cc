@@ -4,20 +4,14 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/hash.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/components.h"
 #include "engine/network/traffic_builder.h"
 
 namespace shardscape::network {
 
-std::size_t CollectiveModel::FaultKeyHash::operator()(const FaultKey& key) const {
-  std::uint64_t hash = key.size();
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
+std::size_t CollectiveModel::FaultKeyHash::operator()(const FaultKey& key) const { return hash_words(key); }
 
 void CollectiveModel::set_faults(const FaultSet& faults) {
   cut_group_.reset();
@@ -68,6 +62,11 @@ PricedNetwork& CollectiveModel::sick_network() {
   return *actual_;
 }
 
+CurveMaker& CollectiveModel::sick_maker() {
+  sick_network();
+  return *actual_maker_;
+}
+
 bool CollectiveModel::touched(const CostCurve& curve) const {
   return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
 }
@@ -79,12 +78,11 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
                                         RankGroup::Level axis) {
   std::vector<LinkSet> links;
   const bool detour = detours();
-  if (detour) (void)sick_network();  // what the maker looks at
   for (std::int32_t i = 0; i < axis.extent; ++i) {
     const SiblingGroups groups = siblings(costs, {axis, i});
     links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links);
     if (!detour) continue;
-    const CostCurve sick = make_curve(*actual_maker_, costs.op, candidate, groups);
+    const CostCurve sick = make_curve(sick_maker(), costs.op, candidate, groups);
     if (!sick.cut_off) links.back().insert_all(sick.links);
   }
   return SliceLinks(std::move(links));
@@ -130,9 +128,8 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
   const auto [entry, fresh] = candidate.sick.try_emplace(fault_epoch_);
   if (fresh) {
     ++sick_prices_;
-    (void)sick_network();  // what the maker looks at
     const SiblingGroups groups = siblings(costs);
-    entry->second = make_curve(*actual_maker_, costs.op, candidate, groups);
+    entry->second = make_curve(sick_maker(), costs.op, candidate, groups);
   }
   return entry->second;
 }
@@ -210,13 +207,12 @@ CollectiveModel::Candidate::SickParts& CollectiveModel::Candidate::touched_parts
   SickParts& curves = entry->second;
   if (!fresh) return curves;
   ++model.sick_prices_;
-  (void)model.sick_network();  // what the maker looks at
   for (const LinkFault& fault : model.faults_.links) {
     const std::int32_t part = part_of_link[static_cast<std::size_t>(fault.link)];
     const auto same = [&](const auto& curve) { return curve.first == static_cast<std::size_t>(part); };
     if (part < 0 || std::ranges::any_of(curves, same)) continue;
     const auto index = static_cast<std::size_t>(part);
-    curves.emplace_back(index, model.make_curve(*model.actual_maker_, costs.op, *this, parts[index].groups));
+    curves.emplace_back(index, model.make_curve(model.sick_maker(), costs.op, *this, parts[index].groups));
   }
   return curves;
 }

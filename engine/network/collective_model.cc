@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/hash.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
 #include "engine/network/placement.h"
@@ -207,12 +208,11 @@ CollectiveModel::~CollectiveModel() = default;
 CollectiveModel::CollectiveModel(CollectiveModel&&) noexcept = default;
 
 std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const {
-  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  std::uint64_t hash = 0;
   for (std::int32_t i = 0; i < group.depth; ++i) {
     const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
-    hash ^= (static_cast<std::uint64_t>(level.extent) << 32) | static_cast<std::uint32_t>(level.stride);
-    hash *= 0xFF51AFD7ED558CCDULL;
-    hash ^= hash >> 32;
+    hash = hash_word(
+        hash, (static_cast<std::uint64_t>(level.extent) << 32) | static_cast<std::uint32_t>(level.stride));
   }
   return hash;
 }

@@ -219,6 +219,7 @@ class CollectiveModel {
   CostCurve& sick_curve(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] bool healthy() const { return faults_.links.empty(); }
   PricedNetwork& sick_network();
+  CurveMaker& sick_maker();  ///< of that network
   void forget_sick_prices();
   [[nodiscard]] bool touched(const CostCurve& curve) const;
   [[nodiscard]] bool touched(const OpCosts& costs, Candidate& candidate, const Slice& slice);

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/hash.h"
+
 namespace shardscape::network {
 
 class EventQueue {
@@ -72,8 +74,7 @@ class EventQueue {
   static constexpr int kRecentBits = 6;
 
   Recent& recent_of(Kind kind, double time) {
-    constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // Knuth's multiplicative hash
-    const std::uint64_t hash = std::bit_cast<std::uint64_t>(time) * kGolden >> (64 - kRecentBits);
+    const std::uint64_t hash = std::bit_cast<std::uint64_t>(time) * kGoldenHash >> (64 - kRecentBits);
     return recent_[static_cast<std::size_t>(kind) << kRecentBits | static_cast<std::size_t>(hash)];
   }
 

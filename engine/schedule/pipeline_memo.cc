@@ -1,6 +1,6 @@
 #include "engine/schedule/pipeline_memo.h"
 
-#include <bit>
+#include "engine/base/hash.h"
 
 namespace shardscape::schedule {
 
@@ -9,12 +9,7 @@ constexpr std::size_t kMaxEntries = 4096;  // some megabytes with pipelines of 6
 }  // namespace
 
 std::size_t PipelineMemo::KeyHash::operator()(const std::vector<double>& key) const {
-  std::uint64_t hash = key.size();
-  for (const double value : key) {
-    hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 32;
-  }
-  return hash;
+  return hash_words(key);
 }
 
 void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times,

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <span>
 
+#include "engine/base/nearest_rank.h"
 #include "engine/serving/percentile.h"
 #include "engine/serving/server.h"
 
@@ -19,8 +20,7 @@ Spread spread(std::vector<double>& values) {
   for (const double value : values) s.mean += value;
   s.mean /= static_cast<double>(values.size());
   const auto rank = [&](double share) {
-    const double position = std::ceil(share * static_cast<double>(values.size()) - 1e-9);
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::max(1.0, position)) - 1;
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank_index(values.size(), share));
     std::ranges::nth_element(values, at);
     return *at;
   };

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "results_schema/nearest_rank.h"
+#include "engine/base/nearest_rank.h"
 
 namespace shardscape::report {
 
@@ -41,7 +41,7 @@ std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vect
   std::vector<AxisValue> result;
   for (auto& [value, gathered] : values) {
     std::ranges::sort(gathered.costs);
-    const auto quantile = [&](double share) { return sign * results::nearest_rank(gathered.costs, share); };
+    const auto quantile = [&](double share) { return sign * nearest_rank(gathered.costs, share); };
     const bool any = !gathered.costs.empty();
     result.push_back({value, gathered.points, gathered.feasible, any ? sign * gathered.best : kNaN,
                       quantile(0.25), quantile(0.5), quantile(0.75), quantile(1), gathered.best_row});

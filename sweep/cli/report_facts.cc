@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "results_schema/nearest_rank.h"
+#include "engine/base/nearest_rank.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/near_misses.h"
@@ -154,7 +154,7 @@ report::Distribution plan_distribution(const ResultReader& reader, const std::st
   const std::vector<double> values = slowdowns_of(reader, point);
   if (values.empty()) return distribution;
   for (const double share : distribution_shares())
-    distribution.points.emplace_back(share, results::nearest_rank(values, share));
+    distribution.points.emplace_back(share, nearest_rank(values, share));
   return distribution;
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "results_schema/nearest_rank.h"
+#include "engine/base/nearest_rank.h"
 
 namespace shardscape::sweep {
 
@@ -44,9 +44,9 @@ results::FaultSummary summarise(std::span<const SampleOutcome> samples) {
   for (const double slowdown : sorted) squares += (slowdown - summary.mean) * (slowdown - summary.mean);
   summary.standard_error = sorted.size() < 2 ? kNaN : std::sqrt(squares / (count - 1) / count);
   std::ranges::sort(sorted);
-  summary.p50 = results::nearest_rank(sorted, 0.50);
-  summary.p95 = results::nearest_rank(sorted, 0.95);
-  summary.p99 = results::nearest_rank(sorted, 0.99);
+  summary.p50 = nearest_rank(sorted, 0.50);
+  summary.p95 = nearest_rank(sorted, 0.95);
+  summary.p99 = nearest_rank(sorted, 0.99);
   summary.max = sorted.back();
   summary.above_1pct = static_cast<double>(noticeable) / count;
   return summary;

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "engine/base/counter_rng.h"
-#include "results_schema/nearest_rank.h"
+#include "engine/base/nearest_rank.h"
 
 namespace shardscape::report {
 namespace {
@@ -19,21 +19,21 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(NearestRank, IsTheSmallestValueThatCoversTheShare) {
   const std::vector<double> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-  EXPECT_EQ(results::nearest_rank(values, 0.05), 1);  // rank ceil(0.5) = 1
-  EXPECT_EQ(results::nearest_rank(values, 0.1), 1);   // 1 covers exactly a tenth
-  EXPECT_EQ(results::nearest_rank(values, 0.11), 2);
-  EXPECT_EQ(results::nearest_rank(values, 0.5), 5);
-  EXPECT_EQ(results::nearest_rank(values, 0.99), 10);
-  EXPECT_EQ(results::nearest_rank(values, 1.0), 10);
-  EXPECT_EQ(results::nearest_rank(std::vector<double>{7}, 0.01), 7);
-  EXPECT_TRUE(std::isnan(results::nearest_rank({}, 0.5)));
+  EXPECT_EQ(nearest_rank(values, 0.05), 1);  // rank ceil(0.5) = 1
+  EXPECT_EQ(nearest_rank(values, 0.1), 1);   // 1 covers exactly a tenth
+  EXPECT_EQ(nearest_rank(values, 0.11), 2);
+  EXPECT_EQ(nearest_rank(values, 0.5), 5);
+  EXPECT_EQ(nearest_rank(values, 0.99), 10);
+  EXPECT_EQ(nearest_rank(values, 1.0), 10);
+  EXPECT_EQ(nearest_rank(std::vector<double>{7}, 0.01), 7);
+  EXPECT_TRUE(std::isnan(nearest_rank({}, 0.5)));
 }
 
 TEST(NearestRank, IsNotFooledByRounding) {
   std::vector<double> values(30);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 1);
   for (int tenths = 1; tenths <= 10; ++tenths)
-    EXPECT_EQ(results::nearest_rank(values, 0.1 * tenths), 3 * tenths) << tenths;
+    EXPECT_EQ(nearest_rank(values, 0.1 * tenths), 3 * tenths) << tenths;
 }
 
 TEST(AxisValues, HandDerived) {
