@@ -97,7 +97,7 @@ struct Prediction {
   InferenceLatency ttft_spread, itl_spread, e2e_spread;
   double decode_batch = 0;  ///< inference: sequences decoded together, mean over iterations that decode
   double tokens_per_s_per_gpu = 0;
-  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see README)
+  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see engine/README.md, Operators)
   Bytes memory_peak;
   MemoryUse memory;  ///< of the fullest device
   // Disaggregated inference.
