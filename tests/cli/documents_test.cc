@@ -267,7 +267,7 @@ class DocumentCommands : public ProgramTest, public testing::WithParamInterface<
     std::string cases;
     for (const char* study : kLargeStudies)
       cases +=
-          std::string("    \"sweep sweep/studies/") + study + ".yaml \"*) set -- \"$@\" --sample 50 ;;\n";
+          std::string("    \"sweep sweep/studies/") + study + ".yaml \"*) set -- \"$@\" --sample 20 ;;\n";
     start_ = "cd '" + work().string() + "' || exit 125\nshardscape() {\n  case \"$* \" in\n" + cases +
              "  esac\n  '" + test::program() + "' \"$@\"\n}\nS() { shardscape \"$@\"; }\n";
   }
