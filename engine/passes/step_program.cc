@@ -115,7 +115,7 @@ class ProgramMaker {
     step.seconds = seconds;
     steps.push_back(std::move(step));
   }
-  /// What the host takes for weight gradients beyond the device's time.
+  /// Adds the time by which the host's launches of weight gradients outlast the device, and returns it.
   double append_weight_host(std::vector<ProgramStep>& steps, std::int32_t blocks) const {
     const LayerCost& block = in_.costs.block;
     const Seconds launch = backward_launch(in_, block, in_.plan.recompute, true).weight;
@@ -173,7 +173,8 @@ class ProgramMaker {
     steps.push_back(std::move(step));
   }
 
-  /// Exchanges of keys and values move behind the attention that hides them; backward they are there already.
+  /// Puts each exchange of keys and values behind the attention that hides it, and sets how much is hidden.
+  /// In the order of backward they stand behind it already.
   void hide_context(std::vector<ProgramStep>& steps, std::size_t begin) const {
     for (std::size_t i = begin; i < steps.size(); ++i) {
       if (steps[i].kind != StepKind::ring_pass || steps[i].hidden > 0) continue;

@@ -48,7 +48,7 @@ class LayerTimer {
     return with_host(time, pass_launch(in_, stack_.host.forward_layer, layer.forward_calls));
   }
 
-  /// A whole one is all in `input`.
+  /// The two parts of a backward that is cut (zero_bubble). One that is not cut is all in `input`.
   struct Backward {
     PassTime input, weight;
   };
@@ -180,7 +180,7 @@ class StageTimer {
   LayerTimer::Backward backward_;
 };
 
-/// What sick devices leave of the memory's rate; of those on one stage, or of all.
+/// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
 double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage = {}) {
   double share = 1;
   for (const SickStage& sick : in.sick) {
@@ -190,7 +190,8 @@ double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage =
   return share;
 }
 
-/// What a stage waits for: its own groups. While all links are healthy, stages are alike.
+/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
+/// the groups of all stages cost the same, and no stage is named.
 Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs& in,
                const network::CollectiveModel& collectives) {
   if (!collectives.has_faults()) return {};
@@ -283,8 +284,9 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
   collectives.set_memory_share(1);
 }
 
-/// One message over each boundary between stages. Those of different boundaries are under way at different
-/// times: a stage sends one when it has worked on another.
+/// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
+/// stage sends when it has worked, so that messages of different boundaries are under way at different
+/// times.
 void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
                       std::vector<double>& seconds) {
   const Bytes bytes = in.costs.boundary;
@@ -292,7 +294,9 @@ void price_boundaries(const TrainingInputs& in, const Groups& groups, network::C
   const bool scatter = in.setting.system.stack.communication.scatter_boundaries &&
                        !in.plan.sequence_parallel && in.plan.tensor > 1;
   collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups.pipeline, closed, seconds);
-  if (!closed) seconds.back() = seconds.front();  // not used; a chain may be alike everywhere
+  // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
+  // another, so that a chain whose boundaries cost the same is seen to be so below.
+  if (!closed) seconds.back() = seconds.front();
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (!scatter) return;
   const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
@@ -412,7 +416,8 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
     if (after_pipeline(s) > after_pipeline(critical)) critical = s;
   }
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
-  const bool first = out.step_time <= Seconds(0);  // and no rerun with faults
+  // The healthy machine is timed first and faults after it: then the time is there already.
+  const bool first = out.step_time <= Seconds(0);
   out.step_time = after_pipeline(critical) + fixed;
   if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
 
