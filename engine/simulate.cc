@@ -181,7 +181,7 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& draw, 
   // 5. A group that dead links cut has no time.
   if (collectives.unreachable() || cut_off) reject_unreachable(out, details);
 
-  // 6. What is no number, or beyond all machines, is no result.
+  // 6. A figure that is no number, or beyond all machines, makes the point one without a result.
   check_range(out, details);
   if (draw.empty() && out.status == Status::ok) healthy = Healthy{plan, out, false, network::LinkSet()};
   return out;
@@ -197,8 +197,8 @@ void Simulator::Impl::time(const ParallelPlan& plan, Prediction& out, Details* d
   }
 }
 
-// The plan's divisibility, partition and memory are as they were; what no faulty link carries costs what it
-// did.
+// Divisibility, partition and memory of the plan are as they were, and operations that cross no faulty link
+// cost what they did.
 Prediction Simulator::Impl::rerun(const FaultSet& draw) {
   SHARDSCAPE_CHECK(healthy.has_value(), draw.links.size());
   if (options.reference) {
@@ -208,7 +208,8 @@ Prediction Simulator::Impl::rerun(const FaultSet& draw) {
     return out;
   }
   Prediction out = healthy->prediction;
-  // Which links an execution uses is known after it only, and those of pools are not recorded.
+  // Which links are used is known only after an execution, and for pools it is not recorded: these are always
+  // timed anew.
   const bool recordable = options.mode == ExecutionMode::hierarchical && !healthy->plan.disaggregated();
   if (recordable && !healthy->links_known) {
     collectives.set_faults({});
@@ -361,7 +362,8 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   }
 }
 
-/// Of a pool or of replicas that do both, where an iteration works on so many sequences at most.
+/// Memory of the stages of a pool, or of replicas that read prompts and decode, where an iteration works on
+/// so many sequences at most.
 memory::MemoryInputs Simulator::Impl::serving_memory(const ParallelPlan& plan,
                                                      const std::vector<std::int32_t>& stages,
                                                      std::int64_t sequences, passes::ServerWork work) const {
@@ -373,7 +375,7 @@ memory::MemoryInputs Simulator::Impl::serving_memory(const ParallelPlan& plan,
           {}};
 }
 
-/// Per stage: what is left without a cache, and what one request's takes.
+/// Per stage: the bytes that are left without a cache, and those of one request's cache.
 struct CacheSpace {
   std::vector<Bytes> free, request;
   CacheSpace(const Setting& setting, const memory::MemoryInputs& inputs, double tokens) {
@@ -399,7 +401,7 @@ void Simulator::Impl::measure_inference_memory(const ParallelPlan& plan, Predict
   }
 }
 
-/// The pool that decodes as if it were alone, then the one that prefills.
+/// Memory of both pools: of the one that decodes as if it were alone, then of the one that prefills.
 void Simulator::Impl::measure_pools(const ParallelPlan& plan, Prediction& out, Details* details) {
   const auto measure = [&](passes::PoolInputs& pool, std::int64_t sequences, passes::ServerWork work,
                            double tokens, auto&& keep) {
