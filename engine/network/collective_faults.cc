@@ -79,7 +79,7 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
                                         RankGroup::Level axis) {
   std::vector<LinkSet> links;
   const bool detour = detours();
-  if (detour) (void)sick_network();  // what the maker looks at
+  if (detour) (void)sick_network();  // brings the network that the maker reads up to these faults
   for (std::int32_t i = 0; i < axis.extent; ++i) {
     const SiblingGroups groups = siblings(costs, {axis, i});
     links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links);
@@ -90,7 +90,7 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
   return SliceLinks(std::move(links));
 }
 
-/// The same from the messages themselves.
+/// The same links, found from the messages instead of from formulas.
 SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Candidate& candidate,
                                                 RankGroup::Level axis) {
   std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent), LinkSet(fabric_.links().size()));
@@ -130,7 +130,7 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
   const auto [entry, fresh] = candidate.sick.try_emplace(fault_epoch_);
   if (fresh) {
     ++sick_prices_;
-    (void)sick_network();  // what the maker looks at
+    (void)sick_network();  // updates the network that the maker reads to these faults
     const SiblingGroups groups = siblings(costs);
     entry->second = make_curve(*actual_maker_, costs.op, candidate, groups);
   }
@@ -147,7 +147,8 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
 
 namespace {
 
-/// Splitting looks at every link for every group.
+/// Links times groups up to which an operation is split into parts: splitting looks at every link for every
+/// group.
 constexpr double kMostLinksToSplit = 1 << 26;
 
 double healthy_at(CostCurve& curve, std::unordered_map<std::uint64_t, double>& simulated, double bytes,
@@ -210,7 +211,7 @@ CollectiveModel::Candidate::SickParts& CollectiveModel::Candidate::touched_parts
   SickParts& curves = entry->second;
   if (!fresh) return curves;
   ++model.sick_prices_;
-  (void)model.sick_network();  // what the maker looks at
+  (void)model.sick_network();  // updates the network that the maker reads to these faults
   for (const LinkFault& fault : model.faults_.links) {
     const std::int32_t part = part_of_link[static_cast<std::size_t>(fault.link)];
     const auto same = [&](const auto& curve) { return curve.first == static_cast<std::size_t>(part); };
@@ -244,7 +245,7 @@ std::optional<double> CollectiveModel::Candidate::part_by_part(CollectiveModel& 
 std::string CollectiveModel::describe_unreachable() {
   SHARDSCAPE_CHECK(cut_group_.has_value(), cut_group_.has_value());
   FaultyFabric& routes = sick_network().routes();
-  // Whoever reaches the first member both ways reaches all others over it.
+  // Ranks that reach the first member, and are reached from it, reach each other by way of it.
   const SiblingGroups groups = sibling_groups(*cut_group_, fabric_, placement_);
   std::vector<std::int32_t> path;
   for (std::size_t g = 0; g < groups.count(); ++g) {

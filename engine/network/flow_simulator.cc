@@ -109,7 +109,7 @@ void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> 
   }
 }
 
-// One turn per instant: everything that happens now, then the rates.
+// One turn of the loop per instant: first everything that happens at that time, then the new rates.
 FlowResult FlowSimulator::Impl::run(const Traffic& traffic, std::span<const double> capacity,
                                     RateObserver* observer, GateObserver* gates) {
   reset(traffic, capacity, observer);
@@ -139,7 +139,7 @@ void FlowSimulator::Impl::settle_instant() {
   }
 }
 
-/// What the observer chooses; false where that is nothing.
+/// Counts down the gate that the observer chooses; false where it chooses none.
 bool FlowSimulator::Impl::count_down_chosen() {
   if (gate_observer_ == nullptr) return false;
   const std::int32_t gate = gate_observer_->choose_gate();
@@ -171,7 +171,7 @@ void FlowSimulator::Impl::drain(std::int32_t id) {
   } else {
     receive(sent);
   }
-  if (f.head != kNoIndex) {  // the connection keeps its rate
+  if (f.head != kNoIndex) {  // another message follows: the connection keeps its rate
     f.remaining = message(ready_[static_cast<std::size_t>(f.head)].message).bytes;
     f.updated = now_;
     schedule_drain(id);
