@@ -17,8 +17,7 @@ struct CollectiveModel::Candidate {
   struct Part {
     SiblingGroups groups;
     CostCurve healthy;
-    std::unordered_map<std::uint64_t, double>
-        simulated;  ///< where `healthy` has to simulate: times, by bytes
+    std::unordered_map<std::uint64_t, double> simulated;  ///< times of `healthy` by bytes, where simulated
   };
   using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
 
