@@ -97,7 +97,7 @@ struct Prediction {
   InferenceLatency ttft_spread, itl_spread, e2e_spread;
   double decode_batch = 0;  ///< inference: sequences decoded together, mean over iterations that decode
   double tokens_per_s_per_gpu = 0;
-  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see README)
+  double mfu = 0;  ///< model FLOPs utilisation, 0..1 (training; see engine/README.md, Operators)
   Bytes memory_peak;
   MemoryUse memory;  ///< of the fullest device
   // Disaggregated inference.
@@ -138,7 +138,7 @@ struct Details {
   std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
   std::int64_t events = 0;     ///< flattened: operators, calls entered, messages drained and received
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
-  std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/trace)
+  std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/timeline)
   bool want_program = false;   ///< set by the caller: fill `program`
   std::shared_ptr<const timeline::StepProgram> program;  ///< of a training step, for charts and traces
   std::shared_ptr<const execution::Programs> executed;   ///< likewise, flattened mode only: of every rank

@@ -7,8 +7,9 @@
 namespace shardscape {
 
 /// True where every figure of a timed prediction of that phase is finite, times and bytes are at most 1e30,
-/// and the step (the request) takes at least 1e-30 s. Far beyond any machine; inside, parts
-/// can be stored in single precision (up to 3.4e38, normal from 1.2e-38 on) and still add up to the whole.
+/// and the step (the request) takes at least 1e-30 s. These limits are far beyond any machine; within them
+/// parts can be stored in single precision (up to 3.4e38, normal from 1.2e-38 on) and still add up to the
+/// whole.
 bool in_range(const Prediction& prediction, Phase phase);
 
 /// The same of the memory alone, which may be known where no time is.

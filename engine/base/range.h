@@ -35,7 +35,7 @@ struct Range {
   [[nodiscard]] std::string violated_by(double value) const {
     return "must be " + text() + ", not " + number(value);
   }
-  /// With the unit.
+  /// A value with the unit.
   [[nodiscard]] std::string number(double value) const {
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;

@@ -11,8 +11,8 @@
 
 namespace shardscape {
 
-/// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; case does not count. O(|a| *
-/// |b|).
+/// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; case does not count.
+/// O(|a| * |b|).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));

@@ -17,11 +17,10 @@
 //         dropout the same and a 1-byte mask; the backward of dropout moves 5 and that of softmax 6. The
 //         causal mask saves nothing.
 // decode  one query per sequence against a cache of keys and values: a stream of the cache, one CTA per
-// sequence
-//         and KV head. The query heads of a group share the stream; their products are padded to the 16 rows
-//         of a matrix instruction. Where SMs would idle, the keys are split among several CTAs, and a second
-//         kernel combines the fp32 parts (Dao et al. 2023, Flash-Decoding); the faster of both counts. An SM
-//         streams no faster than its port to L2.
+//         sequence and KV head. The query heads of a group share the stream; their products are padded to the
+//         16 rows of a matrix instruction. Where SMs would idle, the keys are split among several CTAs, and a
+//         second kernel combines the fp32 parts (Dao et al. 2023, Flash-Decoding); the faster of both counts.
+//         An SM streams no faster than its port to L2.
 //
 // Left out: whole blocks on the causal diagonal (the cap holds them), the queries and outputs of decode.
 #pragma once

@@ -16,7 +16,7 @@ constexpr double kPartialBytes = 4;  ///< fp32 partial sums of split-K
 constexpr std::int32_t kMaxSplit = 16;
 constexpr double kTwoByteOperand = 2;
 
-/// The device at the clock that the product meets.
+/// Rates of the device at the clock at which the product runs.
 struct Machine {
   Machine(const DeviceSpec& d, Precision precision, const std::optional<Hertz>& locked)
       : device(d), operand(operand_bytes(precision)), sms(static_cast<double>(d.sm.count)) {
@@ -111,7 +111,8 @@ class Evaluation {
   }
 
  private:
-  /// Of all waves together: what an SM's port lets through one after the other, or L2 for all of them.
+  /// The epilogues of all waves: as long as an SM's port takes for its tiles one after the other, or L2 for
+  /// all tiles, whichever is longer.
   [[nodiscard]] double epilogue_time(const GemmTile& tile, std::int32_t split, double ctas,
                                      double waves) const {
     const double bytes = std::min<double>(tile.m, p_.m) * std::min<double>(tile.n, p_.n) *
@@ -166,8 +167,9 @@ void consider(const GemmTile& tile, const Product& product, const Machine& machi
     if (fitted.resident == 0) return;
     const GemmCost most_loads = evaluation.run(fitted, split);
     if (most_loads.time < best.time) best = most_loads;
-    // It needs the least of all but HBM. Fewer CTAs at once are fewer panels at once, which L2 may hold: a
-    // kernel that asks for more SRAM than it needs keeps others off its SM.
+    // With as many CTAs on an SM as fit, the kernel takes the least of everything but HBM. With fewer at once
+    // there are fewer panels at once, and L2 may hold them. A kernel has that choice: by asking for more SRAM
+    // than it needs it keeps further CTAs off its SM.
     if (most_loads.bound != Bound::hbm && most_loads.bound != Bound::launch) continue;
     for (std::int32_t resident = 1; resident <= kMostResident; ++resident) {
       const GemmTile deepest =

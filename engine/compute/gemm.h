@@ -13,17 +13,15 @@
 //   SRAM       as compute, with steps that read the operands from shared memory: A once per column of
 //              fragments, B once per row of them (DeviceSpec::Fragment).
 //   L2         each CTA reads its panels of A and B through L2, those that a cluster shares once, and moves
-//   its
-//              part of C.
+//              its part of C.
 //   HBM        operands as in gemm_traffic.h, and C. Co-resident CTAs are as many as fit or fewer, whichever
-//   is
-//              faster: more hide the load latency, fewer keep their panels in L2.
+//              is faster: more hide the load latency, fewer keep their panels in L2.
 //   reduction  split-K leaves fp32 partial sums; a second kernel adds them up.
 //
-// The clock is the share of the boost clock that the power limit leaves (sustained.tensor), and the time that
-// of one kernel in a busy stream. With `locked_clock` it is what a profiler reports that locks the clock and
-// clears the caches before each kernel (Nsight Compute's defaults): nothing throttles, and a cold start is
-// added.
+// The clock is the share of the boost clock that the power limit leaves (sustained.tensor); the time is that
+// of one kernel in a busy stream. With `locked_clock` the time is what a profiler reports that locks the
+// clock and clears the caches before each kernel (Nsight Compute's defaults): nothing throttles, and a cold
+// start is added.
 //
 // Sources: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation); CUTLASS
 // "Efficient GEMM in CUDA" (tiling, split-K, software pipelining); the roofline model (Williams et al. 2009).

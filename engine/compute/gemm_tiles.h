@@ -24,7 +24,7 @@ struct GemmTile {
   std::int32_t stages = 0;  ///< buffers of the load pipeline, >= 2; in a request 0: as many as help
 };
 
-/// A tile that fits, and how often.
+/// A tile that fits on an SM, and how many CTAs of it do.
 struct FittedTile {
   GemmTile tile;
   std::int32_t resident = 0;  ///< CTAs of it on one SM at once; 0: it does not fit
@@ -38,18 +38,18 @@ double operand_bytes(Precision precision);
 /// CTAs of `tile` that fit on one SM at once; `tile.stages` must be given.
 std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const DeviceSpec& device);
 
-/// `tile` with the number of stages, of 2 to 6, that has most loads in flight while at most `rounds` CTAs
-/// come to an SM; equal ones: the fewer.
+/// `tile` with the number of stages, 2 to 6, that keeps most loads in flight on an SM to which at most
+/// `rounds` CTAs come; among equals the smallest number.
 FittedTile fit_stages(GemmTile tile, double rounds, double operand_bytes, const DeviceSpec& device);
 
-/// `tile` with as many stages, of 2 to 6, as let `resident` CTAs of it fit; 2 where they do not.
+/// `tile` with the largest number of stages, 2 to 6, at which `resident` CTAs of it fit; 2 where none does.
 GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_bytes, const DeviceSpec& device);
 
-/// Largest first: on equal time the larger wins. k is that of two-byte operands.
+/// Largest first: of tiles that take equally long the larger wins. k is for operands of two bytes.
 std::span<const GemmTile> candidate_tiles();
 
-/// More for a C of at most kSkinnyRows rows (or columns: the tiles' transposes), one matrix instruction high
-/// and deep in k, so that few columns keep enough loads in flight.
+/// Further tiles for a C of at most kSkinnyRows rows (for as few columns, their transposes). They are one
+/// matrix instruction high and deep in k, so that a few columns keep enough loads in flight.
 std::span<const GemmTile> skinny_tiles();
 inline constexpr std::int64_t kSkinnyRows = 16;
 

@@ -8,9 +8,9 @@
 //   A  is read once per band and then stays for the next patch as far as it finds room beside that one:
 //      the share clamp((C - W) / min(W, a + b - W)) is not read again
 //   B  is read once, and once more per further band but for the share clamp((C - W) / (a + b - W))
-//   co-resident CTAs of one SM run out of phase, so that of the share of a patch that L2 cannot hold, 1 - C /
-//   W,
-//      each of them fetches its own
+//
+// Co-resident CTAs of one SM run out of phase: of the share of a patch that L2 cannot hold, 1 - C / W, each
+// of them fetches its own.
 //
 // Source: reuse-distance analysis of an LRU cache (Mattson et al. 1970) applied to whole panels; CUTLASS
 // "Threadblock rasterization". Against the DRAM reads that Nsight Compute counted for 18 large bf16 products

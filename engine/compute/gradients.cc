@@ -17,8 +17,8 @@ WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, 
   const GemmCost fused = gemm(shape, precision, device, {buffer_bytes, true});
   const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision), false});
   const Seconds product = std::min(plain.time, fused.time);
-  // The buffer lies in HBM; where the kernel as a whole is not bound by that, what shows is its way through
-  // L2.
+  // The buffer lies in HBM. Where the kernel as a whole is not bound by HBM, what accumulation adds is the
+  // time that the buffer takes through L2.
   const Bound way = fused.bound == Bound::hbm ? Bound::hbm : Bound::l2;
   const Work work{shape.flops(), plain.hbm_bytes};
   return {{product, plain.bound, work},

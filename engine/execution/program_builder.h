@@ -2,9 +2,9 @@
 // network::CollectiveModel (same algorithms, links, fixed costs), and blocks of instructions.
 //
 // Ranks are those of the plan; `placement` says on which rank of the fabric each of them lies (where it is
-// shorter than the fabric, the other ranks take no part). A message pays
-// the latency of its path and, as a step of an algorithm, the stack's latency of a rank step; hops between
-// switches that reduce pay their link's alone.
+// shorter than the fabric, the other ranks take no part). A message pays the latency of its path and, as a
+// step of an algorithm, the stack's latency of a rank step; hops between switches that reduce pay their
+// link's alone.
 #pragma once
 
 #include <cstdint>

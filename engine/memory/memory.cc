@@ -41,7 +41,8 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
     now += static_cast<double>(held.put_off) * layers * in.activations.block_put_off;
     if (at.first) now += flights * in.activations.embedding;
     sum = std::max(sum, now);
-    // Or while the running microbatch's last block has its turn, with all others put off.
+    // The peak may also come when the running microbatch has only its last block left, and its other blocks
+    // wait for their weight gradients.
     const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble && layers > 0;
     if (cut)
       sum = std::max(sum, now + (layers - 1.0) * (in.activations.block_put_off - in.activations.block));

@@ -1,17 +1,17 @@
 // Peak bytes of each pipeline stage.
 //
 //   static       weights, gradients, optimizer state of the stage's parameters on one rank, sharded by ZeRO
-//   over data * context
-//                (Rajbhandari et al. 2020): stage 1 optimizer, 2 + gradients, 3 + weights
+//                over data * context (Rajbhandari et al. 2020): stage 1 optimizer, 2 + gradients, 3 + weights
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
-//   (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
+//                (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
 //                (Qi et al. 2023: 32 s b h per block of GPT); the working set of the block that recomputes,
 //                what lives for a moment in a block's backward, the saved input of the head; times the
 //                allocator's fragmentation
 //   logits       while the loss of one microbatch is computed, on the last stage; and what the loss keeps of
 //                each further microbatch that has passed the head and waits for its backward
 //   buffers      kernels' workspace, DP buckets, boundary tensors, gathered weights of two blocks under
-//   ZeRO-3 reserve      context and communication library
+//                ZeRO-3
+//   reserve      context and communication library
 //
 // Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved.
 #pragma once

@@ -88,7 +88,7 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
   return SliceLinks(std::move(links));
 }
 
-/// The same from the messages themselves.
+/// The same links, found from the messages instead of from formulas.
 SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Candidate& candidate,
                                                 RankGroup::Level axis) {
   std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent), LinkSet(fabric_.links().size()));
@@ -144,7 +144,8 @@ CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidat
 
 namespace {
 
-/// Splitting looks at every link for every group.
+/// Links times groups up to which an operation is split into parts: splitting looks at every link for every
+/// group.
 constexpr double kMostLinksToSplit = 1 << 26;
 
 double healthy_at(CostCurve& curve, std::unordered_map<std::uint64_t, double>& simulated, double bytes,
@@ -240,7 +241,7 @@ std::optional<double> CollectiveModel::Candidate::part_by_part(CollectiveModel& 
 std::string CollectiveModel::describe_unreachable() {
   SHARDSCAPE_CHECK(cut_group_.has_value(), cut_group_.has_value());
   FaultyFabric& routes = sick_network().routes();
-  // Whoever reaches the first member both ways reaches all others over it.
+  // Ranks that reach the first member, and are reached from it, reach each other by way of it.
   const SiblingGroups groups = sibling_groups(*cut_group_, fabric_, placement_);
   std::vector<std::int32_t> path;
   for (std::size_t g = 0; g < groups.count(); ++g) {

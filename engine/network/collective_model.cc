@@ -294,7 +294,7 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate)
   return pattern;
 }
 
-/// With its groups and bytes, ready to be simulated.
+/// The pattern of an operation with its groups and bytes, ready to be simulated.
 Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                     double bytes) const {
   Pattern pattern = pattern_of(op, candidate);
@@ -342,7 +342,8 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
       std::ranges::all_of(costs.candidates, [](const Candidate& c) { return c.healthy.is_affine(); });
 }
 
-/// All groups of the operation, those of the slice where one is given; of a boundary its two members of each.
+/// All groups of the operation, or those of the slice where one is given. Of a boundary between stages: of
+/// each group the two members that it lies between.
 SiblingGroups CollectiveModel::siblings(const OpCosts& costs, const Slice& slice) const {
   SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, slice);
   if (costs.boundary < 0) return groups;
@@ -398,7 +399,7 @@ CollectiveModel::OpCosts& CollectiveModel::boundary_costs(GroupCosts& costs, con
 
 // ---- prices ----
 
-/// Everything but the network.
+/// The part of a call's time that is not the network's: fixed costs, steps and copies.
 double CollectiveModel::at_ranks(const Candidate& candidate, double bytes, double memory_share) const {
   const double far = communication_.rank_step_scale_out > Seconds(0) ? candidate.far_steps : 0;
   return (communication_.call + (candidate.steps - far) * communication_.rank_step +
@@ -434,7 +435,7 @@ std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
   for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
     Candidate& candidate = costs.candidates[c];
     const double before = at_ranks(candidate, bytes, 1);
-    // Its rival is the same ring in the order of the group.
+    // The candidate before it is the same ring in the order of the group.
     const bool wins_ties = candidate.shorter && best + 1 == c;
     const double limit = wins_ties ? least / kCheaper : least;
     const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= limit;
@@ -449,7 +450,8 @@ std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Of an algorithm that faulty links carry; infinite where they are cut.
+/// The network time of an algorithm whose messages cross faulty links; infinite where dead links cut them
+/// off.
 double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double bytes) {
   if (const auto time = candidate.part_by_part(*this, costs, bytes)) return *time;
   CostCurve& curve = sick_curve(costs, candidate);
@@ -457,7 +459,8 @@ double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double b
   return curve.at(bytes, curve.needs_no_simulation() ? *healthy_ : sick_network(), tolerance_);
 }
 
-/// Of the chosen algorithm on the links as they are; infinite where they are cut.
+/// The network time of the chosen algorithm on the links as they are now; infinite where dead links cut it
+/// off.
 double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double bytes, const Slice& slice) {
   Candidate& candidate = costs.candidates[chosen];
   const bool sick = touched(costs, candidate, slice);

@@ -116,17 +116,17 @@ double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
 /// Pure but for its memos; one object per thread.
 class CollectiveModel {
  public:
-  /// Both references must outlive the model. `memory_rate`: peak rate of the ranks' memory;
-  /// matters where the stack's local_copy is not 0, then > 0.
+  /// Both references must outlive the model. `memory_rate`: peak rate of the ranks' memory; it is used
+  /// where the stack's local_copy is not 0, and must be above 0 then.
   CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
                   BytesPerSecond memory_rate);
   ~CollectiveModel();
   CollectiveModel(CollectiveModel&&) noexcept;
 
   /// Costs from now on are those of the fabric with these faults (of links; for devices see
-  /// set_memory_share());
-  /// forgets unreachable(). Throws nothing; ids must exist. Operations that no faulty link carries keep their
-  /// healthy price; prices of the others are remembered for each set of faults, up to kMostSickPrices.
+  /// set_memory_share()); forgets unreachable(). Throws nothing; ids must exist. Operations that no faulty
+  /// link carries keep their healthy price; prices of the others are remembered for each set of faults, up
+  /// to kMostSickPrices.
   void set_faults(const FaultSet& faults);
   [[nodiscard]] bool has_faults() const { return !healthy(); }
 
@@ -136,7 +136,7 @@ class CollectiveModel {
   [[nodiscard]] double memory_share() const { return memory_share_; }
 
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
-  /// uses them on a healthy fabric. Turning it on forgets what was collected. Not on the plain path.
+  /// uses them on a healthy fabric. Turning it on forgets what was collected. Not for the plain path.
   void record_links(bool on);
   [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }
 
@@ -157,8 +157,9 @@ class CollectiveModel {
   ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
   ///   full output; passes: one message. calls: the operation is cut into this many collective calls
   ///   (buckets), each with its own fixed cost.
-  ///   slice: no group leaves it, and only its own are waited for: the time is the healthy one unless a
-  ///   faulty link carries them or groups that contend with them (slices.h).
+  ///   slice: a part of the machine that no group leaves, such as a pipeline stage. Only its groups are
+  ///   waited for: the time is the healthy one unless a faulty link carries them or groups that contend
+  ///   with them (slices.h).
   /// 0 for groups of one rank, and where unreachable() becomes true.
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
@@ -177,7 +178,7 @@ class CollectiveModel {
   /// Links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
   const LinkSet& links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
 
-  /// What time() takes for these arguments; nothing for passes and groups of one rank.
+  /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                          double calls = 1);
 
@@ -185,7 +186,7 @@ class CollectiveModel {
   [[nodiscard]] Seconds copy_time(Operation operation, Algorithm algorithm, Bytes bytes,
                                   std::int32_t n) const;
 
-  /// Since the last set_faults() a time was asked for that dead links make infinite.
+  /// Whether, since the last set_faults(), a time was asked for that dead links make infinite.
   [[nodiscard]] bool unreachable() const { return cut_group_.has_value(); }
   /// The pair of ranks and the dead links; for unreachable() only.
   [[nodiscard]] std::string describe_unreachable();
@@ -198,7 +199,7 @@ class CollectiveModel {
   struct GroupHash {
     std::size_t operator()(const RankGroup& group) const;
   };
-  /// A set of link faults, to the bit.
+  /// A set of link faults; sets are the same where all their numbers are, to the bit.
   using FaultKey = std::vector<std::uint64_t>;
   struct FaultKeyHash {
     std::size_t operator()(const FaultKey& key) const;

@@ -17,15 +17,15 @@ struct CollectiveModel::Candidate {
   struct Part {
     SiblingGroups groups;
     CostCurve healthy;
-    std::unordered_map<std::uint64_t, double> simulated;  ///< of `healthy`, by bytes, where it needs that
+    std::unordered_map<std::uint64_t, double> simulated;  ///< times of `healthy` by bytes, where simulated
   };
   using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
 
   CollectiveChoice choice;
   double copied = 0;  ///< bytes per byte of the operation
   double steps = 1;
-  double far_steps = 0;  ///< of them, across the scale-out network
-  bool shorter = false;  ///< the ring of the candidate before it, over fewer links
+  double far_steps = 0;  ///< those of the steps that cross the scale-out network
+  bool shorter = false;  ///< the same ring as the candidate before it, in an order that crosses fewer links
   CostCurve healthy;
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
 

@@ -220,7 +220,7 @@ void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes) 
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const bool last = s + 1 == stages.size();
     std::vector<std::int32_t> exit = group.exit;
-    // Nobody goes on with the next stage before being let in.
+    // A member goes on with the next stage only when it has been let in.
     for (std::size_t i = 0; !last && i < group.size(); ++i) {
       exit[i] = group.builder.add_gate();
       group.builder.opens(entry[i], exit[i]);

@@ -38,8 +38,8 @@ class UnionFind {
   std::vector<std::size_t> parent_;
 };
 
-/// 128 bits of a sequence of numbers: equal for equal sequences, different for others but for one case in
-/// 2^64 or so.
+/// A 128-bit hash of a sequence of numbers. Equal sequences have equal ones; that different sequences do is
+/// so unlikely (one pair in 2^64 or so) that it is left out of account.
 class Signature {
  public:
   void add(std::uint64_t value) {

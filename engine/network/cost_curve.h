@@ -18,8 +18,8 @@
 // Bounds of dimension-wise stages k = 1, 2, ..: the sum of the stages' upper bounds (later entries never let
 // a stage last longer), and for each k
 //
-//     T(c) >= sum over j < k of (S_j c_j min(alone_j) + least latency_j) + S_k c_k max(shared_k) + least
-//     latency_k
+//     T(c) >= sum over j < k of (S_j c_j min(alone_j) + least latency_j)
+//           + S_k c_k max(shared_k) + least latency_k
 //           + sum over j > k of S_j (c_j min(alone_j) + least latency_j)
 //
 // for nobody leaves stage j sooner than its first member's chunks can come, the busiest link of stage k has
@@ -44,7 +44,7 @@ struct AffineCost {
   friend bool operator==(const AffineCost&, const AffineCost&) = default;
 };
 
-/// About 20 ms of simulation.
+/// Messages of the largest contended part that is simulated: about 20 ms.
 constexpr double kMostSimulatedMessages = 1 << 15;
 
 /// Chunks that an algorithm with chunks cuts its buffer into: NCCL's slices of 512 KiB (a buffer of 4 MiB in
@@ -57,7 +57,7 @@ class CostCurve {
     double share = 1;  ///< bytes of a message over those of the operation
     std::vector<AffineCost> lines;
     std::vector<RingTime> rings;
-    /// 0 where there is nothing.
+    /// 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
   };
   struct Contended {
@@ -74,17 +74,17 @@ class CostCurve {
   bool cut_off = false;  ///< dead links leave some pair without a way; the rest means nothing then
   LinkSet links;         ///< that carry anything
 
-  /// Collapses to one line where it can be; call when complete.
+  /// Makes one line of the curve where that is the same; to be called when the curve is complete.
   void simplify();
   [[nodiscard]] bool is_affine() const { return affine_.has_value(); }
   [[nodiscard]] const AffineCost& affine() const { return *affine_; }
-  /// Exact to rounding for all bytes without a simulation.
+  /// Whether the curve is exact (to rounding) for all bytes without a simulation.
   [[nodiscard]] bool needs_no_simulation() const { return contended.empty(); }
 
   /// Seconds. `network` is the one that the curve was made for, in the same state.
   /// `tolerance`: relative, of bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
-  /// Not more than at(), without a simulation.
+  /// A time that is not above at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 
  private:

@@ -105,8 +105,8 @@ CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) 
   return all.empty() ? general(pattern, groups) : rounds(pattern, groups, all);
 }
 
-/// Empty for algorithms that are not made of rounds. Over a pair, both directions of a bidirectional ring
-/// share their connections: no rounds either.
+/// The rounds of an algorithm; none for those that are not made of rounds. The bidirectional ring over a
+/// pair of ranks is not either, since its two directions share their connections.
 std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std::size_t n) {
   const double share = 1 / static_cast<double>(n);
   const double passes = passes_of(pattern.operation);
@@ -236,8 +236,10 @@ CostCurve::Contended CurveMaker::bounded(const Rings& rings, std::span<const std
   return part;
 }
 
-/// Of the hops, and where they do not keep step of their links, too, numbered as they come: user_ has done
-/// its work then and holds the numbers.
+/// What components must agree in to take the same time: latency and share of every hop; where the rings do
+/// not keep step (not `exact`), also which links each hop crosses, with their bandwidths. Links are
+/// numbered in the order in which they are met, so that components on different links can agree. The
+/// numbers are kept in user_, which is not needed any more at this point.
 Signature CurveMaker::signature_of(const Rings& rings, std::span<const std::size_t> component, bool exact) {
   Signature signature;
   signature.add(static_cast<std::uint64_t>(exact ? 0 : component.size()));
@@ -372,7 +374,8 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
   }
   if (!equal) return general(pattern, groups);
 
-  // Scatter inwards, gather outwards; at the turn the two passes of a level make one ring.
+  // Scattering goes through the levels inwards and gathering outwards; where it turns, the two passes of a
+  // level are one ring.
   struct Turn {
     std::size_t level;
     int passes;
@@ -404,7 +407,7 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
     together = together && parts.uniform;
     messages += static_cast<double>(groups.size) * parts.steps;
   }
-  // On detours the stages may meet.
+  // Detours may lead several stages over the same links.
   const bool cut = network_.routes().cut();
   if (!exact || (cut && !together)) {
     if (cut) return general(pattern, groups);
@@ -445,7 +448,8 @@ void CurveMaker::forget(std::span<const std::int32_t> links) {
   for (const std::int32_t link : links) user_[static_cast<std::size_t>(link)] = -1;
 }
 
-/// Everything that a simulation can see of the traffic; links numbered as they come.
+/// Everything in the traffic that a simulation depends on, with links numbered in the order in which they are
+/// met: components that agree in it take the same time.
 void CurveMaker::sign(const Traffic& traffic, std::int32_t& links, Signature& signature) {
   const auto pair = [](std::int32_t a, std::int32_t b) {
     return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32) | static_cast<std::uint32_t>(b);

@@ -33,13 +33,13 @@
 
 namespace shardscape::network {
 
-/// Scratch is kept: one object per network and thread.
+/// Keeps scratch memory between calls: one object per network and thread.
 class CurveMaker {
  public:
   explicit CurveMaker(PricedNetwork& network);
 
-  /// Any algorithm but in its own words: `pattern` with its groups, chunks and bytes left open. The groups
-  /// have one size and suit the algorithm.
+  /// The curve of an algorithm on groups of equal size that suit it. `pattern` names operation and algorithm;
+  /// its groups, chunks and bytes are filled in from `groups`.
   CostCurve make(const Pattern& pattern, const SiblingGroups& groups);
   /// Equal messages between pairs of ranks, all at once.
   CostCurve one_round(std::span<const PointToPoint> sends);
@@ -47,13 +47,13 @@ class CurveMaker {
  private:
   using Rings = SiblingGroups;
   struct RingParts {
-    CostCurve::Stage exact, upper;  ///< upper: of all rings, whether they drift or not
+    CostCurve::Stage exact, upper;  ///< exact: of the rings that keep step; upper: bounds of all rings
     int steps = 0;
     double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
     std::vector<CostCurve::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;
   };
-  /// (member, member) flows of one round, its share of the bytes, and how often it comes.
+  /// The flows of one round from member to member, its share of the bytes, and how often the round comes.
   struct Round {
     std::vector<std::pair<std::size_t, std::size_t>> flows;
     double share = 0;

@@ -54,9 +54,9 @@ class Fabric {
   /// The link of the other direction, -1 for a one-way link. O(dimensions).
   [[nodiscard]] std::int32_t reverse_of(std::int32_t link) const;
 
-  /// "torus2d: 1 -> 5", "rail: 3 -> switch 2".
+  /// A link as text: "torus2d: 1 -> 5", "rail: 3 -> switch 2".
   [[nodiscard]] std::string link_name(std::int32_t link) const;
-  /// "3", "switch 2" (line 2 of its dimension), "2.leaf 1" (leaf 1 of line 2).
+  /// A vertex as text: "3", "switch 2" (line 2 of its dimension), "2.leaf 1" (leaf 1 of line 2).
   [[nodiscard]] std::string vertex_name(std::int32_t vertex) const;
 
   /// One coordinate of the mixed-radix rank number: an axis of a mesh or torus, or a whole dimension.

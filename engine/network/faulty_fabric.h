@@ -40,11 +40,11 @@ class FaultyFabric {
   void set_faults(const FaultSet& faults);
 
   [[nodiscard]] const Fabric& fabric() const { return fabric_; }
-  /// Any fault; any dead link.
+  /// Whether there is any fault; whether any link is dead.
   [[nodiscard]] bool faulty() const { return faulty_; }
   [[nodiscard]] bool cut() const { return !dead_links_.empty(); }
 
-  /// After faults, by link id. A dead link keeps its healthy rate; no route uses it.
+  /// Rates with the faults, by link id. A dead link keeps its healthy rate; no route uses it.
   [[nodiscard]] std::span<const double> bytes_per_second() const { return bytes_per_second_; }
   [[nodiscard]] std::span<const double> latency_seconds() const { return latency_; }
   [[nodiscard]] bool dead(std::int32_t link) const {
@@ -58,7 +58,7 @@ class FaultyFabric {
 
   /// The reason for a false of append_route. O(links).
   [[nodiscard]] Unreachable explain(std::int32_t source, std::int32_t destination) const;
-  /// "no way from 0 to 5: all links that lead on are dead (torus: 0 -> 1, torus: 0 -> 4)".
+  /// As text: "no way from 0 to 5: all links that lead on are dead (torus: 0 -> 1, torus: 0 -> 4)".
   [[nodiscard]] std::string describe(const Unreachable& unreachable) const;
 
  private:

@@ -3,9 +3,10 @@
 // Under max-min fairness a flow is never slower than the fair share of its most loaded link, whatever the
 // other flows do and whenever they start: with n(l) flows that ever use link l and its bandwidth b(l),
 //
-//     1 / rate  <=  shared  =  max over links l of the path of  n(l) / b(l)        (its bottleneck link is
-//                                                    saturated, and no flow there is faster than it)
+//     1 / rate  <=  shared  =  max over links l of the path of  n(l) / b(l)
 //     1 / rate  >=  alone   =  max over links l of the path of  1 / b(l)
+//
+// The first holds because the flow's bottleneck link is saturated, and no flow there is faster than it.
 //
 // A flow is rigid when one of its links has n(l)/b(l) = shared for it and no flow on that link has a slower
 // share: while all flows of that link are active, they all run at exactly 1/shared.

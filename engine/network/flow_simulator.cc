@@ -88,7 +88,7 @@ bool FlowSimulator::Impl::settle() {
   return true;
 }
 
-/// What the observer chooses; false where that is nothing.
+/// Counts down the gate that the observer chooses; false where it chooses none.
 bool FlowSimulator::Impl::count_down_chosen() {
   if (gate_observer_ == nullptr) return false;
   const std::int32_t gate = gate_observer_->choose_gate();

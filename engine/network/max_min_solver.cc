@@ -83,7 +83,7 @@ void MaxMinSolver::collect() {
   old_rate_.clear();
   // A flow that has all its links to itself takes what its narrowest link gives.
   for (const std::int32_t flow : started_) {
-    // Stopped again, or started twice, since the last solve.
+    // Since the last solve the flow was stopped again, or started twice.
     if (active_[static_cast<std::size_t>(flow)] == 0 ||
         affected_mark_[static_cast<std::size_t>(flow)] == epoch_)
       continue;

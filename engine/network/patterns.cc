@@ -17,7 +17,8 @@ std::string at(const std::string& place, std::size_t index) {
   return place + "[" + std::to_string(index) + "]";
 }
 
-/// Of the ring algorithms, whose steps are repeated messages: one for each rank, or two.
+/// Rings of a ring algorithm; 0 for the others. In memory each is one message per rank, repeated in every
+/// step.
 double rings_of(const Pattern& pattern) {
   if (pattern.operation == Operation::broadcast) return 0;
   return pattern.algorithm == Algorithm::ring                 ? 1
@@ -25,7 +26,7 @@ double rings_of(const Pattern& pattern) {
                                                               : 0;
 }
 
-/// Of dimension_wise.
+/// Messages of dimension_wise.
 double messages_by_dimension(const Pattern& pattern, const GroupBox& box) {
   double steps = 0;
   for (const GroupBox::Level& level : box.levels) steps += static_cast<double>(level.positions.size()) - 1;

@@ -96,7 +96,8 @@ bool takes_chunks(Operation operation, Algorithm algorithm);
 /// Messages of one group of that size; of dimension_wise along a single axis, of in_network with a single
 /// switch.
 double message_count(const Pattern& pattern, std::int64_t group_size);
-/// Those of them that stand in memory, and the relays and gates beside them as far as they outnumber them.
+/// Of these messages, how many stand in memory one by one; or the number of relays and gates beside them
+/// where there are more of those.
 double messages_in_memory(const Pattern& pattern, std::int64_t group_size);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers

@@ -54,7 +54,7 @@ class Routes {
   std::vector<std::int32_t> links_;
 };
 
-/// Links of equal bandwidth under one class: how many of them carry how many flows.
+/// Of the links of one bandwidth, how many carry how many flows of one traffic class.
 struct LoadHistogram {
   std::vector<std::int32_t> links_with;  ///< by number of flows
   std::int32_t top = 0;                  ///< flows on the most loaded link

@@ -22,8 +22,8 @@ double RingTime::at(double message_bytes) const {
   return longest;
 }
 
-/// The largest sum over a window that holds a hop no faster than the rate: prefix sums, and a queue of the
-/// possible beginnings with the least of them first.
+/// The largest sum over a window of hops that contains a hop no faster than the rate. By prefix sums, with a
+/// queue of the places at which the window may begin, the one of the least sum first.
 double RingTime::best_window(double message_bytes, double seconds_per_byte) const {
   const std::size_t n = hops_.size(), steps = static_cast<std::size_t>(steps_);
   std::vector<double> prefix(n + steps);

@@ -39,7 +39,7 @@ std::int32_t TrafficBuilder::connection(std::int32_t source, std::int32_t destin
   const auto [known, fresh] = connections_.try_emplace(key, static_cast<std::int32_t>(list_.size()));
   if (!fresh) return known->second;
   const std::size_t begin = path_links_.size();
-  // Beyond the limit the caller gives up; nothing is worth its memory any more.
+  // Beyond the limit the caller gives up, so that nothing more needs to be stored.
   if (begin <= static_cast<std::size_t>(kMaxRouteEntries) &&
       !fabric_.append_route(source, destination, path_links_)) {
     unreachable_.push_back({source, destination, {}});

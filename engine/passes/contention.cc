@@ -33,7 +33,7 @@ class ContentionSum {
     }
   }
 
-  /// Traffic beside the passes of all microbatches.
+  /// Gathers or scatters that run `count` times beside passes of a step that takes `step` in all.
   void add_data(const DataTraffic::Part& part, double count, Seconds step) {
     if (part.bytes <= Bytes(0) || shard_.depth == 0) return;
     const Seconds time = collectives_.time(part.op, part.bytes, shard_, part.calls);

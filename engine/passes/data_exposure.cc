@@ -51,7 +51,7 @@ struct Moment {
   double seconds = 0;  ///< since the pass began, where all chunks of the stage take its mean
 };
 
-/// The gate lies in the chunk where the passes so far are 1 - overlap of them all.
+/// When the first bucket may leave: 1 - overlap of the last backward, over all chunks of the stage, is done.
 Moment gate_of(double overlap, const LastBackward& backward) {
   const auto chunks = static_cast<double>(backward.ends.size());
   const double passes = (1 - overlap) * chunks;
@@ -63,10 +63,11 @@ double time_of(const Moment& moment, const LastBackward& backward) {
   return backward.ends[static_cast<std::size_t>(moment.chunk)] - (backward.chunk.value() - moment.seconds);
 }
 
-/// visit(moment) at the end of every layer, in order. Layers take their own time from the beginning of the
-/// pass on, of which no more is there than its mean, and the last ends with it: so that a slower embedding,
-/// of which a chunk is given its part only, leaves the blocks before it where they are. What is put off to
-/// weight gradients is as long for every block.
+/// Calls visit(moment) at the end of every layer, in order. A pass was timed with the mean over the stage's
+/// chunks, while embedding and head lie in one chunk each, so the layers of a chunk may add up to more than
+/// its pass. They are laid one after the other from the beginning of the pass, each with its own time; what
+/// would end beyond the pass ends with it, so that a slow embedding at the end doesn't move the blocks
+/// before it. Under zero_bubble (only weight gradients count) every block takes the same share of the pass.
 template <class Visit>
 void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());

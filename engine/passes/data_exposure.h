@@ -10,9 +10,9 @@
 //
 //     max( G + n c,  max over t_j > G of  t_j + (n - g_(j-1)) c )
 //
-// : the busy period that ends the queue began with the gate or with the end of some layer, and what was not
-// whole before has been served since (Lindley 1952). The last layer always counts: at least the bucket that
-// holds its gradients is exposed.
+// since the last time without a pause began when the gate opened or when some layer ended, and all buckets
+// that were not whole before have been sent since then (Lindley 1952). The last layer always counts: at
+// least the bucket that holds its gradients is exposed.
 //
 // Chunks of an interleaved schedule have their last backwards at different times, with those of other
 // microbatches in between; zero_bubble makes gradients of blocks whole in the last weight gradient, and all

@@ -72,7 +72,7 @@ std::optional<ExecutedIterations::Outcome> ExecutedIterations::outcome(const Ite
   return Outcome{result.end, result.accounts};
 }
 
-/// By the time from the end of one outcome to that of the other.
+/// The replica that needs the most time from the end of one outcome to the end of the other.
 std::int32_t ExecutedIterations::slowest_replica(const Outcome& before, const Outcome& after) const {
   std::int32_t slowest = 0;
   double longest = -1;
@@ -87,7 +87,8 @@ std::int32_t ExecutedIterations::slowest_replica(const Outcome& before, const Ou
 IterationTime ExecutedIterations::execute(const IterationShape& shape) {
   const std::optional<Outcome> trip = outcome(shape, 1, 1);
   if (!trip) return {};
-  // What a group's iteration books on the stages, and the time from its begin to the next one's.
+  // By class of time: what one iteration of a group adds on all stages between two executions, `passes`
+  // passes apart, on the slowest replica.
   const auto booked = [&](const Outcome& before, const Outcome& after, double passes) {
     const std::int32_t replica = slowest_replica(before, after);
     IterationTime time{};
@@ -135,7 +136,7 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
   double prompt = iteration.prompt_tokens > 0 ? costs_.prompt_attention(iteration).value() : 0;
   double decode =
       iteration.decoding > 0 ? costs_.decode_attention(iteration.decoding, iteration.cached).value() : 0;
-  if (in_.plan.context == 1 && prompt > 0) {  // nothing runs beside the one or the other
+  if (in_.plan.context == 1 && prompt > 0) {  // no context traffic runs beside either kind of attention
     prompt += decode;
     decode = 0;
   }

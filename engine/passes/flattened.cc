@@ -51,7 +51,7 @@ std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel
   fill_training_rates(in, out);
   if (run.want_programs) run.programs = kept;
   if (run.want_timeline) {
-    // Once more: who ends last decides what is drawn.
+    // Executed a second time for the timeline: which ranks it draws depends on which one ends last.
     timeline::ProgramTimeline timeline(
         programs, {in.setting.model.name, static_cast<std::int32_t>(critical), fixed.value()});
     run.executor.run(programs, run.network.bytes_per_second(), &timeline);

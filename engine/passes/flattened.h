@@ -19,12 +19,12 @@ struct FlattenedRun {
   bool want_programs = false, want_timeline = false;         ///< fill the fields below
   std::int64_t events = 0, messages = 0, operators = 0;      ///< out
   std::shared_ptr<const execution::Programs> programs = {};  ///< out: what was executed
-  std::string timeline = {};                                 ///< out: see trace/program_timeline.h
+  std::string timeline = {};                                 ///< out: see engine/timeline/program_timeline.h
   bool unreachable = false;  ///< out: dead links cut ranks off that have to talk
 };
 
-/// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() and nothing is
-/// executed.
+/// Returns the critical stage. Where dead links cut a group off, collectives.unreachable() says so afterwards
+/// and nothing is executed.
 std::int32_t execute_training(const TrainingInputs& inputs, network::CollectiveModel& collectives,
                               FlattenedRun& run, Prediction& prediction);
 

@@ -131,7 +131,9 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
   const serving::Load load = load_of(in);
   const serving::Rules rules = rules_of(in);
   const serving::Timer timer = iteration_timer(in, collectives, memo, plainly, flattened);
-  if (flattened != nullptr) {  // a look at what is cut off, before a period of no time is measured
+  if (flattened != nullptr) {
+    // One iteration shows whether dead links cut ranks off. Its time would be zero then, and measuring a
+    // period of iterations that take no time would make no sense.
     timer(full_decode(in));
     if (flattened->unreachable) return;
   }

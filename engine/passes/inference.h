@@ -6,9 +6,8 @@
 //             as a trip through all stages, or as the busiest stage needs for one of every group. Where they
 //             do not divide, the largest group is taken for all.
 //   places    requests admitted at once: the stack's largest batch, or as many as the key-value cache holds
-//   with
-//             their last token, in whole blocks. The cache is the stack's share of what weights, activations
-//             and reserve leave on the fullest device.
+//             with their last token, in whole blocks. The cache is the stack's share of what weights,
+//             activations and reserve leave on the fullest device.
 //   outputs   TTFT, ITL, e2e (mean and percentiles) in the steady state; tokens per second = concurrency x
 //             output tokens / e2e (Little's law); the breakdown is that of the mean request, `bubble` the
 //             time in which nothing is done for it (waiting for its turn, decoding paused by others'
@@ -78,11 +77,12 @@ struct InferenceInputs {
 
 serving::Load load_of(const InferenceInputs& inputs);
 serving::Rules rules_of(const InferenceInputs& inputs);
-/// `collectives` and `memo` outlive it.
+/// `collectives` and `memo` must outlive the result.
 IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit);
 
-/// The price of an iteration, or its execution. All references outlive it.
+/// A function from an iteration to its time: priced, or executed where `flattened` is given (`plainly`: anew
+/// each time, nothing is remembered). All references must outlive the function.
 serving::Timer iteration_timer(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened);
 
@@ -95,25 +95,25 @@ void fill_latencies(const serving::Measured& measured, Prediction& prediction);
 void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
                     bool plainly, Prediction& prediction, FlattenedRun* flattened = nullptr);
 
-/// What a rank sends while one request is served: the mean request's share in every iteration it is part of
-/// counts in full, as its time does.
+/// What a rank sends in the iterations that serve one request, for the mean request. An iteration counts in
+/// full for each of the requests that it serves, as it does in their time.
 AxisBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                           InferenceMemo& memo);
 
-/// Alike iterations, but that every decoding sequence meets one more token in each, and how many requests of
-/// the mean one's course they serve, each.
+/// Iterations in a row that differ only in that every decoding sequence meets one token more from one to the
+/// next.
 struct WeightedIterations {
   serving::Iteration first;
   std::int64_t iterations = 1;
-  double weight = 0;
+  double weight = 0;  ///< how often each of them is met in the course of the mean request
 };
 /// The operator table of these iterations.
 void explain_iterations(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                         InferenceMemo& memo, const std::vector<WeightedIterations>& iterations,
                         std::vector<OperatorRow>& rows);
 
-/// The operator table of the mean request: every iteration that it is part of counts in full, so that the
-/// rows add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode
+/// The operator table of the mean request: every iteration that serves it counts in full, so that the rows
+/// add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode
 /// beside them), and decode. An operator's row shows the shape that takes most of its time.
 void explain_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
                        InferenceMemo& memo, std::vector<OperatorRow>& rows);

@@ -35,7 +35,8 @@ void add_attention(const WeightedIterations& segment, double weight, TokenCosts&
   }
   if (first.decoding > 0) {
     const Iteration last = last_of(segment);
-    // Affine in the tokens met: the mean is that of the ends.
+    // The time is linear in the tokens met, so the mean over the iterations is that of the first and the
+    // last.
     const Seconds ends = costs.decode_attention(first.decoding, first.cached) +
                          costs.decode_attention(last.decoding, last.cached);
     work.decode_weight += weight;

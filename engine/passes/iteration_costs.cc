@@ -285,7 +285,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   return time;
 }
 
-/// Seconds in which the busiest stage has to do with one group's iteration.
+/// Seconds that the busiest stage spends on one iteration of one group.
 double IterationCosts::longest_stage(double block, double embedding, double head, const Cost& hops) const {
   double longest = 0;
   const std::size_t last = in_.layers.size() - 1;

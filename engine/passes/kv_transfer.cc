@@ -10,7 +10,7 @@ namespace shardscape::passes {
 
 namespace {
 
-/// [begin, end)
+/// Numbers of layers or of heads: from `begin` up to but not including `end`.
 struct Range {
   std::int64_t begin = 0, end = 0;
   [[nodiscard]] std::int64_t common(const Range& o) const {
@@ -73,7 +73,7 @@ class TrafficMaker {
   }
 
  private:
-  /// Of one request between two replicas.
+  /// The flows of one request from a replica that prefills to one that decodes.
   std::vector<serving::KvFlow> flows(std::int32_t from_replica, std::int32_t to_replica) {
     std::vector<serving::KvFlow> list;
     for (std::int32_t stage = 0; stage < to_.plan.pipeline; ++stage) {

@@ -48,7 +48,7 @@ void LayerProgram::append_join(std::vector<Item>& items, PlanAxis axis, double e
                    expected, false, 1});
 }
 
-/// `seconds` of the step.
+/// Adds `seconds` of the step's compute.
 void LayerProgram::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
   items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
 }

@@ -1,5 +1,5 @@
-// One layer as instructions of a program: its operators in order, its calls where they stand, and beside what
-// the stack hides them (training_program.h says how).
+// One layer as instructions of a program: its operators in order, its calls where they stand in that order,
+// and each call that the stack hides beside the operator that hides it (training_program.h says how).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscape::passes {
 
-/// `bound`: number of the builder's.
+/// `bound`: what bounds the operator, as the number that ProgramBuilder::bound() gave the name.
 execution::Instruction compute(double seconds, execution::Account account, std::int32_t name,
                                std::uint16_t bound = 0);
 execution::Instruction join_lane(std::int32_t lane, execution::Account account);
@@ -26,14 +26,16 @@ class LayerProgram {
     std::uint16_t bound = 0;
     double stretch = 1;
     workload::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
-    bool hidden_context = false;    ///< compute beside which `comm` runs, as far as it may
+    /// Compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
+    /// for the share of its time that the stack's context_overlap allows.
+    bool hidden_context = false;
   };
   /// An instruction with the time that it is expected to take.
   struct Item {
     execution::Instruction instruction;
     double expected = 0;
     bool layer_end = false;
-    double stretch = 1;  ///< of compute, beyond `instruction`
+    double stretch = 1;  ///< of compute: its time over that in `instruction`, which is a healthy device's
   };
 
   /// The references must outlive this object; the lanes are those of the tensor and the context groups.

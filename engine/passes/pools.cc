@@ -10,7 +10,8 @@ using serving::DisaggregatedMeasured;
 using serving::Iteration;
 using serving::TimeClass;
 
-/// Every request may come to one server: the load that its costs are sampled for.
+/// What one server's iterations are priced for. All requests may come to the same server, so its costs are
+/// sampled up to the load of all of them.
 InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
   ServingShape shape = pool.shape;
   shape.clients = std::max<std::int64_t>(setting.workload.concurrency, 1);
@@ -99,7 +100,7 @@ bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& co
                                               flattened != nullptr ? &flattened->prefill : nullptr);
   const serving::Timer write = iteration_timer(decode, collectives.decode, memo, plainly,
                                                flattened != nullptr ? &flattened->decode : nullptr);
-  // A look at what is cut off, before anything is served.
+  // One iteration of each pool shows whether dead links cut ranks off, before anything is served.
   read(one_prompt(setting));
   out.step_time = Seconds(serving::total(write(even_decode(setting, in.decode))));
   const bool cut = flattened != nullptr && (flattened->prefill.unreachable || flattened->decode.unreachable);

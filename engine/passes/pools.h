@@ -1,9 +1,8 @@
 // Latency and throughput of two pools of replicas, one that reads prompts and one that decodes
-// (serving/disaggregated.h), with the engine's own costs of each iteration and each transfer.
+// (engine/serving/pooled_course.h), with the engine's own costs of each iteration and each transfer.
 //
 //   ranks    the first ranks of the machine prefill, the others decode; each pool is laid out by itself in
-//   the
-//            plan's rank order
+//            the plan's rank order
 //   servers  as many per replica as it has pipeline stages (but no more than it can hold requests), so that
 //            every stage has one to work on
 //   places   per server: the stack's largest batch, or as many requests as the key-value cache has whole
@@ -59,7 +58,7 @@ struct FlattenedPools {
 };
 
 /// Fills what time_inference() does, and the transfers. False where dead links cut the pools off from each
-/// other; the collectives know whether one of them is cut in itself. `operators`, where given: the table of
+/// other; whether links are dead inside a pool, its collectives say. `operators`, where given: the table of
 /// explain_inference(), of both pools.
 bool time_disaggregated(const DisaggregatedInputs& inputs, const PoolCollectives& collectives,
                         network::PricedNetwork& network, InferenceMemo& memo, bool plainly,

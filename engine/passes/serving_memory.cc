@@ -20,7 +20,7 @@ serving::Iteration iteration(const Setting& setting, std::int64_t sequences, std
   result.cached = result.decoding * longest;
   result.prompt_tokens = static_cast<double>(tokens);
   result.prompt_pairs = result.prompt_tokens * static_cast<double>(prompt);
-  // The end of one prompt, whole ones and the beginning of another.
+  // The pieces may be the end of one prompt, whole prompts and the beginning of another.
   result.first_tokens = static_cast<double>(std::min(reading, (tokens + prompt - 1) / prompt));
   return result;
 }
@@ -38,11 +38,12 @@ std::vector<serving::Iteration> largest_iterations(const Setting& setting, std::
   const std::int64_t prompt = setting.workload.prompt_tokens;
   std::vector<std::int64_t> decoding;
   if (work != ServerWork::decoding) decoding.push_back(0);
-  // The first token comes out of the prompt.
+  // Reading the prompt gives the first token: a server of requests of one token never decodes.
   const bool decodes = setting.workload.output_tokens > 1 || work == ServerWork::decoding;
   if (work != ServerWork::prompts && decodes) decoding.push_back(sequences);
   if (work == ServerWork::both && decodes && stack.scheduler == ServingPolicy::chunked && prompt > 1) {
-    // The most that leave prompts enough to fill the budget, and one more.
+    // With more decoding sequences than `bend` the prompts that are left no longer fill the budget: the
+    // maximum lies there or one beyond (see the header).
     const std::int64_t bend = (sequences * prompt - stack.token_budget) / (prompt - 1);
     for (const std::int64_t count : {bend, bend + 1})
       if (count > 0 && count < sequences) decoding.push_back(count);

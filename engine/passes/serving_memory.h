@@ -27,7 +27,8 @@ std::int64_t sequences_at_once(const Setting& setting, const ParallelPlan& plan,
 /// What the iterations of a server are for: a pool of its own for one of them, or both.
 enum class ServerWork : std::uint8_t { prompts, decoding, both };
 
-/// Of a server that works on so many sequences at once: among them is the one that needs the most memory.
+/// Iterations of a server that works on so many sequences at once; the one that needs the most memory is
+/// among them.
 std::vector<serving::Iteration> largest_iterations(const Setting& setting, std::int64_t sequences,
                                                    ServerWork work);
 

@@ -103,7 +103,7 @@ class ProgramMaker {
     step.seconds = seconds;
     steps.push_back(std::move(step));
   }
-  /// What the host takes for weight gradients beyond the device's time.
+  /// Adds the time by which the host's launches of weight gradients outlast the device, and returns it.
   double append_weight_host(std::vector<ProgramStep>& steps, std::int32_t blocks) const {
     const Seconds launch = pass_launch(in_, LayerKind::block, Pass::weight);
     const double wait = blocks * std::max(0.0, (launch - in_.costs.block[Part::weight].device).value());

@@ -128,7 +128,7 @@ class StageTimer {
   std::array<std::optional<Layer>, kLayerKinds> layers_;
 };
 
-/// What sick devices leave of the memory's rate; of those on one stage, or of all.
+/// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
 double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage = {}) {
   double share = 1;
   for (const SickStage& sick : in.sick) {
@@ -138,7 +138,8 @@ double memory_share(const TrainingInputs& in, std::optional<std::size_t> stage =
   return share;
 }
 
-/// What a stage waits for: its own groups. While all links are healthy, stages are alike.
+/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
+/// the groups of all stages cost the same, and no stage is named.
 Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs& in,
                const network::CollectiveModel& collectives) {
   if (!collectives.has_faults()) return {};
@@ -237,8 +238,9 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
   collectives.set_memory_share(1);
 }
 
-/// One message over each boundary between stages. Those of different boundaries are under way at different
-/// times: a stage sends one when it has worked on another.
+/// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
+/// stage sends when it has worked, so that messages of different boundaries are under way at different
+/// times.
 void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
                       std::vector<double>& seconds) {
   const Boundary boundary = in.boundary();
@@ -410,7 +412,8 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
     if (after_pipeline(s) > after_pipeline(critical)) critical = s;
   }
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
-  const bool first = out.step_time <= Seconds(0);  // and no rerun with faults
+  // The healthy machine is timed first and faults after it: then the time is there already.
+  const bool first = out.step_time <= Seconds(0);
   out.step_time = after_pipeline(critical) + fixed;
   if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
 

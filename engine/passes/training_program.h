@@ -15,9 +15,8 @@
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
 //   sick devices                their operators take what they take there; what is cut, started and hidden
-//   where is
-//                               decided by the times of healthy ones, so that all members of a group make the
-//                               same calls
+//                               where is decided by the times of healthy ones, so that all members of a
+//                               group make the same calls
 //
 // Chunks of an interleaved schedule hold equal numbers of blocks; the embedding is in the first stage's first
 // chunk and the head in the last stage's last one.

@@ -61,9 +61,9 @@ void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<Pip
 
 std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return warm_up(shape, stage); }
 
-// When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off: the
-// first falls from k = m - w on, the second rises up to k = s. A sum of multiples of the two peaks where one
-// of them bends.
+// When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off. The
+// first number falls from k = m - w on, the second rises up to k = s. Any sum of positive multiples of the
+// two is largest where one of them bends: at k = m - w or at k = s.
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage) {
   const std::int32_t total = total_operations(shape);
   const std::int32_t first = warm_up(shape, stage);

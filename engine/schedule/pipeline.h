@@ -59,8 +59,9 @@ struct Transfer {
   }
 };
 
-/// Of zero_bubble, `backward` alone is the input gradient; with `weight` it is the weight gradient, which
-/// sends nothing and needs only that its stage has run the input gradient before.
+/// One operation of a schedule. Under zero_bubble `backward` alone is the input gradient, and with `weight`
+/// it is the weight gradient, which sends nothing and needs only that its stage has run the input gradient
+/// before.
 struct PipelineOperation {
   bool backward = false;
   std::int32_t chunk = 0;  ///< 0 .. virtual_stages - 1
@@ -93,8 +94,8 @@ struct HeldMicrobatches {
   std::int32_t put_off = 0;    ///< what their weight gradient needs
 };
 
-/// The moments among which the peak lies, whatever one of either takes. While the input gradient runs, the
-/// running microbatch goes over from the first kind to the second block by block. O(1).
+/// The moments among which the peak of memory lies, whatever a microbatch of either kind takes. While an
+/// input gradient runs, its microbatch goes over from the first kind to the second block by block. O(1).
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage);
 
 /// One executed operation; seconds from the start of the step.
@@ -118,7 +119,7 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
 std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
                                const Transfer& transfer);
 
-/// What the timers find out.
+/// What the timers return.
 struct PipelineEnds {
   std::span<const double> stages;  ///< as run_in_order()
   std::span<const double> chunks;  ///< as chunk_ends()

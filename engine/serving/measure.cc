@@ -10,7 +10,7 @@ namespace shardscape::serving {
 
 namespace {
 
-/// What sums of a few thousand durations lose: less is nothing.
+/// Rounding of sums of a few thousand durations, relative: a difference below it counts as none.
 constexpr double kRounding = 1e-12;
 
 /// Nearest-rank percentiles of plain values.
@@ -166,7 +166,7 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
   out.ttft = spread(ttft);
   out.e2e = spread(e2e);
   out.requests_per_s = done / window;
-  // Little's law, an identity over a period; elsewhere it makes means and rates agree.
+  // Little's law. Over a period it holds by itself; where there is no period it makes means and rates agree.
   out.e2e.mean = clients / out.requests_per_s;
   out.itl = gap_spread(clock.gaps());
   if (load.output_tokens > 1)

@@ -259,7 +259,7 @@ class PooledCourse {
     begin_send(r, 1 - late);
   }
 
-  /// In this instant, but where flows may change.
+  /// Begins a send at the present moment, by way of an alarm: flows may change only where alarms go off.
   void begin_send(std::int32_t r, double share) {
     ++request_of(r).awaited;
     alarm_at(fluid_.now(), {Alarm::Kind::send, r, share});
@@ -396,7 +396,7 @@ class PooledCourse {
     out_.exposed_transfer /= count;
     out_.transfer /= count;
     m.waiting = m.e2e.mean - total(m.classes) - out_.exposed_transfer;
-    // What sums of a few thousand durations lose is nothing.
+    // Rounding of sums of a few thousand durations counts as nothing.
     if (m.waiting < 1e-12 * m.e2e.mean) m.waiting = 0;
     return std::move(out_);
   }

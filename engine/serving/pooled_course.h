@@ -4,9 +4,8 @@
 // the moment theirs is done.
 //
 //   prefill   A request joins the shortest queue, by tokens that wait or are being read. A server reads
-//   prompts in order of
-//             arrival up to its token budget: under chunked the last of them cut where the budget ends, under
-//             prefill_priority whole prompts, at least one.
+//             prompts in order of arrival up to its token budget: under chunked the last of them cut where
+//             the budget ends, under prefill_priority whole prompts, at least one.
 //   transfer  When the prompt has been read the request joins the decoding server with the fewest requests.
 //             Once that has a place for it, every rank that decodes takes its part of the cache from the
 //             ranks that hold it: flows that share links max-min fairly with those of other requests. Under
@@ -18,8 +17,8 @@
 //             with the next one.
 //
 // A prompt holds its place in the first pool until its cache has left. Ties go to the lower number. Requests
-// are alike but the pools run at their own pace, so events are timed one by one. Measured are the requests
-// done after half of kGenerations times the clients.
+// are alike but the pools run at their own pace, so events are timed one by one. Each client has kGenerations
+// requests done on average; measured are those of the second half.
 //
 // Left out: what the traffic of caches and that of iterations cost each other; under per_layer, the caches of
 // pieces read in earlier iterations leave with the last piece's.

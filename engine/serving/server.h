@@ -53,23 +53,23 @@ struct Rules {
 /// What one iteration works on.
 struct Iteration {
   double decoding = 0;       ///< sequences that get one more token
-  double cached = 0;         ///< tokens that these meet, their own included, together
+  double cached = 0;         ///< tokens that these sequences meet, all together, their new ones included
   double prompt_tokens = 0;  ///< tokens of prompts read
   double prompt_pairs = 0;   ///< those tokens times the tokens of their prompt read so far, these included
   double masked_pairs = 0;   ///< of these pairs, how many the causal mask leaves
   double first_tokens = 0;   ///< prompts that end here
 };
 
-/// Where an iteration's time goes; the classes add up to its duration.
-/// queue: for a pipeline stage that has others to serve.
+/// Where an iteration's time goes; the classes add up to its duration. `queue` is waiting for a pipeline
+/// stage that has other groups to serve.
 enum class TimeClass : std::uint8_t { compute, tensor_comm, context_comm, pipeline_comm, host, queue };
 inline constexpr std::size_t kTimeClasses = 6;
 using IterationTime = std::array<double, kTimeClasses>;  ///< seconds
 inline double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
 inline double total(const IterationTime& time) { return std::accumulate(time.begin(), time.end(), 0.0); }
 
-/// A pure function. As a function of the cached tokens alone it must be convex and piecewise linear: then
-/// runs of decode iterations are summed exactly without timing each.
+/// The time of an iteration. Must be a pure function, and as a function of the cached tokens alone convex and
+/// piecewise linear: then a run of decode iterations is summed up exactly without timing each.
 using Timer = std::function<IterationTime(const Iteration&)>;
 
 struct Spread {
@@ -82,7 +82,8 @@ struct Measured {
   Spread e2e;   ///< a whole request
   double requests_per_s = 0;
   double decode_batch = 0;  ///< sequences decoded together, mean over iterations that decode; 0 where none do
-  /// The mean request's seconds by class, and those in which nothing is done for it; they add up to e2e.mean.
+  /// The mean request's seconds by class and, as `waiting`, those in which nothing is done for it; together
+  /// they are e2e.mean.
   IterationTime classes{};
   double waiting = 0;
   bool periodic = true;  ///< measured over an exact period
@@ -90,17 +91,21 @@ struct Measured {
 
 inline constexpr std::int64_t kGenerations = 8;
 
-/// Events in order. A boundary is the moment before a segment; boundary i ends segment i - 1.
+/// The course of a server's iterations, without times: who has a part in which of them. Iterations in a row
+/// form segments. Moments are given as boundaries: boundary i is the begin of segment i and the end of
+/// segment i - 1.
 struct Trajectory {
-  /// Alike iterations: in each of the following ones every decoding sequence meets one more token.
+  /// Iterations in a row that differ only in that every decoding sequence meets one token more from one to
+  /// the next.
   struct Segment {
     Iteration first;
     std::int64_t iterations = 1;
     std::int64_t progressing = 0;  ///< requests worked on, those being read included
-    std::int32_t gaps_end = 0;     ///< this segment's gaps start where those of the one before end
+    /// Its gaps are `gaps` from the end of the segment before up to here.
+    std::int32_t gaps_end = 0;
   };
-  /// `count` sequences got their last token at `since` and the next at the end of this segment's first
-  /// iteration.
+  /// A gap between tokens: `count` sequences that get a token at the end of the segment's first iteration got
+  /// the token before it at boundary `since`.
   struct Gap {
     std::int32_t since = 0;
     std::int64_t count = 0;

@@ -118,7 +118,7 @@ class Course {
     }
   }
 
-  /// The oldest finish first: all have as many tokens to go.
+  /// Requests are alike, so the sequences that have decoded longest finish first.
   void finish_sequences() {
     std::int64_t finished = 0;
     while (!decoding_.empty() && decoding_.front().done_at == decoded_) {
@@ -130,7 +130,8 @@ class Course {
     }
     done_ += finished;
     cached_ -= finished * (load_.prompt_tokens + load_.output_tokens - 1);
-    // Those that finish got their last token now, as all that decode: they leave the newest group.
+    // Sequences that finish got their last token at this moment, as all that decode did, so they are counted
+    // in the newest group and leave it.
     if (finished > 0) since_.back().count -= finished;
     if (!since_.empty() && since_.back().count == 0) since_.pop_back();
   }

@@ -7,8 +7,8 @@
 
 namespace shardscape {
 
-/// hierarchical: layer by layer, stage by stage, then the pipeline over the stages; closed forms where they
-/// hold. flattened: every operator and message of every rank in one course of events on the same fabric.
+/// hierarchical  layer by layer, stage by stage, then the pipeline; closed forms where they hold
+/// flattened     every operator and message of every rank in one course of events on the same fabric
 enum class ExecutionMode : std::uint8_t { hierarchical, flattened };
 SHARDSCAPE_ENUM_NAMES(ExecutionMode, "hierarchical", "flattened");
 

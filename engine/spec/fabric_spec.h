@@ -66,12 +66,12 @@ struct FatTreeSpec {
   std::optional<BytesPerSecond> uplink_bandwidth;  ///< of a link between switches; as the ranks' where absent
   std::optional<Seconds> uplink_latency;           ///< likewise
 
-  /// Ports of a leaf towards ranks (all of them in a tree of one level), or nothing where the ratio does not
-  /// come out in whole ports.
+  /// Ports of a leaf towards ranks (all of its ports in a tree of one level), or nothing where the ratio does
+  /// not come out in whole ports.
   [[nodiscard]] std::optional<std::int64_t> leaf_ports_down() const;
-  /// As many as belong to so many ports up, or nothing where they are not whole.
+  /// Ports down that the ratio gives for so many ports up, or nothing where that is no whole number.
   [[nodiscard]] std::optional<std::int64_t> whole_ports_down(std::int64_t up) const;
-  /// Those towards the next level, of a leaf whose ports are whole.
+  /// Ports of a leaf towards the next level; those towards ranks must be whole.
   [[nodiscard]] std::int64_t leaf_ports_up() const;
   /// Ranks (or shared adapters) that a tree of so many levels holds; the leaf ports must be whole.
   [[nodiscard]] std::int64_t capacity(std::int64_t with_levels) const;

@@ -15,8 +15,10 @@ enum class PlanAxis : std::uint8_t { tensor, context, data, pipeline };
 SHARDSCAPE_ENUM_NAMES(PlanAxis, "tp", "cp", "dp", "pp");
 inline constexpr std::size_t kPlanAxes = 4;
 
-/// none: keep every activation. selective: recompute the attention core. full: keep the input of each block
-/// only.
+/// What backward computes again.
+///   none       nothing: every activation is kept
+///   selective  the attention core
+///   full       whole blocks: only the input of each is kept
 enum class Recompute : std::uint8_t { none, selective, full };
 SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");
 
@@ -28,9 +30,9 @@ using RankOrder = std::array<PlanAxis, kPlanAxes>;
 inline constexpr RankOrder kDefaultRankOrder = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data,
                                                 PlanAxis::pipeline};
 
-/// "tp-cp-dp-pp".
+/// As text, such as "tp-cp-dp-pp".
 std::string to_string(const RankOrder& order);
-/// The inverse; nothing unless each axis is named exactly once.
+/// The order that such a text names; nothing unless each axis is named exactly once.
 std::optional<RankOrder> parse_rank_order(std::string_view text);
 
 /// Replicas that read prompts and nothing else (disaggregated serving), on the first ranks of the machine.

@@ -15,22 +15,26 @@
 
 namespace shardscape {
 
-/// flash: tiled, score matrix never leaves SRAM (Dao 2023). naive: the score matrix is written and read back.
+/// The attention core.
+///   flash  tiled, the score matrix never leaves SRAM (Dao 2023)
+///   naive  the score matrix is written and read back
 enum class AttentionKernel : std::uint8_t { naive, flash };
 SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash");
 
-/// uniform: layers % stages == 0 and every stage holds the same number. balanced: contiguous split by
-/// cumulative compute cost, the head counted.
+/// How layers are split over the stages (workload/partition.h).
+///   uniform   every stage holds the same number, by which the layers must divide
+///   balanced  contiguous split by cumulative compute cost, the head counted
 enum class PartitionRule : std::uint8_t { uniform, balanced };
 SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced");
 
-/// What happens to the gradients of a microbatch under ZeRO-2: reduce_scatter at once, or keep them whole
-/// until the last one.
+/// What happens to the gradients of a microbatch under ZeRO-2: they are reduced and scattered at once, or
+/// kept whole until the last microbatch.
 enum class Zero2Gradients : std::uint8_t { per_microbatch, last_microbatch };
 SHARDSCAPE_ENUM_NAMES(Zero2Gradients, "per_microbatch", "last_microbatch");
 
-/// How a server fills its iterations (engine/serving). prefill_priority: waiting prompts are read whole while
-/// decoding pauses. chunked: prompts are read in pieces beside the decoding sequences.
+/// How a server fills its iterations (engine/serving).
+///   prefill_priority  waiting prompts are read whole while decoding pauses
+///   chunked           prompts are read in pieces beside the decoding sequences
 enum class ServingPolicy : std::uint8_t { prefill_priority, chunked };
 SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked");
 

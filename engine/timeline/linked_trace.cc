@@ -12,7 +12,7 @@ namespace shardscape::timeline {
 
 namespace {
 
-/// Of one kind; the rest are counted.
+/// Problems of one kind that are listed; the rest are only counted.
 constexpr std::size_t kReported = 20;
 
 /// Finds the nodes of one rank by their ids.

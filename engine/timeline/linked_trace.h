@@ -53,9 +53,9 @@ struct LinkedTrace {
 
 /// `shape`: sizes of the fabric's dimensions, innermost first; their product is the number of ranks it has.
 ///
-/// Problems, all of one kind of check at once: ids used twice, dependencies that
-/// don't exist, groups and partners outside the trace, sends and receives without each other or of different
-/// sizes, collectives that differ between members, and nodes that wait for each other (with the circle).
+/// Problems, all of one kind of check at once: ids used twice, dependencies that don't exist, groups and
+/// partners outside the trace, sends and receives without each other or of different sizes, collectives that
+/// differ between members, and nodes that wait for each other (with the circle).
 tl::expected<LinkedTrace, TraceProblems> link(const ExecutionTrace& trace,
                                               const std::vector<std::int64_t>& shape);
 

@@ -156,7 +156,7 @@ void ProgramTimeline::executed(const Activity& activity) {
   Drawn& drawn = ranks_[static_cast<std::size_t>(activity.rank)];
   if (!drawn.passes) return;
   drawn.position = activity.position;
-  // Waiting for a pass to be possible is none of it.
+  // The slice of a pass begins when the pass can begin: the wait before it is not drawn as part of it.
   if (activity.account != execution::Account::bubble) {
     Span& pass = drawn.pass[activity.position];
     if (pass.end == 0) pass.start = activity.start;

@@ -296,7 +296,7 @@ class Timesheet {
   }
 
  private:
-  /// When the node, which talks, was ready.
+  /// When a node that communicates was ready.
   [[nodiscard]] double begin(std::int64_t n) const { return clock_.at(traffic_.start_gate(n)) - call_; }
   [[nodiscard]] double communication_begin(std::int64_t n, const TraceNode& node) const {
     const auto index = static_cast<std::size_t>(n);

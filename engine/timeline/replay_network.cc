@@ -26,7 +26,7 @@ double whole_bytes(const CollectiveInstance& collective, std::size_t ranks) {
   return shares ? collective.bytes * static_cast<double>(ranks) : collective.bytes;
 }
 
-/// Nothing for what CollectiveModel does not know.
+/// The operation as CollectiveModel names it, or nothing where it has no such operation.
 std::optional<CollectiveOp> op_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_reduce:

@@ -156,7 +156,7 @@ class RankBuilder {
     const Ids start = cut_held(step.hidden);
     const Ids ends = communicate(prefix + step.name, step, start);
     beside_.insert(beside_.end(), ends.begin(), ends.end());
-    // Nothing is hidden: what follows waits for it alone.
+    // None of it is hidden: what follows waits for the communication alone.
     if (step.hidden == 0) {
       follow(beside_);
       beside_.clear();
@@ -192,7 +192,8 @@ class RankBuilder {
     }
   }
 
-  /// One after the other, behind those before; only the optimizer waits for them.
+  /// Sends buckets of gradients one after the other, behind those sent before; only the optimizer waits for
+  /// them.
   void send_buckets(std::int32_t buckets) {
     ProgramStep step = *stage().gradients;
     step.repeats = buckets;

@@ -1,11 +1,11 @@
 // Execution traces of a training step, rank by rank, out of its program.
 //
 // A rank's device runs one thing at a time: every node depends on the one before it. Beside that chain run
-// receives, sends where transfers are asynchronous, and what is hidden: communication that the stack overlaps
-// starts within the compute step before it, which is cut in two at that point, and the next step waits for
-// both. Data-parallel traffic of a pass starts after (1 - data_overlap) of its predicted time, buckets of
-// gradients as the step program releases them. Compute steps
-// with no communication between them are one node.
+// receives, sends where transfers are asynchronous, and what is hidden: communication that the stack
+// overlaps starts within the compute step before it, which is cut in two at that point, and the next step
+// waits for both. Data-parallel traffic of a pass starts after (1 - data_overlap) of its predicted time,
+// buckets of gradients as the step program releases them. Compute steps with no communication between them
+// are one node.
 #pragma once
 
 #include <cstdint>

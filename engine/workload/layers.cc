@@ -61,7 +61,7 @@ class Builder {
     return op;
   }
 
-  /// `keeps_input`: not where another operator keeps the same tensor.
+  /// `keeps_input`: false where another operator keeps the same tensor for backward.
   [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const {
     Operator op;
     op.name = name;
@@ -283,7 +283,7 @@ void append_sequential_block(std::vector<Operator>& ops, const Setting& setting,
 
 /// x + attention(norm(x)) + mlp(norm(x)): the sum of both is reduced over the tensor group once, as GPT-NeoX
 /// does. Of a shared norm there is one output, which is gathered and kept once and whose gradient is reduced
-/// once; two norms have two, but one input that both need in backward.
+/// once; two norms have two outputs, but one input that both need in backward.
 void append_parallel_block(std::vector<Operator>& ops, const Setting& setting, const LayerKey& key,
                            double tokens, const Builder& b) {
   const bool shared = setting.model.shared_norm;

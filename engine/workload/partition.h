@@ -14,11 +14,10 @@ namespace shardscape::workload {
 ///
 /// uniform   layers / stages each; requires divisibility by stages * virtual_stages.
 /// balanced  blocks are assigned in order while the cumulative cost of the stages so far stays below their
-/// share of the total; a block costs its matrix
-///           parameters, the head vocabulary * hidden, the embedding nothing (nanotron's rule). Late stages
-///           may hold few blocks or none. With virtual stages that divide the layers every chunk holds the
-///           same; others are filled by that rule, in the order in which a microbatch meets them, and a stage
-///           has those of all its chunks.
+///           share of the total; a block costs its matrix parameters, the head vocabulary * hidden, the
+///           embedding nothing (nanotron's rule). Late stages may hold few blocks or none. With virtual
+///           stages that divide the layers every chunk holds the same; others are filled by that rule, in
+///           the order in which a microbatch meets them, and a stage has those of all its chunks.
 ///
 /// Returns false where the rule cannot be met.
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,

@@ -53,9 +53,9 @@ class Dataset {
           const std::function<bool(const std::string& id)>& keep);
 
   /// Residuals of the dataset: ln(predicted / measured) of every time (training step; TTFT, ITL, end to end;
-  /// kernel, with its own tile where the row names it; collective) or of the
-  /// memory that the allocator reserves at its peak. A run that did not go out of memory adds max(0,
-  /// ln(needed / capacity)), one that did min(0, ln(needed / capacity)).
+  /// kernel, with its own tile where the row names it; collective) or of the memory that the allocator
+  /// reserves at its peak. A run that did not go out of memory adds max(0, ln(needed / capacity)), one that
+  /// did min(0, ln(needed / capacity)).
   [[nodiscard]] std::size_t size() const { return size_; }
 
   /// Residuals under each candidate, in a fixed order; groups and candidates in parallel on oneTBB, the same

@@ -47,10 +47,11 @@ class BadInput : public std::runtime_error {
 class ProblemList {
  public:
   void add(std::string problem) { problems_.push_back(std::move(problem)); }
-  /// `option`: named by diagnostics that have no place, because the command line gave what they are about.
+  /// Adds problems of files. A problem that has no place in a file, because it is about something that the
+  /// command line gave, is said to be one of `option`.
   void add(const yaml::Diagnostics& diagnostics, std::string_view option = {});
   [[nodiscard]] bool empty() const { return problems_.empty(); }
-  /// BadInput where there is a problem.
+  /// Throws BadInput where there is a problem.
   void finish() const {
     if (!empty()) throw BadInput(problems_, further_);
   }

@@ -9,15 +9,18 @@
 
 namespace shardscape::cli {
 
-/// Of a link: "LINK=DERATE", DERATE the share of the bandwidth that is left: 0 < DERATE <= 1, or 0 or "dead"
-/// for none at all; "LINK=DERATE+LATENCY" adds to its latency, too ("0-1=0.5+5us"). LINK is one of
+/// Faults out of texts. Of a link: "LINK=DERATE", DERATE the share of the bandwidth that is left: 0 <
+/// DERATE <= 1, or 0 or "dead" for none at all; "LINK=DERATE+LATENCY" adds to its latency, too
+/// ("0-1=0.5+5us"). LINK is one of
 ///   A-B, A->B                both directions between two vertices, or one; a vertex is its number or its
 ///                            name in network::Fabric ("3", "switch 2", "2.leaf 1")
 ///   DIMENSION: A-B, ...      the same within one dimension; so link names are links
 ///   a number                 the id of a link: it and its opposite direction
 /// Of anything else, by the kinds of a study:
-///   slow_device:RANK=SHARE, hbm_derate:RANK=SHARE   0 < SHARE <= 1 of the clock, or the memory bandwidth, is
-///   left nic_down:RANK            the adapter of this GPU switch_down:VERTEX       by number or name
+///   slow_device:RANK=SHARE   0 < SHARE <= 1 of the clock is left
+///   hbm_derate:RANK=SHARE    0 < SHARE <= 1 of the memory bandwidth is left
+///   nic_down:RANK            the adapter of this GPU
+///   switch_down:VERTEX       by number or name
 /// Throws BadInput with all that is wrong.
 FaultSet parse_faults(const std::vector<std::string>& texts, const FabricSpec& fabric);
 

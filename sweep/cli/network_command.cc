@@ -24,7 +24,7 @@ constexpr const char* kNetworkFooter =
     "   \"faults\": [{\"kind\": \"derate\", \"a\": 1, \"b\": 2, \"factor\": 0.5}],\n"
     "   \"patterns\": [{\"op\": \"allreduce\", \"algo\": \"ring\", \"groups\": [[0, 1, 2, 3]], \"bytes\": "
     "67108864}]}\n"
-    "The README lists every key.";
+    "engine/network/README.md lists every key.";
 
 struct NetworkArguments {
   std::filesystem::path file;

@@ -1,11 +1,13 @@
 // A network case: one fabric, its faults, and the patterns that run on it; read from a JSON file.
 //
-//   {"name": "...",                                    optional
+//   {"name"?: "...",
 //    "topology": {"dims": [{"type", "size" | "shape": [..], "bw": bytes/s, "lat": s,
 //                           "name"?, "in_network_reduction"?}, ..]},
 //    "faults": [{"kind": "derate", "a", "b", "factor", "both"?}, {"kind": "remove", "a", "b", "both"?},
-//               {"kind": "delay", "a", "b", "lat": s, "both"?}, ..],                            optional
+//               {"kind": "delay", "a", "b", "lat": s, "both"?}, ..],
 //    "patterns": [..]}
+//
+// A key with a question mark may be left out, and so may `faults`.
 //
 // Topology types: ring, fullyconnected, switch, mesh, torus, kingmesh, hypercube, dimension 0 innermost; `bw`
 // and `lat` are those of each link and direction. Faults name a link by its two vertices (ranks, then
@@ -16,6 +18,7 @@
 //    "bytes", "order"?, "chunks"?, "partners"?}
 //   {"op": "pipeline", "chains": [[..]], "bytes", "microbatches"?, "interval"?, "compute"?}
 //   {"op": "p2p", "list": [[source, destination, bytes, start?], ..]}
+//
 // `algo` is ring by default; `hd` stands for halving_doubling. An all-to-all is direct unless it is pairwise.
 // `order`: near_first or far_first (hd), listed or hamiltonian (rings). `partners`: shift or xor (pairwise).
 // Letter case, '_' and '-' do not count in names of types, operations and algorithms.

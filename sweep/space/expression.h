@@ -3,8 +3,8 @@
 // Grammar, loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number |
 // name | 'quoted text' | true | false | ( ). Comparisons do not chain. A name is a number, a truth value (0
 // or 1, usable as a number, too) or a choice; a choice compares by == and != with one of its value names,
-// bare or quoted
-// ("recompute == full", "rank_order == 'tp-cp-dp-pp'"). The whole expression must be a truth value.
+// bare or quoted ("recompute == full", "rank_order == 'tp-cp-dp-pp'"). The whole expression must be a truth
+// value.
 //
 // Arithmetic is that of double: x / 0 and x % 0 give infinity or NaN, and every comparison with NaN but != is
 // false.

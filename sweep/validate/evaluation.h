@@ -49,11 +49,10 @@ struct Evaluation {
 
 /// Predicts every row of a table of any kind. Rows with a problem are reported and left out.
 ///   plans        step_time, memory, ttft, ttft_alone (at concurrency 1, where nothing waits), itl, e2e.
-///   Ranking
-///                groups are rows of equal model, gpus, global_batch, sequence_length and stack. memory is
-///                what the allocator reserves at its peak, as such runs are measured: the predicted peak
-///                without the stack's reserve (context, communication library), which only the out-of-memory
-///                verdict counts
+///                Ranking groups are rows of equal model, gpus, global_batch, sequence_length and stack.
+///                memory is what the allocator reserves at its peak, as such runs are measured: the predicted
+///                peak without the stack's reserve (context, communication library), which only the
+///                out-of-memory verdict counts
 ///   gemm         time (the model's own tile, all rows), time_long (the same, kernels over 0.1 ms measured),
 ///                time_row_tile (the row's tile, rows that name one)
 ///   collectives  time (all rows), time_node (groups inside one node, 1 MB and more)

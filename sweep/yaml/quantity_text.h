@@ -31,8 +31,7 @@ enum class Dimension : std::uint8_t {
 /// How messages name a dimension: "a bandwidth, such as \"25 GB/s\"".
 std::string_view dimension_name(Dimension dimension);
 std::string_view dimension_example(Dimension dimension);
-/// UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W", "m", "m2",
-/// "J bit-1".
+/// UDUNITS name of the base unit: "s", "Hz", "byte", "byte s-1", "1", "s-1", "W", "m", "m2", "J bit-1".
 std::string_view dimension_unit(Dimension dimension);
 /// What a column name ends in: "_s", "_hz", "_bytes", "_bytes_per_s", "_flops", "_flops_per_s", "_w",
 /// "_m", "_m2", "_j_per_bit".

@@ -6,8 +6,8 @@
 // says what `is` wrong, how the files come about (`edit: [old, new]` of the table's `target` or its own;
 // `text` instead of all of it; `files`, `folders`, `remove`, `copy`, `damage`), may have a command of its
 // own, `prints: true`: the sound rest of the input is reported on stdout. A case also has the exit `code` (2
-// where it is left out) and fragments of the message (`says`). In texts and words
-// <<HEX>> stands for bytes and <<N*TEXT>> for N repetitions.
+// where it is left out) and fragments of the message (`says`). In texts and words <<HEX>> stands for bytes
+// and <<N*TEXT>> for N repetitions.
 #include <sys/resource.h>
 #include <yaml-cpp/yaml.h>
 

@@ -57,9 +57,9 @@ TEST(FlattenedFaults, AMachineOfSickDevicesIsASlowerMachine) {
   EXPECT_GE(compared, 40);
 }
 
-// A link for each pair of ranks, a host that is never late: nothing contends. One axis at a
-// time the peers of a sick device wait for it wherever they meet, as the hierarchical mode has it. Chunks of
-// an interleaved schedule are uneven (embedding, head), which that mode averages over a stage.
+// A link for each pair of ranks, a host that is never late: nothing contends. One axis at a time the peers
+// of a sick device wait for it wherever they meet, as the hierarchical mode has it. Chunks of an interleaved
+// schedule are uneven (embedding, head), which that mode averages over a stage.
 TEST(FlattenedFaults, OneSickDeviceCostsWhatTheHierarchicalModeSays) {
   Setting setting;
   setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);

@@ -18,8 +18,8 @@ bool has_time(const Prediction& p) { return p.status == Status::ok || p.status =
 
 constexpr double kRounding = 1e-9;
 /// Gains that are real where groups contend: ranks that a sick link makes late leave the links of the next
-/// operation to others (Graham's anomalies; README, Faults). 5 of 288 of the machines below gain more than
-/// 0.1 %, the largest 1.2 %.
+/// operation to others (Graham's anomalies; sweep/README.md, Faults). 5 of 288 of the machines below gain
+/// more than 0.1 %, the largest 1.2 %.
 constexpr double kSharedLinksBand = 0.03;
 
 enum class Links : std::uint8_t {

@@ -104,7 +104,7 @@ TEST(LawsModes, ASickDeviceNeverHelps) {
 
 TEST(LawsModes, RandomPlansAreWithinTheBandOrSaidToBeOutside) {
   // Llama-like models of 16 layers on nodes of eight and on a torus with rings, 32 GPUs, data overlapped or
-  // not. The band of the README: 95 of 100 plans that are not marked differ by less than 5 %.
+  // not. The band of engine/README.md, Modes: 95 of 100 plans that are not marked differ by less than 5 %.
   int plans = 0, marked = 0, close = 0;
   for (std::uint64_t seed = 0; seed < 400 && plans < 120; ++seed) {
     test::ScenarioGenerator random(seed);

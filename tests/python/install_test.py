@@ -1,4 +1,4 @@
-"""Can the loader be imported after `cmake --install`, by the line that the README gives?
+"""Can the loader be imported after `cmake --install`, by the line that results_schema/README.md gives?
 
 Run by ctest with SHARDSCAPE_CMAKE, SHARDSCAPE_BUILD (the build folder), SHARDSCAPE_README and SHARDSCAPE_WRITE_RESULTS.
 """

@@ -152,10 +152,10 @@ TEST(Collectives, OwnCopiesAddToTheWire) {
 
 TEST(Collectives, CopiesCountInTheChoice) {
   // Eight ranks behind a switch that reduces: the ring moves 1.75 B over each link and copies 5.5 B, the
-  // switch moves B and copies 6 B. Latencies left out, the ring is the faster one where
-  // 0.75 / bandwidth < local_copy * 0.5 / memory rate, that is from a local_copy of 0.75 * 2e12 / (0.5 *
-  // 1e11) = 30 on; at a twentieth of the memory rate from 1.5 on (a little less: the chunks of the switch
-  // fill a pipeline). A rank that gets sick keeps its algorithm.
+  // switch moves B and copies 6 B. Latencies left out, the ring is the faster one where 0.75 / bandwidth <
+  // local_copy * 0.5 / memory rate, that is from a local_copy of 0.75 * 2e12 / (0.5 * 1e11) = 30 on; at a
+  // twentieth of the memory rate from 1.5 on (a little less: the chunks of the switch fill a pipeline). A
+  // rank that gets sick keeps its algorithm.
   StackProfile::Communication communication;
   communication.algorithms = {Algorithm::ring, Algorithm::in_network};
   DimensionSpec d = fast_dimension(DimensionKind::switched, {8});
