@@ -122,32 +122,49 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
   return together(streams, products);
 }
 
-OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device) {
+OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device,
+                          double splits) {
   const double groups = shape.batch * shape.kv_heads;
   const Bytes cache(2 * bytes_per_element(kv_precision) * groups * shape.keys * shape.head_dim);
   const double rows = kMatrixRows * std::ceil(shape.heads / shape.kv_heads / kMatrixRows);
-  const Flops products_flops(4 * shape.head_dim * groups * rows * shape.keys);
-  const Flops softmax_flops(kSoftmaxFlops * shape.scores());
-  const Seconds products = products_flops / device.tensor_sustained(kv_precision);
-  const Seconds softmax = softmax_flops / device.vector_peak();
+  const Flops products(4 * shape.head_dim * groups * rows * shape.keys);
+  const Flops softmax(kSoftmaxFlops * shape.scores());
+  const double ctas = groups * splits;
+  const Seconds arithmetic =
+      (products / device.tensor_sustained(kv_precision) + softmax / device.vector_peak()) /
+      busy_share(ctas, device);
+  const double ports = std::min(ctas, static_cast<double>(device.sm.count));
+  const Seconds stream = cache / std::min(device.hbm_sustained(), device.l2_sustained(ports));
+  const double kernels = splits > 1 ? 2 : 1;
+  const Bytes parts(splits > 1 ? 2 * kFp32Bytes * shape.batch * shape.heads * splits * (shape.head_dim + 1)
+                               : 0);
+  const Seconds launch = kernels * device.kernel_latency;
+  return {launch + std::max(arithmetic, stream) + parts / device.l2_sustained(),
+          name_bound(launch, arithmetic, stream),
+          {products + softmax, cache}};
+}
 
-  const auto cost = [&](double splits) -> OperatorCost {
-    const double ctas = groups * splits;
-    const Seconds arithmetic = (products + softmax) / busy_share(ctas, device);
-    const Seconds stream = cache / std::min(device.hbm_sustained(), device.l2_sustained(ctas));
-    const double kernels = splits > 1 ? 2 : 1;
-    const Bytes parts(splits > 1 ? 2 * kFp32Bytes * shape.batch * shape.heads * splits * (shape.head_dim + 1)
-                                 : 0);
-    const Seconds launch = kernels * device.kernel_latency;
-    return {launch + std::max(arithmetic, stream) + parts / device.l2_sustained(),
-            name_bound(launch, arithmetic, stream),
-            {products_flops + softmax_flops, cache}};
-  };
-  const OperatorCost whole = cost(1);
-  const double splits =
-      std::min(std::ceil(static_cast<double>(device.sm.count) / groups), std::floor(shape.keys / kSplitKeys));
-  if (splits <= 1) return whole;
-  const OperatorCost split = cost(splits);
+double most_decode_splits(const AttentionShape& shape) {
+  return std::max(1.0, std::floor(shape.keys / kSplitKeys));
+}
+
+OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device) {
+  const OperatorCost whole = decode_split(shape, kv_precision, device, 1);
+  // From 2 on the time is convex in the splits: the greatest of constants and of times that fall as 1 /
+  // splits, and parts that grow in proportion. Nothing falls any more once there is a CTA for each SM.
+  const double fills = std::ceil(static_cast<double>(device.sm.count) / (shape.batch * shape.kv_heads));
+  double low = 2, high = std::min(most_decode_splits(shape), fills);
+  if (high < low) return whole;
+  while (low < high) {
+    const double middle = std::floor((low + high) / 2);
+    const Seconds here = decode_split(shape, kv_precision, device, middle).time;
+    if (decode_split(shape, kv_precision, device, middle + 1).time < here) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  const OperatorCost split = decode_split(shape, kv_precision, device, low);
   return split.time < whole.time ? split : whole;
 }
 

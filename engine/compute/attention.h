@@ -18,9 +18,12 @@
 //         causal mask saves nothing.
 // decode  one query per sequence against a cache of keys and values: a stream of the cache, one CTA per
 //         sequence and KV head. The query heads of a group share the stream; their products are padded to the
-//         16 rows of a matrix instruction. Where SMs would idle, the keys are split among several CTAs, and a
-//         second kernel combines the fp32 parts (Dao et al. 2023, Flash-Decoding); the faster of both counts.
-//         An SM streams no faster than its port to L2.
+//         16 rows of a matrix instruction. An SM streams no faster than its port to L2. Where SMs would idle,
+//         the keys are split among several CTAs, and a second kernel combines the fp32 parts (Dao et al.
+//         2023, Flash-Decoding). Of all numbers of splits the fastest counts, as kernels look for it:
+//         FlashAttention compares how well each number fills the SMs and takes the fewest that come close to
+//         the best (num_splits_heuristic of its source), FlashInfer balances chunks of keys over the SMs (Ye
+//         et al. 2025, arXiv:2501.01005, section 3.3). So one more SM never costs time.
 //
 // Left out: whole blocks on the causal diagonal (the cap holds them), the queries and outputs of decode.
 #pragma once
@@ -50,5 +53,10 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
 /// shape.queries = 1; shape.keys = cached tokens per sequence; `kv_precision` is that of the cache and of the
 /// products.
 OperatorCost decode(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device);
+/// The same with the keys of a sequence cut among so many CTAs, and how many there may be: each has a block
+/// of keys at least. decode() is the fastest of them all, in time logarithmic in their number.
+OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device,
+                          double splits);
+double most_decode_splits(const AttentionShape& shape);
 
 }  // namespace shardscape::compute

@@ -7,8 +7,10 @@
 // at every load, as soon as the cost of every iteration obeys them. Only numbers that decide who is admitted
 // have no law (kAdmission), and the capacity of the memory has none where it is short.
 //
-// Known and not covered by the seeds below: one more SM can cost a decode iteration up to 3e-4, where
-// compute::decode() cuts the keys into one more split for it and gains less than the parts' traffic.
+// More multiprocessors have more of a product's panels under way at once. Where L2 holds no longer what they
+// share it is read again (engine/compute/gemm_traffic.h), which GemmProperty bounds for products alone; of
+// what is served it is kSpilledPanels at most. Where L2 holds all operands their law is exact like the
+// others.
 //
 // Pools run at their own pace: which request meets which in an iteration, and which caches share a link,
 // hangs on when each is done. A faster piece may bring a prompt just too late for one iteration and so into a
@@ -39,6 +41,11 @@ using test::Direction;
 using test::NumberLaw;
 
 constexpr double kServedRounding = 1e-9;
+/// The largest of the settings below is 1.5e-6: one row of 2,048 fp32 numbers, read once more per wave beside
+/// a head of 262 MB.
+constexpr double kSpilledPanels = 1e-5;
+constexpr std::string_view kMultiprocessors = "device.sm.count";
+constexpr std::string_view kSpillingMultiprocessors = "device.sm.count where L2 is short";
 
 struct Served {
   Setting setting;
@@ -183,6 +190,11 @@ Served draw_served(const Draw& wanted, test::ScenarioGenerator& draw) {
   return s;
 }
 
+Setting with_room_in_l2(Setting setting) {
+  setting.system.device.l2.capacity = Bytes(1e12);
+  return setting;
+}
+
 void try_served(const Served& s, const Draw& wanted, std::uint64_t seed, std::uint64_t& changes,
                 ServedTally& tally) {
   const Prediction before = serve(s, wanted.mode);
@@ -193,12 +205,17 @@ void try_served(const Served& s, const Draw& wanted, std::uint64_t seed, std::ui
     if (law.direction == Direction::none) return;
     if (wanted.room == Room::drawn && !wanted.alone && moves_memory(grown.number)) return;
     if (changes++ % wanted.in_turn != 0) return;
+    const auto follows = [&](const std::string& kind, const Prediction& less, const Prediction& more) {
+      ASSERT_TRUE(is_served(more)) << kind << " " << describe_served(seed, s);
+      ++tally.tried[kind];
+      keep_worst(law.direction, less, more, wanted.figures, grown.number + " " + describe_served(seed, s),
+                 tally.worst[kind]);
+    };
     const Prediction after = serve({grown.setting, s.plan}, wanted.mode);
-    ASSERT_TRUE(is_served(after)) << grown.number << " " << describe_served(seed, s);
-    const std::string kind = kind_of_number(grown.number);
-    ++tally.tried[kind];
-    keep_worst(law.direction, before, after, wanted.figures, grown.number + " " + describe_served(seed, s),
-               tally.worst[kind]);
+    if (grown.number != kMultiprocessors) return follows(kind_of_number(grown.number), before, after);
+    follows(std::string(kSpillingMultiprocessors), before, after);
+    follows(grown.number, serve({with_room_in_l2(s.setting), s.plan}, wanted.mode),
+            serve({with_room_in_l2(grown.setting), s.plan}, wanted.mode));
   });
 }
 
@@ -215,7 +232,8 @@ ServedTally try_loads(const Draw& wanted) {
 void expect_served_lawfully(const ServedTally& tally, std::size_t numbers) {
   for (const auto& [number, tried] : tally.tried) {
     const ServedBreach& worst = tally.worst.at(number);
-    EXPECT_LE(worst.by, kServedRounding) << worst.where << ", one of " << tried;
+    const double band = number == kSpillingMultiprocessors ? kSpilledPanels : kServedRounding;
+    EXPECT_LE(worst.by, band) << number << ": " << worst.where << ", one of " << tried;
   }
   if (test::kSeedDivisor > 1) return;
   EXPECT_GE(tally.tried.size(), numbers);
@@ -223,24 +241,24 @@ void expect_served_lawfully(const ServedTally& tally, std::size_t numbers) {
 }
 
 TEST(ServingLaws, EveryLoadFollowsEveryNumberWhereThereIsRoom) {
-  expect_served_lawfully(try_loads({.settings = 20}), 50);
+  expect_served_lawfully(try_loads({.settings = 128}), 50);
 }
 
 TEST(ServingLaws, EveryLoadFollowsEveryNumberWhereRequestsWaitForRoom) {
-  expect_served_lawfully(try_loads({.room = Room::drawn, .settings = 16}), 45);
+  expect_served_lawfully(try_loads({.room = Room::drawn, .settings = 128}), 45);
 }
 
 TEST(ServingLaws, OneRequestFollowsEveryNumber) {
-  expect_served_lawfully(try_loads({.room = Room::drawn, .alone = true, .settings = 16}), 50);
+  expect_served_lawfully(try_loads({.room = Room::drawn, .alone = true, .settings = 128}), 50);
 }
 
 TEST(ServingLaws, OneRequestFollowsEveryNumberThroughPools) {
-  expect_served_lawfully(try_loads({.room = Room::drawn, .pools = true, .alone = true, .settings = 16}), 50);
+  expect_served_lawfully(try_loads({.room = Room::drawn, .pools = true, .alone = true, .settings = 128}), 50);
 }
 
 TEST(ServingLaws, IterationsOfPoolsFollowEveryNumberAtEveryLoad) {
   expect_served_lawfully(
-      try_loads({.figures = Figures::iteration, .pools = true, .settings = 16, .in_turn = 5}), 45);
+      try_loads({.figures = Figures::iteration, .pools = true, .settings = 128, .in_turn = 37}), 45);
 }
 
 /// Three grades of one sick link, each worse than the one before.

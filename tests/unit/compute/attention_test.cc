@@ -181,14 +181,45 @@ AttentionShape one_long_sequence() {
 }
 
 TEST(DecodeAttention, LongSequencesAreSplitOverTheMultiprocessors) {
-  // One KV head: a single CTA would stream 67 MB at 64 B x 1.41 GHz, 744 us. Split over 108 SMs HBM is the
-  // limit, 41 us; a second kernel combines 108 parts of 8 heads x 129 fp32.
+  // One KV head: a single CTA would stream 67 MB at 64 B x 1.41 GHz, 744 us. 18 of them get 1.62 TB/s, 19 get
+  // all that HBM gives, 1.63 TB/s: 41 us; their products need less (the matrix units of 19 SMs 23 us at 85 %
+  // of the peak, the vector units 3 us). More would only leave more parts to the second kernel, which
+  // combines 19 of 8 heads x 129 fp32.
   const DeviceSpec device = test::a100();
   const double bytes = 4.0 * 131072 * 128;
   const OperatorCost cost = decode(one_long_sequence(), Precision::bf16, device);
-  const double parts = 2 * 4.0 * 8 * 108 * 129;
+  const double parts = 2 * 4.0 * 8 * 19 * 129;
   EXPECT_NEAR(cost.time.value(), 6e-6 + bytes / (0.8 * 2039e9) + parts / (0.8 * 5120 * 1.41e9), 1e-10);
   EXPECT_EQ(cost.bound, Bound::hbm);
+}
+
+TEST(DecodeAttention, SplitsUntilTheirPartsCostWhatTheySave) {
+  // Neither memory nor arithmetic is short: s CTAs stream 16.8 MB at s x 64 B x 1.41 GHz and leave s parts of
+  // 1,024 heads x 129 fp32 that L2 takes and gives again at 5.78 TB/s. K / s + p s with K = 185.9 us and
+  // p = 0.183 us is least at s = sqrt(K / p) = 31.9: 11.670 us with 31, 11.665 us with 32, 11.672 us with 33.
+  DeviceSpec device = matrix_only();
+  device.sm.tensor_flops_per_clock.fill(1e12);
+  device.kernel_latency = Seconds(3e-6);
+  AttentionShape shape = one_long_sequence();
+  shape.heads = 1024;
+  shape.keys = 32768;
+  const double stream = 4.0 * 32768 * 128 / (32 * 64 * 1.41e9);
+  const double parts = 2 * 4.0 * 1024 * 32 * 129 / (0.8 * 5120 * 1.41e9);
+  EXPECT_NEAR(decode(shape, Precision::bf16, device).time.value(), 6e-6 + stream + parts, 1e-11);
+}
+
+TEST(DecodeAttention, StreamsThroughNoMorePortsThanThereAre) {
+  // 64 sequences x 8 KV heads are 512 CTAs, which share the ports of 4 SMs.
+  DeviceSpec device = matrix_only();
+  device.sm.tensor_flops_per_clock.fill(1e12);
+  device.sm.count = 4;
+  AttentionShape shape = one_long_sequence();
+  shape.batch = 64;
+  shape.kv_heads = 8;
+  shape.keys = 2000;
+  const double bytes = 4.0 * 64 * 2000 * 8 * 128;
+  const double time = decode(shape, Precision::bf16, device).time.value();
+  EXPECT_NEAR(time, bytes / (4 * 64 * 1.41e9), 1e-9 * time);
 }
 
 TEST(DecodeAttention, ShortOnesAreNotWorthASecondKernel) {
