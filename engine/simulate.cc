@@ -47,7 +47,7 @@ void reject_unreachable(Point& point) {
   forget_times(point.details);
 }
 
-/// What is no number, or beyond all machines, is no result.
+/// A figure that is no number, or beyond all machines, makes the point one without a result.
 void check_range(Point& point, Phase phase) {
   if (point.out.status == Status::unreachable || in_range(point.out, phase)) return;
   reject_range(point.out);
@@ -164,8 +164,8 @@ bool Simulator::Impl::in_the_way(const FaultSet& faults, const Evaluator& evalua
                              [&](const LinkFault& fault) { return healthy->links.contains(fault.link); });
 }
 
-// The plan's divisibility, partition and memory are as they were; what no faulty link carries costs what it
-// did.
+// Divisibility, partition and memory of the plan are as they were, and operations that cross no faulty link
+// cost what they did.
 Prediction Simulator::Impl::rerun(const FaultSet& faults) {
   SHARDSCAPE_CHECK(healthy.has_value(), faults.links.size());
   if (machine.options().reference) {

@@ -17,7 +17,7 @@ class Evaluator {
   virtual bool partition(Point& point) = 0;
   /// Peak memory of every stage; the fullest decides.
   virtual void memory(Point& point) = 0;
-  /// What sick devices of the machine's faults make of the plan's stages.
+  /// Finds the stages that hold a sick device of the machine's faults, and what their layers cost there.
   virtual void find_sick(Point& point) { point.sick.clear(); }
   /// Operators, collectives, pipeline or server; `cut` where dead links cut ranks off.
   virtual void time(Point& point) = 0;

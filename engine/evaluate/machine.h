@@ -26,7 +26,7 @@ class Machine {
   void set_faults(const FaultSet& faults);
   [[nodiscard]] const FaultSet& faults() const { return faults_; }
 
-  /// Over all ranks, where `placement` puts them.
+  /// Collectives over all ranks, each on the rank of the fabric where `placement` puts it.
   [[nodiscard]] network::CollectiveModel& collectives() { return collectives_; }
   /// A model of its own over some ranks of the fabric, those of a pool; set to the faults.
   [[nodiscard]] network::CollectiveModel pool_collectives(const std::vector<std::int32_t>& placement) const;

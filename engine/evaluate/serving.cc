@@ -31,10 +31,10 @@ class ServerMemory {
     }
   }
 
-  /// Per stage: what is left without a cache, and what one request's takes.
+  /// Per stage: the bytes that are left without a cache, and those of one request's cache.
   [[nodiscard]] const std::vector<Bytes>& free() const { return free_; }
   [[nodiscard]] const std::vector<Bytes>& request() const { return request_; }
-  /// With the caches of so many requests.
+  /// The memory of a stage with the caches of so many requests.
   [[nodiscard]] MemoryUse of_stage(std::int32_t stage, std::int64_t requests) const {
     return memory::inference_stage(inputs_, stage, static_cast<double>(requests), tokens_);
   }
@@ -147,7 +147,7 @@ void Pools::measure(passes::PoolInputs& pool, std::int64_t sequences, passes::Se
   }
 }
 
-/// The pool that decodes as if it were alone, then the one that prefills.
+/// Memory of both pools: of the one that decodes as if it were alone, then of the one that prefills.
 void Pools::memory(Point& point) {
   passes::PoolInputs& prefill = point.prefill;
   passes::PoolInputs& decode = point.decode;

@@ -25,7 +25,8 @@ struct LayerKeyHash {
   }
 };
 
-/// What layers cost on one device. References stay good while it grows.
+/// What layers cost on one device, by the key of the layers. References to entries stay valid when more are
+/// added.
 class LayerMemo {
  public:
   const passes::LayerCosts& of(const Setting& setting, const workload::LayerKey& key) {

@@ -32,13 +32,13 @@ struct ProductGradients {
 };
 ProductGradients price_gradients(const workload::Operator& op, const Setting& setting);
 
-/// What of an operator's times a part takes.
+/// The share of an operator's times that a part takes.
 compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
 
 /// The sums over one part of an operator list.
 struct PartCost {
   Seconds device;
-  Seconds attention_core;                       ///< of it
+  Seconds attention_core;                       ///< the attention core's part of `device`
   std::vector<workload::CollectiveCall> calls;  ///< in the order of the operators
   double call_count = 0;
 };
@@ -76,7 +76,7 @@ struct LayerCosts {
   }
 };
 
-/// Of training.
+/// The costs of all layers in training.
 LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key);
 
 }  // namespace shardscape::passes

@@ -33,7 +33,7 @@ constexpr bool runs_forward(Part part) { return part == Part::forward || part ==
 enum class Pass : std::uint8_t {
   forward,
   backward,
-  weight  ///< what a backward that is cut puts off
+  weight  ///< the part of a backward that is cut which runs later: gradients of weights
 };
 inline constexpr Pass kTrainingPasses[] = {Pass::forward, Pass::backward, Pass::weight};
 

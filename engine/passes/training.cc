@@ -246,7 +246,9 @@ void price_boundaries(const TrainingInputs& in, const Groups& groups, network::C
   const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
   collectives.boundary_times(boundary.message, groups.pipeline, closed, seconds);
-  if (!closed) seconds.back() = seconds.front();  // not used; a chain may be alike everywhere
+  // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
+  // another, so that a chain whose boundaries cost the same is seen to be so below.
+  if (!closed) seconds.back() = seconds.front();
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
   const Seconds gather = collectives.time(CollectiveOp::all_gather, boundary.gathered, groups.tensor);
