@@ -13,9 +13,10 @@ std::int64_t Progression::at_most(double limit) const {
 
 double percentile(std::vector<Progression> values, double share) {
   if (values.empty()) return 0;
-  double low = values.front().first, high = values.front().last();
+  double low = values.front().first, high = low;
   std::int64_t total = 0;
-  for (const Progression& p : values) {
+  for (Progression& p : values) {
+    if (p.step < 0) p = {p.last(), -p.step, p.count, p.weight};  // the same values the other way round
     low = std::min(low, p.first);
     high = std::max(high, p.last());
     total += p.count * p.weight;

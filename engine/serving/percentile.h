@@ -6,20 +6,21 @@
 
 namespace shardscape::serving {
 
-/// `weight` times each of first, first + step, ..., first + (count - 1) step; step >= 0.
+/// `weight` times each of first, first + step, ..., first + (count - 1) step.
 struct Progression {
   double first = 0, step = 0;
   std::int64_t count = 1;
   std::int64_t weight = 1;
 
   [[nodiscard]] double last() const { return first + step * static_cast<double>(count - 1); }
-  /// How many of the values are at most `limit`, unweighted.
+  /// How many of the values are at most `limit`, unweighted; step >= 0.
   [[nodiscard]] std::int64_t at_most(double limit) const;
 };
 
 /// The smallest of the values that at least `share` (0..1] of them do not exceed, to within 1e-13 of the
-/// largest; 0 where there are none. Bisection over the value; progressions that lie on one side of the
-/// bracket are dropped, so that the time is about proportional to their number.
+/// largest; 0 where there are none. Progressions may fall: an iteration can take less time although its
+/// sequences have grown. Bisection over the value; progressions that lie on one side of the bracket are
+/// dropped, so that the time is about proportional to their number.
 double percentile(std::vector<Progression> values, double share);
 
 }  // namespace shardscape::serving

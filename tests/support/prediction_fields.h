@@ -1,0 +1,121 @@
+// Every field of a Prediction, by name, and what differs between two of them. The structured bindings do not
+// compile once a field is added, until it stands here, too.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "engine/prediction.h"
+
+namespace shardscape::test {
+
+struct PredictionField {
+  /// Codes and counts are equal or not; times are parts of a whole, shares of 1.
+  enum class Kind { code, time, share, number };
+  std::string name;
+  double value;
+  Kind kind;
+};
+
+inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
+  using Kind = PredictionField::Kind;
+  std::vector<PredictionField> all;
+  const auto code = [&](const std::string& name, auto value) {
+    all.push_back({name, static_cast<double>(value), Kind::code});
+  };
+  const auto time = [&](const std::string& name, Seconds value) {
+    all.push_back({name, value.value(), Kind::time});
+  };
+  const auto bytes = [&](const std::string& name, Bytes value) {
+    all.push_back({name, value.value(), Kind::number});
+  };
+  const auto number = [&](const std::string& name, double value) {
+    all.push_back({name, value, Kind::number});
+  };
+  const auto spread = [&](const std::string& name, const InferenceLatency& latency) {
+    const auto& [p50, p95] = latency;
+    time(name + " p50", p50);
+    time(name + " p95", p95);
+  };
+  const auto& [status, reason, microbatches, peak_stage, step_time, ttft, itl, e2e, ttft_spread, itl_spread,
+               e2e_spread, decode_batch, tokens_per_s_per_gpu, mfu, memory_peak, memory, kv_bytes,
+               kv_transfer, prefill_memory_peak, breakdown, contended_share] = prediction;
+  code("status", status);
+  code("reason", reason);
+  code("microbatches", microbatches);
+  code("peak_stage", peak_stage);
+  time("step_time", step_time);
+  time("ttft", ttft);
+  time("itl", itl);
+  time("e2e", e2e);
+  spread("ttft", ttft_spread);
+  spread("itl", itl_spread);
+  spread("e2e", e2e_spread);
+  number("decode_batch", decode_batch);
+  number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
+  number("mfu", mfu);
+  bytes("memory_peak", memory_peak);
+  {
+    const auto& [weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve] = memory;
+    bytes("memory.weights", weights);
+    bytes("memory.gradients", gradients);
+    bytes("memory.optimizer", optimizer);
+    bytes("memory.activations", activations);
+    bytes("memory.logits", logits);
+    bytes("memory.kv_cache", kv_cache);
+    bytes("memory.buffers", buffers);
+    bytes("memory.reserve", reserve);
+  }
+  bytes("kv_bytes", kv_bytes);
+  time("kv_transfer", kv_transfer);
+  bytes("prefill_memory_peak", prefill_memory_peak);
+  {
+    const auto& [compute, recompute, tensor_comm, context_comm, pipeline_comm, data_comm, bubble, optimizer,
+                 host, kv_exposed] = breakdown;
+    time("breakdown.compute", compute);
+    time("breakdown.recompute", recompute);
+    time("breakdown.tensor_comm", tensor_comm);
+    time("breakdown.context_comm", context_comm);
+    time("breakdown.pipeline_comm", pipeline_comm);
+    time("breakdown.data_comm", data_comm);
+    time("breakdown.bubble", bubble);
+    time("breakdown.optimizer", optimizer);
+    time("breakdown.host", host);
+    time("breakdown.kv_transfer", kv_exposed);
+  }
+  all.push_back({"contended_share", contended_share, Kind::share});
+  return all;
+}
+
+/// With all digits.
+inline std::string shown(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+/// "name: a / b" for every field that differs by more than `tolerance`, relative: times to the whole step or
+/// request or to themselves, whichever is more, shares to 1, other numbers to themselves. Codes and counts
+/// must be equal.
+inline std::vector<std::string> differences(const Prediction& a, const Prediction& b, double tolerance) {
+  using Kind = PredictionField::Kind;
+  const double whole = std::max(b.step_time.value(), b.e2e.value());
+  const std::vector<PredictionField> left = fields_of(a), right = fields_of(b);
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const double x = left[i].value, y = right[i].value;
+    double scale = std::max(std::abs(x), std::abs(y));
+    if (left[i].kind == Kind::code) scale = 0;
+    if (left[i].kind == Kind::time) scale = std::max(scale, whole);
+    if (left[i].kind == Kind::share) scale = 1;
+    // Written so that what is no number differs from everything but itself.
+    const bool same = x == y || std::abs(x - y) <= tolerance * scale || (std::isnan(x) && std::isnan(y));
+    if (!same) found.push_back(left[i].name + ": " + shown(x) + " / " + shown(y));
+  }
+  return found;
+}
+
+}  // namespace shardscape::test

@@ -1,0 +1,49 @@
+// Percentiles of progressions against those of the same values written out and sorted.
+#include "engine/serving/percentile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/counter_rng.h"
+
+namespace shardscape::serving {
+namespace {
+
+double sorted_percentile(const std::vector<Progression>& progressions, double share) {
+  std::vector<double> values;
+  for (const Progression& p : progressions) {
+    for (std::int64_t i = 0; i < p.count * p.weight; ++i)
+      values.push_back(p.first + p.step * static_cast<double>(i / p.weight));
+  }
+  std::ranges::sort(values);
+  const double rank = std::ceil(share * static_cast<double>(values.size()) - 1e-9);
+  return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+TEST(Percentile, FallingProgressionsHoldTheSameValuesAsRisingOnes) {
+  EXPECT_DOUBLE_EQ(percentile({{1, 1, 9, 1}}, 0.5), 5);
+  EXPECT_DOUBLE_EQ(percentile({{9, -1, 9, 1}}, 0.5), 5);
+  EXPECT_DOUBLE_EQ(percentile({{9, -1, 9, 1}}, 1), 9);
+  EXPECT_DOUBLE_EQ(percentile({{9, -1, 9, 1}}, 0.01), 1);
+}
+
+TEST(Percentile, AgreesWithTheSortedValues) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    CounterRng rng(seed, 0);
+    std::vector<Progression> progressions(1 + rng.below(6));
+    for (Progression& p : progressions) {
+      p.first = 1 + rng.uniform();
+      p.count = 1 + static_cast<std::int64_t>(rng.below(40));
+      p.weight = 1 + static_cast<std::int64_t>(rng.below(4));
+      p.step = rng.below(4) == 0 ? 0 : (rng.uniform() - 0.5) * 0.02;  // stays above 1 - 40 * 0.01
+    }
+    for (const double share : {0.05, 0.5, 0.95, 1.0})
+      EXPECT_NEAR(percentile(progressions, share), sorted_percentile(progressions, share), 1e-12)
+          << "seed " << seed << ", share " << share;
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::serving
