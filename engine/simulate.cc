@@ -468,7 +468,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     details->stage_forward.push_back(scratch.forward[s].total());
     details->stage_backward.push_back(scratch.backward[s].total());
   }
-  explain_training(inputs, critical, out.breakdown.optimizer, *details);
+  explain_training(inputs, critical, out.breakdown[TimeClass::optimizer], *details);
   if (details->want_program || details->want_timeline) {
     details->program = std::make_shared<const timeline::StepProgram>(
         passes::make_step_program(inputs, collectives, scratch));

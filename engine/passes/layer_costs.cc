@@ -1,5 +1,9 @@
 #include "engine/passes/layer_costs.h"
 
+#include <algorithm>
+
+#include "engine/base/check.h"
+
 namespace shardscape::passes {
 
 namespace {
@@ -144,6 +148,21 @@ LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, d
   token.context = 1;
   costs.boundary = workload::boundary_bytes(setting, token, 1);
   return costs;
+}
+
+Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+                      Seconds attention) {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return (1 - stack.tensor_overlap) * comm;
+    case PlanAxis::context:
+      return std::max(Seconds(0), comm - stack.context_overlap * attention);
+    case PlanAxis::data:
+    case PlanAxis::pipeline:
+      break;  // no layer calls their ranks
+  }
+  SHARDSCAPE_CHECK(comm == Seconds(0), name_of(axis), comm.value());
+  return comm;
 }
 
 }  // namespace shardscape::passes

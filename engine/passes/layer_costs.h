@@ -46,6 +46,10 @@ struct LayerCost {
 
 LayerCost price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
 
+/// What calls of a layer over the groups of an axis, `comm` long, leave exposed beside so much attention.
+Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+                      Seconds attention);
+
 /// Everything about layers that depends on a LayerKey only.
 struct LayerCosts {
   LayerCost block, embedding, head;

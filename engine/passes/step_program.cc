@@ -17,7 +17,6 @@ namespace {
 
 using network::CollectiveOp;
 using timeline::ChunkProgram;
-using timeline::GroupAxis;
 using timeline::ProgramStep;
 using timeline::StepKind;
 using workload::Operator;
@@ -97,8 +96,8 @@ class ProgramMaker {
       }
       if (first) append(chunk.backward, embedding, Part::backward, "embedding");
       if (cut) weight_host = append_weight_host(chunk.weight, blocks);
-      append_wait(chunk.forward, scratch_.forward[index].host.value() / v);
-      append_wait(chunk.backward, (scratch_.backward[index].host.value() - weight_host) / v);
+      append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
+      append_wait(chunk.backward, (scratch_.backward[index][TimeClass::host].value() - weight_host) / v);
       stage.chunks.push_back(std::move(chunk));
     }
     add_data_parallel(s, stage);
@@ -159,17 +158,16 @@ class ProgramMaker {
 
   void append_call(std::vector<ProgramStep>& steps, const Operator& op, const workload::CollectiveCall& call,
                    const std::string& layer) {
-    const bool tensor = call.axis == PlanAxis::tensor;
     ProgramStep step;
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
     step.name = layer + " " + std::string(op.name);
     step.collective = timeline::kind_of(call.op);
-    step.axis = tensor ? GroupAxis::tensor : GroupAxis::context;
+    step.axis = call.axis;
     const network::RankGroup group = layout_.group(call.axis);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.repeats = static_cast<std::int32_t>(call.repeats);
     step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
-    if (tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
+    if (call.axis == PlanAxis::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
     steps.push_back(std::move(step));
   }
 
@@ -216,12 +214,12 @@ class ProgramMaker {
     const auto step = [&](const DataTraffic::Part& call, const char* name,
                           double parts) -> std::optional<ProgramStep> {
       if (call.bytes <= Bytes(0)) return std::nullopt;
-      const network::RankGroup group = layout_.group(PlanAxis::data, PlanAxis::context);
+      const network::RankGroup group = layout_.traffic_group(PlanAxis::data);
       ProgramStep made;
       made.kind = StepKind::collective;
       made.name = name;
       made.collective = timeline::kind_of(call.op);
-      made.axis = GroupAxis::shard;
+      made.axis = PlanAxis::data;
       const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
       made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
       made.repeats = static_cast<std::int32_t>(calls_of_part);

@@ -11,35 +11,25 @@ namespace shardscape::passes {
 
 namespace {
 
+using network::AxisGroups;
 using network::CollectiveOp;
 using network::PlanLayout;
-using network::RankGroup;
 using network::Slice;
 
-struct Groups {
-  RankGroup tensor, context, shard, pipeline;  ///< shard: data and context together
-};
+using AxisTimes = EnumArray<PlanAxis, Seconds>;
 
-struct CommTime {
-  Seconds tensor, context;
-};
-
-CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const Groups& groups,
-                     network::CollectiveModel& collectives, const Slice& slice) {
-  CommTime sum;
-  for (const workload::CollectiveCall& call : calls) {
-    const bool tensor = call.axis == PlanAxis::tensor;
-    const Seconds time = call.repeats * collectives.time(call.op, call.bytes,
-                                                         tensor ? groups.tensor : groups.context, 1, slice);
-    (tensor ? sum.tensor : sum.context) += time;
-  }
+AxisTimes price_calls(const std::vector<workload::CollectiveCall>& calls, const AxisGroups& groups,
+                      network::CollectiveModel& collectives, const Slice& slice) {
+  AxisTimes sum;
+  for (const workload::CollectiveCall& call : calls)
+    sum[call.axis] += call.repeats * collectives.time(call.op, call.bytes, groups[call.axis], 1, slice);
   return sum;
 }
 
 /// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
-  LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+  LayerTimer(const TrainingInputs& in, const AxisGroups& groups, network::CollectiveModel& collectives,
              const Slice& slice)
       : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack), slice_(slice) {}
 
@@ -54,20 +44,17 @@ class LayerTimer {
   };
   [[nodiscard]] Backward backward(const LayerCost& layer, Recompute recompute, bool cut) const {
     PassTime weight;
-    if (cut) weight.compute = layer.weight;
-    const CommTime comm = price_calls(layer.backward_calls, groups_, collectives_, slice_);
-    PassTime time;
-    time.compute = layer.backward - weight.compute;
-    time.tensor_comm = exposed_tensor(comm.tensor);
-    time.context_comm = exposed_context(comm.context, layer.attention_core_backward);
+    if (cut) weight[TimeClass::compute] = layer.weight;
+    PassTime time = exposed(layer.backward_calls, layer.attention_core_backward);
+    time[TimeClass::compute] = layer.backward - weight[TimeClass::compute];
     if (recompute == Recompute::full) {
       PassTime again = forward_device(layer);
-      std::swap(again.compute, again.recompute);
+      std::swap(again[TimeClass::compute], again[TimeClass::recompute]);
       time += again;
     } else if (recompute == Recompute::selective) {
-      time.recompute += layer.attention_core;
-      time.context_comm +=
-          forward_device(layer).context_comm;  // keys and values of the other ranks come again
+      time[TimeClass::recompute] += layer.attention_core;
+      // Keys and values of the other ranks come again.
+      time[TimeClass::context_comm] += forward_device(layer)[TimeClass::context_comm];
     }
     const BackwardLaunch launch = backward_launch(in_, layer, recompute, cut);
     return {with_host(time, launch.input), with_host(weight, launch.weight)};
@@ -75,27 +62,26 @@ class LayerTimer {
 
  private:
   [[nodiscard]] PassTime forward_device(const LayerCost& layer) const {
-    const CommTime comm = price_calls(layer.forward_calls, groups_, collectives_, slice_);
-    PassTime time;
-    time.compute = layer.forward;
-    time.tensor_comm = exposed_tensor(comm.tensor);
-    time.context_comm = exposed_context(comm.context, layer.attention_core);
+    PassTime time = exposed(layer.forward_calls, layer.attention_core);
+    time[TimeClass::compute] = layer.forward;
     return time;
   }
-  [[nodiscard]] Seconds exposed_tensor(Seconds comm) const {
-    return (1 - stack_.communication.tensor_overlap) * comm;
-  }
-  [[nodiscard]] Seconds exposed_context(Seconds comm, Seconds attention) const {
-    return std::max(Seconds(0), comm - stack_.communication.context_overlap * attention);
+  [[nodiscard]] PassTime exposed(const std::vector<workload::CollectiveCall>& calls,
+                                 Seconds attention) const {
+    const AxisTimes comm = price_calls(calls, groups_, collectives_, slice_);
+    PassTime time;
+    for (const PlanAxis axis : enum_values<PlanAxis>())
+      time[class_of(axis)] = exposed_calls(stack_.communication, axis, comm[axis], attention);
+    return time;
   }
   /// The device waits where the host launches more slowly than it computes.
   [[nodiscard]] static PassTime with_host(PassTime time, Seconds launch) {
-    time.host = std::max(Seconds(0), launch - time.total());
+    time[TimeClass::host] = std::max(Seconds(0), launch - time.total());
     return time;
   }
 
   const TrainingInputs& in_;
-  const Groups& groups_;
+  const AxisGroups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
   Slice slice_;
@@ -110,12 +96,12 @@ struct DataComm {
 
 /// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
 /// behind it. Zero where the backward is whole.
-DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
-                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives,
-                   const Slice& slice) {
+DataComm data_comm(const TrainingInputs& in, const AxisGroups& groups, double parameters,
+                   const PassTime& forward, const PassTime& backward, Seconds weight,
+                   network::CollectiveModel& collectives, const Slice& slice) {
   const DataTraffic traffic = data_traffic(in, parameters);
   const auto cost = [&](const DataTraffic::Part& part) {
-    return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+    return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
   };
   const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
@@ -197,7 +183,7 @@ Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
 }
 
-void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const AxisGroups& groups,
                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
@@ -237,22 +223,22 @@ double parameters_on(const TrainingInputs& in, std::size_t stage) {
 }
 
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
-void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const AxisGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   for (std::size_t s = 0; s < stages; ++s) {
     collectives.set_memory_share(memory_share(in, s));
     const DataComm comm = data_comm(in, groups, parameters_on(in, s), scratch.forward[s], scratch.backward[s],
                                     scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
-    scratch.forward[s].data_comm += comm.per_forward;
-    scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
+    scratch.forward[s][TimeClass::data_comm] += comm.per_forward;
+    scratch.backward[s][TimeClass::data_comm] += comm.per_backward + comm.per_weight;
     scratch.weight[s] += comm.per_weight;
   }
   collectives.set_memory_share(1);
 }
 
 /// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
-void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void add_tails(const TrainingInputs& in, const PlanLayout& layout, const AxisGroups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
@@ -261,7 +247,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
     const DataTraffic traffic = data_traffic(in, parameters);
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
-      return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+      return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
     };
     collectives.set_memory_share(memory_share(in, s));
     scratch.tails[s].data_comm = cost(traffic.weights);
@@ -285,22 +271,23 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
 
 /// One message over each boundary between stages. Those of different boundaries are under way at different
 /// times: a stage sends one when it has worked on another.
-void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
-                      std::vector<double>& seconds) {
+void price_boundaries(const TrainingInputs& in, const AxisGroups& groups,
+                      network::CollectiveModel& collectives, std::vector<double>& seconds) {
   const Bytes bytes = in.costs.boundary;
   const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
   const bool scatter = in.setting.system.stack.communication.scatter_boundaries &&
                        !in.plan.sequence_parallel && in.plan.tensor > 1;
-  collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups.pipeline, closed, seconds);
+  collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups[PlanAxis::pipeline], closed,
+                             seconds);
   if (!closed) seconds.back() = seconds.front();  // not used; a chain may be alike everywhere
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (!scatter) return;
-  const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+  const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups[PlanAxis::tensor]);
   for (double& boundary : seconds) boundary += gather.value();
 }
 
 /// When each stage ends, with the real transfers and with free ones.
-void run_pipeline(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+void run_pipeline(const TrainingInputs& in, const AxisGroups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.times.resize(stages);
@@ -380,25 +367,10 @@ OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device,
 
 void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
 
-PassTime& PassTime::operator+=(const PassTime& o) {
-  compute += o.compute;
-  recompute += o.recompute;
-  tensor_comm += o.tensor_comm;
-  context_comm += o.context_comm;
-  data_comm += o.data_comm;
-  host += o.host;
-  return *this;
-}
-
-PassTime operator*(double n, const PassTime& t) {
-  return {n * t.compute, n * t.recompute, n * t.tensor_comm, n * t.context_comm, n * t.data_comm, n * t.host};
-}
-
 std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
-  const Groups groups{layout.group(PlanAxis::tensor), layout.group(PlanAxis::context),
-                      layout.group(PlanAxis::data, PlanAxis::context), layout.group(PlanAxis::pipeline)};
+  const AxisGroups groups = layout.traffic_groups();
   fill_stage_times(in, layout, groups, collectives, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
@@ -420,15 +392,14 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
   Breakdown& b = out.breakdown;
-  b.compute = busy.compute;
-  b.recompute = busy.recompute;
-  b.tensor_comm = busy.tensor_comm;
-  b.context_comm = busy.context_comm;
-  b.data_comm = busy.data_comm + scratch.tails[critical].data_comm;
-  b.pipeline_comm = Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
-  b.bubble = std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
-  b.optimizer = scratch.tails[critical].optimizer;
-  b.host = busy.host + fixed;
+  b = busy;
+  b[TimeClass::data_comm] += scratch.tails[critical].data_comm;
+  b[TimeClass::pipeline_comm] =
+      Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
+  b[TimeClass::bubble] =
+      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
+  b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
+  b[TimeClass::host] += fixed;
 
   fill_rates(in, out);
   return static_cast<std::int32_t>(critical);

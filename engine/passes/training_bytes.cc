@@ -1,6 +1,7 @@
 #include "engine/passes/training_bytes.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace shardscape::passes {
 
@@ -12,18 +13,16 @@ class CallSum {
  public:
   explicit CallSum(const ParallelPlan& plan) : plan_(plan) {}
 
-  void add(const std::vector<workload::CollectiveCall>& calls, double count, bool context_only = false) {
+  /// `only`: those of one axis.
+  void add(const std::vector<workload::CollectiveCall>& calls, double count,
+           std::optional<PlanAxis> only = {}) {
     for (const workload::CollectiveCall& call : calls) {
-      const Bytes bytes = count * call.repeats * sent_bytes(call.op, call.bytes, plan_.degree(call.axis));
-      if (call.axis == PlanAxis::context) {
-        context += bytes;
-      } else if (!context_only) {
-        tensor += bytes;
-      }
+      if (call.axis == only.value_or(call.axis))
+        bytes[call.axis] += count * call.repeats * sent_bytes(call.op, call.bytes, plan_.degree(call.axis));
     }
   }
 
-  Bytes tensor, context;
+  EnumArray<PlanAxis, Bytes> bytes;
 
  private:
   const ParallelPlan& plan_;
@@ -35,9 +34,9 @@ CallSum stage_calls(const TrainingInputs& in, std::size_t stage) {
   const double blocks = in.layers[stage];
   sum.add(in.costs.block.forward_calls, blocks);
   sum.add(in.costs.block.backward_calls, blocks);
-  if (in.plan.recompute != Recompute::none) {
-    sum.add(in.costs.block.forward_calls, blocks, in.plan.recompute == Recompute::selective);
-  }
+  if (in.plan.recompute == Recompute::full) sum.add(in.costs.block.forward_calls, blocks);
+  if (in.plan.recompute == Recompute::selective)
+    sum.add(in.costs.block.forward_calls, blocks, PlanAxis::context);
   const auto add_end = [&](const LayerCost& layer) {
     sum.add(layer.forward_calls, 1);
     sum.add(layer.backward_calls, 1);
@@ -85,21 +84,22 @@ AxisBytes training_bytes(const TrainingInputs& in) {
   const std::size_t stages = in.layers.size();
   for (std::size_t s = 0; s < stages; ++s) {
     const CallSum calls = stage_calls(in, s);
-    most.tensor = std::max(most.tensor, m * calls.tensor);
-    most.context = std::max(most.context, m * calls.context);
+    for (const PlanAxis axis : enum_values<PlanAxis>())
+      most[axis] = std::max(most[axis], m * calls.bytes[axis]);
     const double parameters =
         in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
-    most.data = std::max(most.data, data_bytes(in, parameters));
+    most[PlanAxis::data] = std::max(most[PlanAxis::data], data_bytes(in, parameters));
   }
   if (stages == 1) return most;
   const double messages = m * in.pipeline.virtual_stages;
-  most.pipeline = messages * in.costs.boundary;
+  most[PlanAxis::pipeline] = messages * in.costs.boundary;
   most.pipeline_wraps = in.pipeline.virtual_stages > 1;
   const bool scatter = in.setting.system.stack.communication.scatter_boundaries && !in.plan.sequence_parallel;
   if (scatter && in.plan.tensor > 1) {
     // Sent in parts and gathered again on arrival, forward and backward.
-    most.pipeline /= in.plan.tensor;
-    most.tensor += 2 * messages * sent_bytes(CollectiveOp::all_gather, in.costs.boundary, in.plan.tensor);
+    most[PlanAxis::pipeline] /= in.plan.tensor;
+    most[PlanAxis::tensor] +=
+        2 * messages * sent_bytes(CollectiveOp::all_gather, in.costs.boundary, in.plan.tensor);
   }
   return most;
 }
