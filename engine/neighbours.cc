@@ -9,29 +9,16 @@ namespace shardscape {
 
 namespace {
 
-std::int32_t& degree(ParallelPlan& plan, PlanAxis axis) {
-  switch (axis) {
-    case PlanAxis::tensor:
-      return plan.tensor;
-    case PlanAxis::context:
-      return plan.context;
-    case PlanAxis::data:
-      return plan.data;
-    case PlanAxis::pipeline:
-      break;
-  }
-  return plan.pipeline;
-}
-
 /// One degree doubled, another halved.
 void append_degrees(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
   constexpr std::array kAxes = {PlanAxis::tensor, PlanAxis::pipeline, PlanAxis::context, PlanAxis::data};
+  static_assert(kAxes.size() == kPlanAxes, "an axis that no move changes");
   for (const PlanAxis more : {PlanAxis::tensor, PlanAxis::pipeline, PlanAxis::context}) {
     for (const PlanAxis less : kAxes) {
       if (more == less || plan.degree(less) % 2 != 0) continue;
       ParallelPlan next = plan;
-      degree(next, more) *= 2;
-      degree(next, less) /= 2;
+      next.degree(more) *= 2;
+      next.degree(less) /= 2;
       if (next.tensor == 1) next.sequence_parallel = false;
       if (next.data * next.context == 1) next.zero_stage = 0;
       if (next.pipeline == 1) next.virtual_stages = 1;

@@ -9,6 +9,7 @@
 #include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
 #include "engine/spec/axis_bytes.h"
+#include "engine/spec/time_class.h"
 
 namespace shardscape {
 
@@ -60,19 +61,6 @@ struct MemoryUse {
   Bytes weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve;
   [[nodiscard]] Bytes total() const {
     return weights + gradients + optimizer + activations + logits + kv_cache + buffers + reserve;
-  }
-};
-
-/// Along the critical rank every second of the step (training) or of one request (inference) belongs to
-/// exactly one class; communication counts only where it is exposed. The classes add up to step_time
-/// (training) or e2e (inference).
-struct Breakdown {
-  Seconds compute, recompute, tensor_comm, context_comm, pipeline_comm, data_comm, bubble, optimizer, host;
-  Seconds
-      kv_transfer;  ///< disaggregated inference: from the end of the prefill to the last byte of the cache
-  [[nodiscard]] Seconds total() const {
-    return compute + recompute + tensor_comm + context_comm + pipeline_comm + data_comm + bubble + optimizer +
-           host + kv_transfer;
   }
 };
 

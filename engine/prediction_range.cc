@@ -19,11 +19,6 @@ bool hold(const auto& quantities) {
   return std::ranges::all_of(quantities, [](const auto& q) { return holds(q.value(), kLargest); });
 }
 
-bool breakdown_holds(const Breakdown& b) {
-  return hold(std::array{b.compute, b.recompute, b.tensor_comm, b.context_comm, b.pipeline_comm, b.data_comm,
-                         b.bubble, b.optimizer, b.host, b.kv_transfer});
-}
-
 }  // namespace
 
 bool memory_in_range(const Prediction& p) {
@@ -40,7 +35,7 @@ bool in_range(const Prediction& p, Phase phase) {
   const bool latencies = training || hold(std::array{p.ttft, p.itl, p.e2e, p.ttft_spread.p50,
                                                      p.ttft_spread.p95, p.itl_spread.p50, p.itl_spread.p95,
                                                      p.e2e_spread.p50, p.e2e_spread.p95, p.kv_transfer});
-  return whole >= kShortest && whole <= kLargest && rates && latencies && breakdown_holds(p.breakdown) &&
+  return whole >= kShortest && whole <= kLargest && rates && latencies && hold(p.breakdown) &&
          memory_in_range(p);
 }
 

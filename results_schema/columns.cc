@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/base/check.h"
+#include "engine/spec/plan_axes.h"
 #include "results_schema/sha256.h"
 
 namespace shardscape::results {
@@ -15,8 +16,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Record = const PointRecord&;
 using Value = double (*)(Record);
 using Meanings = std::vector<std::string> (*)();
-
-enum class Phases : std::uint8_t { both, training, inference };
 
 struct FixedColumn {
   const char* name;
@@ -58,17 +57,17 @@ template <auto Member>
 double output_number(Record r) {
   return timed(r) ? r.prediction.*Member : kNaN;
 }
-template <auto Member>
+template <TimeClass Class>
 double breakdown_part(Record r) {
-  return timed(r) ? (r.prediction.breakdown.*Member).value() : kNaN;
+  return timed(r) ? r.prediction.breakdown[Class].value() : kNaN;
 }
 template <auto Member>
 double memory_part(Record r) {
   return memory_counted(r) ? (r.prediction.memory.*Member).value() : kNaN;
 }
-template <auto Member>
-double plan_number(Record r) {
-  return static_cast<double>(r.plan.*Member);
+template <PlanKey Key>
+double plan_code(Record r) {
+  return static_cast<double>(row_of(Key).get(r.plan));
 }
 template <auto Member>
 double workload_number(Record r) {
@@ -97,53 +96,24 @@ constexpr auto kBoth = Phases::both;
 constexpr auto kTraining = Phases::training;
 constexpr auto kInference = Phases::inference;
 
-// Hardware axes stand between the workload and the outputs.
 // clang-format off
-constexpr FixedColumn kInputs[] = {
+constexpr FixedColumn kVerdicts[] = {
     {"point_id", "1", u64, kId, neither, kBoth, nullptr,
      "identity of the point in the study's design space", nullptr},
     {"status", "1", u8, kId, neither, kBoth, codes<Status>,
      "verdict on the point", [](Record r) { return static_cast<double>(r.prediction.status); }},
     {"reason", "1", u8, kId, neither, kBoth, codes<Reason>,
      "first rule that a point which is not ok breaks", [](Record r) { return static_cast<double>(r.prediction.reason); }},
+};
 
-    {"tensor_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
-     "tensor-parallel degree", plan_number<&ParallelPlan::tensor>},
-    {"sequence_parallel", "1", boolean, kPlan, neither, kTraining, nullptr,
-     "true where norms and dropouts are sharded over the tensor group", plan_number<&ParallelPlan::sequence_parallel>},
-    {"context_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
-     "context-parallel degree", plan_number<&ParallelPlan::context>},
-    {"pipeline_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
-     "pipeline-parallel degree (stages)", plan_number<&ParallelPlan::pipeline>},
-    {"data_parallel", "1", i32, kPlan, neither, kBoth, nullptr,
-     "data-parallel degree (replicas)", plan_number<&ParallelPlan::data>},
-    {"zero_stage", "1", u8, kPlan, neither, kTraining, nullptr,
-     "ZeRO stage: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights sharded over data and context parallel ranks",
-     plan_number<&ParallelPlan::zero_stage>, std::nullopt, true, 4},
-    {"recompute", "1", u8, kPlan, neither, kTraining, codes<Recompute>,
-     "activation recomputation", plan_number<&ParallelPlan::recompute>, std::nullopt, true},
-    {"microbatch_size", "1", i32, kPlan, neither, kTraining, nullptr,
-     "samples per microbatch", plan_number<&ParallelPlan::microbatch>},
+/// Behind the plan axis that it follows from.
+constexpr FixedColumn kMicrobatches =
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
      "microbatches per step and replica; missing where the plan was rejected before they were counted",
-     [](Record r) { return static_cast<double>(r.prediction.microbatches); }, 0.0},
-    {"schedule", "1", u8, kPlan, neither, kTraining, codes<ScheduleKind>,
-     "pipeline schedule", plan_number<&ParallelPlan::schedule>},
-    {"virtual_stages", "1", i32, kPlan, neither, kTraining, nullptr,
-     "model chunks per pipeline stage", plan_number<&ParallelPlan::virtual_stages>},
-    {"prefill_tensor_parallel", "1", i32, kPlan, neither, kInference, nullptr,
-     "tensor-parallel degree of the pool that prefills; 1 where there is none",
-     [](Record r) { return static_cast<double>(r.plan.prefill.tensor); }},
-    {"prefill_pipeline_parallel", "1", i32, kPlan, neither, kInference, nullptr,
-     "pipeline-parallel degree of the pool that prefills; 1 where there is none",
-     [](Record r) { return static_cast<double>(r.plan.prefill.pipeline); }},
-    {"prefill_data_parallel", "1", i32, kPlan, neither, kInference, nullptr,
-     "replicas of the pool that prefills (the other degrees are then those of the pool that decodes); 0 where there is none",
-     [](Record r) { return static_cast<double>(r.plan.prefill.data); }},
-    {"rank_order", "1", u8, kPlan, neither, kBoth, rank_order_names,
-     "order in which plan axes are laid over the fabric, innermost first",
-     [](Record r) { return static_cast<double>(rank_order_code(r.plan.order)); }},
+     [](Record r) { return static_cast<double>(r.prediction.microbatches); }, 0.0};
 
+// Hardware axes stand between the workload and the outputs.
+constexpr FixedColumn kWorkloads[] = {
     {"precision", "1", u8, kWorkload, neither, kBoth, codes<Precision>,
      "number format of weights, activations and matrix products", workload_number<&WorkloadSpec::precision>},
     {"sequence_length", "1", i32, kWorkload, neither, kTraining, nullptr,
@@ -263,33 +233,23 @@ constexpr FixedColumn kOutputs[] = {
      "communication buffers on the fullest device", memory_part<&MemoryUse::buffers>},
     {"reserve_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
      "reserve of the allocator and the runtime on the fullest device", memory_part<&MemoryUse::reserve>},
-
-    {"compute_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
-     "forward and backward computation on the critical rank", breakdown_part<&Breakdown::compute>},
-    {"recompute_s", "s", f4, kBreakdown, smaller, kTraining, nullptr,
-     "recomputation of activations on the critical rank", breakdown_part<&Breakdown::recompute>},
-    {"tp_comm_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
-     "exposed tensor-parallel communication", breakdown_part<&Breakdown::tensor_comm>},
-    {"cp_comm_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
-     "exposed context-parallel communication", breakdown_part<&Breakdown::context_comm>},
-    {"pp_comm_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
-     "exposed pipeline communication", breakdown_part<&Breakdown::pipeline_comm>},
-    {"dp_comm_s", "s", f4, kBreakdown, smaller, kTraining, nullptr,
-     "exposed data-parallel communication", breakdown_part<&Breakdown::data_comm>},
-    {"bubble_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
-     "pipeline bubble on the critical rank", breakdown_part<&Breakdown::bubble>},
-    {"optimizer_s", "s", f4, kBreakdown, smaller, kTraining, nullptr,
-     "optimizer step", breakdown_part<&Breakdown::optimizer>},
-    {"host_s", "s", f4, kBreakdown, smaller, kBoth, nullptr,
-     "device idle while the host launches", breakdown_part<&Breakdown::host>},
-    {"kv_transfer_exposed_s", "s", f4, kBreakdown, smaller, kInference, nullptr,
-     "transfer of the key-value cache from pool to pool, after the end of the prefill", breakdown_part<&Breakdown::kv_transfer>},
 };
 // clang-format on
 
-bool applies(Phases phases, Phase phase) {
-  return phases == Phases::both || (phases == Phases::training) == (phase == Phase::training);
+template <std::size_t... Index>
+constexpr auto breakdown_columns(std::index_sequence<Index...> /*classes*/) {
+  return std::array{FixedColumn{kTimeClasses[Index].column, "s", f4, kBreakdown, smaller,
+                                kTimeClasses[Index].phases, nullptr, kTimeClasses[Index].meaning,
+                                breakdown_part<kTimeClasses[Index].time_class>}...};
 }
+constexpr auto kBreakdownColumns = breakdown_columns(std::make_index_sequence<kTimeClasses.size()>());
+
+template <std::size_t... Index>
+constexpr auto plan_values(std::index_sequence<Index...> /*axes*/) {
+  return std::array<Value, sizeof...(Index)>{plan_code<kPlanRows[Index].key>...};
+}
+/// Of the columns of kPlanRows.
+constexpr auto kPlanValues = plan_values(std::make_index_sequence<kPlanRows.size()>());
 
 ColumnInfo info_of(const FixedColumn& c) {
   return {c.name,
@@ -304,12 +264,34 @@ ColumnInfo info_of(const FixedColumn& c) {
           c.levels};
 }
 
+/// The narrowest type of so many codes.
+ColumnType type_of_codes(std::size_t codes) { return codes <= 256 ? ColumnType::u8 : ColumnType::i32; }
+
+ColumnInfo info_of(const PlanAxisRow& row) {
+  ColumnInfo info;
+  info.name = row.column;
+  info.unit = "1";
+  info.long_name = row.meaning;
+  info.type = ColumnType::i32;
+  info.group = ColumnGroup::plan;
+  info.ordered = row.ordered;
+  if (row.kind == AxisKind::flag) info.type = ColumnType::boolean;
+  if (row.kind == AxisKind::choice) info.meanings.assign(row.names.begin(), row.names.end());
+  if (row.kind == AxisKind::order) info.meanings = rank_order_names();
+  if (!info.meanings.empty()) info.type = type_of_codes(info.meanings.size());
+  if (row.kind == AxisKind::integer && row.ordered) {
+    info.levels = row.high + 1;
+    info.type = type_of_codes(static_cast<std::size_t>(info.levels));
+  }
+  return info;
+}
+
 ColumnInfo info_of(const HardwareColumn& axis) {
   ColumnInfo info;
   info.name = axis.name;
   info.unit = axis.unit;
   info.long_name = axis.long_name;
-  if (!axis.choices.empty()) info.type = axis.choices.size() <= 256 ? ColumnType::u8 : ColumnType::i32;
+  if (!axis.choices.empty()) info.type = type_of_codes(axis.choices.size());
   info.group = ColumnGroup::hardware;
   info.meanings = axis.choices;
   // CF's flag_meanings are separated by blanks.
@@ -358,13 +340,21 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
     columns_.push_back(info_of(column));
     values_.push_back(column.value);
   };
-  for (const FixedColumn& column : kInputs) take(column);
+  for (const FixedColumn& column : kVerdicts) take(column);
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!applies(row.phases, phase)) continue;
+    columns_.push_back(info_of(row));
+    values_.push_back(kPlanValues[static_cast<std::size_t>(row.key)]);
+    if (row.key == PlanKey::microbatch) take(kMicrobatches);
+  }
+  for (const FixedColumn& column : kWorkloads) take(column);
   first_hardware_ = columns_.size();
   for (const HardwareColumn& axis : hardware) {
     columns_.push_back(info_of(axis));
     values_.push_back(nullptr);
   }
   for (const FixedColumn& column : kOutputs) take(column);
+  for (const FixedColumn& column : kBreakdownColumns) take(column);
   if (faults) {
     for (const FixedColumn& column : kFaults) take(column);
   }
@@ -400,7 +390,7 @@ std::optional<double> missing_mark(std::string_view column) {
       if (column == fixed.name) mark = fixed.fill;
     }
   };
-  look(kInputs);
+  look({&kMicrobatches, 1});
   look(kOutputs);
   look(kFaults);
   look(kReliability);
@@ -468,35 +458,10 @@ void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> ro
   }
 }
 
-namespace {
-
-std::vector<RankOrder> all_rank_orders() {
-  RankOrder order{PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
-  std::vector<RankOrder> orders;
-  do {
-    orders.push_back(order);
-  } while (std::next_permutation(order.begin(), order.end()));
-  return orders;
-}
-
-}  // namespace
-
 std::vector<std::string> rank_order_names() {
   std::vector<std::string> names;
-  for (const RankOrder& order : all_rank_orders()) names.push_back(to_string(order));
+  for (std::int32_t code = 0; code < kRankOrders; ++code) names.push_back(to_string(rank_order_of(code)));
   return names;
-}
-
-std::uint8_t rank_order_code(const RankOrder& order) {
-  // Lehmer code: digit i counts the later axes that come before order[i] in the enum.
-  constexpr unsigned kWeights[kPlanAxes] = {6, 2, 1, 0};
-  unsigned code = 0;
-  for (std::size_t i = 0; i < kPlanAxes; ++i) {
-    const auto smaller_after = std::count_if(order.begin() + static_cast<std::ptrdiff_t>(i), order.end(),
-                                             [&](PlanAxis later) { return later < order[i]; });
-    code += kWeights[i] * static_cast<unsigned>(smaller_after);
-  }
-  return static_cast<std::uint8_t>(code);
 }
 
 std::string columns_sha256(std::span<const ColumnInfo> columns) {

@@ -100,11 +100,9 @@ void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> ro
 /// `fill` of the column of /points with this name, in any study; nothing where it has none.
 std::optional<double> missing_mark(std::string_view column);
 
-/// Names of the codes of `rank_order`: the permutations of the plan axes, lexicographic in the order of
-/// PlanAxis, innermost axis first ("tp-cp-dp-pp" is 0).
+/// Names of the codes of `rank_order` (rank_order_code() in engine/spec/plan.h), as a file's flag_meanings hold
+/// them: whoever reads a file goes by those of the file.
 std::vector<std::string> rank_order_names();
-/// The code of one order: its index in rank_order_names().
-std::uint8_t rank_order_code(const RankOrder& order);
 
 /// A fingerprint of names, units, types and codes (hexadecimal SHA-256): files with equal fingerprints have
 /// equal columns.

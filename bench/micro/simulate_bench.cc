@@ -13,15 +13,15 @@ namespace {
 /// The plans of GPT-3 175B on 1,024 GPUs with all training axes open.
 sweep::SpaceSpec open_space() {
   sweep::SpaceSpec spec;
-  spec.tensor.values = {1, 2, 4, 8, 16};
-  spec.context.values = {1, 2, 4};
-  spec.pipeline.values = {1, 2, 4, 8, 16, 32, 64};
-  spec.sequence_parallel = {false, true};
-  spec.zero_stage = {0, 1, 2, 3};
-  spec.recompute = {Recompute::none, Recompute::selective, Recompute::full};
-  spec.microbatch = {1, 2, 4};
-  spec.schedule = {ScheduleKind::one_f_one_b, ScheduleKind::interleaved};
-  spec.virtual_stages = {2, 3};
+  spec[PlanKey::tensor].values = {1, 2, 4, 8, 16};
+  spec[PlanKey::context].values = {1, 2, 4};
+  spec[PlanKey::pipeline].values = {1, 2, 4, 8, 16, 32, 64};
+  spec[PlanKey::sequence_parallel].values = {false, true};
+  spec[PlanKey::zero_stage].values = {0, 1, 2, 3};
+  spec[PlanKey::recompute].values = codes_of({Recompute::none, Recompute::selective, Recompute::full});
+  spec[PlanKey::microbatch].values = {1, 2, 4};
+  spec[PlanKey::schedule].values = codes_of({ScheduleKind::one_f_one_b, ScheduleKind::interleaved});
+  spec[PlanKey::virtual_stages].values = {2, 3};
   return spec;
 }
 

@@ -20,6 +20,14 @@ constexpr std::span<const std::string_view> enum_names() {
   return EnumNames<E>::names;
 }
 
+/// All values of an enum, in order.
+template <class E>
+constexpr auto enum_values() {
+  std::array<E, EnumNames<E>::names.size()> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<E>(i);
+  return values;
+}
+
 /// The name of a value; values outside the table read "?".
 template <class E>
 constexpr std::string_view name_of(E value) {
@@ -35,6 +43,18 @@ constexpr std::optional<E> parse_enum(std::string_view name) {
     if (names[i] == name) return static_cast<E>(i);
   }
   return std::nullopt;
+}
+
+/// The names of a table whose rows, in the order of the enum, have a `name`; a row that stands elsewhere does
+/// not compile.
+template <class E, std::size_t N, class Row>
+consteval std::array<std::string_view, N> names_of_table(const std::array<Row, N>& rows, E Row::*value) {
+  std::array<std::string_view, N> names{};
+  for (std::size_t i = 0; i < N; ++i) {
+    if (rows[i].*value != static_cast<E>(i)) throw "the rows stand in another order than the enum";
+    names[i] = rows[i].name;
+  }
+  return names;
 }
 
 }  // namespace shardscape

@@ -189,7 +189,8 @@ void Training::explain(const passes::TrainingInputs& inputs, std::int32_t critic
     details.stage_forward.push_back(scratch_.forward[s].total());
     details.stage_backward.push_back(scratch_.backward[s].total());
   }
-  passes::explain_training(inputs, critical, point.out.breakdown.optimizer, collectives, details.operators);
+  passes::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], collectives,
+                           details.operators);
   if (!details.want_program && !details.want_timeline) return;
   details.program =
       std::make_shared<const timeline::StepProgram>(passes::make_step_program(inputs, collectives, scratch_));

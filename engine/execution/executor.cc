@@ -191,7 +191,7 @@ bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction
 /// Books the time until `until` where that is later than the rank's clock.
 void Executor::Impl::pass(std::int32_t rank, RankState& state, double until, Account account) {
   if (!(until > state.clock)) return;
-  result_.accounts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(account)] += until - state.clock;
+  result_.accounts[static_cast<std::size_t>(rank)][account] += until - state.clock;
   if (observer_ != nullptr) {
     observer_->executed({rank, &programs_->instructions[static_cast<std::size_t>(state.next)], account,
                          state.position - 1, state.clock, until});

@@ -8,7 +8,6 @@
 // or not its own last message has arrived.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,7 +19,7 @@
 namespace shardscape::execution {
 
 /// Seconds by account.
-using Ledger = std::array<double, kAccounts>;
+using Ledger = EnumArray<Account, double>;
 
 struct ExecutionResult {
   std::vector<double> end;       ///< of each rank's program, seconds

@@ -24,26 +24,15 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/enum_names.h"
 #include "engine/base/work.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/traffic.h"
+#include "engine/spec/time_class.h"
 
 namespace shardscape::execution {
 
-/// The classes of Breakdown, in its order.
-enum class Account : std::uint8_t {
-  compute,
-  recompute,
-  tensor_comm,
-  context_comm,
-  pipeline_comm,
-  data_comm,
-  bubble,
-  optimizer,
-  host
-};
-inline constexpr std::size_t kAccounts = 9;
+/// What a time is booked on.
+using Account = TimeClass;
 
 struct Instruction {
   enum class Kind : std::uint8_t { compute, sync_host, launch, start, join, send, sent, receive };
@@ -134,8 +123,3 @@ struct Programs {
 };
 
 }  // namespace shardscape::execution
-
-namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(execution::Account, "compute", "recompute", "tensor_comm", "context_comm",
-                      "pipeline_comm", "data_comm", "bubble", "optimizer", "host");
-}  // namespace shardscape

@@ -48,8 +48,8 @@ void add_ring(const RankGroup& group, Bytes bytes, std::int32_t ranks, Placement
 
 void add_pipeline(const RankGroup& group, const AxisBytes& bytes, std::int32_t ranks,
                   PlacementDemand& demand) {
-  if (group.depth == 0 || bytes.pipeline <= Bytes(0)) return;
-  TrafficClass chains{bytes.pipeline.value(), {}};
+  if (group.depth == 0 || bytes[PlanAxis::pipeline] <= Bytes(0)) return;
+  TrafficClass chains{bytes[PlanAxis::pipeline].value(), {}};
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     const std::int32_t next = ring_successor(group, rank);
     if (next < rank && !(bytes.pipeline_wraps && group.size() > 2)) continue;  // two stages are neighbours
@@ -126,9 +126,7 @@ std::vector<AxisSpan> axis_spans(const Fabric& fabric, const ParallelPlan& plan,
     spans.push_back(span_of(fabric, group, placement));
     spans.back().axes = std::move(axes);
   };
-  for (const PlanAxis axis : {PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline}) {
-    add(layout.group(axis), {axis});
-  }
+  for (const PlanAxis axis : enum_values<PlanAxis>()) add(layout.group(axis), {axis});
   add(layout.group(PlanAxis::data, PlanAxis::context), {PlanAxis::data, PlanAxis::context});
   return spans;
 }
@@ -137,9 +135,9 @@ PlacementDemand plan_demand(const ParallelPlan& plan, const AxisBytes& bytes) {
   const PlanLayout layout(plan);
   const auto ranks = static_cast<std::int32_t>(plan.gpus());
   PlacementDemand demand;
-  add_ring(layout.group(PlanAxis::tensor), bytes.tensor, ranks, demand);
-  add_ring(layout.group(PlanAxis::context), bytes.context, ranks, demand);
-  add_ring(layout.group(PlanAxis::data, PlanAxis::context), bytes.data, ranks, demand);
+  for (const PlanAxis axis : enum_values<PlanAxis>()) {
+    if (axis != PlanAxis::pipeline) add_ring(layout.traffic_group(axis), bytes[axis], ranks, demand);
+  }
   add_pipeline(layout.group(PlanAxis::pipeline), bytes, ranks, demand);
   return demand;
 }
@@ -177,8 +175,7 @@ std::vector<Placement> regular_placements(const Fabric& fabric, const ParallelPl
   const auto add = [&](const Placement& placement) {
     if (seen.insert(placement).second) placements.push_back(placement);
   };
-  RankOrder order = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
-  std::ranges::sort(order);
+  RankOrder order = enum_values<PlanAxis>();
   do {
     Placement placement = reordered(plan, order);
     add(placement);

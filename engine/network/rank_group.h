@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 
+#include "engine/base/enum_array.h"
 #include "engine/spec/plan.h"
 
 namespace shardscape::network {
@@ -42,17 +43,20 @@ struct RankGroup {
   friend auto operator<=>(const RankGroup&, const RankGroup&) = default;
 };
 
+/// By axis: the ranks that exchange what is booked on it (class_of() in spec/time_class.h).
+using AxisGroups = EnumArray<PlanAxis, RankGroup>;
+
 /// Strides of a plan's axes under its rank order.
 class PlanLayout {
  public:
   explicit PlanLayout(const ParallelPlan& plan) : plan_(plan) {
     std::int32_t stride = 1;
     for (const PlanAxis axis : plan.order) {
-      strides_[static_cast<std::size_t>(axis)] = stride;
+      strides_[axis] = stride;
       stride *= plan.degree(axis);
     }
   }
-  [[nodiscard]] std::int32_t stride(PlanAxis axis) const { return strides_[static_cast<std::size_t>(axis)]; }
+  [[nodiscard]] std::int32_t stride(PlanAxis axis) const { return strides_[axis]; }
 
   /// The group that spans the given axes.
   template <class... Axes>
@@ -63,10 +67,19 @@ class PlanLayout {
     }
     return result;
   }
+  /// Gradients and what ZeRO shards go over data and context ranks together.
+  [[nodiscard]] RankGroup traffic_group(PlanAxis axis) const {
+    return axis == PlanAxis::data ? group(PlanAxis::data, PlanAxis::context) : group(axis);
+  }
+  [[nodiscard]] AxisGroups traffic_groups() const {
+    AxisGroups groups;
+    for (const PlanAxis axis : enum_values<PlanAxis>()) groups[axis] = traffic_group(axis);
+    return groups;
+  }
 
  private:
   const ParallelPlan& plan_;
-  std::array<std::int32_t, kPlanAxes> strides_{};
+  EnumArray<PlanAxis, std::int32_t> strides_{};
 };
 
 }  // namespace shardscape::network

@@ -19,14 +19,13 @@ class ContentionSum {
       : in_(in),
         collectives_(collectives),
         layout_(in.plan),
-        tensor_(layout_.group(PlanAxis::tensor)),
-        context_(layout_.group(PlanAxis::context)),
-        shard_(layout_.group(PlanAxis::data, PlanAxis::context)) {}
+        groups_(layout_.traffic_groups()),
+        shard_(groups_[PlanAxis::data]) {}
 
   /// Calls of all microbatches, `count` times per microbatch.
   void add_calls(const std::vector<CollectiveCall>& calls, double count) {
     for (const CollectiveCall& call : calls) {
-      const RankGroup& group = group_of(call);
+      const RankGroup& group = groups_[call.axis];
       const Seconds time = collectives_.time(call.op, call.bytes, group);
       siblings_ += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
       calls_.push_back({&call, count * call.repeats * time});
@@ -43,7 +42,7 @@ class ContentionSum {
     for (const Sent& sent : calls_) {
       const CollectiveCall& call = *sent.call;
       if (sent.seconds <= Seconds(0)) continue;
-      if (links.intersects(collectives_.links(call.op, call.bytes, group_of(call))))
+      if (links.intersects(collectives_.links(call.op, call.bytes, groups_[call.axis])))
         axes_ += (sent.seconds / step) * count * time;
     }
   }
@@ -55,9 +54,6 @@ class ContentionSum {
     const CollectiveCall* call;
     Seconds seconds;
   };
-  [[nodiscard]] const RankGroup& group_of(const CollectiveCall& call) const {
-    return call.axis == PlanAxis::tensor ? tensor_ : context_;
-  }
   Seconds within(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls, Seconds all) {
     if (in_.plan.pipeline == 1) return all;
     return collectives_.time_within_slice(op, bytes, group, calls,
@@ -67,7 +63,8 @@ class ContentionSum {
   const TrainingInputs& in_;
   network::CollectiveModel& collectives_;
   PlanLayout layout_;
-  RankGroup tensor_, context_, shard_;
+  network::AxisGroups groups_;
+  const RankGroup& shard_;
   std::vector<Sent> calls_;
   Seconds siblings_, axes_;
 };

@@ -10,9 +10,7 @@ namespace shardscape::passes {
 
 namespace {
 
-using execution::Account;
 using serving::IterationTime;
-using serving::TimeClass;
 
 /// Attention times at which iterations are executed: so many per factor of two.
 constexpr double kPerOctave = 4;
@@ -30,12 +28,8 @@ Bracket bracket(double seconds) {
   return {low, high, (seconds - low) / (high - low)};
 }
 
-/// The classes of time that a rank books where it works.
-constexpr std::array<std::pair<Account, TimeClass>, 4> kBooked = {
-    {{Account::compute, TimeClass::compute},
-     {Account::tensor_comm, TimeClass::tensor_comm},
-     {Account::context_comm, TimeClass::context_comm},
-     {Account::host, TimeClass::host}}};
+/// The classes of time that a rank books where it works; its waits are found from when the ranks end.
+bool works(TimeClass c) { return c != TimeClass::pipeline_comm && c != TimeClass::bubble; }
 
 }  // namespace
 
@@ -94,10 +88,10 @@ IterationTime ExecutedIterations::execute(const IterationShape& shape) {
     IterationTime time{};
     for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) {
       const auto rank = static_cast<std::size_t>(rank_of(replica, stage));
-      for (const auto& [account, c] : kBooked) {
-        const auto a = static_cast<std::size_t>(account);
-        const double earlier = before.accounts.empty() ? 0 : before.accounts[rank][a];
-        of(time, c) += (after.accounts[rank][a] - earlier) / passes;
+      for (const TimeClass c : enum_values<TimeClass>()) {
+        if (!works(c)) continue;
+        const double earlier = before.accounts.empty() ? 0 : before.accounts[rank][c];
+        time[c] += (after.accounts[rank][c] - earlier) / passes;
       }
     }
     const auto origin = static_cast<std::size_t>(rank_of(replica, 0));
@@ -116,10 +110,10 @@ IterationTime ExecutedIterations::execute(const IterationShape& shape) {
     if (!first || !second) return {};
     std::tie(time, end) = booked(*first, *second, static_cast<double>(in_.groups));
   }
-  of(time, TimeClass::host) += step;
+  time[TimeClass::host] += step;
   const double rest = std::max(0.0, end - serving::total(time));
-  of(time, TimeClass::pipeline_comm) = std::min(moving, rest);
-  of(time, TimeClass::queue) = rest - of(time, TimeClass::pipeline_comm);
+  time[TimeClass::pipeline_comm] = std::min(moving, rest);
+  time[TimeClass::bubble] = rest - time[TimeClass::pipeline_comm];
   return time;
 }
 
@@ -175,7 +169,7 @@ IterationTime ExecutedIterations::operator()(const serving::Iteration& iteration
   for (const Corner& corner : corners(iteration)) {
     if (run_.unreachable) return {};
     const IterationTime& part = executed(corner.shape);
-    for (std::size_t c = 0; c < time.size(); ++c) time[c] += corner.share * part[c];
+    for (const TimeClass c : enum_values<TimeClass>()) time[c] += corner.share * part[c];
   }
   return time;
 }

@@ -9,26 +9,6 @@
 
 namespace shardscape::passes {
 
-namespace {
-
-void fill_breakdown(const execution::Ledger& ledger, Breakdown& b) {
-  const auto at = [&](execution::Account account) {
-    return Seconds(ledger[static_cast<std::size_t>(account)]);
-  };
-  using execution::Account;
-  b.compute = at(Account::compute);
-  b.recompute = at(Account::recompute);
-  b.tensor_comm = at(Account::tensor_comm);
-  b.context_comm = at(Account::context_comm);
-  b.pipeline_comm = at(Account::pipeline_comm);
-  b.data_comm = at(Account::data_comm);
-  b.bubble = at(Account::bubble);
-  b.optimizer = at(Account::optimizer);
-  b.host = at(Account::host);
-}
-
-}  // namespace
-
 std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel& collectives,
                               FlattenedRun& run, Prediction& out) {
   execution::ProgramBuilder builder(run.network, in.setting.system.stack.communication, collectives,
@@ -46,8 +26,8 @@ std::int32_t execute_training(const TrainingInputs& in, network::CollectiveModel
   const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
   out.step_time = Seconds(result.end[critical]) + fixed;
-  fill_breakdown(result.accounts[critical], out.breakdown);
-  out.breakdown.host += fixed;
+  for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(result.accounts[critical][c]);
+  out.breakdown[TimeClass::host] += fixed;
   fill_training_rates(in, out);
   if (run.want_programs) run.programs = kept;
   if (run.want_timeline) {

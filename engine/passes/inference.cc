@@ -9,7 +9,6 @@ namespace {
 
 using serving::Iteration;
 using serving::Measured;
-using serving::TimeClass;
 
 /// One decode iteration of all sequences that run at once, half of their output done.
 Iteration full_decode(const InferenceInputs& in) {
@@ -116,14 +115,8 @@ void fill_latencies(const Measured& measured, Prediction& out) {
   out.itl_spread = latency(measured.itl);
   out.e2e_spread = latency(measured.e2e);
   out.decode_batch = measured.decode_batch;
-  const auto part = [&](TimeClass c) { return Seconds(measured.classes[static_cast<std::size_t>(c)]); };
-  Breakdown& b = out.breakdown;
-  b.compute = part(TimeClass::compute);
-  b.tensor_comm = part(TimeClass::tensor_comm);
-  b.context_comm = part(TimeClass::context_comm);
-  b.pipeline_comm = part(TimeClass::pipeline_comm);
-  b.host = part(TimeClass::host);
-  b.bubble = part(TimeClass::queue) + Seconds(measured.waiting);
+  for (const TimeClass c : enum_values<TimeClass>()) out.breakdown[c] = Seconds(measured.classes[c]);
+  out.breakdown[TimeClass::bubble] += Seconds(measured.waiting);
 }
 
 void time_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
@@ -153,11 +146,8 @@ AxisBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& c
   const serving::Load load = load_of(in);
   const Measured sent = serving::measure(memo.trajectory(load, rules_of(in)), load,
                                          [&costs](const Iteration& iteration) { return costs(iteration); });
-  const auto part = [&](TimeClass c) { return Bytes(sent.classes[static_cast<std::size_t>(c)]); };
   AxisBytes bytes;
-  bytes.tensor = part(TimeClass::tensor_comm);
-  bytes.context = part(TimeClass::context_comm);
-  bytes.pipeline = part(TimeClass::pipeline_comm);
+  for (const PlanAxis axis : enum_values<PlanAxis>()) bytes[axis] = Bytes(sent.classes[class_of(axis)]);
   return bytes;
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 using network::CollectiveOp;
 using serving::IterationTime;
-using serving::TimeClass;
 using workload::LayerKey;
 using workload::Operator;
 using workload::OperatorKind;
@@ -175,7 +174,7 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
     const double amount = unit_ == Unit::seconds
                               ? collectives_.time(call.op, call.bytes, layout_.group(call.axis)).value()
                               : sent_bytes(call.op, call.bytes, in_.plan.degree(call.axis)).value();
-    (call.axis == PlanAxis::tensor ? sum.tensor : sum.context) += call.repeats * amount;
+    sum.comm[call.axis] += call.repeats * amount;
   }
   return sum;
 }
@@ -233,7 +232,9 @@ IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
   const Sample& low = price_sample(table, *(above - 1));
   const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
   const auto mix_parts = [&](const Amounts& a, const Amounts& b) {
-    return Amounts{mix(a.device, b.device), mix(a.tensor, b.tensor), mix(a.context, b.context), b.calls};
+    Amounts mixed{mix(a.device, b.device), b.calls, {}};
+    for (const PlanAxis axis : enum_values<PlanAxis>()) mixed.comm[axis] = mix(a.comm[axis], b.comm[axis]);
+    return mixed;
   };
   return {mix_parts(low.block, high.block), mix_parts(low.end, high.end), &low, &high, high_share.share};
 }
@@ -241,9 +242,9 @@ IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
 IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
   const double blocks = *std::ranges::max_element(in_.layers);
   IterationTime sum{};
-  of(sum, TimeClass::tensor_comm) = blocks * body.block.tensor + body.end.tensor + head.end.tensor;
-  of(sum, TimeClass::context_comm) = blocks * body.block.context + body.end.context + head.end.context;
-  of(sum, TimeClass::pipeline_comm) = in_.plan.pipeline > 1 ? body.hop(0) : 0;
+  for (const PlanAxis axis : enum_values<PlanAxis>())
+    sum[class_of(axis)] = blocks * body.block.comm[axis] + body.end.comm[axis] + head.end.comm[axis];
+  sum[TimeClass::pipeline_comm] = in_.plan.pipeline > 1 ? body.hop(0) : 0;
   return sum;
 }
 
@@ -260,27 +261,30 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
       prompt_attention +
       (iteration.decoding > 0 ? costs_.decode_attention(iteration.decoding, iteration.cached).value() : 0);
   const auto blocks = static_cast<double>(in_.setting.model.layers);
-  const double exposed = 1 - stack.communication.tensor_overlap;
-  const double device = body.block.device + attention;
-  const double tensor = exposed * body.block.tensor;
-  const double context =
-      std::max(0.0, body.block.context - stack.communication.context_overlap * prompt_attention);
+  const auto exposed = [&](PlanAxis axis, double comm, double beside) {
+    return exposed_calls(stack.communication, axis, Seconds(comm), Seconds(beside)).value();
+  };
   const double launch =
       stack.host.decode_layer.value() + body.block.calls * stack.host.per_collective.value();
 
   IterationTime time{};
-  of(time, TimeClass::compute) = blocks * device + body.end.device + head.end.device;
-  of(time, TimeClass::tensor_comm) = blocks * tensor + exposed * (body.end.tensor + head.end.tensor);
-  of(time, TimeClass::context_comm) = blocks * context;
-  of(time, TimeClass::pipeline_comm) = body.trip();
-  of(time, TimeClass::host) =
-      blocks * (std::max(0.0, launch - (device + tensor + context)) + stack.host.decode_gap.value()) +
-      stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
+  const double device = body.block.device + attention;
+  double block = device, embedding_end = body.end.device, head_end = head.end.device;  // with what is exposed
+  for (const PlanAxis axis : enum_values<PlanAxis>()) {
+    const double in_block = exposed(axis, body.block.comm[axis], prompt_attention);
+    time[class_of(axis)] = blocks * in_block + exposed(axis, body.end.comm[axis] + head.end.comm[axis], 0);
+    block += in_block;
+    embedding_end += exposed(axis, body.end.comm[axis], 0);
+    head_end += exposed(axis, head.end.comm[axis], 0);
+  }
+  time[TimeClass::compute] = blocks * device + body.end.device + head.end.device;
+  time[TimeClass::pipeline_comm] = body.trip();
+  time[TimeClass::host] = blocks * (std::max(0.0, launch - block) + stack.host.decode_gap.value()) +
+                          stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
   if (in_.plan.pipeline > 1 && in_.groups > 1) {
-    const double block = std::max(launch, device + tensor + context) + stack.host.decode_gap.value();
-    const double busy = longest_stage(block, body.end.device + exposed * body.end.tensor,
-                                      head.end.device + exposed * head.end.tensor, body);
-    of(time, TimeClass::queue) = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
+    const double of_block = std::max(launch, block) + stack.host.decode_gap.value();
+    const double busy = longest_stage(of_block, embedding_end, head_end, body);
+    time[TimeClass::bubble] = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
   }
   return time;
 }

@@ -117,7 +117,8 @@ class IterationCosts {
  private:
   /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
   struct Amounts {
-    double device = 0, tensor = 0, context = 0, calls = 0;
+    double device = 0, calls = 0;
+    EnumArray<PlanAxis, double> comm;
   };
   struct Sample {
     std::int64_t tokens = 0;

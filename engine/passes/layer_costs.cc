@@ -1,5 +1,9 @@
 #include "engine/passes/layer_costs.h"
 
+#include <algorithm>
+
+#include "engine/base/check.h"
+
 namespace shardscape::passes {
 
 namespace {
@@ -163,6 +167,21 @@ LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key) {
   costs.backward_working = workload::backward_working_bytes(setting, key, tokens);
   costs.boundary = workload::boundary_bytes(setting, key, tokens);
   return costs;
+}
+
+Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+                      Seconds attention) {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return (1 - stack.tensor_overlap) * comm;
+    case PlanAxis::context:
+      return std::max(Seconds(0), comm - stack.context_overlap * attention);
+    case PlanAxis::data:
+    case PlanAxis::pipeline:
+      break;  // no layer calls their ranks
+  }
+  SHARDSCAPE_CHECK(comm == Seconds(0), name_of(axis), comm.value());
+  return comm;
 }
 
 }  // namespace shardscape::passes

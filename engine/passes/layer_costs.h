@@ -63,6 +63,10 @@ inline constexpr LayerKind kEveryLayerKind[] = {LayerKind::embedding, LayerKind:
 std::vector<workload::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                    const workload::LayerKey& key);
 
+/// What calls of a layer over the groups of an axis, `comm` long, leave exposed beside so much attention.
+Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+                      Seconds attention);
+
 /// Everything about layers that depends on a LayerKey only.
 struct LayerCosts {
   LayerCost block, embedding, head;

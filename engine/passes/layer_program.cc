@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/check.h"
+
 namespace shardscape::passes {
 
 using execution::Account;
@@ -30,10 +32,24 @@ LayerProgram::Step LayerProgram::compute_step(std::string_view name, double seco
           false};
 }
 
+std::int32_t LayerProgram::lane_of(PlanAxis axis) const {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return tensor_lane_;
+    case PlanAxis::context:
+      return context_lane_;
+    case PlanAxis::data:
+    case PlanAxis::pipeline:
+      break;  // no layer calls their ranks
+  }
+  SHARDSCAPE_CHECK(false, name_of(axis));
+  return 0;
+}
+
 /// Starts a share of the bytes of a call, and adds nothing where there are none.
 void LayerProgram::append_calls(std::vector<Item>& items, const workload::CollectiveCall& call,
                                 double share) {
-  const std::int32_t lane = call.axis == PlanAxis::tensor ? tensor_lane_ : context_lane_;
+  const std::int32_t lane = lane_of(call.axis);
   const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
@@ -42,10 +58,7 @@ void LayerProgram::append_calls(std::vector<Item>& items, const workload::Collec
 }
 
 void LayerProgram::append_join(std::vector<Item>& items, PlanAxis axis, double expected) const {
-  const bool tensor = axis == PlanAxis::tensor;
-  items.push_back({join_lane(tensor ? tensor_lane_ : context_lane_,
-                             tensor ? Account::tensor_comm : Account::context_comm),
-                   expected, false, 1});
+  items.push_back({join_lane(lane_of(axis), class_of(axis)), expected, false, 1});
 }
 
 /// Adds `seconds` of the step's compute.
@@ -69,8 +82,9 @@ void LayerProgram::append_context(std::vector<Item>& items, const Step& step) {
 double LayerProgram::hidden_share(const workload::CollectiveCall& call, double beside) {
   const double overlap = communication_.tensor_overlap;
   const auto seconds = [&](double share) {
-    return share > 0 ? call.repeats * builder_.estimate(tensor_lane_, call.op, share * call.bytes).value()
-                     : 0;
+    return share > 0
+               ? call.repeats * builder_.estimate(lane_of(call.axis), call.op, share * call.bytes).value()
+               : 0;
   };
   if (overlap <= 0) return 0;
   const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
@@ -90,8 +104,8 @@ void LayerProgram::append(std::vector<Item>& items, const std::vector<Step>& ste
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     if (is_call(i)) {
-      const double comm =
-          step.comm.repeats * builder_.estimate(tensor_lane_, step.comm.op, step.comm.bytes).value();
+      const double comm = step.comm.repeats *
+                          builder_.estimate(lane_of(step.comm.axis), step.comm.op, step.comm.bytes).value();
       const double exposed = 1 - hidden(i);
       append_calls(items, step.comm, exposed);
       append_join(items, step.comm.axis, exposed * comm);

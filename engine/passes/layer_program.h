@@ -79,6 +79,7 @@ class LayerProgram {
   void append_context(std::vector<Item>& items, const Step& step);
   void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
   void append_join(std::vector<Item>& items, PlanAxis axis, double expected) const;
+  [[nodiscard]] std::int32_t lane_of(PlanAxis axis) const;
   [[nodiscard]] double hidden_share(const workload::CollectiveCall& call, double beside);
 
   const StackProfile::Communication& communication_;

@@ -8,7 +8,6 @@ namespace {
 
 using serving::DisaggregatedMeasured;
 using serving::Iteration;
-using serving::TimeClass;
 
 /// What one server's iterations are priced for. All requests may come to the same server, so its costs are
 /// sampled up to the load of all of them.
@@ -37,7 +36,7 @@ Iteration one_prompt(const Setting& setting) {
 
 void fill(const Setting& setting, std::int64_t gpus, const DisaggregatedMeasured& measured, Prediction& out) {
   fill_latencies(measured.requests, out);
-  out.breakdown.kv_transfer = Seconds(measured.exposed_transfer);
+  out.breakdown[TimeClass::kv_transfer] = Seconds(measured.exposed_transfer);
   out.kv_transfer = Seconds(measured.transfer);
   out.tokens_per_s_per_gpu = measured.requests.requests_per_s *
                              static_cast<double>(setting.workload.output_tokens) / static_cast<double>(gpus);

@@ -17,7 +17,6 @@ namespace {
 
 using network::CollectiveOp;
 using timeline::ChunkProgram;
-using timeline::GroupAxis;
 using timeline::ProgramStep;
 using timeline::StepKind;
 using workload::Operator;
@@ -86,8 +85,8 @@ class ProgramMaker {
         }
       }
       const double weight_host = in_.cuts() ? append_weight_host(chunk.weight, blocks) : 0;
-      append_wait(chunk.forward, scratch_.forward[index].host.value() / v);
-      append_wait(chunk.backward, (scratch_.backward[index].host.value() - weight_host) / v);
+      append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
+      append_wait(chunk.backward, (scratch_.backward[index][TimeClass::host].value() - weight_host) / v);
       stage.chunks.push_back(std::move(chunk));
     }
     add_data_parallel(s, stage);
@@ -142,17 +141,16 @@ class ProgramMaker {
 
   void append_call(std::vector<ProgramStep>& steps, const Node& node, const std::string& name) {
     const workload::CollectiveCall& call = node.comm();
-    const bool tensor = call.axis == PlanAxis::tensor;
     ProgramStep step;
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
     step.name = name;
     step.collective = timeline::kind_of(call.op);
-    step.axis = tensor ? GroupAxis::tensor : GroupAxis::context;
+    step.axis = call.axis;
     const network::RankGroup group = layout_.group(call.axis);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.repeats = static_cast<std::int32_t>(call.repeats);
     step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
-    if (tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
+    if (call.axis == PlanAxis::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
     if (node.beside_core)
       step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
     steps.push_back(std::move(step));
@@ -169,12 +167,12 @@ class ProgramMaker {
     const auto step = [&](const DataTraffic::Part& call, const char* name,
                           double parts) -> std::optional<ProgramStep> {
       if (call.bytes <= Bytes(0)) return std::nullopt;
-      const network::RankGroup group = layout_.group(PlanAxis::data, PlanAxis::context);
+      const network::RankGroup group = layout_.traffic_group(PlanAxis::data);
       ProgramStep made;
       made.kind = StepKind::collective;
       made.name = name;
       made.collective = timeline::kind_of(call.op);
-      made.axis = GroupAxis::shard;
+      made.axis = PlanAxis::data;
       const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
       made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
       made.repeats = static_cast<std::int32_t>(calls_of_part);

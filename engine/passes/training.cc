@@ -13,35 +13,25 @@ namespace shardscape::passes {
 
 namespace {
 
+using network::AxisGroups;
 using network::CollectiveOp;
 using network::PlanLayout;
-using network::RankGroup;
 using network::Slice;
 
-struct Groups {
-  RankGroup tensor, context, shard, pipeline;  ///< shard: data and context together
-};
+using AxisTimes = EnumArray<PlanAxis, Seconds>;
 
-struct CommTime {
-  Seconds tensor, context;
-};
-
-CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const Groups& groups,
-                     network::CollectiveModel& collectives, const Slice& slice) {
-  CommTime sum;
-  for (const workload::CollectiveCall& call : calls) {
-    const bool tensor = call.axis == PlanAxis::tensor;
-    const Seconds time = call.repeats * collectives.time(call.op, call.bytes,
-                                                         tensor ? groups.tensor : groups.context, 1, slice);
-    (tensor ? sum.tensor : sum.context) += time;
-  }
+AxisTimes price_calls(const std::vector<workload::CollectiveCall>& calls, const AxisGroups& groups,
+                      network::CollectiveModel& collectives, const Slice& slice) {
+  AxisTimes sum;
+  for (const workload::CollectiveCall& call : calls)
+    sum[call.axis] += call.repeats * collectives.time(call.op, call.bytes, groups[call.axis], 1, slice);
   return sum;
 }
 
 /// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
-  LayerTimer(const TrainingInputs& in, const LayerCosts& costs, const Groups& groups,
+  LayerTimer(const TrainingInputs& in, const LayerCosts& costs, const AxisGroups& groups,
              network::CollectiveModel& collectives, const Slice& slice)
       : in_(in),
         costs_(costs),
@@ -54,25 +44,24 @@ class LayerTimer {
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const {
     PassTime time;
     for (const Segment& segment : in_.segments(kind, pass)) time += device(costs_[kind], segment);
-    time.host = std::max(Seconds(0), pass_launch(in_, kind, pass) - time.total());
+    time[TimeClass::host] = std::max(Seconds(0), pass_launch(in_, kind, pass) - time.total());
     return time;
   }
 
  private:
   [[nodiscard]] PassTime device(const LayerCost& layer, const Segment& segment) const {
     const PartCost& part = layer[segment.part];
-    const CommTime comm = price_calls(part.calls, groups_, collectives_, slice_);
+    const AxisTimes comm = price_calls(part.calls, groups_, collectives_, slice_);
     PassTime time;
-    (segment.again ? time.recompute : time.compute) = part.device;
-    time.tensor_comm = (1 - communication_.tensor_overlap) * comm.tensor;
-    time.context_comm =
-        std::max(Seconds(0), comm.context - communication_.context_overlap * part.attention_core);
+    time[segment.again ? TimeClass::recompute : TimeClass::compute] = part.device;
+    for (const PlanAxis axis : enum_values<PlanAxis>())
+      time[class_of(axis)] = exposed_calls(communication_, axis, comm[axis], part.attention_core);
     return time;
   }
 
   const TrainingInputs& in_;
   const LayerCosts& costs_;
-  const Groups& groups_;
+  const AxisGroups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile::Communication& communication_;
   Slice slice_;
@@ -146,7 +135,7 @@ Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
 }
 
-void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const AxisGroups& groups,
                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
@@ -182,7 +171,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
 }
 
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
-void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const AxisGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const double overlap = in.setting.system.stack.communication.data_overlap;
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
@@ -193,21 +182,21 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
     const auto exposed = [&](Pass pass, Seconds hider) {
       Seconds time;
       for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-        time += collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+        time += collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
       return std::max(Seconds(0), time - overlap * hider);
     };
     const Seconds weight = scratch.weight[s];
     const Seconds input = exposed(Pass::backward, scratch.backward[s].total() - weight);
     const Seconds put_off = exposed(Pass::weight, weight);
-    scratch.forward[s].data_comm += exposed(Pass::forward, scratch.forward[s].total());
-    scratch.backward[s].data_comm += input + put_off;
+    scratch.forward[s][TimeClass::data_comm] += exposed(Pass::forward, scratch.forward[s].total());
+    scratch.backward[s][TimeClass::data_comm] += input + put_off;
     scratch.weight[s] += put_off;
   }
   collectives.set_memory_share(1);
 }
 
 /// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
-void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void add_tails(const TrainingInputs& in, const PlanLayout& layout, const AxisGroups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
@@ -216,7 +205,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
     const DataTraffic traffic = data_traffic(in, parameters);
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
-      return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+      return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
     };
     collectives.set_memory_share(memory_share(in, s));
     scratch.tails[s].data_comm = cost(traffic.weights);
@@ -241,22 +230,23 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
 /// stage sends when it has worked, so that messages of different boundaries are under way at different
 /// times.
-void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
-                      std::vector<double>& seconds) {
+void price_boundaries(const TrainingInputs& in, const AxisGroups& groups,
+                      network::CollectiveModel& collectives, std::vector<double>& seconds) {
   const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
-  collectives.boundary_times(boundary.message, groups.pipeline, closed, seconds);
+  collectives.boundary_times(boundary.message, groups[PlanAxis::pipeline], closed, seconds);
   // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
   // another, so that a chain whose boundaries cost the same is seen to be so below.
   if (!closed) seconds.back() = seconds.front();
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
-  const Seconds gather = collectives.time(CollectiveOp::all_gather, boundary.gathered, groups.tensor);
+  const Seconds gather =
+      collectives.time(CollectiveOp::all_gather, boundary.gathered, groups[PlanAxis::tensor]);
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
 /// When each stage ends, with the real transfers and with free ones.
-void run_pipeline(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+void run_pipeline(const TrainingInputs& in, const AxisGroups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.times.resize(stages);
@@ -382,25 +372,10 @@ OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device,
 
 void fill_training_rates(const TrainingInputs& in, Prediction& out) { fill_rates(in, out); }
 
-PassTime& PassTime::operator+=(const PassTime& o) {
-  compute += o.compute;
-  recompute += o.recompute;
-  tensor_comm += o.tensor_comm;
-  context_comm += o.context_comm;
-  data_comm += o.data_comm;
-  host += o.host;
-  return *this;
-}
-
-PassTime operator*(double n, const PassTime& t) {
-  return {n * t.compute, n * t.recompute, n * t.tensor_comm, n * t.context_comm, n * t.data_comm, n * t.host};
-}
-
 std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
-  const Groups groups{layout.group(PlanAxis::tensor), layout.group(PlanAxis::context),
-                      layout.group(PlanAxis::data, PlanAxis::context), layout.group(PlanAxis::pipeline)};
+  const AxisGroups groups = layout.traffic_groups();
   fill_stage_times(in, layout, groups, collectives, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
@@ -423,15 +398,14 @@ std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& c
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
   Breakdown& b = out.breakdown;
-  b.compute = busy.compute;
-  b.recompute = busy.recompute;
-  b.tensor_comm = busy.tensor_comm;
-  b.context_comm = busy.context_comm;
-  b.data_comm = busy.data_comm + scratch.tails[critical].data_comm;
-  b.pipeline_comm = Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
-  b.bubble = std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
-  b.optimizer = scratch.tails[critical].optimizer;
-  b.host = busy.host + fixed;
+  b = busy;
+  b[TimeClass::data_comm] += scratch.tails[critical].data_comm;
+  b[TimeClass::pipeline_comm] =
+      Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
+  b[TimeClass::bubble] =
+      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
+  b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
+  b[TimeClass::host] += fixed;
 
   fill_rates(in, out);
   return static_cast<std::int32_t>(critical);

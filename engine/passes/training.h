@@ -34,16 +34,8 @@
 
 namespace shardscape::passes {
 
-/// One direction of one microbatch through a layer or a stage, by class; every second is in exactly one.
-struct PassTime {
-  Seconds compute, recompute, tensor_comm, context_comm, data_comm, host;
-
-  [[nodiscard]] Seconds total() const {
-    return compute + recompute + tensor_comm + context_comm + data_comm + host;
-  }
-  PassTime& operator+=(const PassTime& o);
-  friend PassTime operator*(double n, const PassTime& t);
-};
+/// One direction of one microbatch through a layer or a stage.
+using PassTime = Breakdown;
 
 /// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
 struct SickStage {

@@ -1,6 +1,7 @@
 #include "engine/passes/training_bytes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/passes/data_traffic.h"
 
@@ -17,7 +18,7 @@ AxisBytes stage_calls(const TrainingInputs& in, std::int32_t stage) {
     for (const Pass pass : kTrainingPasses) {
       for (const Segment& segment : in.segments(run.kind, pass)) {
         for (const workload::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
-          (call.axis == PlanAxis::context ? sum.context : sum.tensor) +=
+          sum[call.axis] +=
               run.count * call.repeats * sent_bytes(call.op, call.bytes, in.plan.degree(call.axis));
         }
       }
@@ -62,18 +63,18 @@ AxisBytes training_bytes(const TrainingInputs& in) {
   const double m = in.pipeline.microbatches;
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const AxisBytes calls = stage_calls(in, stage);
-    most.tensor = std::max(most.tensor, m * calls.tensor);
-    most.context = std::max(most.context, m * calls.context);
-    most.data = std::max(most.data, data_bytes(in, stage));
+    for (const PlanAxis axis : enum_values<PlanAxis>()) most[axis] = std::max(most[axis], m * calls[axis]);
+    most[PlanAxis::data] = std::max(most[PlanAxis::data], data_bytes(in, stage));
   }
   if (in.plan.pipeline == 1) return most;
   const double messages = m * in.pipeline.virtual_stages;
   const Boundary boundary = in.boundary();
-  most.pipeline = messages * boundary.message;
+  most[PlanAxis::pipeline] = messages * boundary.message;
   most.pipeline_wraps = in.pipeline.virtual_stages > 1;
   // Sent in parts and gathered again on arrival, forward and backward.
   if (boundary.gathered > Bytes(0))
-    most.tensor += 2 * messages * sent_bytes(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
+    most[PlanAxis::tensor] +=
+        2 * messages * sent_bytes(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
   return most;
 }
 

@@ -110,8 +110,8 @@ class Clock {
   static bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime& middle,
                       double share) {
     const double scale = total(middle);
-    for (std::size_t i = 0; i < kTimeClasses; ++i) {
-      if (std::abs(a[i] + share * (b[i] - a[i]) - middle[i]) > 1e-12 * scale) return false;
+    for (const TimeClass c : enum_values<TimeClass>()) {
+      if (std::abs(a[c] + share * (b[c] - a[c]) - middle[c]) > 1e-12 * scale) return false;
     }
     return true;
   }
@@ -131,7 +131,7 @@ class Clock {
                std::int64_t count) {
     if (!measured_) return;
     const double weight = 0.5 * static_cast<double>(count) * static_cast<double>(segment.progressing);
-    for (std::size_t i = 0; i < kTimeClasses; ++i) request_seconds[i] += weight * (a[i] + b[i]);
+    for (const TimeClass c : enum_values<TimeClass>()) request_seconds[c] += weight * (a[c] + b[c]);
     progressing_seconds += weight * (total(a) + total(b));
   }
 
@@ -172,7 +172,7 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
   if (load.output_tokens > 1)
     out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load.output_tokens - 1);
   if (clock.decode_iterations > 0) out.decode_batch = clock.decoded_tokens / clock.decode_iterations;
-  for (std::size_t i = 0; i < kTimeClasses; ++i) out.classes[i] = clock.request_seconds[i] / done;
+  for (const TimeClass c : enum_values<TimeClass>()) out.classes[c] = clock.request_seconds[c] / done;
   const double waiting = out.e2e.mean - clock.progressing_seconds / done;
   out.waiting = waiting > kRounding * out.e2e.mean ? waiting : 0;
   return out;

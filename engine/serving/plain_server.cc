@@ -190,8 +190,8 @@ class PlainServer {
       if (record.start < from) continue;
       iterations += record.decoding > 0 ? 1 : 0;
       tokens += record.decoding;
-      for (std::size_t i = 0; i < kTimeClasses; ++i)
-        out.classes[i] += record.progressing * record.time[i] / done;
+      for (const TimeClass c : enum_values<TimeClass>())
+        out.classes[c] += record.progressing * record.time[c] / done;
       progressing += record.progressing * (record.end - record.start);
     }
     if (iterations > 0) out.decode_batch = tokens / iterations;

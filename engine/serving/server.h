@@ -27,14 +27,13 @@
 // Left out: requests of different lengths, eviction, prefix caching, speculative decoding.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "engine/base/quantity.h"
 #include "engine/spec/stack.h"
+#include "engine/spec/time_class.h"
 
 namespace shardscape::serving {
 
@@ -60,13 +59,15 @@ struct Iteration {
   double first_tokens = 0;   ///< prompts that end here
 };
 
-/// Where an iteration's time goes; the classes add up to its duration. `queue` is waiting for a pipeline
-/// stage that has other groups to serve.
-enum class TimeClass : std::uint8_t { compute, tensor_comm, context_comm, pipeline_comm, host, queue };
-inline constexpr std::size_t kTimeClasses = 6;
-using IterationTime = std::array<double, kTimeClasses>;  ///< seconds
-inline double& of(IterationTime& time, TimeClass c) { return time[static_cast<std::size_t>(c)]; }
-inline double total(const IterationTime& time) { return std::accumulate(time.begin(), time.end(), 0.0); }
+/// Where an iteration's seconds go; the classes add up to its duration. bubble: in wait for a pipeline stage
+/// that has others to serve.
+using IterationTime = EnumArray<TimeClass, double>;
+/// The wait comes last: it is what the others leave.
+inline double total(const IterationTime& time) {
+  double sum = 0;
+  for (const TimeClass c : enum_values<TimeClass>()) sum += c == TimeClass::bubble ? 0 : time[c];
+  return sum + time[TimeClass::bubble];
+}
 
 /// The time of an iteration. Must be a pure function, and as a function of the cached tokens alone convex and
 /// piecewise linear: then a run of decode iterations is summed up exactly without timing each.

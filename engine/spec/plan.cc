@@ -1,5 +1,7 @@
 #include "engine/spec/plan.h"
 
+#include <algorithm>
+
 namespace shardscape {
 
 std::string to_string(const RankOrder& order) {
@@ -22,6 +24,29 @@ std::optional<RankOrder> parse_rank_order(std::string_view text) {
     seen[static_cast<std::size_t>(*axis)] = true;
     order[i] = *axis;
     if (dash != std::string_view::npos) text.remove_prefix(dash + 1);
+  }
+  return order;
+}
+
+// Lehmer code: digit i, of base kPlanAxes - i, counts the later axes that come before order[i] in the enum.
+std::int32_t rank_order_code(const RankOrder& order) {
+  std::int32_t code = 0;
+  for (auto axis = order.begin(); axis != order.end(); ++axis) {
+    const auto smaller_after =
+        std::count_if(axis, order.end(), [&](PlanAxis later) { return later < *axis; });
+    code = code * static_cast<std::int32_t>(order.end() - axis) + static_cast<std::int32_t>(smaller_after);
+  }
+  return code;
+}
+
+RankOrder rank_order_of(std::int32_t code) {
+  RankOrder order = kDefaultRankOrder;
+  std::int32_t orders = kRankOrders;  // of the axes from here on
+  for (auto axis = order.begin(); axis != order.end(); ++axis) {
+    orders /= static_cast<std::int32_t>(order.end() - axis);
+    const auto chosen = axis + code / orders;
+    std::rotate(axis, chosen, chosen + 1);
+    code %= orders;
   }
   return order;
 }

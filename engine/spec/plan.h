@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/enum_names.h"
 
@@ -13,7 +14,7 @@ namespace shardscape {
 
 enum class PlanAxis : std::uint8_t { tensor, context, data, pipeline };
 SHARDSCAPE_ENUM_NAMES(PlanAxis, "tp", "cp", "dp", "pp");
-inline constexpr std::size_t kPlanAxes = 4;
+inline constexpr std::size_t kPlanAxes = enum_names<PlanAxis>().size();
 
 /// What backward computes again.
 ///   none       nothing: every activation is kept
@@ -27,13 +28,21 @@ SHARDSCAPE_ENUM_NAMES(ScheduleKind, "gpipe", "1f1b", "interleaved", "zero_bubble
 
 /// Axes from innermost (stride 1) to outermost.
 using RankOrder = std::array<PlanAxis, kPlanAxes>;
-inline constexpr RankOrder kDefaultRankOrder = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data,
-                                                PlanAxis::pipeline};
+inline constexpr RankOrder kDefaultRankOrder = enum_values<PlanAxis>();
 
 /// As text, such as "tp-cp-dp-pp".
 std::string to_string(const RankOrder& order);
 /// The order that such a text names; nothing unless each axis is named exactly once.
 std::optional<RankOrder> parse_rank_order(std::string_view text);
+
+/// Of orders in their lexicographic order (that of PlanAxis), kRankOrders of them: "tp-cp-dp-pp" is 0.
+std::int32_t rank_order_code(const RankOrder& order);
+RankOrder rank_order_of(std::int32_t code);
+inline constexpr std::int32_t kRankOrders = [] {
+  std::int32_t count = 1;
+  for (std::size_t axes = 2; axes <= kPlanAxes; ++axes) count *= static_cast<std::int32_t>(axes);
+  return count;
+}();
 
 /// Replicas that read prompts and nothing else (disaggregated serving), on the first ranks of the machine.
 struct PrefillPool {
@@ -59,7 +68,7 @@ struct ParallelPlan {
   RankOrder order = kDefaultRankOrder;
   PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
 
-  [[nodiscard]] std::int32_t degree(PlanAxis axis) const {
+  [[nodiscard]] const std::int32_t& degree(PlanAxis axis) const {
     switch (axis) {
       case PlanAxis::tensor:
         return tensor;
@@ -68,12 +77,15 @@ struct ParallelPlan {
       case PlanAxis::data:
         return data;
       case PlanAxis::pipeline:
-        return pipeline;
+        break;
     }
-    return 1;
+    return pipeline;
   }
+  std::int32_t& degree(PlanAxis axis) { return const_cast<std::int32_t&>(std::as_const(*this).degree(axis)); }
   [[nodiscard]] std::int64_t gpus() const {
-    return static_cast<std::int64_t>(tensor) * context * data * pipeline + prefill.gpus();
+    std::int64_t product = 1;
+    for (const PlanAxis axis : enum_values<PlanAxis>()) product *= degree(axis);
+    return product + prefill.gpus();
   }
   [[nodiscard]] bool disaggregated() const { return prefill.data > 0; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;

@@ -3,14 +3,11 @@
 
 #include <cstdint>
 
-#include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
+#include "engine/spec/phase.h"
 #include "engine/spec/precision.h"
 
 namespace shardscape {
-
-enum class Phase : std::uint8_t { training, inference };
-SHARDSCAPE_ENUM_NAMES(Phase, "training", "inference");
 
 struct WorkloadSpec {
   Phase phase = Phase::training;

@@ -15,9 +15,6 @@
 
 namespace shardscape::timeline {
 
-/// The ranks that an operation spans: a tensor group, a context group, or data and context ranks together.
-enum class GroupAxis : std::uint8_t { tensor, context, shard };
-
 enum class StepKind : std::uint8_t {
   compute,
   collective,
@@ -34,9 +31,9 @@ struct ProgramStep {
   double hidden = 0;   ///< of communication: the part that runs under the compute step before it
   std::string bound;   ///< of compute: compute, sram, l2, hbm, ...
   CollectiveKind collective = CollectiveKind::all_reduce;
-  GroupAxis axis = GroupAxis::tensor;
-  double bytes = 0;          ///< what one rank puts in, of one repeat
-  std::int32_t repeats = 1;  ///< one after the other
+  PlanAxis axis = PlanAxis::tensor;  ///< of PlanLayout::traffic_group()
+  double bytes = 0;                  ///< what one rank puts in, of one repeat
+  std::int32_t repeats = 1;          ///< one after the other
 
   [[nodiscard]] double exposed() const { return seconds - hidden; }
 };

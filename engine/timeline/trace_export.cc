@@ -20,18 +20,6 @@ constexpr std::array<const char*, 3> kAxisNames = {"tensor", "context", "data"};
 /// Of passes round a ring; the messages of boundaries have the tags behind it.
 constexpr std::int32_t kRingTag = 0;
 
-RankGroup group_along(const PlanLayout& layout, GroupAxis axis) {
-  switch (axis) {
-    case GroupAxis::tensor:
-      return layout.group(PlanAxis::tensor);
-    case GroupAxis::context:
-      return layout.group(PlanAxis::context);
-    case GroupAxis::shard:
-      break;
-  }
-  return layout.group(PlanAxis::data, PlanAxis::context);
-}
-
 std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
   std::vector<std::int32_t> ranks;
   for (std::int32_t i = 0; i < group.size(); ++i) {
@@ -332,7 +320,7 @@ TraceExport::TraceExport(const StepProgram& program) : program_(program) {
   const PlanLayout layout(program.plan);
   for (std::size_t axis = 0; axis < kAxisNames.size(); ++axis) {
     group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
-    const RankGroup along = group_along(layout, static_cast<GroupAxis>(axis));
+    const RankGroup along = layout.traffic_group(static_cast<PlanAxis>(axis));
     if (along.depth == 0) continue;
     std::int32_t number = 0;
     for (std::int32_t r = 0; r < ranks(); ++r) {

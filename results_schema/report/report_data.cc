@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "engine/base/safe_text.h"
+#include "engine/spec/plan_axes.h"
+#include "engine/spec/time_class.h"
 #include "results_schema/report/axis_worth.h"
 #include "results_schema/report/selection.h"
 
@@ -131,6 +133,10 @@ Json column_head(const ColumnInfo& column, const Words& words) {
                {"unit", column.unit},
                {"meaning", column.long_name},
                {"group", name_of(column.group)}};
+  const auto* const part = std::ranges::find(kTimeClasses, column.name, &TimeClassRow::column);
+  if (part != kTimeClasses.end()) head["place"] = part - kTimeClasses.begin();
+  if (const PlanAxisRow* const axis = find_plan_column(column.name)) head["short"] = axis->name;
+  if (column.name == kLoadColumn) head["short"] = column.name;  // --point takes it, too
   if (column.better != Better::neither) head["better"] = name_of(column.better);
   if (!column.meanings.empty()) head["names"] = column.meanings;
   return head;

@@ -32,47 +32,18 @@ constexpr const char* kCheckFooter =
 constexpr std::uint64_t kSampleBlocks = 32;
 constexpr std::uint32_t kSampleRows = 256;
 
-std::string values_of(const sweep::DegreeAxis& axis) {
-  if (axis.fill) return "fill";
+std::string values_of(const sweep::NamedAxis& axis) {
+  if (axis.list.fill) return "fill";
   std::vector<std::string> texts;
-  for (const std::int32_t value : axis.values) texts.push_back(std::to_string(value));
-  return join_names(texts);
-}
-
-template <class T, class Text>
-std::string values_of(const std::vector<T>& values, const Text& text) {
-  std::vector<std::string> texts;
-  for (const T& value : values) texts.emplace_back(text(value));
+  for (const std::int32_t code : axis.list.values) texts.push_back(sweep::study_text(axis.row, code));
   return join_names(texts);
 }
 
 void print_axes(const sweep::Study& study) {
   const sweep::SpaceSpec& space = study.space;
   TextTable table = TextTable::pairs();
-  table.add_row({"tensor_parallel", values_of(space.tensor)});
-  table.add_row({"context_parallel", values_of(space.context)});
-  table.add_row({"pipeline_parallel", values_of(space.pipeline)});
-  table.add_row({"data_parallel", values_of(space.data)});
-  const auto number = [](std::int32_t value) { return std::to_string(value); };
-  const auto name = [](auto value) { return name_of(value); };
-  if (study.phase() == Phase::training) {
-    table.add_row({"sequence_parallel",
-                   values_of(space.sequence_parallel, [](bool on) { return on ? "true" : "false"; })});
-    table.add_row({"zero_stage", values_of(space.zero_stage, number)});
-    table.add_row({"recompute", values_of(space.recompute, name)});
-    table.add_row({"microbatch_size", values_of(space.microbatch, number)});
-    table.add_row({"schedule", values_of(space.schedule, name)});
-    if (std::ranges::find(space.schedule, ScheduleKind::interleaved) != space.schedule.end()) {
-      table.add_row({"virtual_stages", values_of(space.virtual_stages, number)});
-    }
-  }
-  if (space.prefill_gpus != std::vector<std::int32_t>{0}) {
-    table.add_row({"prefill_gpus", values_of(space.prefill_gpus, number)});
-    table.add_row({"prefill_tensor_parallel", values_of(space.prefill_tensor, number)});
-    table.add_row({"prefill_pipeline_parallel", values_of(space.prefill_pipeline, number)});
-  }
-  table.add_row(
-      {"rank_order", values_of(space.rank_order, [](const RankOrder& order) { return to_string(order); })});
+  for (const sweep::NamedAxis& axis : sweep::named_axes(space, study.phase()))
+    table.add_row({axis.key, values_of(axis)});
   for (const sweep::HardwareAxis& axis : study.hardware) table.add_row({axis.path, join_names(axis.labels)});
   for (const std::string& constraint : space.constraints) table.add_row({"constraint", constraint});
   std::cout << "axes\n";

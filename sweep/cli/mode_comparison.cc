@@ -1,7 +1,6 @@
 #include "sweep/cli/mode_comparison.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -15,31 +14,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
-struct Class {
-  const char* name;
-  const char* key;
-  Seconds Breakdown::*part;
-};
-constexpr std::array<Class, 10> kClasses = {
-    {{"compute", "compute_s", &Breakdown::compute},
-     {"recompute", "recompute_s", &Breakdown::recompute},
-     {"tensor comm", "tp_comm_s", &Breakdown::tensor_comm},
-     {"context comm", "cp_comm_s", &Breakdown::context_comm},
-     {"pipeline comm", "pp_comm_s", &Breakdown::pipeline_comm},
-     {"data comm", "dp_comm_s", &Breakdown::data_comm},
-     {"bubble", "bubble_s", &Breakdown::bubble},
-     {"optimizer", "optimizer_s", &Breakdown::optimizer},
-     {"host", "host_s", &Breakdown::host},
-     {"KV transfer", "kv_transfer_exposed_s", &Breakdown::kv_transfer}}};
-
 /// What the classes add up to: the step, or a request.
 Seconds whole(const ModeComparison& comparison, const Prediction& prediction) {
   return comparison.phase == Phase::training ? prediction.step_time : prediction.e2e;
 }
 
 /// Transfers of caches are those of pools alone.
-bool shown(const ModeComparison& comparison, const Class& c) {
-  return c.part != &Breakdown::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
+bool shown(const ModeComparison& comparison, const TimeClassRow& c) {
+  return c.time_class != TimeClass::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
 }
 
 std::string signed_share(double share) {
@@ -53,8 +35,8 @@ Json mode_json(const ModeComparison& comparison, const Prediction& prediction) {
     json["ttft_s"] = prediction.ttft.value();
     json["itl_s"] = prediction.itl.value();
   }
-  for (const Class& c : kClasses) {
-    if (shown(comparison, c)) json["breakdown"][c.key] = (prediction.breakdown.*c.part).value();
+  for (const TimeClassRow& c : kTimeClasses) {
+    if (shown(comparison, c)) json["breakdown"][c.column] = prediction.breakdown[c.time_class].value();
   }
   return json;
 }
@@ -79,9 +61,9 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
                    same ? "same" : (difference < 0 ? "-" : "+") + format_seconds(std::abs(difference)),
                    same ? "" : signed_share(share)});
   };
-  for (const Class& c : kClasses) {
-    const Seconds a = h.breakdown.*c.part, b = f.breakdown.*c.part;
-    if (std::max(a, b) > kRounding * step) row(c.name, a, b, step);
+  for (const TimeClassRow& c : kTimeClasses) {
+    const Seconds a = h.breakdown[c.time_class], b = f.breakdown[c.time_class];
+    if (std::max(a, b) > kRounding * step) row(c.label, a, b, step);
   }
   row(training ? "step" : "request", step, whole(comparison, f), step);
   if (!training) {  // shares of themselves
@@ -107,9 +89,9 @@ nlohmann::ordered_json to_json(const ModeComparison& comparison) {
     add("ttft", h.ttft, f.ttft);
     add("itl", h.itl, f.itl);
   }
-  for (const Class& c : kClasses) {
+  for (const TimeClassRow& c : kTimeClasses) {
     if (!shown(comparison, c)) continue;
-    difference["breakdown"][c.key] = (f.breakdown.*c.part - h.breakdown.*c.part).value();
+    difference["breakdown"][c.column] = (f.breakdown[c.time_class] - h.breakdown[c.time_class]).value();
   }
   json["events"] = comparison.events;
   return json;

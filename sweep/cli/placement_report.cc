@@ -1,6 +1,5 @@
 #include "sweep/cli/placement_report.h"
 
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -16,17 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 using network::AxisSpan;
-
-/// Exposed communication on the critical rank: what a placement can change of a step.
-struct CommClass {
-  const char* key;  ///< in JSON
-  const char* name;
-  Seconds Breakdown::*part;
-};
-constexpr std::array<CommClass, 4> kCommClasses = {{{"tp_comm_s", "tensor comm", &Breakdown::tensor_comm},
-                                                    {"cp_comm_s", "context comm", &Breakdown::context_comm},
-                                                    {"pp_comm_s", "pipeline comm", &Breakdown::pipeline_comm},
-                                                    {"dp_comm_s", "data comm", &Breakdown::data_comm}}};
 
 std::string axes_text(const AxisSpan& span) {
   std::string text;
@@ -116,10 +104,12 @@ void print_gain(std::ostream& out, const BetterPlacement& better, const Setting&
   add("congestion", plain.cost.congestion_s, best.cost.congestion_s, format_seconds);
   add("byte-hops", plain.cost.byte_hops, best.cost.byte_hops,
       [](double bytes) { return format_si(bytes, "B"); });
-  for (const CommClass& part : kCommClasses) {
-    const double exposed = (prediction.breakdown.*part.part).value();
-    const double moved = (better.prediction.breakdown.*part.part).value();
-    if (exposed > 0 || moved > 0) add(part.name, exposed, moved, format_seconds);
+  // Exposed communication on the critical rank: what a placement can change of a step.
+  for (const TimeClassRow& row : kTimeClasses) {
+    if (!is_communication(row.time_class)) continue;
+    const double exposed = prediction.breakdown[row.time_class].value();
+    const double moved = better.prediction.breakdown[row.time_class].value();
+    if (exposed > 0 || moved > 0) add(row.label, exposed, moved, format_seconds);
   }
   table.print(out, 2);
   out << "\ngroups on the better placement\n";
@@ -157,7 +147,9 @@ Json placement_json(const PlacementReport& report, const Setting& setting, const
     Json sides = {{time, timed.time.value()},
                   {"congestion_s", timed.cost.congestion_s},
                   {"byte_hops", timed.cost.byte_hops}};
-    for (const CommClass& part : kCommClasses) sides[part.key] = (p.breakdown.*part.part).value();
+    for (const TimeClassRow& row : kTimeClasses) {
+      if (is_communication(row.time_class)) sides[row.column] = p.breakdown[row.time_class].value();
+    }
     return sides;
   };
   json["optimised"] = {{"before", side(found.plain, prediction)},

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
 #include "engine/simulate.h"
 #include "engine/timeline/schedule_text.h"
 #include "results_schema/output_file.h"
@@ -24,7 +25,7 @@ namespace shardscape::cli {
 
 namespace {
 
-constexpr const char* kSimulateFooter =
+constexpr const char* kSimulateExamples =
     "Examples:\n"
     "  shardscape simulate study.yaml\n"
     "  shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 "
@@ -54,13 +55,14 @@ constexpr const char* kSimulateFooter =
     "what was executed\n"
     "  shardscape simulate study.yaml --point order=pp-dp-cp-tp --optimise-placement     never slower than "
     "the plain order\n"
-    "\n"
-    "--point takes tp, sp, cp, pp, dp, zero, recompute, mbs, schedule, vpp, order (for inference "
-    "tp, cp, pp, dp,\n"
-    "prefill_tp, prefill_pp, prefill_dp, order, concurrency). An axis left out takes the first value of the "
-    "study; a degree that fills follows from "
-    "the others.\n"
-    "The time is predicted whatever the memory verdict.";
+    "\n";
+
+std::string simulate_footer() {
+  return std::string(kSimulateExamples) + "--point takes " + join_names(sweep::point_keys(Phase::training)) +
+         " (for inference " + join_names(sweep::point_keys(Phase::inference)) +
+         ").\nAn axis left out takes the first value of the study; a degree that fills follows from the "
+         "others.\nThe time is predicted whatever the memory verdict.";
+}
 
 struct SimulateArguments {
   StudyArguments study;
@@ -293,7 +295,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command->add_flag("--optimise-placement", arguments->optimise_placement,
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
-  command->footer(kSimulateFooter);
+  command->footer(simulate_footer());
   command->callback([arguments, &common, &action] {
     action = [arguments, &common] { return run_simulate(*arguments, common); };
   });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/spec/plan_axes.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/verdicts.h"
@@ -19,14 +20,13 @@ using Align = TextTable::Align;
 
 constexpr std::size_t kBarWidth = 24;
 
-template <class Whole, class Part>
-struct NamedPart {
+struct MemoryPart {
   const char* key;  ///< in JSON
   const char* name;
-  Part Whole::*part;
+  Bytes MemoryUse::*part;
 };
 
-constexpr std::array<NamedPart<MemoryUse, Bytes>, 8> kMemoryParts = {
+constexpr std::array<MemoryPart, 8> kMemoryParts = {
     {{"weights_bytes", "weights", &MemoryUse::weights},
      {"gradients_bytes", "gradients", &MemoryUse::gradients},
      {"optimizer_bytes", "optimizer", &MemoryUse::optimizer},
@@ -35,18 +35,6 @@ constexpr std::array<NamedPart<MemoryUse, Bytes>, 8> kMemoryParts = {
      {"kv_cache_bytes", "kv cache", &MemoryUse::kv_cache},
      {"buffers_bytes", "buffers", &MemoryUse::buffers},
      {"reserve_bytes", "reserve", &MemoryUse::reserve}}};
-
-constexpr std::array<NamedPart<Breakdown, Seconds>, 10> kBreakdownParts = {
-    {{"compute_s", "compute", &Breakdown::compute},
-     {"recompute_s", "recompute", &Breakdown::recompute},
-     {"tp_comm_s", "tensor comm", &Breakdown::tensor_comm},
-     {"cp_comm_s", "context comm", &Breakdown::context_comm},
-     {"pp_comm_s", "pipeline comm", &Breakdown::pipeline_comm},
-     {"dp_comm_s", "data comm", &Breakdown::data_comm},
-     {"bubble_s", "bubble", &Breakdown::bubble},
-     {"optimizer_s", "optimizer", &Breakdown::optimizer},
-     {"host_s", "host", &Breakdown::host},
-     {"kv_transfer_exposed_s", "KV transfer", &Breakdown::kv_transfer}}};
 
 bool timed(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
 bool memory_counted(const Prediction& p) { return timed(p) || p.status == Status::unreachable; }
@@ -59,26 +47,24 @@ Json number(double value, bool known) { return known && std::isfinite(value) ? J
 
 Json memory_json(const MemoryUse& use, bool known) {
   Json json = Json::object();
-  for (const auto& part : kMemoryParts) json[part.key] = number((use.*part.part).value(), known);
+  for (const MemoryPart& part : kMemoryParts) json[part.key] = number((use.*part.part).value(), known);
   return json;
 }
 
 Json plan_json(const ParallelPlan& plan, Phase phase) {
-  Json json = {{"tp", plan.tensor}, {"cp", plan.context}, {"pp", plan.pipeline}, {"dp", plan.data}};
-  if (phase == Phase::training) {
-    json["sp"] = plan.sequence_parallel ? 1 : 0;
-    json["zero"] = plan.zero_stage;
-    json["recompute"] = name_of(plan.recompute);
-    json["mbs"] = plan.microbatch;
-    json["schedule"] = name_of(plan.schedule);
-    json["vpp"] = plan.virtual_stages;
+  Json json = Json::object();
+  const auto add = [&](const PlanAxisRow& row) {
+    const std::int32_t code = row.get(plan);
+    const bool named = row.kind == AxisKind::choice || row.kind == AxisKind::order;
+    json[std::string(row.name)] = named ? Json(code_text(row, code)) : Json(code);
+  };
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.kind == AxisKind::degree) add(row);
   }
-  if (plan.disaggregated()) {
-    json["prefill_tp"] = plan.prefill.tensor;
-    json["prefill_pp"] = plan.prefill.pipeline;
-    json["prefill_dp"] = plan.prefill.data;
+  for (const PlanAxisRow& row : kPlanRows) {
+    const bool known = row.kind == AxisKind::pool ? plan.disaggregated() : applies(row.phases, phase);
+    if (row.kind != AxisKind::degree && known) add(row);
   }
-  json["order"] = to_string(plan.order);
   return json;
 }
 
@@ -223,7 +209,7 @@ void print_memory(std::ostream& out, const SimulatedPoint& point) {
     const double share = bytes / capacity(point);
     table.add_row({name, format_bytes(bytes), format_percent(share), bar(share, kBarWidth)});
   };
-  for (const auto& part : kMemoryParts) {
+  for (const MemoryPart& part : kMemoryParts) {
     const double bytes = (point.prediction.memory.*part.part).value();
     if (bytes > 0) add(part.name, bytes);
   }
@@ -277,10 +263,10 @@ void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
                              : "\nwhere the request goes, on the critical rank\n");
   const double whole = whole_time(point).value();
   TextTable table = share_table();
-  for (const auto& part : kBreakdownParts) {
-    const double seconds = (point.prediction.breakdown.*part.part).value();
+  for (const TimeClassRow& row : kTimeClasses) {
+    const double seconds = point.prediction.breakdown[row.time_class].value();
     if (seconds == 0) continue;
-    table.add_row({part.name, format_seconds(seconds), format_percent(seconds / whole),
+    table.add_row({row.label, format_seconds(seconds), format_percent(seconds / whole),
                    bar(seconds / whole, kBarWidth)});
   }
   table.print(out, 2);
@@ -307,9 +293,9 @@ Json to_json(const SimulatedPoint& point) {
     json["memory"]["prefill_per_stage"] = stages(point.details.prefill.stage_memory);
     json["prefill_memory_peak_bytes"] = number(p.prefill_memory_peak.value(), memory_counted(p));
   }
-  for (const auto& part : kBreakdownParts) {
-    if (part.part == &Breakdown::kv_transfer && !point.plan.disaggregated()) continue;
-    json["breakdown"][part.key] = number((p.breakdown.*part.part).value(), timed(p));
+  for (const TimeClassRow& row : kTimeClasses) {
+    if (row.time_class == TimeClass::kv_transfer && !point.plan.disaggregated()) continue;
+    json["breakdown"][row.column] = number(p.breakdown[row.time_class].value(), timed(p));
   }
   json["reason"] = name_of(p.reason);
   json["memory_capacity_bytes"] = capacity(point);

@@ -10,6 +10,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
+#include "engine/spec/plan_axes.h"
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
 #include "sweep/cli/commands.h"
@@ -51,24 +52,10 @@ struct TopArguments {
   bool breakdown = false;
 };
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kShortNames = {
-    {{"tp", "tensor_parallel"},
-     {"sp", "sequence_parallel"},
-     {"cp", "context_parallel"},
-     {"pp", "pipeline_parallel"},
-     {"dp", "data_parallel"},
-     {"zero", "zero_stage"},
-     {"mbs", "microbatch_size"},
-     {"vpp", "virtual_stages"},
-     {"prefill_tp", "prefill_tensor_parallel"},
-     {"prefill_pp", "prefill_pipeline_parallel"},
-     {"prefill_dp", "prefill_data_parallel"},
-     {"order", "rank_order"}}};
-
 /// A column by its name or short name. BadInput, blaming `option`, where there is none.
 const ColumnInfo& require_column(const ResultReader& reader, std::string_view name, std::string_view option) {
-  for (const auto& [brief, full] : kShortNames) {
-    if (name == brief) name = full;
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (name == row.name) name = row.column;
   }
   if (const ColumnInfo* const column = reader.find(name)) return *column;
   std::vector<std::string> names;
@@ -112,8 +99,10 @@ class RowFilter {
       columns_.push_back(column.name);
     };
     for (const ColumnInfo& column : reader.columns()) add(column.name, column);
-    for (const auto& [brief, full] : kShortNames) {
-      if (const ColumnInfo* const column = reader.find(full)) add(brief, *column);
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (const ColumnInfo* const column = reader.find(row.column);
+          column != nullptr && row.name != row.column)
+        add(row.name, *column);
     }
     return names;
   }

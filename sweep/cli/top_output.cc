@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "engine/spec/plan_axes.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 
@@ -22,32 +23,24 @@ using results::ColumnType;
 using results::ResultReader;
 using Align = TextTable::Align;
 
-/// Short headings of the table; other columns lose their unit only.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kHeadings = {{
+/// Short headings of the table beside those of plan axes; other columns lose their unit only.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kHeadings = {{
     {"point_id", "point"},
-    {"tensor_parallel", "tp"},
-    {"sequence_parallel", "sp"},
-    {"context_parallel", "cp"},
-    {"pipeline_parallel", "pp"},
-    {"data_parallel", "dp"},
-    {"zero_stage", "zero"},
-    {"microbatch_size", "mbs"},
-    {"virtual_stages", "vpp"},
-    {"prefill_tensor_parallel", "prefill tp"},
-    {"prefill_pipeline_parallel", "prefill pp"},
-    {"prefill_data_parallel", "prefill dp"},
     {"prefill_memory_peak_bytes", "prefill memory"},
-    {"rank_order", "order"},
     {"sequence_length", "seq"},
     {"global_batch", "batch"},
     {"tokens_per_s_per_gpu", "tokens/s/GPU"},
     {"memory_peak_bytes", "memory"},
     {"mfu", "MFU"},
-    {"microbatches", "microbatches"},
     {"outside_domain", "outside domain"},
 }};
 
 std::string heading(const ColumnInfo& column) {
+  if (const PlanAxisRow* const row = find_plan_column(column.name)) {
+    std::string words(row->name);
+    std::ranges::replace(words, '_', ' ');
+    return words;
+  }
   const auto known =
       std::ranges::find(kHeadings, column.name, &std::pair<std::string_view, std::string_view>::first);
   if (known != kHeadings.end()) return std::string(known->second);

@@ -2,106 +2,93 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
+
+#include "engine/base/check.h"
+#include "engine/spec/plan_axes.h"
 
 namespace shardscape::sweep {
 
 namespace {
 
-enum Slot : std::size_t {
-  kTp,
-  kCp,
-  kDp,
-  kPp,
-  kSp,
-  kZero,
-  kMbs,
-  kVpp,
-  kGpus,
-  kMicrobatches,
-  kRecompute,
-  kSchedule,
-  kSequenceLength,
-  kGlobalBatch,
-  kConcurrency,
-  kPrefillTp,
-  kPrefillPp,
-  kPrefillDp,
-  kPrefillGpus,
-  kSlots
+constexpr std::size_t kMostNames = kPlanRows.size() + 6;  // those that follow are fewer
+
+struct Name {
+  ExpressionName name;
+  /// Of the plan's axis, or what follows from plan and workload.
+  const PlanAxisRow* row = nullptr;
+  double (*value)(const ParallelPlan& plan, const WorkloadSpec& workload) = nullptr;
 };
-
-template <class E>
-ExpressionName choice(std::string name) {
-  ExpressionName entry{std::move(name), NameKind::choice, {}};
-  for (const std::string_view value : enum_names<E>()) entry.choices.emplace_back(value);
-  return entry;
-}
-
-const std::array<ExpressionName, kSlots>& table() {
-  static const std::array<ExpressionName, kSlots> kTable = {{{"tp"},
-                                                             {"cp"},
-                                                             {"dp"},
-                                                             {"pp"},
-                                                             {"sp", NameKind::truth},
-                                                             {"zero"},
-                                                             {"mbs"},
-                                                             {"vpp"},
-                                                             {"gpus"},
-                                                             {"microbatches"},
-                                                             choice<Recompute>("recompute"),
-                                                             choice<ScheduleKind>("schedule"),
-                                                             {"sequence_length"},
-                                                             {"global_batch"},
-                                                             {"concurrency"},
-                                                             {"prefill_tp"},
-                                                             {"prefill_pp"},
-                                                             {"prefill_dp"},
-                                                             {"prefill_gpus"}}};
-  return kTable;
-}
 
 double whole_microbatches(const ParallelPlan& plan, const WorkloadSpec& workload) {
   const double samples = static_cast<double>(plan.data) * plan.microbatch;
   return std::floor(static_cast<double>(workload.global_batch) / samples);
 }
 
+const std::vector<Name>& table() {
+  static const std::vector<Name> kTable = [] {
+    std::vector<Name> names;
+    const auto add_axis = [&](const PlanAxisRow& row) {
+      const NameKind kind = row.kind == AxisKind::choice ? NameKind::choice
+                            : row.kind == AxisKind::flag ? NameKind::truth
+                                                         : NameKind::number;
+      names.push_back({{std::string(row.name), kind, {row.names.begin(), row.names.end()}}, &row});
+    };
+    const auto add_axes = [&](AxisKind kind, AxisKind other) {
+      for (const PlanAxisRow& row : kPlanRows) {
+        if (row.kind == kind || row.kind == other) add_axis(row);
+      }
+    };
+    using Plan = const ParallelPlan&;
+    using Load = const WorkloadSpec&;
+    const auto add = [&](const char* name, double (*value)(Plan, Load)) {
+      names.push_back({{name}, nullptr, value});
+    };
+    for (const PlanAxis axis : enum_values<PlanAxis>()) add_axis(row_of(axis));
+    add_axes(AxisKind::flag, AxisKind::integer);
+    add("gpus", [](Plan p, Load) { return static_cast<double>(p.gpus()); });
+    add("microbatches", whole_microbatches);
+    add_axes(AxisKind::choice, AxisKind::choice);
+    add("sequence_length", [](Plan, Load w) { return static_cast<double>(w.sequence_length); });
+    add("global_batch", [](Plan, Load w) { return static_cast<double>(w.global_batch); });
+    add("concurrency", [](Plan, Load w) { return static_cast<double>(w.concurrency); });
+    add_axes(AxisKind::pool, AxisKind::pool);
+    add("prefill_gpus", [](Plan p, Load) { return static_cast<double>(p.prefill.gpus()); });
+    return names;
+  }();
+  return kTable;
+}
+
 }  // namespace
 
-std::span<const ExpressionName> constraint_names() { return table(); }
+std::span<const ExpressionName> constraint_names() {
+  static const std::vector<ExpressionName> kNames = [] {
+    std::vector<ExpressionName> names;
+    for (const Name& entry : table()) names.push_back(entry.name);
+    return names;
+  }();
+  return kNames;
+}
 
 tl::expected<Constraint, ExpressionError> Constraint::parse(std::string_view text) {
-  auto expression = Expression::parse(text, table());
+  auto expression = Expression::parse(text, constraint_names());
   if (!expression) return tl::unexpected(std::move(expression.error()));
   return Constraint(*std::move(expression));
 }
 
 bool Constraint::holds(const ParallelPlan& plan, const WorkloadSpec& workload) const {
-  std::array<double, kSlots> values;
-  values[kTp] = plan.tensor;
-  values[kCp] = plan.context;
-  values[kDp] = plan.data;
-  values[kPp] = plan.pipeline;
-  values[kSp] = plan.sequence_parallel ? 1 : 0;
-  values[kZero] = plan.zero_stage;
-  values[kMbs] = plan.microbatch;
-  values[kVpp] = plan.virtual_stages;
-  values[kGpus] = static_cast<double>(plan.gpus());
-  values[kMicrobatches] = whole_microbatches(plan, workload);
-  values[kRecompute] = static_cast<double>(plan.recompute);
-  values[kSchedule] = static_cast<double>(plan.schedule);
-  values[kSequenceLength] = static_cast<double>(workload.sequence_length);
-  values[kGlobalBatch] = static_cast<double>(workload.global_batch);
-  values[kConcurrency] = static_cast<double>(workload.concurrency);
-  values[kPrefillTp] = plan.prefill.tensor;
-  values[kPrefillPp] = plan.prefill.pipeline;
-  values[kPrefillDp] = plan.prefill.data;
-  values[kPrefillGpus] = static_cast<double>(plan.prefill.gpus());
+  std::array<double, kMostNames> values;
+  SHARDSCAPE_CHECK(table().size() <= values.size(), table().size());
+  for (const std::size_t index : expression_.references()) {
+    const Name& name = table()[index];
+    values[index] = name.row != nullptr ? name.row->get(plan) : name.value(plan, workload);
+  }
   return expression_.holds(values);
 }
 
 std::vector<std::string_view> Constraint::names() const {
   std::vector<std::string_view> names;
-  for (const std::size_t index : expression_.references()) names.emplace_back(table()[index].name);
+  for (const std::size_t index : expression_.references()) names.emplace_back(table()[index].name.name);
   return names;
 }
 

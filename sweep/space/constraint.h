@@ -1,8 +1,8 @@
 // Constraints of a study: boolean expressions over the plan ("tp * cp <= 16", "pp <= 8 or mbs == 1"); grammar
 // in expression.h.
 //
-// Names: tp cp dp pp sp zero mbs vpp gpus microbatches recompute schedule sequence_length global_batch
-// concurrency. sp is a truth value; recompute and schedule compare with their value names ("recompute ==
+// Names: those of the plan axes (engine/spec/plan_axes.h) but the order, gpus microbatches sequence_length
+// global_batch concurrency prefill_gpus. sp is a truth value; recompute and schedule compare with their value names ("recompute ==
 // full"). microbatches is global_batch / (dp * mbs), rounded down. An axis that hangs on another one reads as
 // its idle value where it has no effect (zero 0, schedule 1f1b, vpp 1, sp false). sequence_length,
 // global_batch and microbatches are 0 for inference, concurrency for training.
@@ -31,7 +31,7 @@ class Constraint {
   /// True where the plan satisfies the expression.
   [[nodiscard]] bool holds(const ParallelPlan& plan, const WorkloadSpec& workload) const;
   [[nodiscard]] const std::string& text() const { return expression_.text(); }
-  /// The names the expression uses, in the order of the list above.
+  /// The names the expression uses, in the order of constraint_names().
   [[nodiscard]] std::vector<std::string_view> names() const;
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <set>
 
 #include "engine/base/check.h"
 
@@ -33,58 +33,57 @@ bool same_plan(const ParallelPlan& a, ParallelPlan b) {
   return a == b;
 }
 
-/// One loop of the nest: calls `next` for every value of the axis that divides what is left of the GPUs.
-void for_each_degree(const DegreeAxis& axis, std::int64_t left, std::int32_t& degree,
-                     const std::function<void(std::int64_t)>& next) {
-  if (axis.fill) return next(left);  // takes its value once the others have theirs
-  for (const std::int32_t value : axis.values) {
-    if (left % value != 0) continue;
-    degree = value;
-    next(left / value);
-  }
-}
-
 /// The rank orders that lay these degrees out differently, the first listed of each kind.
 std::vector<RankOrder> distinct_orders(const SpaceSpec& spec, const ParallelPlan& degrees) {
   std::vector<RankOrder> orders;
-  for (const RankOrder& order : spec.rank_order) {
+  for (const std::int32_t code : spec[PlanKey::order].values) {
+    const RankOrder order = rank_order_of(code);
     const auto same = [&](const RankOrder& known) { return same_layout(degrees, known, order); };
     if (std::ranges::none_of(orders, same)) orders.push_back(order);
   }
   return orders;
 }
 
-/// `degrees` with each distinct schedule and number of virtual stages.
-std::vector<ParallelPlan> distinct_schedules(const SpaceSpec& spec, const ParallelPlan& degrees,
-                                             Phase phase) {
-  std::vector<ParallelPlan> plans;
-  for (const ScheduleKind schedule : spec.schedule) {
-    for (const std::int32_t virtual_stages : spec.virtual_stages) {
-      ParallelPlan plan = degrees;
-      plan.schedule = schedule;
-      plan.virtual_stages = virtual_stages;
-      plan = canonical(plan, phase);
-      if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+/// What is fixed somewhere is listed where it is not.
+bool is_listed(const PlanAxisRow& row) { return is_setting(row) && row.fixed != nullptr; }
+bool is_free(const PlanAxisRow& row) { return is_setting(row) && row.fixed == nullptr; }
+
+/// `degrees` with each distinct combination of what hangs on them, but the rank order.
+std::vector<ParallelPlan> distinct_settings(const SpaceSpec& spec, const ParallelPlan& degrees, Phase phase) {
+  std::vector<ParallelPlan> plans = {degrees};
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!is_listed(row) || !applies(row.phases, phase)) continue;
+    std::vector<ParallelPlan> more;
+    for (const ParallelPlan& plan : plans) {
+      if (row.fixed(plan)) {
+        more.push_back(plan);
+        continue;
+      }
+      for (const std::int32_t code : spec[row.key].values) {
+        more.push_back(plan);
+        row.set(more.back(), code);
+      }
     }
+    plans = std::move(more);
   }
+  std::set<std::vector<std::int32_t>> seen;
+  std::erase_if(plans, [&](ParallelPlan& plan) {
+    plan = canonical(plan, phase);
+    std::vector<std::int32_t> codes;
+    for (const PlanAxisRow& row : kPlanRows) codes.push_back(row.get(plan));
+    return !seen.insert(std::move(codes)).second;
+  });
   return plans;
 }
 
 }  // namespace
 
 ParallelPlan canonical(ParallelPlan plan, Phase phase) {
-  const bool training = phase == Phase::training;
-  if (!training || plan.tensor == 1) plan.sequence_parallel = false;
-  if (!training || plan.data * plan.context == 1) plan.zero_stage = 0;
-  if (!training || plan.pipeline == 1) plan.schedule = ScheduleKind::one_f_one_b;
-  if (plan.schedule != ScheduleKind::interleaved) plan.virtual_stages = 1;
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!applies(row.phases, phase) || (row.fixed != nullptr && row.fixed(plan))) row.set(plan, row.idle);
+  }
   if (plan.virtual_stages == 1 && plan.schedule == ScheduleKind::interleaved) {
     plan.schedule = ScheduleKind::one_f_one_b;
-  }
-  if (training || !plan.disaggregated()) plan.prefill = {};
-  if (!training) {
-    plan.recompute = Recompute::none;
-    plan.microbatch = 1;
   }
   return plan;
 }
@@ -96,9 +95,11 @@ bool same_layout(const ParallelPlan& plan, const RankOrder& a, const RankOrder& 
 DesignSpace::DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings)
     : phase_(phase), settings_(settings) {
   SHARDSCAPE_CHECK(gpus >= 1 && settings >= 1, gpus, settings);
-  const bool training = phase == Phase::training;
-  recompute_ = training ? spec.recompute : std::vector{Recompute::none};
-  microbatch_ = training ? spec.microbatch : std::vector<std::int32_t>{1};
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!is_free(row) || !applies(row.phases, phase)) continue;
+    free_axes_.push_back({&row, spec[row.key].values});
+    free_ *= spec[row.key].values.size();
+  }
   list_pools(spec, gpus);
 }
 
@@ -106,8 +107,8 @@ void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
   for (const std::int32_t pool : spec.prefill_gpus) {
     if (pool == 0) list_tuples(spec, gpus, {});
     if (pool == 0 || pool >= gpus) continue;
-    for (const std::int32_t tensor : spec.prefill_tensor) {
-      for (const std::int32_t pipeline : spec.prefill_pipeline) {
+    for (const std::int32_t tensor : spec[PlanKey::prefill_tensor].values) {
+      for (const std::int32_t pipeline : spec[PlanKey::prefill_pipeline].values) {
         const std::int64_t replica = static_cast<std::int64_t>(tensor) * pipeline;
         if (pool % replica == 0)
           list_tuples(spec, gpus - pool, {tensor, pipeline, static_cast<std::int32_t>(pool / replica)});
@@ -119,42 +120,35 @@ void DesignSpace::list_pools(const SpaceSpec& spec, std::int64_t gpus) {
 void DesignSpace::list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill) {
   ParallelPlan degrees;
   degrees.prefill = prefill;
-  std::int32_t* const filling = spec.tensor.fill     ? &degrees.tensor
-                                : spec.context.fill  ? &degrees.context
-                                : spec.pipeline.fill ? &degrees.pipeline
-                                : spec.data.fill     ? &degrees.data
-                                                     : nullptr;
-  const auto finish = [&](std::int64_t left) {
+  list_degrees(spec, 0, gpus, nullptr, degrees);
+}
+
+/// The nest from one row of the table on: every value of a degree that divides what is `left` of the GPUs.
+void DesignSpace::list_degrees(const SpaceSpec& spec, std::size_t from, std::int64_t left,
+                               const PlanAxisRow* filling, ParallelPlan& degrees) {
+  while (from < kPlanRows.size() && kPlanRows[from].kind != AxisKind::degree) ++from;
+  if (from == kPlanRows.size()) {
     if (filling == nullptr && left != 1) return;
-    if (filling != nullptr) *filling = static_cast<std::int32_t>(left);
+    if (filling != nullptr) filling->set(degrees, static_cast<std::int32_t>(left));
     ++tuples_;
-    list_plans(spec, degrees);
-  };
-  for_each_degree(spec.tensor, gpus, degrees.tensor, [&](std::int64_t after_tensor) {
-    for_each_degree(spec.context, after_tensor, degrees.context, [&](std::int64_t after_context) {
-      for_each_degree(spec.pipeline, after_context, degrees.pipeline, [&](std::int64_t after_pipeline) {
-        for_each_degree(spec.data, after_pipeline, degrees.data, finish);
-      });
-    });
-  });
+    return list_plans(spec, degrees);
+  }
+  const PlanAxisRow& row = kPlanRows[from];
+  if (spec[row.key].fill)  // takes its value once the others have theirs
+    return list_degrees(spec, from + 1, left, &row, degrees);
+  for (const std::int32_t value : spec[row.key].values) {
+    if (left % value != 0) continue;
+    row.set(degrees, value);
+    list_degrees(spec, from + 1, left / value, filling, degrees);
+  }
 }
 
 void DesignSpace::list_plans(const SpaceSpec& spec, const ParallelPlan& degrees) {
   const std::vector<RankOrder> orders = distinct_orders(spec, degrees);
-  const std::vector<ParallelPlan> schedules = distinct_schedules(spec, degrees, phase_);
-  const bool training = phase_ == Phase::training;
-  const bool sequence = training && degrees.tensor > 1;
-  const bool zero = training && (degrees.data > 1 || degrees.context > 1);
-  for (const bool sequence_parallel : sequence ? spec.sequence_parallel : std::vector{false}) {
-    for (const std::int32_t zero_stage : zero ? spec.zero_stage : std::vector<std::int32_t>{0}) {
-      for (ParallelPlan plan : schedules) {
-        plan.sequence_parallel = sequence_parallel;
-        plan.zero_stage = zero_stage;
-        for (const RankOrder& order : orders) {
-          plan.order = order;
-          listed_.push_back(plan);
-        }
-      }
+  for (ParallelPlan plan : distinct_settings(spec, degrees, phase_)) {
+    for (const RankOrder& order : orders) {
+      plan.order = order;
+      listed_.push_back(plan);
     }
   }
 }
@@ -164,11 +158,12 @@ PointIndex DesignSpace::point(std::uint64_t id) const {
   PointIndex index;
   index.setting = id / plans();
   const std::uint64_t in_setting = id % plans();
-  index.plan = listed_[in_setting / free()];
-  const std::uint64_t in_entry = in_setting % free();
-  if (phase_ == Phase::training) {
-    index.plan.recompute = recompute_[in_entry / microbatch_.size()];
-    index.plan.microbatch = microbatch_[in_entry % microbatch_.size()];
+  index.plan = listed_[in_setting / free_];
+  std::uint64_t rest = in_setting % free_, block = free_;
+  for (const FreeAxis& axis : free_axes_) {
+    block /= axis.codes.size();
+    axis.row->set(index.plan, axis.codes[rest / block]);
+    rest %= block;
   }
   return index;
 }
@@ -176,19 +171,17 @@ PointIndex DesignSpace::point(std::uint64_t id) const {
 std::optional<std::uint64_t> DesignSpace::find(std::uint64_t setting, const ParallelPlan& plan) const {
   if (setting >= settings_) return std::nullopt;
   ParallelPlan entry = canonical(plan, phase_);
-  const auto recompute = std::ranges::find(recompute_, entry.recompute);
-  const auto microbatch = std::ranges::find(microbatch_, entry.microbatch);
-  entry.recompute = Recompute::none;  // as the listed entries have them
-  entry.microbatch = 1;
+  std::uint64_t in_entry = 0;
+  for (const FreeAxis& axis : free_axes_) {
+    const auto code = std::ranges::find(axis.codes, axis.row->get(entry));
+    if (code == axis.codes.end()) return std::nullopt;
+    in_entry = in_entry * axis.codes.size() + static_cast<std::uint64_t>(code - axis.codes.begin());
+    axis.row->set(entry, axis.row->idle);  // as the listed entries have them
+  }
   const auto listed =
       std::ranges::find_if(listed_, [&](const ParallelPlan& p) { return same_plan(p, entry); });
-  if (recompute == recompute_.end() || microbatch == microbatch_.end() || listed == listed_.end()) {
-    return std::nullopt;
-  }
-  const auto digit = [](const auto& list, auto at) { return static_cast<std::uint64_t>(at - list.begin()); };
-  const std::uint64_t in_entry =
-      digit(recompute_, recompute) * microbatch_.size() + digit(microbatch_, microbatch);
-  return setting * plans() + digit(listed_, listed) * free() + in_entry;
+  if (listed == listed_.end()) return std::nullopt;
+  return setting * plans() + static_cast<std::uint64_t>(listed - listed_.begin()) * free_ + in_entry;
 }
 
 }  // namespace shardscape::sweep

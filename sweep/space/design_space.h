@@ -22,8 +22,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/spec/plan.h"
-#include "engine/spec/workload.h"
+#include "engine/spec/phase.h"
 #include "sweep/space/space_spec.h"
 
 namespace shardscape::sweep {
@@ -49,7 +48,7 @@ class DesignSpace {
   DesignSpace(const SpaceSpec& spec, std::int64_t gpus, Phase phase, std::uint64_t settings);
 
   [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
-  [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free(); }  ///< per setting
+  [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }  ///< per setting
   [[nodiscard]] std::uint64_t settings() const { return settings_; }
   [[nodiscard]] std::uint64_t tuples() const { return tuples_; }  ///< distinct (tp, cp, pp, dp) and pools
   /// The point of an id below size(). O(1).
@@ -59,15 +58,21 @@ class DesignSpace {
   [[nodiscard]] std::optional<std::uint64_t> find(std::uint64_t setting, const ParallelPlan& plan) const;
 
  private:
-  [[nodiscard]] std::uint64_t free() const { return recompute_.size() * microbatch_.size(); }
+  /// An axis that any entry takes any code of.
+  struct FreeAxis {
+    const PlanAxisRow* row;
+    std::vector<std::int32_t> codes;
+  };
   void list_pools(const SpaceSpec& spec, std::int64_t gpus);
   void list_tuples(const SpaceSpec& spec, std::int64_t gpus, const PrefillPool& prefill);
+  void list_degrees(const SpaceSpec& spec, std::size_t from, std::int64_t left, const PlanAxisRow* filling,
+                    ParallelPlan& degrees);
   void list_plans(const SpaceSpec& spec, const ParallelPlan& degrees);
 
   Phase phase_;
   std::vector<ParallelPlan> listed_;
-  std::vector<Recompute> recompute_;
-  std::vector<std::int32_t> microbatch_;
+  std::vector<FreeAxis> free_axes_;  ///< outermost first
+  std::uint64_t free_ = 1;           ///< combinations of their codes
   std::uint64_t tuples_ = 0;
   std::uint64_t settings_ = 1;
 };

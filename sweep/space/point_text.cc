@@ -1,11 +1,9 @@
 #include "sweep/space/point_text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -24,15 +22,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-constexpr std::array<std::string_view, 11> kTrainingKeys = {
-    "tp", "sp", "cp", "pp", "dp", "zero", "recompute", "mbs", "schedule", "vpp", "order"};
-constexpr std::array<std::string_view, 9> kInferenceKeys = {
-    "tp", "cp", "pp", "dp", "prefill_tp", "prefill_pp", "prefill_dp", "order", "concurrency"};
-
-std::span<const std::string_view> keys_of(Phase phase) {
-  if (phase == Phase::training) return kTrainingKeys;
-  return kInferenceKeys;
-}
+constexpr std::string_view kConcurrency = "concurrency";
 
 /// Reads "key=value,..." and turns values into axes, collecting every problem on the way.
 class PointParser {
@@ -46,7 +36,7 @@ class PointParser {
     set_prefill(point.plan.prefill);
     set_degrees(point.plan);
     set_axes(point.plan);
-    point.concurrency = whole("concurrency", 1, std::numeric_limits<std::int64_t>::max());
+    point.concurrency = whole(kConcurrency, 1, std::numeric_limits<std::int64_t>::max());
     if (!problems_.empty()) return tl::unexpected(std::move(problems_));
     point.plan = canonical(point.plan, phase_);
     return point;
@@ -68,7 +58,7 @@ class PointParser {
       return problems_.add(std::string(entry), "write it as key=value, such as tp=8");
     }
     const std::string_view key = trim(entry.substr(0, sign));
-    const auto known = keys_of(phase_);
+    const auto known = point_keys(phase_);
     if (std::ranges::find(known, key) == known.end()) {
       return problems_.add(std::string(key), unknown_key(key));
     }
@@ -77,13 +67,13 @@ class PointParser {
   }
 
   [[nodiscard]] std::string unknown_key(std::string_view key) const {
-    const auto other = keys_of(phase_ == Phase::training ? Phase::inference : Phase::training);
+    const auto other = point_keys(phase_ == Phase::training ? Phase::inference : Phase::training);
     if (std::ranges::find(other, key) != other.end()) {
       return "has no meaning for " + std::string(name_of(phase_)) +
-             "; known keys: " + join_names(keys_of(phase_));
+             "; known keys: " + join_names(point_keys(phase_));
     }
-    return "unknown key" + did_you_mean(key, keys_of(phase_)) +
-           "; known keys: " + join_names(keys_of(phase_));
+    return "unknown key" + did_you_mean(key, point_keys(phase_)) +
+           "; known keys: " + join_names(point_keys(phase_));
   }
 
   [[nodiscard]] std::optional<std::string_view> find(std::string_view key) const {
@@ -107,118 +97,119 @@ class PointParser {
     return std::nullopt;
   }
 
-  template <class E>
-  E choice(std::string_view key, E fallback) {
-    const std::optional<std::string_view> text = find(key);
-    if (!text) return fallback;
-    if (const std::optional<E> value = parse_enum<E>(*text)) return *value;
-    problems_.add(std::string(key), quote(*text) + " is not one of " + join_names(enum_names<E>()) +
-                                        did_you_mean(*text, enum_names<E>()));
-    return fallback;
-  }
-
   /// The pool that prefills: the first one of the space unless the text says otherwise.
   void set_prefill(PrefillPool& pool) {
     if (phase_ == Phase::training) return;
     const std::int64_t most = gpus_ - 1;
-    const auto degree = [&](std::string_view key, std::int32_t first) {
-      return static_cast<std::int32_t>(whole(key, 1, most).value_or(first));
+    const std::string tensor(name_of(PlanKey::prefill_tensor)), pipeline(name_of(PlanKey::prefill_pipeline)),
+        data(name_of(PlanKey::prefill_data));
+    const auto degree = [&](PlanKey key) {
+      return static_cast<std::int32_t>(whole(name_of(key), 1, most).value_or(space_[key].values.front()));
     };
-    pool.tensor = degree("prefill_tp", space_.prefill_tensor.front());
-    pool.pipeline = degree("prefill_pp", space_.prefill_pipeline.front());
+    pool.tensor = degree(PlanKey::prefill_tensor);
+    pool.pipeline = degree(PlanKey::prefill_pipeline);
     const double replica = static_cast<double>(pool.tensor) * pool.pipeline;
     const double replicas = space_.prefill_gpus.front() / replica;
-    if (find("prefill_dp")) {
-      pool.data = static_cast<std::int32_t>(whole("prefill_dp", 0, most).value_or(0));
+    if (find(data)) {
+      pool.data = static_cast<std::int32_t>(whole(data, 0, most).value_or(0));
     } else if (replicas == std::floor(replicas)) {
       pool.data = static_cast<std::int32_t>(replicas);
     } else {
-      problems_.add("prefill_dp", "the study's " + std::to_string(space_.prefill_gpus.front()) +
-                                      " GPUs to prefill make no whole replicas of prefill_tp*prefill_pp = " +
-                                      std::to_string(pool.tensor) + "*" + std::to_string(pool.pipeline));
+      problems_.add(data, "the study's " + std::to_string(space_.prefill_gpus.front()) +
+                              " GPUs to prefill make no whole replicas of " + tensor + '*' + pipeline +
+                              " = " + std::to_string(pool.tensor) + "*" + std::to_string(pool.pipeline));
     }
     if (replica * pool.data >= static_cast<double>(gpus_)) {
-      problems_.add("prefill_tp,prefill_pp,prefill_dp",
+      problems_.add(tensor + ',' + pipeline + ',' + data,
                     "their product must be less than the number of GPUs, " + std::to_string(gpus_));
       pool = {};
     }
-    const bool given = find("prefill_tp") || find("prefill_pp");
+    const bool given = find(tensor) || find(pipeline);
     if (pool.data == 0 && given && problems_.empty())
-      problems_.add("prefill_tp,prefill_pp", "have no effect without prefill_dp");
+      problems_.add(tensor + ',' + pipeline, "have no effect without " + data);
   }
 
   void set_degrees(ParallelPlan& plan) {
-    std::int32_t* open = nullptr;
+    const PlanAxisRow* open = nullptr;
     bool readable = true;
-    const auto take = [&](std::string_view key, const DegreeAxis& axis, std::int32_t& degree) {
-      if (find(key)) {
-        const std::optional<std::int64_t> value = whole(key, 1, gpus_);
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (row.kind != AxisKind::degree) continue;
+      const AxisList& axis = space_[row.key];
+      if (find(row.name)) {
+        const std::optional<std::int64_t> value = whole(row.name, 1, gpus_);
         readable = readable && value.has_value();
-        degree = static_cast<std::int32_t>(value.value_or(1));
+        row.set(plan, static_cast<std::int32_t>(value.value_or(1)));
       } else if (axis.fill) {
-        open = &degree;
+        open = &row;
       } else {
-        degree = axis.values.front();
+        row.set(plan, axis.values.front());
       }
-    };
-    take("tp", space_.tensor, plan.tensor);
-    take("cp", space_.context, plan.context);
-    take("pp", space_.pipeline, plan.pipeline);
-    take("dp", space_.data, plan.data);
+    }
     if (readable) fill(plan, open);
   }
 
   /// Gives the open degree, where there is one, what the others leave of the GPUs.
-  void fill(ParallelPlan& plan, std::int32_t* open) {
-    const double product = static_cast<double>(plan.tensor) * plan.context * plan.pipeline * plan.data;
+  void fill(ParallelPlan& plan, const PlanAxisRow* open) {
+    double product = 1;
+    for (const PlanAxis axis : enum_values<PlanAxis>()) product *= plan.degree(axis);
     const std::int64_t gpus = gpus_ - plan.prefill.gpus();
     const double share = static_cast<double>(gpus) / product;
-    if (open != nullptr && share >= 1 && share == std::floor(share)) *open = static_cast<std::int32_t>(share);
-    if (open != nullptr ? *open == share : share == 1) return;
-    const std::string degrees = "tp*cp*pp*dp = " + std::to_string(plan.tensor) + "*" +
-                                std::to_string(plan.context) + "*" + std::to_string(plan.pipeline) + "*";
-    const std::string data = open == &plan.data ? "dp" : std::to_string(plan.data);
-    problems_.add("tp,cp,pp,dp", degrees + data + " must be the number of GPUs, " + std::to_string(gpus) +
-                                     (plan.disaggregated() ? " beside those that prefill" : ""));
-  }
-
-  bool sequence_parallel() {
-    const std::optional<std::string_view> text = find("sp");
-    if (!text) return space_.sequence_parallel.front();
-    if (*text == "1" || *text == "true") return true;
-    if (*text != "0" && *text != "false")
-      problems_.add("sp", quote(*text) + " is not one of 0, 1, false, true");
-    return false;
-  }
-
-  void set_virtual_stages(ParallelPlan& plan) {
-    const std::optional<std::int64_t> chunks = whole("vpp", 1, std::numeric_limits<std::int32_t>::max());
-    plan.virtual_stages = static_cast<std::int32_t>(chunks.value_or(space_.virtual_stages.front()));
-    if (chunks.value_or(1) > 1 && plan.schedule != ScheduleKind::interleaved) {
-      problems_.add("vpp", "more than one virtual stage needs schedule=interleaved, not schedule=" +
-                               std::string(name_of(plan.schedule)));
+    if (open != nullptr && share >= 1 && share == std::floor(share))
+      open->set(plan, static_cast<std::int32_t>(share));
+    if (open != nullptr ? open->get(plan) == share : share == 1) return;
+    std::string degrees;
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (row.kind != AxisKind::degree) continue;
+      if (!degrees.empty()) degrees += '*';
+      degrees += &row == open ? std::string(row.name) : code_text(row, row.get(plan));
     }
+    problems_.add(degree_names(","), degree_names("*") + " = " + degrees + " must be the number of GPUs, " +
+                                         std::to_string(gpus) +
+                                         (plan.disaggregated() ? " beside those that prefill" : ""));
   }
 
-  RankOrder rank_order() {
-    const std::optional<std::string_view> text = find("order");
-    if (!text) return space_.rank_order.front();
-    const std::optional<RankOrder> order = parse_rank_order(*text);
-    if (!order)
-      problems_.add("order",
-                    quote(*text) + " does not name each of tp, cp, dp, pp once, as tp-cp-dp-pp does");
-    return order.value_or(kDefaultRankOrder);
+  /// The code that the text gives an axis, or the first one of the space.
+  std::int32_t code(const PlanAxisRow& row) {
+    const std::int32_t first = space_[row.key].values.front();
+    const std::optional<std::string_view> text = find(row.name);
+    if (!text) return first;
+    const auto bad = [&](const std::string& problem) {
+      problems_.add(std::string(row.name), quote(*text) + problem);
+      return row.idle;
+    };
+    switch (row.kind) {
+      case AxisKind::degree:
+      case AxisKind::pool:
+        break;
+      case AxisKind::integer:
+        return static_cast<std::int32_t>(whole(row.name, row.low, row.high).value_or(row.idle));
+      case AxisKind::flag:
+        if (*text == "1" || *text == "true") return 1;
+        return *text == "0" || *text == "false" ? 0 : bad(" is not one of 0, 1, false, true");
+      case AxisKind::choice:
+        if (const auto known = parse_code(row, *text)) return *known;
+        return bad(" is not one of " + join_names(row.names) + did_you_mean(*text, row.names));
+      case AxisKind::order:
+        if (const auto known = parse_code(row, *text)) return *known;
+        return bad(" does not name each of " + order_names(", ") + " once, as " +
+                   to_string(kDefaultRankOrder) + " does");
+    }
+    return first;
   }
 
   void set_axes(ParallelPlan& plan) {
-    plan.sequence_parallel = sequence_parallel();
-    plan.zero_stage = static_cast<std::int32_t>(whole("zero", 0, 3).value_or(space_.zero_stage.front()));
-    plan.recompute = choice("recompute", space_.recompute.front());
-    plan.microbatch = static_cast<std::int32_t>(
-        whole("mbs", 1, std::numeric_limits<std::int32_t>::max()).value_or(space_.microbatch.front()));
-    plan.schedule = choice("schedule", space_.schedule.front());
-    set_virtual_stages(plan);
-    plan.order = rank_order();
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (!applies(row.phases, phase_) || row.kind == AxisKind::degree || row.kind == AxisKind::pool)
+        continue;
+      row.set(plan, code(row));
+      if (row.key == PlanKey::virtual_stages && find(row.name) && plan.virtual_stages > 1 &&
+          plan.schedule != ScheduleKind::interleaved) {
+        const std::string schedule = std::string(name_of(PlanKey::schedule)) + '=';
+        problems_.add(std::string(row.name), "more than one virtual stage needs " + schedule +
+                                                 std::string(name_of(ScheduleKind::interleaved)) + ", not " +
+                                                 schedule + std::string(name_of(plan.schedule)));
+      }
+    }
   }
 
   const SpaceSpec& space_;
@@ -230,35 +221,41 @@ class PointParser {
 
 }  // namespace
 
+std::vector<std::string_view> point_keys(Phase phase) {
+  std::vector<std::string_view> keys;
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (applies(row.phases, phase)) keys.push_back(row.name);
+  }
+  if (phase == Phase::inference) keys.push_back(kConcurrency);
+  return keys;
+}
+
 tl::expected<PointText, Problems> parse_point(std::string_view text, const SpaceSpec& space,
                                               std::int64_t gpus, Phase phase) {
   return PointParser(space, gpus, phase).parse(text);
 }
 
+namespace {
+
+/// Whether the text of a plan says where it stands on an axis.
+bool is_said(const PlanAxisRow& row, const ParallelPlan& plan, Phase phase) {
+  if (row.kind == AxisKind::pool) return plan.disaggregated();
+  if (row.kind == AxisKind::order) return !same_layout(plan, plan.order, kDefaultRankOrder);
+  if (!applies(row.phases, phase)) return false;
+  if (row.kind == AxisKind::choice) return row.fixed == nullptr || !row.fixed(plan);
+  const bool always = row.fixed == nullptr && row.key != PlanKey::context;  // context parallelism is rare
+  return always || row.get(plan) != row.idle;
+}
+
+}  // namespace
+
 std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator) {
   std::string text;
-  const auto add = [&](std::string_view key, const std::string& value) {
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!is_said(row, plan, phase)) continue;
     if (!text.empty()) text += separator;
-    text.append(key).append("=").append(value);
-  };
-  add("tp", std::to_string(plan.tensor));
-  if (plan.sequence_parallel) add("sp", "1");
-  if (plan.context > 1) add("cp", std::to_string(plan.context));
-  add("pp", std::to_string(plan.pipeline));
-  add("dp", std::to_string(plan.data));
-  if (plan.disaggregated()) {
-    add("prefill_tp", std::to_string(plan.prefill.tensor));
-    add("prefill_pp", std::to_string(plan.prefill.pipeline));
-    add("prefill_dp", std::to_string(plan.prefill.data));
+    text.append(row.name).append("=").append(code_text(row, row.get(plan)));
   }
-  if (phase == Phase::training) {
-    if (plan.zero_stage > 0) add("zero", std::to_string(plan.zero_stage));
-    add("recompute", std::string(name_of(plan.recompute)));
-    add("mbs", std::to_string(plan.microbatch));
-    if (plan.pipeline > 1) add("schedule", std::string(name_of(plan.schedule)));
-    if (plan.virtual_stages > 1) add("vpp", std::to_string(plan.virtual_stages));
-  }
-  if (!same_layout(plan, plan.order, kDefaultRankOrder)) add("order", to_string(plan.order));
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "engine/base/problems.h"
 #include "engine/spec/plan.h"
@@ -20,8 +21,11 @@ struct PointText {
   std::optional<std::int64_t> concurrency;  ///< inference; where given
 };
 
-/// Parses `text`. Keys: tp sp cp pp dp zero recompute mbs schedule vpp order, for inference tp cp pp dp
-/// prefill_tp prefill_pp prefill_dp order concurrency. An axis left out takes the first value of `space`, a
+/// The keys of a point: the names of the plan axes (engine/spec/plan_axes.h) that the phase knows, and
+/// concurrency for inference.
+std::vector<std::string_view> point_keys(Phase phase);
+
+/// Parses `text`. An axis left out takes the first value of `space`, a
 /// degree that fills follows from the others. The plan need not be in the space, but its degrees must
 /// multiply to `gpus` (those of a pool that prefills apart). Every problem is reported, with the key as its
 /// field.

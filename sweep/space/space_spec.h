@@ -5,32 +5,44 @@
 #include <string>
 #include <vector>
 
-#include "engine/spec/plan.h"
+#include "engine/base/enum_array.h"
+#include "engine/spec/plan_axes.h"
 
 namespace shardscape::sweep {
 
-/// Values of one parallel degree, ascending and distinct; `fill` means gpus / (product of the other three),
-/// built rather than filtered. At most one axis fills. `powers_of_two` and `divisors` are expanded to values
-/// (up to gpus) when the study is read.
-struct DegreeAxis {
+/// Codes of one axis (engine/spec/plan_axes.h), distinct. Those of a degree are ascending; `fill` means gpus /
+/// (product of the other degrees), built rather than filtered. At most one axis fills. `powers_of_two` and
+/// `divisors` are expanded to values (up to gpus) when the study is read.
+struct AxisList {
   bool fill = false;
   std::vector<std::int32_t> values;
 };
 
-/// Every list is non-empty, distinct and in the order the study gives.
-struct SpaceSpec {
-  DegreeAxis tensor{false, {1}}, context{false, {1}}, pipeline{false, {1}}, data{true, {}};
-  std::vector<bool> sequence_parallel{false};
-  std::vector<std::int32_t> zero_stage{0};
-  std::vector<Recompute> recompute{Recompute::none};
-  std::vector<std::int32_t> microbatch{1};
-  std::vector<ScheduleKind> schedule{ScheduleKind::one_f_one_b};
-  std::vector<std::int32_t> virtual_stages{2};  ///< used by the interleaved schedule only
-  std::vector<RankOrder> rank_order{kDefaultRankOrder};
-  // Inference: the pool that prefills; its replicas follow from the other three. 0 GPUs: none.
+/// Every list but that of an axis that fills is non-empty, distinct and in the order the study gives.
+struct SpaceSpec : EnumArray<PlanKey, AxisList> {
+  SpaceSpec() {
+    for (const PlanAxisRow& row : kPlanRows) (*this)[row.key].values = {row.idle};
+    (*this)[PlanKey::data] = {true, {}};
+    (*this)[PlanKey::virtual_stages].values = {2};  // used by the interleaved schedule only
+  }
+  /// Inference: GPUs of the pool that prefills; 0: none. Its replicas follow from them and from its degrees.
   std::vector<std::int32_t> prefill_gpus{0};
-  std::vector<std::int32_t> prefill_tensor{1}, prefill_pipeline{1};
   std::vector<std::string> constraints;  ///< source text of each expression
 };
+
+/// The key of SpaceSpec::prefill_gpus in a study.
+inline constexpr const char* kPrefillGpus = "prefill_gpus";
+
+/// An axis of a space as a study writes it.
+struct NamedAxis {
+  const char* key;
+  const PlanAxisRow& row;
+  AxisList list;
+};
+/// The degrees first, without axes that the phase does not know or that have no effect in any plan.
+std::vector<NamedAxis> named_axes(const SpaceSpec& space, Phase phase);
+
+/// A code as a study writes it: "8", "true", "selective".
+std::string study_text(const PlanAxisRow& row, std::int32_t code);
 
 }  // namespace shardscape::sweep

@@ -70,12 +70,12 @@ bool is_word(const yaml::Node& node) {
          std::isalpha(static_cast<unsigned char>(node.text.front()));
 }
 
-IntegerAxis word_values(const AxisPlace& place, const IntegerDomain& domain) {
+AxisList word_values(const AxisPlace& place, const IntegerDomain& domain) {
   std::vector<std::string> known;
   if (domain.whole) known = {"powers_of_two", "divisors"};
   if (domain.may_fill) known.emplace_back("fill");
   const std::string& word = place.node.text;
-  IntegerAxis axis;
+  AxisList axis;
   if (word == "fill" && domain.may_fill) {
     axis.fill = true;
   } else if (word == "powers_of_two" && domain.whole) {
@@ -123,7 +123,7 @@ std::vector<const yaml::Node*> axis_items(const AxisPlace& place) {
   return items;
 }
 
-IntegerAxis parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain) {
+AxisList parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain) {
   if (is_word(place.node)) return word_values(place, domain);
   if (place.node.is_map()) return {false, range_values(place, domain)};
   return {false, parse_axis<std::int32_t>(place, [&](const yaml::Node& item) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sweep/space/space_spec.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/value.h"
@@ -35,13 +36,8 @@ struct IntegerDomain {
   bool may_fill = false;
 };
 
-struct IntegerAxis {
-  bool fill = false;
-  std::vector<std::int32_t> values;
-};
-
 /// Values in the order they are written, distinct. `high` fits in 32 bits.
-IntegerAxis parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain);
+AxisList parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain);
 
 /// The longest list of an axis; longer ones are ranges.
 inline constexpr std::size_t kMostListed = 4096;

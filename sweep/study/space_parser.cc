@@ -14,30 +14,21 @@ namespace shardscape::sweep {
 
 namespace {
 
-constexpr std::array<const char*, 4> kDegreeKeys = {"tensor_parallel", "context_parallel",
-                                                    "pipeline_parallel", "data_parallel"};
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-
-std::array<DegreeAxis*, 4> degrees(SpaceSpec& space) {
-  return {&space.tensor, &space.context, &space.pipeline, &space.data};
-}
-std::array<const DegreeAxis*, 4> degrees(const SpaceSpec& space) {
-  return {&space.tensor, &space.context, &space.pipeline, &space.data};
-}
 
 /// Which degrees can exceed 1 in some plan that fills the GPUs.
 struct Reach {
   bool any = false;
-  std::array<bool, 4> beyond_one{};
+  EnumArray<PlanKey, bool> beyond_one{};
 };
 
 /// Walks the products of degrees that divide the rest, the filling axis last.
-void walk(const std::vector<std::pair<std::size_t, std::vector<std::int64_t>>>& axes, std::size_t depth,
-          std::int64_t rest, std::array<std::int64_t, 4>& plan, Reach& reach) {
+void walk(const std::vector<std::pair<PlanKey, std::vector<std::int64_t>>>& axes, std::size_t depth,
+          std::int64_t rest, EnumArray<PlanKey, std::int64_t>& plan, Reach& reach) {
   if (depth == axes.size()) {
     if (rest != 1) return;
     reach.any = true;
-    for (std::size_t i = 0; i < plan.size(); ++i) reach.beyond_one[i] = reach.beyond_one[i] || plan[i] > 1;
+    for (const auto& [key, values] : axes) reach.beyond_one[key] = reach.beyond_one[key] || plan[key] > 1;
     return;
   }
   const auto& [axis, values] = axes[depth];
@@ -53,25 +44,26 @@ void walk(const std::vector<std::pair<std::size_t, std::vector<std::int64_t>>>& 
 }
 
 Reach reach_of(const SpaceSpec& space, std::int64_t gpus) {
-  std::vector<std::pair<std::size_t, std::vector<std::int64_t>>> axes;
-  const auto all = degrees(space);
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  std::vector<std::pair<PlanKey, std::vector<std::int64_t>>> axes;
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.kind != AxisKind::degree) continue;
+    const AxisList& axis = space[row.key];
     std::vector<std::int64_t> values;
-    for (const std::int32_t value : all[i]->values) {
+    for (const std::int32_t value : axis.values) {
       if (gpus % value == 0) values.push_back(value);
     }
-    if (!all[i]->fill && values.empty()) return {};  // no value divides the GPUs
-    if (all[i]->fill) values.clear();
-    axes.emplace_back(i, std::move(values));
+    if (!axis.fill && values.empty()) return {};  // no value divides the GPUs
+    if (axis.fill) values.clear();
+    axes.emplace_back(row.key, std::move(values));
   }
   std::ranges::stable_sort(axes, {}, [](const auto& axis) { return axis.second.empty(); });
   Reach reach;
-  std::array<std::int64_t, 4> plan{1, 1, 1, 1};
+  EnumArray<PlanKey, std::int64_t> plan{};
   walk(axes, 0, gpus, plan, reach);
   return reach;
 }
 
-std::string value_text(const DegreeAxis& axis) {
+std::string value_text(const AxisList& axis) {
   constexpr std::size_t kShown = 8;
   if (axis.fill) return "filling";
   std::string text;
@@ -84,20 +76,21 @@ std::string value_text(const DegreeAxis& axis) {
 std::string no_plan_text(const SpaceSpec& space, std::int64_t gpus) {
   std::string text = "no plan fills the " + std::to_string(gpus) + " GPUs: no product of degrees equals " +
                      std::to_string(gpus) + " (";
-  const auto all = degrees(space);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    text += std::string(i == 0 ? "" : ", ") + kDegreeKeys[i] + ' ' + value_text(*all[i]);
+  const char* between = "";
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.kind != AxisKind::degree) continue;
+    text.append(std::exchange(between, ", ")).append(row.column).append(" " + value_text(space[row.key]));
   }
   return text + ')';
 }
 
-yaml::Parsed<RankOrder> parse_order(const yaml::Node& node) {
-  return yaml::scalar_text(node, "an order of the axes such as tp-cp-dp-pp")
-      .and_then([](const std::string& text) -> yaml::Parsed<RankOrder> {
-        if (const auto order = parse_rank_order(text)) return *order;
-        return tl::unexpected(
-            "unknown order \"" + text +
-            "\"; name each of tp, cp, dp and pp once, innermost first, such as tp-cp-dp-pp");
+yaml::Parsed<std::int32_t> parse_order(const yaml::Node& node) {
+  const std::string such = "such as " + to_string(kDefaultRankOrder);
+  return yaml::scalar_text(node, "an order of the axes " + such)
+      .and_then([&](const std::string& text) -> yaml::Parsed<std::int32_t> {
+        if (const auto code = parse_code(row_of(PlanKey::order), text)) return *code;
+        return tl::unexpected("unknown order \"" + text + "\"; name each of " + order_names() +
+                              " once, innermost first, " + such);
       });
 }
 
@@ -114,8 +107,7 @@ class SpaceParser {
     const std::size_t before = diagnostics_.size();
     if (!node_.is_map()) return space_;
     read_degrees();
-    read_choices();
-    read_training();
+    read_settings();
     read_prefill();
     reader_.finish();
     if (diagnostics_.size() == before && !state_.failed() && context_.gpus) check_reach(*context_.gpus);
@@ -123,99 +115,95 @@ class SpaceParser {
   }
 
  private:
-  AxisPlace place(const yaml::Node& node, const char* key) {
-    return {node, std::string("space.") + key, diagnostics_};
-  }
+  static std::string path_of(const char* key) { return std::string("space.") + key; }
+  AxisPlace place(const yaml::Node& node, const char* key) { return {node, path_of(key), diagnostics_}; }
 
   void no_effect(const char* key, const std::string& reason) {
     const yaml::Node* node = node_.find(key);
-    if (node != nullptr) state_.bad(std::string("space.") + key, node->where, "has no effect " + reason);
+    if (node != nullptr) state_.bad(path_of(key), node->where, "has no effect " + reason);
   }
 
   void read_degrees() {
     const std::int64_t high = context_.gpus.value_or(kMaxInt);
     const IntegerDomain domain{1, high, context_.gpus.value_or(1), true};
-    const auto all = degrees(space_);
-    const char* filling = nullptr;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const yaml::Node* node = reader_.take(kDegreeKeys[i]);
-      const bool default_fill = i + 1 == all.size() && filling == nullptr;
+    const PlanAxisRow* filling = nullptr;
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (row.kind != AxisKind::degree) continue;
+      AxisList& axis = space_[row.key];
+      const yaml::Node* node = reader_.take(row.column);
       if (node == nullptr) {
-        *all[i] = default_fill ? DegreeAxis{true, {}} : DegreeAxis{false, {1}};
+        const bool fills = row.key == PlanKey::data && filling == nullptr;  // unless another one does
+        axis = fills ? AxisList{true, {}} : AxisList{false, {1}};
         continue;
       }
-      IntegerAxis axis = parse_integer_axis(place(*node, kDegreeKeys[i]), domain);
+      axis = parse_integer_axis(place(*node, row.column), domain);
       std::ranges::sort(axis.values);
-      *all[i] = {axis.fill, std::move(axis.values)};
       if (!axis.fill) continue;
       if (filling != nullptr) {
-        state_.bad(std::string("space.") + kDegreeKeys[i], node->where,
-                   std::string("only one axis can fill, and ") + filling + " does already");
+        state_.bad(path_of(row.column), node->where,
+                   std::string("only one axis can fill, and ") + filling->column + " does already");
       }
-      filling = kDegreeKeys[i];
+      filling = &row;
     }
   }
 
-  void read_choices() {
-    if (const yaml::Node* node = reader_.take("rank_order")) {
-      space_.rank_order = parse_axis<RankOrder>(place(*node, "rank_order"), parse_order);
-    }
-  }
-
-  void read_training() {
-    constexpr std::array<const char*, 6> kTrainingKeys = {
-        "sequence_parallel", "zero_stage", "recompute", "microbatch_size", "schedule", "virtual_stages"};
-    for (const char* key : kTrainingKeys) {
-      const yaml::Node* node = reader_.take(key);
+  /// The axes that are no degrees.
+  void read_settings() {
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (!is_setting(row) && row.kind != AxisKind::order) continue;
+      const yaml::Node* node = reader_.take(row.column);
       if (node == nullptr) continue;
-      if (context_.phase == Phase::inference) {
-        no_effect(key, "in inference");
+      if (context_.phase && !applies(row.phases, *context_.phase)) {
+        no_effect(row.column, "in " + std::string(name_of(*context_.phase)));
       } else {
-        read_training_axis(key, *node);
+        space_[row.key].values = read_setting(row, place(*node, row.column));
       }
     }
   }
 
-  void read_training_axis(const std::string& key, const yaml::Node& node) {
-    const AxisPlace at = place(node, key.c_str());
-    if (key == "sequence_parallel") {
-      space_.sequence_parallel = parse_axis<bool>(at, yaml::parse_flag);
-    } else if (key == "recompute") {
-      space_.recompute = parse_axis<Recompute>(at, yaml::parse_value<Recompute>);
-    } else if (key == "schedule") {
-      space_.schedule = parse_axis<ScheduleKind>(at, yaml::parse_value<ScheduleKind>);
-    } else if (key == "zero_stage") {
-      space_.zero_stage = parse_integer_axis(at, {0, 3, std::nullopt, false}).values;
-    } else if (key == "microbatch_size") {
-      const std::int64_t batch = context_.largest_batch.value_or(1);
-      space_.microbatch = parse_integer_axis(at, {1, kMaxInt, batch, false}).values;
-    } else {
-      const std::int64_t layers = std::max<std::int64_t>(2, context_.layers.value_or(2));
-      space_.virtual_stages = parse_integer_axis(at, {2, kMaxInt, std::min(layers, kMaxInt), false}).values;
+  [[nodiscard]] std::vector<std::int32_t> read_setting(const PlanAxisRow& row, const AxisPlace& at) const {
+    const auto code = [](auto value) { return static_cast<std::int32_t>(value); };
+    if (row.kind == AxisKind::integer) return parse_integer_axis(at, domain_of(row)).values;
+    return parse_axis<std::int32_t>(at, [&](const yaml::Node& item) -> yaml::Parsed<std::int32_t> {
+      if (row.kind == AxisKind::order) return parse_order(item);
+      if (row.kind == AxisKind::flag) return yaml::parse_flag(item).map(code);
+      return yaml::parse_choice(item, row.names).map(code);
+    });
+  }
+
+  [[nodiscard]] IntegerDomain domain_of(const PlanAxisRow& row) const {
+    IntegerDomain domain{row.low, row.high, std::nullopt, false};
+    if (row.key == PlanKey::microbatch) domain.whole = context_.largest_batch.value_or(1);
+    if (row.key == PlanKey::virtual_stages) {  // with one there is nothing to interleave
+      domain.low = 2;
+      domain.whole = std::clamp<std::int64_t>(context_.layers.value_or(2), 2, kMaxInt);
     }
+    return domain;
   }
 
   /// The axes of the pool that prefills.
   void read_prefill() {
-    constexpr std::array<const char*, 2> kDegrees = {"prefill_tensor_parallel", "prefill_pipeline_parallel"};
-    const yaml::Node* gpus = reader_.take("prefill_gpus");
-    const std::array<const yaml::Node*, 2> nodes = {reader_.take(kDegrees[0]), reader_.take(kDegrees[1])};
+    constexpr std::array kDegrees = {PlanKey::prefill_tensor, PlanKey::prefill_pipeline};
+    const yaml::Node* gpus = reader_.take(kPrefillGpus);
+    std::array<const yaml::Node*, kDegrees.size()> nodes{};
+    std::ranges::transform(kDegrees, nodes.begin(),
+                           [&](PlanKey key) { return reader_.take(row_of(key).column); });
     if (context_.phase == Phase::training) {
-      no_effect("prefill_gpus", "in training");
-      for (const char* key : kDegrees) no_effect(key, "in training");
+      no_effect(kPrefillGpus, "in training");
+      for (const PlanKey key : kDegrees) no_effect(row_of(key).column, "in training");
       return;
     }
     const std::int64_t most = context_.gpus.value_or(kMaxInt);
     if (gpus != nullptr) {
       const IntegerDomain domain{0, std::max<std::int64_t>(0, most - 1), most, false};
-      space_.prefill_gpus = parse_integer_axis(place(*gpus, "prefill_gpus"), domain).values;
+      space_.prefill_gpus = parse_integer_axis(place(*gpus, kPrefillGpus), domain).values;
     }
     const bool pooled = std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const char* const key = row_of(kDegrees[i]).column;
       if (nodes[i] == nullptr) continue;
-      if (!pooled) no_effect(kDegrees[i], "without prefill_gpus");
-      auto& values = i == 0 ? space_.prefill_tensor : space_.prefill_pipeline;
-      values = parse_integer_axis(place(*nodes[i], kDegrees[i]), {1, most, most, false}).values;
+      if (!pooled) no_effect(key, std::string("without ") + kPrefillGpus);
+      space_[kDegrees[i]] = parse_integer_axis(place(*nodes[i], key), {1, most, most, false});
     }
   }
 
@@ -224,19 +212,19 @@ class SpaceParser {
     for (const std::int32_t pool : space_.prefill_gpus) {
       if (pool == 0) continue;
       const auto whole = [&](std::int32_t tensor) {
-        return std::ranges::any_of(space_.prefill_pipeline, [&](std::int32_t pipeline) {
+        return std::ranges::any_of(space_[PlanKey::prefill_pipeline].values, [&](std::int32_t pipeline) {
           return pool % (static_cast<std::int64_t>(tensor) * pipeline) == 0;
         });
       };
-      const yaml::Location& where = node_.find("prefill_gpus")->where;
-      if (!std::ranges::any_of(space_.prefill_tensor, whole)) {
-        state_.bad("space.prefill_gpus", where,
-                   std::to_string(pool) +
-                       " GPUs make no whole replicas: no product of prefill_tensor_parallel and "
-                       "prefill_pipeline_parallel divides them");
+      const yaml::Location& where = node_.find(kPrefillGpus)->where;
+      if (!std::ranges::any_of(space_[PlanKey::prefill_tensor].values, whole)) {
+        state_.bad(path_of(kPrefillGpus), where,
+                   std::to_string(pool) + " GPUs make no whole replicas: no product of " +
+                       row_of(PlanKey::prefill_tensor).column + " and " +
+                       row_of(PlanKey::prefill_pipeline).column + " divides them");
       }
       if (!reach_of(space_, gpus - pool).any) {
-        state_.bad("space.prefill_gpus", where,
+        state_.bad(path_of(kPrefillGpus), where,
                    "with " + std::to_string(pool) + " of " + std::to_string(gpus) + " GPUs to prefill, " +
                        no_plan_text(space_, gpus - pool));
       }
@@ -248,22 +236,19 @@ class SpaceParser {
     if (std::ranges::find(space_.prefill_gpus, 0) == space_.prefill_gpus.end()) return;
     const Reach reach = reach_of(space_, gpus);
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
-    const auto [tensor, context, pipeline, data] = reach.beyond_one;
-    const auto lists = [](const auto& values, auto value) {
-      return std::ranges::find(values, value) != values.end();
-    };
-    if (!tensor && lists(space_.sequence_parallel, true)) {
-      no_effect("sequence_parallel", "where tensor_parallel is only 1");
+    // A plan in which an axis has an effect if it has one in any.
+    ParallelPlan widest;
+    if (std::ranges::count(space_[PlanKey::schedule].values,
+                           static_cast<std::int32_t>(ScheduleKind::interleaved)) > 0)
+      widest.schedule = ScheduleKind::interleaved;
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (reach.beyond_one[row.key]) row.set(widest, 2);
     }
-    const bool sharded = std::ranges::any_of(space_.zero_stage, [](std::int32_t stage) { return stage > 0; });
-    if (!context && !data && sharded) {
-      no_effect("zero_stage", "beyond 0 where data_parallel and context_parallel are only 1");
-    }
-    if (!lists(space_.schedule, ScheduleKind::interleaved)) {
-      no_effect("virtual_stages", "without interleaved in schedule");
-    }
-    if (!pipeline && space_.schedule != std::vector{ScheduleKind::one_f_one_b}) {
-      no_effect("schedule", "where pipeline_parallel is only 1; leave it out or set 1f1b");
+    for (const PlanAxisRow& row : kPlanRows) {
+      const auto does = [&](std::int32_t code) { return code != row.idle; };
+      if (is_setting(row) && row.fixed != nullptr && row.fixed(widest) &&
+          std::ranges::any_of(space_[row.key].values, does))
+        no_effect(row.column, row.fixed_where);
     }
   }
 
@@ -274,16 +259,6 @@ class SpaceParser {
   yaml::Reader reader_;
   SpaceSpec space_;
 };
-
-template <class Values, class Write>
-yaml::Node flow_list(const Values& values, Write&& write) {
-  yaml::Node list = yaml::Node::list();
-  list.flow = true;
-  for (const auto& value : values) list.items.push_back(write(value));
-  return list;
-}
-
-const auto kScalar = [](const auto& value) { return yaml::make_scalar(value); };
 
 }  // namespace
 
@@ -296,30 +271,13 @@ SpaceSpec parse_space(const yaml::Node* node, const yaml::Location& root, const 
 
 yaml::Node write_space(const SpaceSpec& space, Phase phase) {
   yaml::Node node = yaml::Node::map();
-  const auto all = degrees(space);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    node.set(kDegreeKeys[i], all[i]->fill ? yaml::Node::scalar("fill") : flow_list(all[i]->values, kScalar));
+  for (const NamedAxis& axis : named_axes(space, phase)) {
+    yaml::Node list = yaml::Node::list();
+    list.flow = true;
+    for (const std::int32_t code : axis.list.values)
+      list.items.push_back(yaml::Node::scalar(study_text(axis.row, code)));
+    node.set(axis.key, axis.list.fill ? yaml::Node::scalar("fill") : std::move(list));
   }
-  if (phase == Phase::training) {
-    node.set("sequence_parallel",
-             flow_list(space.sequence_parallel, [](bool value) { return yaml::make_scalar(value); }));
-    node.set("zero_stage", flow_list(space.zero_stage, kScalar));
-    node.set("recompute", flow_list(space.recompute, kScalar));
-    node.set("microbatch_size", flow_list(space.microbatch, kScalar));
-    node.set("schedule", flow_list(space.schedule, kScalar));
-    const bool interleaved =
-        std::ranges::find(space.schedule, ScheduleKind::interleaved) != space.schedule.end();
-    if (interleaved) node.set("virtual_stages", flow_list(space.virtual_stages, kScalar));
-  }
-  const bool pooled = std::ranges::any_of(space.prefill_gpus, [](std::int32_t n) { return n > 0; });
-  if (pooled) {
-    node.set("prefill_gpus", flow_list(space.prefill_gpus, kScalar));
-    node.set("prefill_tensor_parallel", flow_list(space.prefill_tensor, kScalar));
-    node.set("prefill_pipeline_parallel", flow_list(space.prefill_pipeline, kScalar));
-  }
-  node.set("rank_order", flow_list(space.rank_order, [](const RankOrder& order) {
-             return yaml::Node::scalar(to_string(order));
-           }));
   return node;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "engine/spec/plan_axes.h"
 #include "sweep/space/design_space.h"
 
 namespace shardscape::validate {
@@ -18,39 +19,53 @@ std::string product(std::initializer_list<std::int64_t> factors, std::int64_t to
   return text + " = " + std::to_string(total);
 }
 
+/// "tp * cp = 2 * 4 = 8", of the degrees that count.
+template <class Counts>
+std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::int64_t total) {
+  std::string names, factors;
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.kind != AxisKind::degree || !counts(row)) continue;
+    const char* const between = names.empty() ? "" : " * ";
+    names.append(between).append(row.name);
+    factors.append(between).append(code_text(row, row.get(plan)));
+  }
+  return names + " = " + factors + " = " + std::to_string(total);
+}
+
 void read_degrees(RowReader& reader, PlanRow& row) {
-  const auto degree = [&](const char* column) {
-    return static_cast<std::int32_t>(reader.integer(column).value_or(1));
-  };
   ParallelPlan& plan = row.plan;
-  plan.tensor = degree("tensor_parallel");
-  plan.context = degree("context_parallel");
-  plan.pipeline = degree("pipeline_parallel");
-  const std::optional<std::int64_t> data = reader.integer("data_parallel");
+  std::optional<std::int64_t> data;
+  double most = 1;
+  for (const PlanAxisRow& axis : kPlanRows) {
+    if (axis.kind != AxisKind::degree) continue;
+    const std::optional<std::int64_t> degree = reader.integer(axis.column);
+    if (axis.key == PlanKey::data) data = degree;
+    axis.set(plan, static_cast<std::int32_t>(degree.value_or(1)));
+    most *= axis.get(plan);
+  }
   const std::optional<std::int64_t> gpus = reader.integer("gpus");
   if (reader.failed()) return;
-  if (data) plan.data = static_cast<std::int32_t>(*data);
   constexpr double kMaxGpus = 1 << 30;
-  if (static_cast<double>(plan.tensor) * plan.context * plan.pipeline * plan.data > kMaxGpus) {
-    return reader.bad("gpus", "the degrees multiply to more GPUs than there are");
-  }
+  if (most > kMaxGpus) return reader.bad("gpus", "the degrees multiply to more GPUs than there are");
   const std::int64_t model_parallel = plan.gpus() / plan.data;
   if (!data && gpus) {
     if (*gpus % model_parallel != 0) {
-      return reader.bad("gpus", std::to_string(*gpus) + " GPUs do not divide by tp * cp * pp = " +
-                                    product({plan.tensor, plan.context, plan.pipeline}, model_parallel));
+      const auto given = [](const PlanAxisRow& axis) { return axis.key != PlanKey::data; };
+      return reader.bad("gpus", std::to_string(*gpus) + " GPUs do not divide by " +
+                                    degree_product(plan, given, model_parallel));
     }
     plan.data = static_cast<std::int32_t>(*gpus / model_parallel);
   }
   row.gpus = gpus.value_or(plan.gpus());
   if (row.gpus != plan.gpus()) {
-    reader.bad("gpus", "there are " + std::to_string(row.gpus) + ", but tp * cp * pp * dp = " +
-                           product({plan.tensor, plan.context, plan.pipeline, plan.data}, plan.gpus()));
+    reader.bad("gpus", "there are " + std::to_string(row.gpus) + ", but " +
+                           degree_product(
+                               plan, [](const PlanAxisRow&) { return true; }, plan.gpus()));
   }
 }
 
 void read_batches(RowReader& reader, PlanRow& row) {
-  const std::optional<std::int64_t> microbatch = reader.integer("microbatch_size");
+  const std::optional<std::int64_t> microbatch = reader.integer(row_of(PlanKey::microbatch).column);
   const std::optional<std::int64_t> count = reader.integer("num_microbatches");
   const std::optional<std::int64_t> global = reader.integer("global_batch");
   if (reader.failed()) return;
@@ -59,7 +74,7 @@ void read_batches(RowReader& reader, PlanRow& row) {
   const double product_of_all = static_cast<double>(data) * static_cast<double>(microbatch.value_or(1)) *
                                 static_cast<double>(count.value_or(1));
   if (product_of_all > kMostSamples) {
-    return reader.bad(count ? "num_microbatches" : "microbatch_size",
+    return reader.bad(count ? "num_microbatches" : row_of(PlanKey::microbatch).column,
                       "dp * microbatch_size * num_microbatches is more than 2147483647 samples");
   }
   if (!global && !count) return reader.bad("global_batch", "is blank; give it or num_microbatches");
@@ -74,24 +89,29 @@ void read_batches(RowReader& reader, PlanRow& row) {
   }
 }
 
-void read_schedule(RowReader& reader, ParallelPlan& plan) {
-  plan.zero_stage = static_cast<std::int32_t>(reader.integer("zero_stage", 0, 3).value_or(0));
-  plan.recompute = reader.choice<Recompute>("recompute").value_or(Recompute::none);
-  plan.schedule = reader.choice<ScheduleKind>("schedule").value_or(ScheduleKind::one_f_one_b);
-  plan.virtual_stages = static_cast<std::int32_t>(reader.integer("virtual_stages").value_or(1));
-  if (plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved) {
-    reader.bad("virtual_stages", "more than 1 needs the schedule 'interleaved'");
+std::optional<std::int64_t> read_code(RowReader& reader, const PlanAxisRow& axis) {
+  if (axis.kind == AxisKind::integer) return reader.integer(axis.column, axis.low, axis.high);
+  if (axis.kind == AxisKind::flag) return reader.flag(axis.column);
+  return reader.choice(axis.column, axis.names);
+}
+
+void read_settings(RowReader& reader, ParallelPlan& plan) {
+  for (const PlanAxisRow& axis : kPlanRows) {
+    if (!is_setting(axis) || axis.key == PlanKey::microbatch) continue;
+    axis.set(plan, static_cast<std::int32_t>(read_code(reader, axis).value_or(axis.idle)));
   }
-  if (plan.virtual_stages > 1 && plan.pipeline == 1) {
-    reader.bad("virtual_stages", "more than 1 needs more than one pipeline stage");
-  }
+  const char* const virtual_stages = row_of(PlanKey::virtual_stages).column;
+  if (plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved)
+    reader.bad(virtual_stages, "more than 1 needs the schedule 'interleaved'");
+  if (plan.virtual_stages > 1 && plan.pipeline == 1)
+    reader.bad(virtual_stages, "more than 1 needs more than one pipeline stage");
 }
 
 void read_training(RowReader& reader, PlanRow& row) {
   reader.need("sequence_length");
   row.workload.sequence_length = reader.integer("sequence_length").value_or(0);
   read_batches(reader, row);
-  read_schedule(reader, row.plan);
+  read_settings(reader, row.plan);
   for (const char* column : {"prompt_tokens", "output_tokens", "concurrency"}) {
     if (reader.text(column)) reader.bad(column, "has no effect in training; leave it blank");
   }
@@ -102,17 +122,14 @@ void read_training(RowReader& reader, PlanRow& row) {
 
 /// Settings of training may be named where they have their idle value.
 void reject_training_settings(RowReader& reader) {
-  constexpr std::array<std::array<const char*, 2>, 7> kIdle = {{{"zero_stage", "0"},
-                                                                {"recompute", "none"},
-                                                                {"schedule", "1f1b"},
-                                                                {"virtual_stages", "1"},
-                                                                {"microbatch_size", "1"},
-                                                                {"num_microbatches", "1"},
-                                                                {"sequence_parallel", "0"}}};
-  for (const auto& [column, idle] : kIdle) {
+  const auto reject = [&](const char* column, const std::string& idle) {
     const std::optional<std::string> cell = reader.text(column);
     if (cell && *cell != idle) reader.bad(column, "has no effect in inference; leave it blank");
+  };
+  for (const PlanAxisRow& axis : kPlanRows) {
+    if (axis.phases == Phases::training) reject(axis.column, code_text(axis, axis.idle));
   }
+  reject("num_microbatches", "1");
   for (const char* column : {"global_batch", "sequence_length"}) {
     if (reader.text(column)) reader.bad(column, "has no effect in inference; leave it blank");
   }
@@ -152,12 +169,12 @@ std::optional<PlanRow> read_plan_row(RowReader& reader) {
   const std::optional<Phase> phase = reader.choice<Phase>("phase");
   row.workload.phase = phase.value_or(Phase::training);
   row.workload.precision = reader.choice<Precision>("precision").value_or(Precision::bf16);
-  row.plan.sequence_parallel = reader.flag("sequence_parallel").value_or(false);
-  if (const auto order = reader.text("rank_order")) {
-    const std::optional<RankOrder> parsed = parse_rank_order(*order);
-    if (!parsed)
-      reader.bad("rank_order", "'" + *order + "': must name tp, cp, dp and pp once each, joined by '-'");
-    row.plan.order = parsed.value_or(kDefaultRankOrder);
+  const PlanAxisRow& order = row_of(PlanKey::order);
+  if (const auto cell = reader.text(order.column)) {
+    const std::optional<std::int32_t> code = parse_code(order, *cell);
+    if (!code)
+      reader.bad(order.column, "'" + *cell + "': must name " + order_names() + " once each, joined by '-'");
+    order.set(row.plan, code.value_or(order.idle));
   }
   read_degrees(reader, row);
   if (phase == Phase::training) read_training(reader, row);

@@ -1,5 +1,6 @@
 #include "sweep/validate/row_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/spec/ranges.h"
@@ -38,6 +39,16 @@ std::optional<double> RowReader::positive(std::string_view column) {
   if (value && ranges::kMeasured.holds(*value)) return value;
   bad(column, "'" + *cell + "': must be a number above 0, " + ranges::kMeasured.text() +
                   ", or blank where it is not known");
+  return std::nullopt;
+}
+
+std::optional<std::size_t> RowReader::choice(std::string_view column,
+                                             std::span<const std::string_view> names) {
+  const std::optional<std::string> cell = text(column);
+  if (!cell) return std::nullopt;
+  const auto name = std::ranges::find(names, *cell);
+  if (name != names.end()) return static_cast<std::size_t>(name - names.begin());
+  bad(column, "unknown '" + *cell + "'" + did_you_mean(*cell, names) + "; one of " + join_names(names));
   return std::nullopt;
 }
 

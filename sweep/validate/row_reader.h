@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,16 +39,12 @@ class RowReader {
                                       std::int64_t high = std::numeric_limits<std::int32_t>::max());
   std::optional<double> positive(std::string_view column);  ///< within ranges::kMeasured
   std::optional<bool> flag(std::string_view column);        ///< 0 or 1, false or true
+  /// The position among `names`.
+  std::optional<std::size_t> choice(std::string_view column, std::span<const std::string_view> names);
   template <class E>
   std::optional<E> choice(std::string_view column) {
-    const std::optional<std::string> cell = text(column);
-    if (!cell) return std::nullopt;
-    const std::optional<E> value = parse_enum<E>(*cell);
-    if (!value) {
-      bad(column, "unknown '" + *cell + "'" + did_you_mean(*cell, enum_names<E>()) + "; one of " +
-                      join_names(enum_names<E>()));
-    }
-    return value;
+    const std::optional<std::size_t> position = choice(column, enum_names<E>());
+    return position ? std::optional(static_cast<E>(*position)) : std::nullopt;
   }
 
   void bad(std::string_view column, std::string message);

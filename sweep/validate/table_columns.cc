@@ -1,8 +1,10 @@
 #include "sweep/validate/table_columns.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/base/suggest.h"
+#include "engine/spec/plan_axes.h"
 
 namespace shardscape::validate {
 
@@ -10,7 +12,7 @@ namespace {
 
 using enum ColumnUse;
 
-constexpr Column kPlanColumns[] = {
+constexpr Column kRowColumns[] = {
     {"id", needed, "name of the row, each once"},
     {"phase", needed, "training or inference"},
     {"model", needed, "a model preset or path"},
@@ -18,17 +20,9 @@ constexpr Column kPlanColumns[] = {
     {"stack", needed, "a software-stack preset or path"},
     {"precision", free, "of weights, activations and matrix products; blank: bf16"},
     {"gpus", expected, "blank: tp * cp * pp * dp"},
-    {"tensor_parallel", expected, "tp; blank: 1"},
-    {"sequence_parallel", expected, "0 or 1; blank: 0; no effect where tp is 1"},
-    {"context_parallel", expected, "cp; blank: 1"},
-    {"pipeline_parallel", expected, "pp; blank: 1"},
-    {"data_parallel", expected, "dp; blank: gpus / (tp * cp * pp)"},
-    {"zero_stage", expected, "0 .. 3; blank: 0"},
-    {"recompute", expected, "none, selective or full; blank: none"},
-    {"schedule", expected, "gpipe, 1f1b, interleaved or zero_bubble; blank: 1f1b"},
-    {"virtual_stages", expected, "model chunks per stage; blank: 1"},
-    {"rank_order", free, "innermost axis first; blank: tp-cp-dp-pp"},
-    {"microbatch_size", expected, "samples; blank: global_batch / (dp * num_microbatches), else 1"},
+};
+// The plan's axes stand between.
+constexpr Column kLoadColumns[] = {
     {"num_microbatches", expected, "per step and replica; blank: global_batch / (dp * microbatch_size)"},
     {"global_batch", expected, "samples per step; blank: dp * microbatch_size * num_microbatches"},
     {"sequence_length", expected, "tokens per sample; needed in training"},
@@ -44,6 +38,19 @@ constexpr Column kPlanColumns[] = {
     {"measured_e2e_s", free, "whole request, seconds"},
     {"source", free, "free text"},
 };
+
+std::vector<Column> plan_columns() {
+  std::vector<Column> columns(std::begin(kRowColumns), std::end(kRowColumns));
+  const auto add = [&](const PlanAxisRow& row) {
+    if (row.cell != nullptr) columns.push_back({row.column, row.cell_due ? expected : free, row.cell});
+  };
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.key != PlanKey::microbatch) add(row);
+  }
+  add(row_of(PlanKey::microbatch));  // beside the batches
+  columns.insert(columns.end(), std::begin(kLoadColumns), std::end(kLoadColumns));
+  return columns;
+}
 
 constexpr Column kGemmColumns[] = {
     {"id", free, "name of the row; absent: the number of the row"},
@@ -89,8 +96,10 @@ bool names(std::span<const Column> columns, std::string_view name) {
 
 std::span<const Column> columns_of(TableKind kind) {
   switch (kind) {
-    case TableKind::plans:
+    case TableKind::plans: {
+      static const std::vector<Column> kPlanColumns = plan_columns();
       return kPlanColumns;
+    }
     case TableKind::gemm:
       return kGemmColumns;
     case TableKind::collectives:

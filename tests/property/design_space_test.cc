@@ -29,30 +29,39 @@ std::vector<T> pick(CounterRng& random, std::vector<T> pool) {
 SpaceSpec random_spec(CounterRng& random) {
   SpaceSpec spec;
   const std::vector<std::int32_t> degrees = {1, 2, 3, 4, 6, 8, 12};
-  std::array<DegreeAxis*, 4> axes = {&spec.tensor, &spec.context, &spec.pipeline, &spec.data};
-  for (DegreeAxis* axis : axes) *axis = {false, pick(random, degrees)};
+  std::array<AxisList*, 4> axes = {&spec[PlanKey::tensor], &spec[PlanKey::context], &spec[PlanKey::pipeline],
+                                   &spec[PlanKey::data]};
+  for (AxisList* axis : axes) *axis = {false, pick(random, degrees)};
   const std::uint64_t filling = random.below(5);
   if (filling < 4) *axes[filling] = {true, {}};
-  spec.sequence_parallel =
-      random.below(2) == 0 ? std::vector{true} : std::vector{random.below(2) == 0, false};
-  if (spec.sequence_parallel.size() == 2 && !spec.sequence_parallel[0]) spec.sequence_parallel[1] = true;
-  spec.zero_stage = pick<std::int32_t>(random, {0, 1, 2, 3});
-  spec.recompute = pick<Recompute>(random, {Recompute::none, Recompute::selective, Recompute::full});
-  spec.microbatch = pick<std::int32_t>(random, {1, 2, 4, 8});
-  spec.schedule = pick<ScheduleKind>(random, {ScheduleKind::gpipe, ScheduleKind::one_f_one_b,
-                                              ScheduleKind::interleaved, ScheduleKind::zero_bubble});
-  spec.virtual_stages = pick<std::int32_t>(random, {1, 2, 3, 4});
+  std::vector<std::int32_t>& sequence = spec[PlanKey::sequence_parallel].values;
+  sequence = {1};
+  if (random.below(2) != 0) {
+    const bool on_first = random.below(2) == 0;
+    sequence = {on_first ? 1 : 0, on_first ? 0 : 1};
+  }
+  const auto set = [&](PlanKey key, const std::vector<std::int32_t>& pool) {
+    spec[key].values = pick(random, pool);
+  };
+  set(PlanKey::zero_stage, {0, 1, 2, 3});
+  set(PlanKey::recompute, codes_of({Recompute::none, Recompute::selective, Recompute::full}));
+  set(PlanKey::microbatch, {1, 2, 4, 8});
+  set(PlanKey::schedule, codes_of({ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+                                   ScheduleKind::zero_bubble}));
+  set(PlanKey::virtual_stages, {1, 2, 3, 4});
   std::vector<RankOrder> orders;
   RankOrder order = {PlanAxis::tensor, PlanAxis::context, PlanAxis::data, PlanAxis::pipeline};
   do orders.push_back(order);
   while (std::next_permutation(order.begin(), order.end()));
-  spec.rank_order = pick(random, orders);
+  spec[PlanKey::order].values.clear();
+  for (const RankOrder& picked : pick(random, orders))
+    spec[PlanKey::order].values.push_back(rank_order_code(picked));
   spec.prefill_gpus = pick<std::int32_t>(random, {0, 0, 2, 4, 6, 12});
   std::ranges::sort(spec.prefill_gpus);
   const auto twice = std::ranges::unique(spec.prefill_gpus);
   spec.prefill_gpus.erase(twice.begin(), twice.end());
-  spec.prefill_tensor = pick<std::int32_t>(random, {1, 2, 3});
-  spec.prefill_pipeline = pick<std::int32_t>(random, {1, 2});
+  set(PlanKey::prefill_tensor, {1, 2, 3});
+  set(PlanKey::prefill_pipeline, {1, 2});
   return spec;
 }
 
@@ -90,7 +99,7 @@ std::string essence(const ParallelPlan& plan, Phase phase) {
   return text + std::string(name_of(plan.recompute)) + " mbs" + std::to_string(plan.microbatch);
 }
 
-std::vector<std::int32_t> values_of(const DegreeAxis& axis, std::int64_t gpus) {
+std::vector<std::int32_t> values_of(const AxisList& axis, std::int64_t gpus) {
   if (!axis.fill) return axis.values;
   std::vector<std::int32_t> all;
   for (std::int32_t value = 1; value <= gpus; ++value) all.push_back(value);
@@ -102,22 +111,23 @@ void add_plans(const SpaceSpec& spec, std::int64_t gpus, Phase phase, const Pref
                std::set<std::string>& essences) {
   ParallelPlan p;
   p.prefill = pool;
-  for (std::int32_t tensor : values_of(spec.tensor, gpus)) {
-    for (std::int32_t context : values_of(spec.context, gpus)) {
-      for (std::int32_t pipeline : values_of(spec.pipeline, gpus)) {
-        for (std::int32_t data : values_of(spec.data, gpus)) {
+  for (std::int32_t tensor : values_of(spec[PlanKey::tensor], gpus)) {
+    for (std::int32_t context : values_of(spec[PlanKey::context], gpus)) {
+      for (std::int32_t pipeline : values_of(spec[PlanKey::pipeline], gpus)) {
+        for (std::int32_t data : values_of(spec[PlanKey::data], gpus)) {
           p.tensor = tensor, p.context = context, p.pipeline = pipeline, p.data = data;
           if (p.gpus() != gpus) continue;
-          for (bool sp : spec.sequence_parallel)
-            for (std::int32_t zero : spec.zero_stage)
-              for (ScheduleKind schedule : spec.schedule)
-                for (std::int32_t chunks : spec.virtual_stages)
-                  for (const RankOrder& order : spec.rank_order)
-                    for (Recompute recompute : spec.recompute)
-                      for (std::int32_t microbatch : spec.microbatch) {
-                        p.sequence_parallel = sp, p.zero_stage = zero, p.schedule = schedule;
-                        p.virtual_stages = chunks, p.order = order, p.recompute = recompute;
-                        p.microbatch = microbatch;
+          for (std::int32_t sp : spec[PlanKey::sequence_parallel].values)
+            for (std::int32_t zero : spec[PlanKey::zero_stage].values)
+              for (std::int32_t schedule : spec[PlanKey::schedule].values)
+                for (std::int32_t chunks : spec[PlanKey::virtual_stages].values)
+                  for (std::int32_t order : spec[PlanKey::order].values)
+                    for (std::int32_t recompute : spec[PlanKey::recompute].values)
+                      for (std::int32_t microbatch : spec[PlanKey::microbatch].values) {
+                        p.sequence_parallel = sp == 1, p.zero_stage = zero;
+                        p.schedule = static_cast<ScheduleKind>(schedule), p.virtual_stages = chunks;
+                        p.order = rank_order_of(order);
+                        p.recompute = static_cast<Recompute>(recompute), p.microbatch = microbatch;
                         essences.insert(essence(p, phase));
                       }
         }
@@ -132,8 +142,8 @@ std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phas
   std::vector<PrefillPool> pools;
   for (const std::int32_t ranks : spec.prefill_gpus) {
     if (ranks == 0) pools.push_back({});
-    for (const std::int32_t tensor : spec.prefill_tensor)
-      for (const std::int32_t pipeline : spec.prefill_pipeline)
+    for (const std::int32_t tensor : spec[PlanKey::prefill_tensor].values)
+      for (const std::int32_t pipeline : spec[PlanKey::prefill_pipeline].values)
         for (std::int32_t data = 1; data <= ranks; ++data)
           if (tensor * pipeline * data == ranks) pools.push_back({tensor, pipeline, data});
   }

@@ -76,11 +76,13 @@ TEST(FlattenedInferenceProperty, AgreesWithThePricedIterations) {
     EXPECT_NEAR(f.breakdown.total().value(), f.e2e.value(), 1e-9 * f.e2e.value());
     const double gap = f.e2e / h.e2e - 1;
     gaps.push_back(std::abs(gap));
-    const Seconds sent = h.breakdown.tensor_comm + h.breakdown.context_comm + h.breakdown.pipeline_comm;
-    const double quicker = c.plan.pipeline > 1 ? 0.5 * (sent / (h.e2e - h.breakdown.bubble)) : 0;
+    const Seconds sent = h.breakdown[TimeClass::tensor_comm] + h.breakdown[TimeClass::context_comm] +
+                         h.breakdown[TimeClass::pipeline_comm];
+    const double quicker = c.plan.pipeline > 1 ? 0.5 * (sent / (h.e2e - h.breakdown[TimeClass::bubble])) : 0;
     EXPECT_LT(gap, 0.05) << test::describe(seed, c.plan);
     EXPECT_GT(gap, -std::max(0.05, quicker)) << test::describe(seed, c.plan);
-    EXPECT_NEAR(f.breakdown.compute / h.breakdown.compute, 1, 0.02) << test::describe(seed, c.plan);
+    EXPECT_NEAR(f.breakdown[TimeClass::compute] / h.breakdown[TimeClass::compute], 1, 0.02)
+        << test::describe(seed, c.plan);
   }
   ASSERT_GE(gaps.size(), 30U);
   std::ranges::sort(gaps);

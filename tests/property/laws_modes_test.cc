@@ -49,7 +49,7 @@ TEST(LawsModes, BucketsAreHiddenAlikeWhateverTheirSize) {
         const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
         const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
         EXPECT_NEAR(h.step_time / f.step_time, 1, 1e-3);
-        EXPECT_NEAR(h.breakdown.data_comm / f.breakdown.data_comm, 1, 0.01);
+        EXPECT_NEAR(h.breakdown[TimeClass::data_comm] / f.breakdown[TimeClass::data_comm], 1, 0.01);
       }
       for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b,
                                       ScheduleKind::interleaved, ScheduleKind::zero_bubble}) {
@@ -73,9 +73,10 @@ TEST(LawsModes, TheLastBucketIsNeverHidden) {
   setting.system.stack.communication.data_overlap = 1;
   setting.system.stack.communication.bucket = Bytes(1e12);
   const ParallelPlan plan = test::plan_of(1, 1, 1, 16);
-  const Seconds together = in_mode(setting, plan, ExecutionMode::hierarchical).breakdown.data_comm;
+  const Seconds together =
+      in_mode(setting, plan, ExecutionMode::hierarchical).breakdown[TimeClass::data_comm];
   setting.system.stack.communication.data_overlap = 0;
-  const Seconds after = in_mode(setting, plan, ExecutionMode::hierarchical).breakdown.data_comm;
+  const Seconds after = in_mode(setting, plan, ExecutionMode::hierarchical).breakdown[TimeClass::data_comm];
   EXPECT_GT(after, Seconds(0));
   EXPECT_NEAR(together / after, 1, 1e-12);
 }

@@ -28,7 +28,7 @@ DimensionSpec slow(DimensionSpec dimension) {
 }
 
 AxisBytes gigabytes(double tp, double cp, double dp, double pp) {
-  return {Bytes(tp * 1e9), Bytes(cp * 1e9), Bytes(dp * 1e9), Bytes(pp * 1e9), false};
+  return {{{Bytes(tp * 1e9), Bytes(cp * 1e9), Bytes(dp * 1e9), Bytes(pp * 1e9)}}, false};
 }
 
 std::vector<Placement> starts_of(const Case& c, const PlacementDemand& demand) {

@@ -23,8 +23,8 @@ struct Case {
       IterationTime time = c.fixed;
       const double device = c.per_sequence * i.decoding + c.per_cached * i.cached +
                             c.per_prompt_token * i.prompt_tokens + c.per_pair * i.masked_pairs;
-      time[0] += device;
-      time[4] += std::max(0.0, c.floor - device);
+      time[TimeClass::compute] += device;
+      time[TimeClass::host] += std::max(0.0, c.floor - device);
       return time;
     };
   }
@@ -45,7 +45,7 @@ Case random_case(std::uint64_t seed) {
   c.rules.policy = rng.below(2) == 0 ? ServingPolicy::chunked : ServingPolicy::prefill_priority;
   c.rules.slots = whole(1, 14);
   c.rules.token_budget = c.rules.slots + whole(0, rng.below(3) == 0 ? 4 : 100);
-  for (std::size_t i = 0; i + 1 < kTimeClasses; ++i) c.fixed[i] = 1e-3 * rng.uniform();
+  for (double& seconds : c.fixed) seconds = 1e-3 * rng.uniform();
   c.per_sequence = 1e-4 * rng.uniform();
   c.per_cached = 1e-5 * rng.uniform();
   c.per_prompt_token = 1e-4 * rng.uniform();
@@ -75,7 +75,8 @@ TEST(Serving, EventsAgreeWithThePlainIterationLoop) {
     EXPECT_NEAR(fast.requests_per_s / slow.requests_per_s, 1, 1e-9);
     EXPECT_NEAR(fast.decode_batch, slow.decode_batch, 1e-9);
     EXPECT_NEAR(fast.waiting, slow.waiting, 1e-9);
-    for (std::size_t i = 0; i < kTimeClasses; ++i) EXPECT_NEAR(fast.classes[i], slow.classes[i], 1e-9);
+    for (const TimeClass c : enum_values<TimeClass>())
+      EXPECT_NEAR(fast.classes[c], slow.classes[c], 1e-9) << name_of(c);
     if (HasFailure()) return;
   }
 }

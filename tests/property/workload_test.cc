@@ -111,10 +111,12 @@ TEST(Conservation, OperatorTableAddsUpToTheBreakdown) {
           sum += row.count * row.time.value();
         }
         const double slack = 1e-9 * out.breakdown.total().value();
-        EXPECT_NEAR(device, out.breakdown.compute.value(), slack);
-        EXPECT_NEAR(recompute, out.breakdown.recompute.value(), slack);
-        EXPECT_NEAR(step, out.breakdown.optimizer.value(), slack);
-        EXPECT_NEAR(links, (out.breakdown.tensor_comm + out.breakdown.context_comm).value(), slack);
+        EXPECT_NEAR(device, out.breakdown[TimeClass::compute].value(), slack);
+        EXPECT_NEAR(recompute, out.breakdown[TimeClass::recompute].value(), slack);
+        EXPECT_NEAR(step, out.breakdown[TimeClass::optimizer].value(), slack);
+        EXPECT_NEAR(links,
+                    (out.breakdown[TimeClass::tensor_comm] + out.breakdown[TimeClass::context_comm]).value(),
+                    slack);
       }
     }
   }

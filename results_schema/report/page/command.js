@@ -1,11 +1,7 @@
 // The `shardscape simulate` command of a point: the setting by --set, the plan by --point.
 
-/** Names of the plan's axes in `shardscape simulate --point`. */
-const SHORT = {
-  tensor_parallel: "tp", sequence_parallel: "sp", context_parallel: "cp", pipeline_parallel: "pp", data_parallel: "dp", zero_stage: "zero",
-  recompute: "recompute", microbatch_size: "mbs", schedule: "schedule", virtual_stages: "vpp", rank_order: "order", concurrency: "concurrency",
-  prefill_tensor_parallel: "prefill_tp", prefill_pipeline_parallel: "prefill_pp", prefill_data_parallel: "prefill_dp",
-};
+/** Names of columns in `shardscape simulate --point`. */
+const SHORT = Object.fromEntries(DATA.columns.filter((column) => column.short).map((column) => [column.name, column.short]));
 
 /**
  * The words that choose the setting of a point: its id counts plans within a setting, and settings with the

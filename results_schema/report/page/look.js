@@ -118,11 +118,10 @@ function logarithmicTicks(axis, column) {
 }
 
 /** The parts of time and memory keep their colour whatever else the file has. */
-const PART_ORDER = ["compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "pp_comm_s", "dp_comm_s", "bubble_s", "optimizer_s", "host_s", "kv_transfer_exposed_s"];
 const MEMORY_ORDER = ["weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes", "buffers_bytes", "reserve_bytes", "kv_cache_bytes"];
 /** The hatching of a class of time or kind of memory. */
 function partFill(column, position) {
-  const known = Math.max(PART_ORDER.indexOf(column.name), MEMORY_ORDER.indexOf(column.name));
+  const known = column.place ?? MEMORY_ORDER.indexOf(column.name);
   return fillOf(known >= 0 ? known : position);
 }
 

@@ -14,9 +14,7 @@ using test::ExecutionBench;
 using test::group_of;
 using test::ring_of;
 
-double at(const execution::Ledger& ledger, Account account) {
-  return ledger[static_cast<std::size_t>(account)];
-}
+double at(const execution::Ledger& ledger, Account account) { return ledger[account]; }
 
 /// 2 us per call, 3 us per step of an algorithm beside the 1 us of each link; rings only.
 StackProfile::Communication communication() {

@@ -58,7 +58,7 @@ void expect_bubble(const PipelineShape& shape, const PassSeconds& seconds, doubl
   const double end = *std::ranges::max_element(result.end);
   EXPECT_NEAR(end, ideal + bubble, 1e-9 * end);
   for (std::size_t rank = 0; rank < result.end.size(); ++rank) {
-    EXPECT_NEAR(result.accounts[rank][static_cast<std::size_t>(Account::compute)], ideal, 1e-9 * ideal);
+    EXPECT_NEAR(result.accounts[rank][Account::compute], ideal, 1e-9 * ideal);
   }
 }
 

@@ -52,10 +52,10 @@ TEST(AxisBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
         plan.zero_stage = zero;
         plan.sequence_parallel = sequence_parallel;
         const Outcome outcome = outcome_of(plain_setting(test::training(4096, 16), 16), plan);
-        expect_same(outcome.bytes.tensor, outcome.prediction.breakdown.tensor_comm);
-        expect_same(outcome.bytes.context, outcome.prediction.breakdown.context_comm);
-        expect_same(outcome.bytes.data, outcome.prediction.breakdown.data_comm);
-        EXPECT_EQ(outcome.bytes.pipeline, Bytes(0));
+        expect_same(outcome.bytes[PlanAxis::tensor], outcome.prediction.breakdown[TimeClass::tensor_comm]);
+        expect_same(outcome.bytes[PlanAxis::context], outcome.prediction.breakdown[TimeClass::context_comm]);
+        expect_same(outcome.bytes[PlanAxis::data], outcome.prediction.breakdown[TimeClass::data_comm]);
+        EXPECT_EQ(outcome.bytes[PlanAxis::pipeline], Bytes(0));
       }
     }
   }
@@ -64,8 +64,8 @@ TEST(AxisBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
 TEST(AxisBytes, InferenceLikewise) {
   const Outcome outcome =
       outcome_of(plain_setting(test::inference(512, 64, 8), 8), test::plan_of(4, 1, 1, 2));
-  expect_same(outcome.bytes.tensor, outcome.prediction.breakdown.tensor_comm);
-  EXPECT_EQ(outcome.bytes.data, Bytes(0));
+  expect_same(outcome.bytes[PlanAxis::tensor], outcome.prediction.breakdown[TimeClass::tensor_comm]);
+  EXPECT_EQ(outcome.bytes[PlanAxis::data], Bytes(0));
 }
 
 TEST(AxisBytes, PipelineSendsTheBoundaryOfEveryMicrobatch) {
@@ -73,11 +73,11 @@ TEST(AxisBytes, PipelineSendsTheBoundaryOfEveryMicrobatch) {
   const Setting setting = plain_setting(test::training(4096, 16), 4);
   ParallelPlan plan = test::plan_of(1, 1, 2, 2);
   const double boundary = 4096.0 * 1024 * 2;
-  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes.pipeline.value(), 8 * boundary);
+  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes[PlanAxis::pipeline].value(), 8 * boundary);
   EXPECT_FALSE(outcome_of(setting, plan).bytes.pipeline_wraps);
   plan.schedule = ScheduleKind::interleaved;
   plan.virtual_stages = 2;
-  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes.pipeline.value(), 2 * 8 * boundary);
+  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes[PlanAxis::pipeline].value(), 2 * 8 * boundary);
   EXPECT_TRUE(outcome_of(setting, plan).bytes.pipeline_wraps);
 }
 
@@ -87,9 +87,10 @@ TEST(AxisBytes, ScatteredBoundariesMoveTrafficToTheTensorGroup) {
   const AxisBytes whole = outcome_of(setting, plan).bytes;
   setting.system.stack.communication.scatter_boundaries = true;
   const AxisBytes parts = outcome_of(setting, plan).bytes;
-  EXPECT_DOUBLE_EQ(parts.pipeline.value(), whole.pipeline.value() / 4);
+  EXPECT_DOUBLE_EQ(parts[PlanAxis::pipeline].value(), whole[PlanAxis::pipeline].value() / 4);
   // 3/4 of each boundary is gathered, on the way forward and on the way back.
-  EXPECT_DOUBLE_EQ(parts.tensor.value(), whole.tensor.value() + 2 * 0.75 * whole.pipeline.value());
+  EXPECT_DOUBLE_EQ(parts[PlanAxis::tensor].value(),
+                   whole[PlanAxis::tensor].value() + 2 * 0.75 * whole[PlanAxis::pipeline].value());
 }
 
 TEST(SimulatorPlacement, ASymmetryOfTheFabricChangesNothing) {

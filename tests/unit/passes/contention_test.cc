@@ -36,7 +36,8 @@ TEST(Contention, IsWhatDataTrafficMeetsOnTheSameLinks) {
   setting.system.stack.communication.data_overlap = 1;
   const Prediction together = timed_plan(setting, plan);
   const double step = together.step_time.value();
-  const double most = apart.breakdown.data_comm.value() * apart.breakdown.tensor_comm.value() / (step * step);
+  const double most = apart.breakdown[TimeClass::data_comm].value() *
+                      apart.breakdown[TimeClass::tensor_comm].value() / (step * step);
   EXPECT_LE(together.contended_share, most * (1 + 1e-9));
   EXPECT_GE(together.contended_share, 0.85 * most);
   EXPECT_EQ(together.outside_domain(), together.contended_share > kDomainBand);
@@ -65,7 +66,7 @@ TEST(Contention, IsWhatGroupsOfOtherStagesTakeOfTheLinks) {
   EXPECT_EQ(timed_plan(setting, plan).contended_share, 0);
   plan.order = {PlanAxis::pipeline, PlanAxis::context, PlanAxis::data, PlanAxis::tensor};
   const Prediction far = timed_plan(setting, plan);
-  const double share = far.breakdown.tensor_comm / far.step_time;
+  const double share = far.breakdown[TimeClass::tensor_comm] / far.step_time;
   EXPECT_GT(share, 0.05);
   EXPECT_LE(far.contended_share, 0.75 * share * 1.02);
   EXPECT_GE(far.contended_share, 0.4 * share);

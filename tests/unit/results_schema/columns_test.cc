@@ -111,7 +111,8 @@ TEST(Columns, RankOrderCodesAreIndicesOfTheSortedPermutations) {
   for (std::size_t code = 0; code < names.size(); ++code) {
     const auto order = parse_rank_order(names[code]);
     ASSERT_TRUE(order.has_value()) << names[code];
-    EXPECT_EQ(rank_order_code(*order), code) << names[code];
+    EXPECT_EQ(rank_order_code(*order), static_cast<std::int32_t>(code)) << names[code];
+    EXPECT_EQ(rank_order_of(static_cast<std::int32_t>(code)), *order) << names[code];
   }
 }
 

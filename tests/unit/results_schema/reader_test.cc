@@ -4,7 +4,9 @@
 #include <hdf5.h>
 
 #include <cstring>
+#include <fstream>
 
+#include "tests/support/paths.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -47,6 +49,24 @@ TEST_F(ResultsTest, PartsReadAsTheFinishedFile) {
   EXPECT_EQ(parts.attributes().at("study_sha256"), done.attributes().at("study_sha256"));
   EXPECT_EQ(parts.attributes().at("complete"), "0");
   EXPECT_EQ(done.attributes().at("complete"), "1");
+}
+
+// Codes of rank orders go by the names that the file holds, whatever axes the program that reads it has. The
+// file of the schema before this one is that of the fuzzers, which put a byte in front.
+TEST_F(ResultsTest, AnOlderFileNamesItsOwnRankOrders) {
+  std::ifstream in(fs::path(test::source_dir()) / "tests/fuzz/corpus/result/finished_version_2.bin",
+                   std::ios::binary);
+  in.ignore(1);
+  std::ofstream(file("old.h5"), std::ios::binary) << in.rdbuf();
+  const ResultReader old(file("old.h5"));
+  const ColumnInfo* const order = old.find("rank_order");
+  ASSERT_NE(order, nullptr);
+  // The 24 orders of four axes, innermost first, as version 2 had them.
+  ASSERT_EQ(order->meanings.size(), 24U);
+  EXPECT_EQ(order->meanings[0], "tp-cp-dp-pp");
+  EXPECT_EQ(order->meanings[9], "cp-dp-pp-tp");
+  EXPECT_EQ(order->meanings[23], "pp-dp-cp-tp");
+  for (const double code : old.read("rank_order")) EXPECT_EQ(code, 0);
 }
 
 TEST_F(ResultsTest, RunningSweepShowsItsSealedRows) {

@@ -63,7 +63,7 @@ struct FakePoint {
     prediction.mfu = rng.uniform();
     prediction.memory_peak = Bytes(1e9 * (1 + pick(100)));
     prediction.memory.weights = Bytes(1e9 * rng.uniform());
-    prediction.breakdown.compute = Seconds(rng.uniform());
+    prediction.breakdown[TimeClass::compute] = Seconds(rng.uniform());
   }
   [[nodiscard]] PointRecord record() const { return {id, plan, workload, hardware, prediction}; }
 };

@@ -46,14 +46,14 @@ inline Study example_study() {
     workload.global_batch = batch;
     study.workloads.push_back(workload);
   }
-  study.space.tensor.values = {1, 2, 4, 8};
-  study.space.context.values = {1, 2, 4};
-  study.space.pipeline.values = {1, 2, 4, 8};
-  study.space.zero_stage = {0, 1, 2, 3};
-  study.space.recompute = {Recompute::none, Recompute::full};
-  study.space.microbatch = {1, 2, 4};
-  study.space.schedule = {ScheduleKind::one_f_one_b, ScheduleKind::interleaved};
-  study.space.virtual_stages = {2, 4};
+  study.space[PlanKey::tensor].values = {1, 2, 4, 8};
+  study.space[PlanKey::context].values = {1, 2, 4};
+  study.space[PlanKey::pipeline].values = {1, 2, 4, 8};
+  study.space[PlanKey::zero_stage].values = {0, 1, 2, 3};
+  study.space[PlanKey::recompute].values = codes_of({Recompute::none, Recompute::full});
+  study.space[PlanKey::microbatch].values = {1, 2, 4};
+  study.space[PlanKey::schedule].values = codes_of({ScheduleKind::one_f_one_b, ScheduleKind::interleaved});
+  study.space[PlanKey::virtual_stages].values = {2, 4};
   study.objectives = {"step_time_s"};
   study.resolved_yaml = "study: runner test\n";
   return study;

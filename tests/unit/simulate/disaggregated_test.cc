@@ -60,7 +60,7 @@ TEST(Disaggregated, OneAtATimeIsPrefillTransferAndSteps) {
     EXPECT_GE(latency, kLatency);
     const double transfer = kCache / kLink + latency;
     EXPECT_NEAR(out.kv_transfer.value(), transfer, 1e-9 * transfer);
-    EXPECT_NEAR(out.breakdown.kv_transfer.value(), transfer, 1e-9 * transfer);
+    EXPECT_NEAR(out.breakdown[TimeClass::kv_transfer].value(), transfer, 1e-9 * transfer);
     EXPECT_NEAR(out.ttft.value(), alone.ttft.value() + transfer, 1e-9);
     EXPECT_NEAR(out.itl / alone.itl, 1, 1e-6);
     EXPECT_NEAR(out.tokens_per_s_per_gpu, kOutput / out.e2e.value() / 2, 1e-6 * out.tokens_per_s_per_gpu);
@@ -101,7 +101,7 @@ TEST(Disaggregated, StacksSayWhenCachesLeave) {
   const Prediction after = predict_pools(setting, plan);
   setting.system.stack.serving.kv_transfer = KvTransfer::per_layer;
   const Prediction layers = predict_pools(setting, plan);
-  EXPECT_LT(layers.breakdown.kv_transfer, after.breakdown.kv_transfer);
+  EXPECT_LT(layers.breakdown[TimeClass::kv_transfer], after.breakdown[TimeClass::kv_transfer]);
   EXPECT_LT(layers.ttft, after.ttft);
   EXPECT_NEAR(layers.itl / after.itl, 1, 1e-9);
 }
@@ -122,7 +122,7 @@ TEST(Disaggregated, MemoryOfEachPoolIsItsOwn) {
   setting.system.stack.serving.max_batch = 2;
   const Prediction narrow = predict_pools(setting, plan);
   EXPECT_LE(narrow.decode_batch, 2);
-  EXPECT_GT(narrow.breakdown.bubble, roomy.breakdown.bubble);
+  EXPECT_GT(narrow.breakdown[TimeClass::bubble], roomy.breakdown[TimeClass::bubble]);
 
   setting.system.device.hbm.capacity_per_stack = Bytes(1e6);
   const Prediction out = Simulator(setting).run(plan);

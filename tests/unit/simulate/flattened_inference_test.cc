@@ -37,9 +37,12 @@ Setting server(std::int64_t ranks, std::int64_t layers, std::int64_t concurrency
 void expect_same(const Prediction& a, const Prediction& b, double tolerance) {
   EXPECT_NEAR(a.ttft / b.ttft, 1, tolerance);
   EXPECT_NEAR(a.e2e / b.e2e, 1, tolerance);
-  EXPECT_NEAR(a.breakdown.compute.value(), b.breakdown.compute.value(), tolerance * b.e2e.value());
-  EXPECT_NEAR(a.breakdown.tensor_comm.value(), b.breakdown.tensor_comm.value(), tolerance * b.e2e.value());
-  EXPECT_NEAR(a.breakdown.host.value(), b.breakdown.host.value(), tolerance * b.e2e.value());
+  EXPECT_NEAR(a.breakdown[TimeClass::compute].value(), b.breakdown[TimeClass::compute].value(),
+              tolerance * b.e2e.value());
+  EXPECT_NEAR(a.breakdown[TimeClass::tensor_comm].value(), b.breakdown[TimeClass::tensor_comm].value(),
+              tolerance * b.e2e.value());
+  EXPECT_NEAR(a.breakdown[TimeClass::host].value(), b.breakdown[TimeClass::host].value(),
+              tolerance * b.e2e.value());
 }
 
 // One layer on a tensor pair, one request at a time: the embedding, the attention and the MLP each end in an
@@ -53,9 +56,9 @@ TEST(FlattenedInference, OneLayerOnATensorPairIsItsSixAllReduces) {
   setting.system.stack.communication.algorithms = {Algorithm::ring};
   const Prediction out = predict_requests(setting, plan_of(2, 1, 1, 1));
   const auto all_reduce = [](double tokens) { return 7e-6 + 2 * 1024 * tokens / 100e9 + 2 * 3e-6; };
-  EXPECT_NEAR(out.breakdown.tensor_comm.value(), 3 * (all_reduce(512) + all_reduce(1)), 1e-12);
-  EXPECT_EQ(out.breakdown.host.value(), 0);
-  EXPECT_EQ(out.breakdown.bubble.value(), 0);
+  EXPECT_NEAR(out.breakdown[TimeClass::tensor_comm].value(), 3 * (all_reduce(512) + all_reduce(1)), 1e-12);
+  EXPECT_EQ(out.breakdown[TimeClass::host].value(), 0);
+  EXPECT_EQ(out.breakdown[TimeClass::bubble].value(), 0);
 }
 
 // The host of a decode step: each block takes as long as its launch where that is longer than the device's
@@ -113,7 +116,7 @@ TEST(FlattenedInference, GroupsTakeTurnsOnTheStages) {
   for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
     // The last stage: four blocks and the head (the lone one's embedding is a few microseconds more).
     EXPECT_NEAR(itl(setting, plan, mode) / (2 * half), 1, 0.01);
-    EXPECT_GT(predict_requests(setting, plan, mode).breakdown.bubble, Seconds(0));
+    EXPECT_GT(predict_requests(setting, plan, mode).breakdown[TimeClass::bubble], Seconds(0));
   }
 }
 

@@ -81,8 +81,8 @@ TEST(Flattened, ASingleRankIsTheSumOfItsOperators) {
     const Prediction h = predict_step(setting, plan, ExecutionMode::hierarchical);
     const Prediction f = predict_step(setting, plan, ExecutionMode::flattened);
     EXPECT_NEAR(f.step_time.value(), h.step_time.value(), 1e-12 * h.step_time.value());
-    EXPECT_NEAR(f.breakdown.compute.value(), h.breakdown.compute.value(), 1e-9);
-    EXPECT_NEAR(f.breakdown.recompute.value(), h.breakdown.recompute.value(), 1e-9);
+    EXPECT_NEAR(f.breakdown[TimeClass::compute].value(), h.breakdown[TimeClass::compute].value(), 1e-9);
+    EXPECT_NEAR(f.breakdown[TimeClass::recompute].value(), h.breakdown[TimeClass::recompute].value(), 1e-9);
     EXPECT_NEAR(f.mfu, h.mfu, 1e-12);
   }
 }
@@ -99,7 +99,7 @@ TEST(Flattened, TensorPairsTakeTheirClosedForm) {
     plan.sequence_parallel = sequence_parallel;
     EXPECT_NEAR(gap(setting, plan), 0, 1e-9);
     const Prediction f = predict_step(setting, plan, ExecutionMode::flattened);
-    EXPECT_GT(f.breakdown.tensor_comm, Seconds(0));
+    EXPECT_GT(f.breakdown[TimeClass::tensor_comm], Seconds(0));
   }
 }
 

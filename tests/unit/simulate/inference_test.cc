@@ -31,7 +31,7 @@ TEST(Inference, AloneOneTokenTakesOneDecodeStep) {
   // step_time is one decode trip and the step's fixed cost; no other request's prefill comes between.
   const Prediction out = predicted(busy_server(1, 1), test::plan_of(1, 1, 1, 1));
   EXPECT_NEAR(out.itl / out.step_time, 1, 1e-12);
-  EXPECT_EQ(out.breakdown.bubble.value(), 0);
+  EXPECT_EQ(out.breakdown[TimeClass::bubble].value(), 0);
 }
 
 TEST(Inference, OtherPrefillsComeBetween) {
@@ -58,7 +58,7 @@ TEST(Inference, PromptsThatFitTogetherStayTogether) {
   EXPECT_NEAR(out.itl / out.step_time, 1, 1e-3);
   EXPECT_EQ(out.ttft_spread.p50, out.ttft_spread.p95);
   EXPECT_DOUBLE_EQ(out.decode_batch, 8);
-  EXPECT_NEAR(out.breakdown.bubble.value(), 0, 1e-12);
+  EXPECT_NEAR(out.breakdown[TimeClass::bubble].value(), 0, 1e-12);
 }
 
 TEST(Inference, WholePromptsFirstMakeTheLaterOnesWait) {
@@ -163,7 +163,7 @@ TEST(Inference, HopsTakeWhatTheirOwnLinksDo) {
     return 6 * (2e-6 + bytes / 300e9) + (2e-6 + 10e-6 + bytes / 10e9);
   };
   const Prediction out = predicted(setting, test::plan_of(1, 1, 8, 1));
-  EXPECT_NEAR(out.breakdown.pipeline_comm.value(), trip(1000) + 199 * trip(1), 1e-9);
+  EXPECT_NEAR(out.breakdown[TimeClass::pipeline_comm].value(), trip(1000) + 199 * trip(1), 1e-9);
 }
 
 TEST(Inference, ReplicasShareTheRequests) {

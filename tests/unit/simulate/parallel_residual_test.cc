@@ -30,7 +30,7 @@ Prediction step_of(const Setting& setting, ExecutionMode mode) {
 /// Tensor communication that a layer adds to a step.
 double per_layer(Block kind, ExecutionMode mode) {
   const auto seconds = [&](std::int64_t layers) {
-    return step_of(blocks_of(kind, layers, 4), mode).breakdown.tensor_comm.value();
+    return step_of(blocks_of(kind, layers, 4), mode).breakdown[TimeClass::tensor_comm].value();
   };
   return (seconds(6) - seconds(2)) / 4;
 }
@@ -64,7 +64,8 @@ TEST(ParallelResidual, ASharedNormIsOneNormLess) {
   const Prediction shared = step_of(blocks_of(Block::shared_norm, 4, 1), mode);
   const double elements = 1024.0 * 1024;
   const double norm = 2 * 2e-6 + (4 + 6) * elements / 2e12;
-  EXPECT_NEAR((apart.breakdown.compute - shared.breakdown.compute).value(), 4 * 4 * norm, 1e-12);
+  EXPECT_NEAR((apart.breakdown[TimeClass::compute] - shared.breakdown[TimeClass::compute]).value(),
+              4 * 4 * norm, 1e-12);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST(PredictionRange, EveryFigureCounts) {
     p.step_time = Seconds(bad);
     EXPECT_FALSE(in_range(p, Phase::training)) << bad;
     p = good;
-    p.breakdown.data_comm = Seconds(bad);
+    p.breakdown[TimeClass::data_comm] = Seconds(bad);
     EXPECT_FALSE(in_range(p, Phase::training)) << bad;
     p = good;
     p.memory.logits = Bytes(bad);

@@ -178,10 +178,14 @@ TEST(Explain, TrainingRowsAddUpToTheBreakdown) {
       const Prediction out = Simulator(setting).run(plan, {}, &details);
       ASSERT_EQ(out.status, Status::ok);
       const Table table = sum(details.operators);
-      EXPECT_NEAR(table.device / out.breakdown.compute.value(), 1, 1e-12);
-      EXPECT_NEAR(table.step / out.breakdown.optimizer.value(), 1, 1e-12);
-      EXPECT_NEAR(table.recompute, out.breakdown.recompute.value(), 1e-12 * out.step_time.value());
-      EXPECT_NEAR(table.links / (out.breakdown.tensor_comm + out.breakdown.context_comm).value(), 1, 1e-12);
+      EXPECT_NEAR(table.device / out.breakdown[TimeClass::compute].value(), 1, 1e-12);
+      EXPECT_NEAR(table.step / out.breakdown[TimeClass::optimizer].value(), 1, 1e-12);
+      EXPECT_NEAR(table.recompute, out.breakdown[TimeClass::recompute].value(),
+                  1e-12 * out.step_time.value());
+      EXPECT_NEAR(
+          table.links /
+              (out.breakdown[TimeClass::tensor_comm] + out.breakdown[TimeClass::context_comm]).value(),
+          1, 1e-12);
     }
   }
 }
@@ -193,8 +197,10 @@ TEST(Explain, InferenceRowsAddUpToTheBreakdown) {
   const Prediction out = Simulator(setting).run(test::plan_of(2, 2, 2, 1), {}, &details);
   ASSERT_EQ(out.status, Status::ok);
   const Table table = sum(details.operators);
-  EXPECT_NEAR(table.device / out.breakdown.compute.value(), 1, 1e-12);
-  EXPECT_NEAR(table.links / (out.breakdown.tensor_comm + out.breakdown.context_comm).value(), 1, 1e-12);
+  EXPECT_NEAR(table.device / out.breakdown[TimeClass::compute].value(), 1, 1e-12);
+  EXPECT_NEAR(
+      table.links / (out.breakdown[TimeClass::tensor_comm] + out.breakdown[TimeClass::context_comm]).value(),
+      1, 1e-12);
 }
 
 }  // namespace

@@ -74,9 +74,9 @@ TEST(TrainingStep, DataParallelSumOfItsParts) {
   const Prediction out = Simulator(setting).run(test::plan_of(1, 1, 1, 2));
   EXPECT_EQ(out.status, Status::ok);
   EXPECT_EQ(out.microbatches, 3);
-  EXPECT_NEAR(out.breakdown.compute.value() / work, 1, 1e-12);
-  EXPECT_NEAR(out.breakdown.data_comm.value() / reduce, 1, 1e-12);
-  EXPECT_NEAR(out.breakdown.optimizer.value() / adam, 1, 1e-12);
+  EXPECT_NEAR(out.breakdown[TimeClass::compute].value() / work, 1, 1e-12);
+  EXPECT_NEAR(out.breakdown[TimeClass::data_comm].value() / reduce, 1, 1e-12);
+  EXPECT_NEAR(out.breakdown[TimeClass::optimizer].value() / adam, 1, 1e-12);
   EXPECT_NEAR(out.step_time.value() / (work + reduce + adam), 1, 1e-12);
   EXPECT_NEAR(out.tokens_per_s_per_gpu * out.step_time.value(), 6 * 512 / 2.0, 1e-6);
 }
@@ -88,15 +88,16 @@ TEST(TrainingStep, ZeroSplitsTheCollectiveAndTheOptimizer) {
   plan.zero_stage = 1;
   const double parameters = setting.model.parameters();
   const Prediction out = Simulator(setting).run(plan);
-  EXPECT_NEAR(out.breakdown.data_comm.value(), 2 * 2e-6 + (4 + 2) * parameters / 2 / 100e9, 1e-12);
-  EXPECT_NEAR(out.breakdown.optimizer.value(), 2e-6 + 15 * parameters / 2e12, 1e-12);
+  EXPECT_NEAR(out.breakdown[TimeClass::data_comm].value(), 2 * 2e-6 + (4 + 2) * parameters / 2 / 100e9,
+              1e-12);
+  EXPECT_NEAR(out.breakdown[TimeClass::optimizer].value(), 2e-6 + 15 * parameters / 2e12, 1e-12);
   // ZeRO-2 scatters gradients after each of the 3 microbatches.
   plan.zero_stage = 2;
-  EXPECT_NEAR(Simulator(setting).run(plan).breakdown.data_comm.value(),
+  EXPECT_NEAR(Simulator(setting).run(plan).breakdown[TimeClass::data_comm].value(),
               3 * (2e-6 + 4 * parameters / 2 / 100e9) + 2e-6 + 2 * parameters / 2 / 100e9, 1e-12);
   // ZeRO-3 also gathers weights for each forward and each backward.
   plan.zero_stage = 3;
-  EXPECT_NEAR(Simulator(setting).run(plan).breakdown.data_comm.value(),
+  EXPECT_NEAR(Simulator(setting).run(plan).breakdown[TimeClass::data_comm].value(),
               3 * (3 * 2e-6 + (4 + 2 + 2) * parameters / 2 / 100e9), 1e-12);
 }
 
@@ -112,7 +113,7 @@ TEST(TrainingStep, TheLastBackwardHidesAllBucketsButTheLast) {
   const auto data_comm = [&](double overlap, double bucket) {
     setting.system.stack.communication.data_overlap = overlap;
     setting.system.stack.communication.bucket = Bytes(bucket);
-    return Simulator(setting).run(test::plan_of(1, 1, 1, 2)).breakdown.data_comm.value();
+    return Simulator(setting).run(test::plan_of(1, 1, 1, 2)).breakdown[TimeClass::data_comm].value();
   };
   const double all = 4 * parameters / 1e15;
   EXPECT_NEAR(data_comm(1, parameters) / all, 0.5, 1e-6);
@@ -128,8 +129,8 @@ TEST(TrainingStep, SlowHostSetsThePace) {
   setting.system.stack.host.step_fixed = Seconds(7);
   const Prediction out = Simulator(setting).run(test::plan_of(1, 1, 1, 1));
   const double work = 4 * microbatch_time(setting.system.device);
-  EXPECT_NEAR(out.breakdown.compute.value(), work, 1e-9);
-  EXPECT_NEAR(out.breakdown.host.value(), 4 * 3 * (2 + 3) - work + 7, 1e-9);
+  EXPECT_NEAR(out.breakdown[TimeClass::compute].value(), work, 1e-9);
+  EXPECT_NEAR(out.breakdown[TimeClass::host].value(), 4 * 3 * (2 + 3) - work + 7, 1e-9);
 }
 
 TEST(TrainingStep, WorkPerRankRunsBesideTheLaunches) {
@@ -144,11 +145,13 @@ TEST(TrainingStep, WorkPerRankRunsBesideTheLaunches) {
   setting.system.stack.host.per_collective_rank = Seconds(3);
   const ParallelPlan plan = test::plan_of(2, 1, 1, 1);
   const Prediction slow = Simulator(setting).run(plan);
-  EXPECT_NEAR((slow.step_time - slow.breakdown.optimizer).value(), 4 * (6 + 1 + 12 + 12 + 1 + 6), 1e-9);
+  EXPECT_NEAR((slow.step_time - slow.breakdown[TimeClass::optimizer]).value(), 4 * (6 + 1 + 12 + 12 + 1 + 6),
+              1e-9);
   // Without it, launches: a pass with c collectives takes 1 + c / 2.
   setting.system.stack.host.per_collective_rank = Seconds(0);
   const Prediction fast = Simulator(setting).run(plan);
-  EXPECT_NEAR((fast.step_time - fast.breakdown.optimizer).value(), 4 * (1.5 + 1 + 2 + 2 + 1 + 1.5), 1e-9);
+  EXPECT_NEAR((fast.step_time - fast.breakdown[TimeClass::optimizer]).value(),
+              4 * (1.5 + 1 + 2 + 2 + 1 + 1.5), 1e-9);
 }
 
 TEST(TrainingStep, ZeroMayHaveBucketsOfItsOwn) {
@@ -160,7 +163,7 @@ TEST(TrainingStep, ZeroMayHaveBucketsOfItsOwn) {
   ParallelPlan plan = test::plan_of(1, 1, 1, 2);
   const double parameters = setting.model.parameters();
   const double wires = (4 + 2) * parameters / 2 / 100e9;
-  const auto data_comm = [&] { return Simulator(setting).run(plan).breakdown.data_comm.value(); };
+  const auto data_comm = [&] { return Simulator(setting).run(plan).breakdown[TimeClass::data_comm].value(); };
   plan.zero_stage = 1;
   EXPECT_NEAR(data_comm(), 2e-3 + 2 * 2e-6 + wires, 1e-9);
   setting.system.stack.communication.zero_bucket = Bytes(0);
@@ -182,7 +185,8 @@ TEST(TrainingStep, FullRecomputeRepeatsTheBlocks) {
            compute::flash_forward(attention, Precision::bf16, setting.system.device).time.value() +
            2 * stream(4 * th) + 2 * stream(6 * th) + stream(16 * th);
   }();
-  EXPECT_NEAR(Simulator(setting).run(plan).breakdown.recompute.value(), 4 * device_forward, 1e-12);
+  EXPECT_NEAR(Simulator(setting).run(plan).breakdown[TimeClass::recompute].value(), 4 * device_forward,
+              1e-12);
 }
 
 /// Eight equal layers and a fabric that costs nothing.
@@ -196,7 +200,7 @@ Setting ideal(std::int64_t ranks, std::int64_t batch) {
 TEST(IdealScaling, DataParallelDividesTheWork) {
   const auto step = [](std::int32_t data) {
     const Prediction out = Simulator(ideal(data, 64)).run(test::plan_of(1, 1, 1, data));
-    return out.step_time - out.breakdown.optimizer;
+    return out.step_time - out.breakdown[TimeClass::optimizer];
   };
   for (const int data : {2, 4, 8, 32}) EXPECT_NEAR(step(1) / step(data), data, 1e-9 * data);
 }
@@ -225,7 +229,7 @@ TEST(IdealScaling, PipelineTendsToTheSlowestStage) {
       }
       const double pace = schedule == ScheduleKind::gpipe ? forward + backward : slot;
       const double md = static_cast<double>(m);
-      const double step = (out.step_time - out.breakdown.optimizer).value();
+      const double step = (out.step_time - out.breakdown[TimeClass::optimizer]).value();
       // The stage that ends last may not be the slowest, whence the optimizer's slack of both sides.
       EXPECT_GE(out.step_time.value(), md * pace * (1 - 1e-12));
       EXPECT_LE(step, (md * pace + trip) * (1 + 1e-12));
@@ -251,9 +255,10 @@ TEST(IdealScaling, EqualStagesHaveTheTextbookBubble) {
   // its first forward wave and backward: fill and drain pass the inner stages and the last one once.
   const Prediction out = Simulator(setting).run(plan);
   EXPECT_GE(out.step_time.value(), 72);
-  EXPECT_NEAR(out.step_time.value(), 72 + out.breakdown.bubble.value() + out.breakdown.optimizer.value(),
+  EXPECT_NEAR(out.step_time.value(),
+              72 + out.breakdown[TimeClass::bubble].value() + out.breakdown[TimeClass::optimizer].value(),
               1e-9);
-  EXPECT_NEAR(out.breakdown.bubble.value(), 6 + 6 + 9, 1e-9);
+  EXPECT_NEAR(out.breakdown[TimeClass::bubble].value(), 6 + 6 + 9, 1e-9);
 }
 
 /// Nodes of 4 ranks on a fast switch, as many of them on one that is 25 times slower; one rank per stage.
@@ -280,7 +285,7 @@ TEST(PipelineBoundaries, EachCostsWhatItsOwnLinksDo) {
     plan.schedule = kind;
     const Prediction priced = Simulator(setting).run(plan);
     ASSERT_EQ(priced.status, Status::ok);
-    EXPECT_NEAR(priced.breakdown.pipeline_comm.value(), 2 * (12 * inside + 3 * across), 1e-12);
+    EXPECT_NEAR(priced.breakdown[TimeClass::pipeline_comm].value(), 2 * (12 * inside + 3 * across), 1e-12);
     SimulateOptions options;
     options.mode = ExecutionMode::flattened;
     const Prediction executed = Simulator(setting, options).run(plan);
@@ -313,7 +318,7 @@ TEST(PipelineBoundaries, TheRingOfAnInterleavedScheduleClosesOverItsOwnLinks) {
     reference.reference = true;
     const Prediction fast = Simulator(setting).run(plan), plain = Simulator(setting, reference).run(plan);
     EXPECT_NEAR(fast.step_time / plain.step_time, 1, 1e-9);
-    return fast.breakdown.pipeline_comm.value();
+    return fast.breakdown[TimeClass::pipeline_comm].value();
   };
   const double bytes = 512.0 * 1024 * 2;
   const double inside = 2e-6 + bytes / 100e9, across = 2e-6 + 4e-6 + bytes / 4e9;
@@ -337,7 +342,7 @@ TEST(IdealScaling, ZeroBubbleIsNeverSlowerThan1f1bAndFillsItsBubble) {
   // 1F1B's bubble is (p - 1) (F + B + W): what is spared is 2 (p - 1) W, and dgrad + wgrad are most of B + W.
   EXPECT_GT(spared, 0.3 * 2 * 3 * bw);
   EXPECT_LT(spared, 0.5 * 2 * 3 * bw * 1.001);
-  EXPECT_GE(plain.breakdown.bubble.value(), 3 * (f + bw) * (1 - 1e-9));
+  EXPECT_GE(plain.breakdown[TimeClass::bubble].value(), 3 * (f + bw) * (1 - 1e-9));
   const double reference = Simulator(setting, {true, false}).run(plan).step_time.value();
   EXPECT_NEAR(out.step_time.value(), reference, 1e-9 * reference);
 }
@@ -354,8 +359,9 @@ TEST(IdealScaling, TensorParallelApproachesDivisionForLargeLayers) {
   options.time_infeasible = true;
   ParallelPlan plan = test::plan_of(8, 1, 1, 1);
   plan.sequence_parallel = true;
-  const double ratio = Simulator(alone, options).run(test::plan_of(1, 1, 1, 1)).breakdown.compute /
-                       Simulator(setting, options).run(plan).breakdown.compute;
+  const double ratio =
+      Simulator(alone, options).run(test::plan_of(1, 1, 1, 1)).breakdown[TimeClass::compute] /
+      Simulator(setting, options).run(plan).breakdown[TimeClass::compute];
   EXPECT_GT(ratio, 6.5);  // tiles and waves quantise the rest
   EXPECT_LT(ratio, 8.5);
 }

@@ -21,8 +21,8 @@ std::vector<std::string> all_points(const DesignSpace& space, Phase phase = Phas
 
 TEST(DesignSpace, ListsNestedLoopsWithTheFillBuilt) {
   SpaceSpec spec;
-  spec.tensor.values = {1, 2, 3, 4};  // 3 divides nothing
-  spec.pipeline.values = {1, 2};
+  spec[PlanKey::tensor].values = {1, 2, 3, 4};  // 3 divides nothing
+  spec[PlanKey::pipeline].values = {1, 2};
   const DesignSpace space(spec, 4, Phase::training, 1);
   EXPECT_EQ(space.tuples(), 5U);
   EXPECT_EQ(all_points(space), (std::vector<std::string>{
@@ -36,9 +36,9 @@ TEST(DesignSpace, ListsNestedLoopsWithTheFillBuilt) {
 
 TEST(DesignSpace, AnyDegreeMayFill) {
   SpaceSpec spec;
-  spec.tensor = {true, {}};
-  spec.data = {false, {4, 1}};  // the study's order, not ascending
-  spec.pipeline.values = {2, 1};
+  spec[PlanKey::tensor] = {true, {}};
+  spec[PlanKey::data] = {false, {4, 1}};  // the study's order, not ascending
+  spec[PlanKey::pipeline].values = {2, 1};
   const DesignSpace space(spec, 8, Phase::inference, 1);
   EXPECT_EQ(
       all_points(space, Phase::inference),
@@ -47,23 +47,23 @@ TEST(DesignSpace, AnyDegreeMayFill) {
 
 TEST(DesignSpace, WithoutFillOnlyExactProductsCount) {
   SpaceSpec spec;
-  spec.tensor.values = {1, 2, 4};
-  spec.data = {false, {1, 2, 4}};
+  spec[PlanKey::tensor].values = {1, 2, 4};
+  spec[PlanKey::data] = {false, {1, 2, 4}};
   const DesignSpace space(spec, 4, Phase::inference, 1);
   EXPECT_EQ(all_points(space, Phase::inference),
             (std::vector<std::string>{"tp=1 pp=1 dp=4", "tp=2 pp=1 dp=2", "tp=4 pp=1 dp=1"}));
-  spec.tensor.values = {3};
+  spec[PlanKey::tensor].values = {3};
   EXPECT_EQ(DesignSpace(spec, 4, Phase::inference, 1).size(), 0U);
 }
 
 TEST(DesignSpace, HangingAxesVaryOnlyWhereTheyAct) {
   SpaceSpec spec;
-  spec.tensor.values = {1, 2};
-  spec.pipeline.values = {1, 2};
-  spec.sequence_parallel = {true, false};
-  spec.zero_stage = {1, 0};
-  spec.schedule = {ScheduleKind::interleaved, ScheduleKind::one_f_one_b};
-  spec.virtual_stages = {2, 1, 3};  // interleaved with one chunk is 1f1b
+  spec[PlanKey::tensor].values = {1, 2};
+  spec[PlanKey::pipeline].values = {1, 2};
+  spec[PlanKey::sequence_parallel].values = {true, false};
+  spec[PlanKey::zero_stage].values = {1, 0};
+  spec[PlanKey::schedule].values = codes_of({ScheduleKind::interleaved, ScheduleKind::one_f_one_b});
+  spec[PlanKey::virtual_stages].values = {2, 1, 3};  // interleaved with one chunk is 1f1b
   const DesignSpace space(spec, 2, Phase::training, 1);
   EXPECT_EQ(all_points(space), (std::vector<std::string>{
                                    "tp=1 pp=1 dp=2 zero=1 recompute=none mbs=1",
@@ -78,9 +78,9 @@ TEST(DesignSpace, HangingAxesVaryOnlyWhereTheyAct) {
 
 TEST(DesignSpace, RankOrdersThatDifferInIdleAxesAreOnePlan) {
   SpaceSpec spec;
-  spec.tensor.values = {2};
-  spec.rank_order = {*parse_rank_order("pp-dp-tp-cp"), *parse_rank_order("dp-cp-tp-pp"),
-                     *parse_rank_order("tp-cp-dp-pp")};
+  spec[PlanKey::tensor].values = {2};
+  spec[PlanKey::order].values = codes_of(
+      {*parse_rank_order("pp-dp-tp-cp"), *parse_rank_order("dp-cp-tp-pp"), *parse_rank_order("tp-cp-dp-pp")});
   const DesignSpace space(spec, 4, Phase::training, 1);  // tp 2, dp 2
   ASSERT_EQ(space.size(), 2U);
   EXPECT_EQ(to_string(space.point(0).plan.order), "pp-dp-tp-cp");
@@ -92,8 +92,8 @@ TEST(DesignSpace, RankOrdersThatDifferInIdleAxesAreOnePlan) {
 
 TEST(DesignSpace, SettingsAreSlowestAndMicrobatchFastest) {
   SpaceSpec spec;
-  spec.recompute = {Recompute::full, Recompute::none};
-  spec.microbatch = {1, 2, 4};
+  spec[PlanKey::recompute].values = codes_of({Recompute::full, Recompute::none});
+  spec[PlanKey::microbatch].values = {1, 2, 4};
   const DesignSpace space(spec, 1, Phase::training, 3);
   ASSERT_EQ(space.plans(), 6U);
   ASSERT_EQ(space.size(), 18U);
@@ -107,11 +107,11 @@ TEST(DesignSpace, SettingsAreSlowestAndMicrobatchFastest) {
 
 TEST(DesignSpace, TrainingAxesAreIdleForInference) {
   SpaceSpec spec;
-  spec.tensor.values = {2};
-  spec.sequence_parallel = {true};
-  spec.zero_stage = {3, 1};
-  spec.recompute = {Recompute::full, Recompute::none};
-  spec.microbatch = {4, 8};
+  spec[PlanKey::tensor].values = {2};
+  spec[PlanKey::sequence_parallel].values = {true};
+  spec[PlanKey::zero_stage].values = {3, 1};
+  spec[PlanKey::recompute].values = codes_of({Recompute::full, Recompute::none});
+  spec[PlanKey::microbatch].values = {4, 8};
   const DesignSpace space(spec, 4, Phase::inference, 1);
   ASSERT_EQ(space.size(), 1U);
   ParallelPlan expected;
@@ -122,7 +122,7 @@ TEST(DesignSpace, TrainingAxesAreIdleForInference) {
 
 TEST(DesignSpace, FindKnowsWhatIsNotThere) {
   SpaceSpec spec;
-  spec.tensor.values = {2};
+  spec[PlanKey::tensor].values = {2};
   const DesignSpace space(spec, 4, Phase::training, 2);
   const ParallelPlan plan = space.point(0).plan;
   EXPECT_EQ(space.find(1, plan), 1U);

@@ -11,12 +11,12 @@ namespace {
 
 SpaceSpec example_space() {
   SpaceSpec spec;
-  spec.tensor.values = {4, 8};
-  spec.pipeline.values = {2, 4};
-  spec.zero_stage = {1, 0};
-  spec.recompute = {Recompute::full};
-  spec.microbatch = {2};
-  spec.sequence_parallel = {true};
+  spec[PlanKey::tensor].values = {4, 8};
+  spec[PlanKey::pipeline].values = {2, 4};
+  spec[PlanKey::zero_stage].values = {1, 0};
+  spec[PlanKey::recompute].values = codes_of({Recompute::full});
+  spec[PlanKey::microbatch].values = {2};
+  spec[PlanKey::sequence_parallel].values = {true};
   return spec;
 }
 

@@ -22,8 +22,8 @@ TEST(Study, DefaultsAreFilledIn) {
   EXPECT_EQ(study.systems[0].fabric.size(), 16);
   ASSERT_EQ(study.workloads.size(), 1U);
   EXPECT_EQ(study.workloads[0].precision, Precision::bf16);
-  EXPECT_TRUE(study.space.data.fill);
-  EXPECT_EQ(study.space.tensor.values, Degrees{1});
+  EXPECT_TRUE(study.space[PlanKey::data].fill);
+  EXPECT_EQ(study.space[PlanKey::tensor].values, Degrees{1});
   EXPECT_EQ(study.objectives, (std::vector<std::string>{"step_time_s", "memory_peak_bytes"}));
   EXPECT_EQ(study.mode, ExecutionMode::hierarchical);
   EXPECT_EQ(good(training("mode: flattened\n")).mode, ExecutionMode::flattened);
@@ -187,24 +187,24 @@ TEST(Space, EveryWayToWriteAnAxis) {
                     "  zero_stage: {from: 0, to: 3}\n"
                     "  recompute: [full, none]\n"
                     "  sequence_parallel: [true, false]\n"));
-  EXPECT_EQ(study.space.tensor.values, (Degrees{1, 2, 4, 8, 16}));
-  EXPECT_EQ(study.space.context.values, (Degrees{1, 2, 4, 8, 16}));
-  EXPECT_EQ(study.space.pipeline.values, (Degrees{2, 4, 6, 8}));
-  EXPECT_EQ(study.space.data.values, (Degrees{1, 4}));
-  EXPECT_FALSE(study.space.data.fill);
-  EXPECT_EQ(study.space.microbatch, (Degrees{1, 2, 4, 8, 16, 32}));
-  EXPECT_EQ(study.space.virtual_stages, (Degrees{2, 4, 8}));
-  EXPECT_EQ(study.space.rank_order.size(), 2U);
-  EXPECT_EQ(study.space.zero_stage, (Degrees{0, 1, 2, 3}));
-  EXPECT_EQ(study.space.recompute, (std::vector<Recompute>{Recompute::full, Recompute::none}));
-  EXPECT_EQ(study.space.sequence_parallel, (std::vector<bool>{true, false}));
+  EXPECT_EQ(study.space[PlanKey::tensor].values, (Degrees{1, 2, 4, 8, 16}));
+  EXPECT_EQ(study.space[PlanKey::context].values, (Degrees{1, 2, 4, 8, 16}));
+  EXPECT_EQ(study.space[PlanKey::pipeline].values, (Degrees{2, 4, 6, 8}));
+  EXPECT_EQ(study.space[PlanKey::data].values, (Degrees{1, 4}));
+  EXPECT_FALSE(study.space[PlanKey::data].fill);
+  EXPECT_EQ(study.space[PlanKey::microbatch].values, (Degrees{1, 2, 4, 8, 16, 32}));
+  EXPECT_EQ(study.space[PlanKey::virtual_stages].values, (Degrees{2, 4, 8}));
+  EXPECT_EQ(study.space[PlanKey::order].values.size(), 2U);
+  EXPECT_EQ(study.space[PlanKey::zero_stage].values, (Degrees{0, 1, 2, 3}));
+  EXPECT_EQ(study.space[PlanKey::recompute].values, codes_of({Recompute::full, Recompute::none}));
+  EXPECT_EQ(study.space[PlanKey::sequence_parallel].values, (Degrees{1, 0}));
 }
 
 TEST(Space, AnotherAxisMayFill) {
   const Study study = good(training("space: {tensor_parallel: fill, pipeline_parallel: 2}\n"));
-  EXPECT_TRUE(study.space.tensor.fill);
-  EXPECT_FALSE(study.space.data.fill);
-  EXPECT_EQ(study.space.data.values, Degrees{1});
+  EXPECT_TRUE(study.space[PlanKey::tensor].fill);
+  EXPECT_FALSE(study.space[PlanKey::data].fill);
+  EXPECT_EQ(study.space[PlanKey::data].values, Degrees{1});
   EXPECT_TRUE(reports(bad(training("space: {tensor_parallel: fill, data_parallel: fill}\n")),
                       "s.yaml:31:47: space.data_parallel", "only one axis can fill"));
 }
@@ -253,8 +253,8 @@ TEST(Space, AxesOfThePoolThatPrefills) {
   const auto space = [](const std::string& text) { return inference("space: {" + text + "}\n"); };
   const Study study = good(space("prefill_gpus: [0, 4, 8], prefill_tensor_parallel: [2, 4]"));
   EXPECT_EQ(study.space.prefill_gpus, (Degrees{0, 4, 8}));
-  EXPECT_EQ(study.space.prefill_tensor, (Degrees{2, 4}));
-  EXPECT_EQ(study.space.prefill_pipeline, Degrees{1});
+  EXPECT_EQ(study.space[PlanKey::prefill_tensor].values, (Degrees{2, 4}));
+  EXPECT_EQ(study.space[PlanKey::prefill_pipeline].values, Degrees{1});
   const auto says = [&](const std::string& text, const std::string& key, const std::string& message) {
     EXPECT_TRUE(reports(bad(space(text)), key, message)) << text;
   };
@@ -286,7 +286,7 @@ TEST(Overrides, SetReplacesAndAdds) {
   const Study study = good(training(""), options);
   EXPECT_EQ(study.workloads.size(), 2U);
   EXPECT_EQ(study.workloads[1].global_batch, 128);
-  EXPECT_EQ(study.space.tensor.values, (Degrees{4, 8}));
+  EXPECT_EQ(study.space[PlanKey::tensor].values, (Degrees{4, 8}));
   EXPECT_EQ(study.gpus, 32);
   EXPECT_EQ(study.systems.size(), 2U);
   EXPECT_EQ(study.title, "renamed");
@@ -333,8 +333,8 @@ TEST(Resolved, ParsesBackToAnEqualStudy) {
     EXPECT_EQ(second.resolved_yaml, first.resolved_yaml);
     EXPECT_EQ(second.title, first.title);
     EXPECT_EQ(second.gpus, first.gpus);
-    EXPECT_EQ(second.space.tensor.values, first.space.tensor.values);
-    EXPECT_EQ(second.space.data.fill, first.space.data.fill);
+    EXPECT_EQ(second.space[PlanKey::tensor].values, first.space[PlanKey::tensor].values);
+    EXPECT_EQ(second.space[PlanKey::data].fill, first.space[PlanKey::data].fill);
     EXPECT_EQ(second.space.constraints, first.space.constraints);
     EXPECT_EQ(second.objectives, first.objectives);
     ASSERT_EQ(second.setting_count(), first.setting_count());

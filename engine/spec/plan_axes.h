@@ -1,0 +1,292 @@
+// THE table of plan axes: what a plan of the design space chooses. Studies, ids of points, `--point`,
+// constraints, columns of results, JSON and the tables of the commands list the axes from here.
+//
+// Every value of an axis is a code: the number itself, 0 or 1 of a flag, the place of a choice among its
+// names, rank_order_code() of an order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "engine/spec/phase.h"
+#include "engine/spec/plan.h"
+
+namespace shardscape {
+
+/// In the order of columns and of `--point`. Among the axes that are no degrees, those before multiply out
+/// outside those behind in the ids of points.
+enum class PlanKey : std::uint8_t {
+  tensor,
+  sequence_parallel,
+  context,
+  pipeline,
+  data,
+  zero_stage,
+  recompute,
+  microbatch,
+  schedule,
+  virtual_stages,
+  prefill_tensor,
+  prefill_pipeline,
+  prefill_data,
+  order
+};
+
+enum class AxisKind : std::uint8_t {
+  degree,   ///< of PlanAxis: the degrees multiply to the number of GPUs
+  pool,     ///< likewise, of the pool that prefills
+  integer,  ///< `low` .. `high`
+  flag,
+  choice,  ///< of `names`
+  order
+};
+
+struct PlanAxisRow {
+  PlanKey key;
+  std::string_view name;  ///< in --point, constraints, JSON and headings
+  const char* column;     ///< key of studies and tables of measurements, and column of results
+  const char* meaning;    ///< of the column
+  const char* cell;       ///< in a table of measurements; null: it has no such column
+  Phases phases;
+  AxisKind kind;
+  std::int32_t (*get)(const ParallelPlan& plan);
+  void (*set)(ParallelPlan& plan, std::int32_t code);
+  std::int32_t idle = 1;  ///< the code that does nothing
+  std::int32_t low = 1, high = std::numeric_limits<std::int32_t>::max();
+  std::span<const std::string_view> names = {};  ///< of a choice
+  bool ordered = false;                          ///< the codes of the column are steps of one scale
+  bool cell_due = true;                          ///< such a table must have the column
+  /// Where only the idle code is left, whatever the axis is set to; null: nowhere.
+  bool (*fixed)(const ParallelPlan& plan) = nullptr;
+  const char* fixed_where = "";  ///< that in words, of a study
+};
+
+namespace detail {
+template <auto Member>
+constexpr std::int32_t get_member(const ParallelPlan& plan) {
+  return static_cast<std::int32_t>(plan.*Member);
+}
+template <auto Member>
+constexpr void set_member(ParallelPlan& plan, std::int32_t code) {
+  plan.*Member = static_cast<std::remove_cvref_t<decltype(plan.*Member)>>(code);
+}
+template <auto Member>
+constexpr std::int32_t get_pool(const ParallelPlan& plan) {
+  return plan.prefill.*Member;
+}
+template <auto Member>
+constexpr void set_pool(ParallelPlan& plan, std::int32_t code) {
+  plan.prefill.*Member = code;
+}
+inline bool no_pool(const ParallelPlan& plan) { return !plan.disaggregated(); }
+}  // namespace detail
+
+inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
+    {.key = PlanKey::tensor,
+     .name = name_of(PlanAxis::tensor),
+     .column = "tensor_parallel",
+     .meaning = "tensor-parallel degree",
+     .cell = "tp; blank: 1",
+     .phases = Phases::both,
+     .kind = AxisKind::degree,
+     .get = detail::get_member<&ParallelPlan::tensor>,
+     .set = detail::set_member<&ParallelPlan::tensor>},
+    {.key = PlanKey::sequence_parallel,
+     .name = "sp",
+     .column = "sequence_parallel",
+     .meaning = "true where norms and dropouts are sharded over the tensor group",
+     .cell = "0 or 1; blank: 0; no effect where tp is 1",
+     .phases = Phases::training,
+     .kind = AxisKind::flag,
+     .get = detail::get_member<&ParallelPlan::sequence_parallel>,
+     .set = detail::set_member<&ParallelPlan::sequence_parallel>,
+     .idle = 0,
+     .low = 0,
+     .high = 1,
+     .fixed = [](const ParallelPlan& plan) { return plan.tensor == 1; },
+     .fixed_where = "where tensor_parallel is only 1"},
+    {.key = PlanKey::context,
+     .name = name_of(PlanAxis::context),
+     .column = "context_parallel",
+     .meaning = "context-parallel degree",
+     .cell = "cp; blank: 1",
+     .phases = Phases::both,
+     .kind = AxisKind::degree,
+     .get = detail::get_member<&ParallelPlan::context>,
+     .set = detail::set_member<&ParallelPlan::context>},
+    {.key = PlanKey::pipeline,
+     .name = name_of(PlanAxis::pipeline),
+     .column = "pipeline_parallel",
+     .meaning = "pipeline-parallel degree (stages)",
+     .cell = "pp; blank: 1",
+     .phases = Phases::both,
+     .kind = AxisKind::degree,
+     .get = detail::get_member<&ParallelPlan::pipeline>,
+     .set = detail::set_member<&ParallelPlan::pipeline>},
+    {.key = PlanKey::data,
+     .name = name_of(PlanAxis::data),
+     .column = "data_parallel",
+     .meaning = "data-parallel degree (replicas)",
+     .cell = "dp; blank: gpus / (tp * cp * pp)",
+     .phases = Phases::both,
+     .kind = AxisKind::degree,
+     .get = detail::get_member<&ParallelPlan::data>,
+     .set = detail::set_member<&ParallelPlan::data>},
+    {.key = PlanKey::zero_stage,
+     .name = "zero",
+     .column = "zero_stage",
+     .meaning = "ZeRO stage: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights sharded over data and "
+                "context parallel ranks",
+     .cell = "0 .. 3; blank: 0",
+     .phases = Phases::training,
+     .kind = AxisKind::integer,
+     .get = detail::get_member<&ParallelPlan::zero_stage>,
+     .set = detail::set_member<&ParallelPlan::zero_stage>,
+     .idle = 0,
+     .low = 0,
+     .high = 3,
+     .ordered = true,
+     .fixed = [](const ParallelPlan& plan) { return plan.data * plan.context == 1; },
+     .fixed_where = "beyond 0 where data_parallel and context_parallel are only 1"},
+    {.key = PlanKey::recompute,
+     .name = "recompute",
+     .column = "recompute",
+     .meaning = "activation recomputation",
+     .cell = "none, selective or full; blank: none",
+     .phases = Phases::training,
+     .kind = AxisKind::choice,
+     .get = detail::get_member<&ParallelPlan::recompute>,
+     .set = detail::set_member<&ParallelPlan::recompute>,
+     .idle = static_cast<std::int32_t>(Recompute::none),
+     .names = enum_names<Recompute>(),
+     .ordered = true},
+    {.key = PlanKey::microbatch,
+     .name = "mbs",
+     .column = "microbatch_size",
+     .meaning = "samples per microbatch",
+     .cell = "samples; blank: global_batch / (dp * num_microbatches), else 1",
+     .phases = Phases::training,
+     .kind = AxisKind::integer,
+     .get = detail::get_member<&ParallelPlan::microbatch>,
+     .set = detail::set_member<&ParallelPlan::microbatch>},
+    {.key = PlanKey::schedule,
+     .name = "schedule",
+     .column = "schedule",
+     .meaning = "pipeline schedule",
+     .cell = "gpipe, 1f1b, interleaved or zero_bubble; blank: 1f1b",
+     .phases = Phases::training,
+     .kind = AxisKind::choice,
+     .get = detail::get_member<&ParallelPlan::schedule>,
+     .set = detail::set_member<&ParallelPlan::schedule>,
+     .idle = static_cast<std::int32_t>(ScheduleKind::one_f_one_b),
+     .names = enum_names<ScheduleKind>(),
+     .fixed = [](const ParallelPlan& plan) { return plan.pipeline == 1; },
+     .fixed_where = "where pipeline_parallel is only 1; leave it out or set 1f1b"},
+    {.key = PlanKey::virtual_stages,
+     .name = "vpp",
+     .column = "virtual_stages",
+     .meaning = "model chunks per pipeline stage",
+     .cell = "model chunks per stage; blank: 1",
+     .phases = Phases::training,
+     .kind = AxisKind::integer,
+     .get = detail::get_member<&ParallelPlan::virtual_stages>,
+     .set = detail::set_member<&ParallelPlan::virtual_stages>,
+     .fixed = [](const ParallelPlan& plan) { return plan.schedule != ScheduleKind::interleaved; },
+     .fixed_where = "without interleaved in schedule"},
+    {.key = PlanKey::prefill_tensor,
+     .name = "prefill_tp",
+     .column = "prefill_tensor_parallel",
+     .meaning = "tensor-parallel degree of the pool that prefills; 1 where there is none",
+     .cell = nullptr,
+     .phases = Phases::inference,
+     .kind = AxisKind::pool,
+     .get = detail::get_pool<&PrefillPool::tensor>,
+     .set = detail::set_pool<&PrefillPool::tensor>,
+     .fixed = detail::no_pool},
+    {.key = PlanKey::prefill_pipeline,
+     .name = "prefill_pp",
+     .column = "prefill_pipeline_parallel",
+     .meaning = "pipeline-parallel degree of the pool that prefills; 1 where there is none",
+     .cell = nullptr,
+     .phases = Phases::inference,
+     .kind = AxisKind::pool,
+     .get = detail::get_pool<&PrefillPool::pipeline>,
+     .set = detail::set_pool<&PrefillPool::pipeline>,
+     .fixed = detail::no_pool},
+    {.key = PlanKey::prefill_data,
+     .name = "prefill_dp",
+     .column = "prefill_data_parallel",
+     .meaning = "replicas of the pool that prefills (the other degrees are then those of the pool that "
+                "decodes); 0 where there is none",
+     .cell = nullptr,
+     .phases = Phases::inference,
+     .kind = AxisKind::pool,
+     .get = detail::get_pool<&PrefillPool::data>,
+     .set = detail::set_pool<&PrefillPool::data>,
+     .idle = 0,
+     .low = 0,
+     .fixed = detail::no_pool},
+    {.key = PlanKey::order,
+     .name = "order",
+     .column = "rank_order",
+     .meaning = "order in which plan axes are laid over the fabric, innermost first",
+     .cell = "innermost axis first; blank: tp-cp-dp-pp",
+     .phases = Phases::both,
+     .kind = AxisKind::order,
+     .get = [](const ParallelPlan& plan) { return rank_order_code(plan.order); },
+     .set = [](ParallelPlan& plan, std::int32_t code) { plan.order = rank_order_of(code); },
+     .idle = 0,
+     .cell_due = false},
+});
+template <>
+struct EnumNames<PlanKey> {
+  static constexpr auto names = names_of_table(kPlanRows, &PlanAxisRow::key);
+};
+
+constexpr const PlanAxisRow& row_of(PlanKey key) { return kPlanRows[static_cast<std::size_t>(key)]; }
+/// The row of a degree.
+constexpr const PlanAxisRow& row_of(PlanAxis axis) {
+  std::size_t at = 0;
+  while (kPlanRows[at].name != name_of(axis)) ++at;
+  return kPlanRows[at];
+}
+/// Whether it is neither a degree nor an order of them.
+constexpr bool is_setting(const PlanAxisRow& row) {
+  return row.kind == AxisKind::integer || row.kind == AxisKind::flag || row.kind == AxisKind::choice;
+}
+/// The row of a column; null where there is none.
+const PlanAxisRow* find_plan_column(std::string_view column);
+
+/// "8", "1" of a flag, "selective", "tp-cp-dp-pp".
+std::string code_text(const PlanAxisRow& row, std::int32_t code);
+/// The code of a name of a choice or an order; nothing where it is none.
+std::optional<std::int32_t> parse_code(const PlanAxisRow& row, std::string_view text);
+
+/// The names of the degrees, in the order of the table: "tp*cp*pp*dp".
+std::string degree_names(std::string_view between);
+/// The names that an order has, the default one first: "tp, cp, dp and pp".
+std::string order_names(std::string_view before_last = " and ");
+
+/// Codes of choices and orders, as a space lists them.
+template <class E>
+std::vector<std::int32_t> codes_of(std::initializer_list<E> values) {
+  std::vector<std::int32_t> codes;
+  for (const E& value : values) {
+    if constexpr (std::is_same_v<E, RankOrder>) {
+      codes.push_back(rank_order_code(value));
+    } else {
+      codes.push_back(static_cast<std::int32_t>(value));
+    }
+  }
+  return codes;
+}
+
+}  // namespace shardscape

@@ -1,0 +1,103 @@
+// THE table of classes of time: what the seconds of a step, of an iteration of a server or of a request are
+// booked on. Accounts of execution, breakdowns, columns of results, timelines and the tables of the commands
+// list the classes from here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/enum_array.h"
+#include "engine/base/quantity.h"
+#include "engine/spec/phase.h"
+#include "engine/spec/plan.h"
+
+namespace shardscape {
+
+enum class TimeClass : std::uint8_t {
+  compute,
+  recompute,
+  tensor_comm,
+  context_comm,
+  pipeline_comm,
+  data_comm,
+  bubble,
+  optimizer,
+  host,
+  kv_transfer
+};
+
+struct TimeClassRow {
+  TimeClass time_class;
+  std::string_view name;  ///< in timelines
+  const char* column;     ///< of results, and key in JSON: seconds
+  const char* label;      ///< in tables
+  const char* meaning;    ///< of the column
+  Phases phases;
+};
+inline constexpr auto kTimeClasses = std::to_array<TimeClassRow>({
+    {TimeClass::compute, "compute", "compute_s", "compute",
+     "forward and backward computation on the critical rank", Phases::both},
+    {TimeClass::recompute, "recompute", "recompute_s", "recompute",
+     "recomputation of activations on the critical rank", Phases::training},
+    {TimeClass::tensor_comm, "tensor_comm", "tp_comm_s", "tensor comm",
+     "exposed tensor-parallel communication", Phases::both},
+    {TimeClass::context_comm, "context_comm", "cp_comm_s", "context comm",
+     "exposed context-parallel communication", Phases::both},
+    {TimeClass::pipeline_comm, "pipeline_comm", "pp_comm_s", "pipeline comm",
+     "exposed pipeline communication", Phases::both},
+    {TimeClass::data_comm, "data_comm", "dp_comm_s", "data comm", "exposed data-parallel communication",
+     Phases::training},
+    {TimeClass::bubble, "bubble", "bubble_s", "bubble", "pipeline bubble on the critical rank", Phases::both},
+    {TimeClass::optimizer, "optimizer", "optimizer_s", "optimizer", "optimizer step", Phases::training},
+    {TimeClass::host, "host", "host_s", "host", "device idle while the host launches", Phases::both},
+    {TimeClass::kv_transfer, "kv_transfer", "kv_transfer_exposed_s", "KV transfer",
+     "transfer of the key-value cache from pool to pool, after the end of the prefill", Phases::inference},
+});
+template <>
+struct EnumNames<TimeClass> {
+  static constexpr auto names = names_of_table(kTimeClasses, &TimeClassRow::time_class);
+};
+
+/// What messages between the ranks of an axis are booked on.
+constexpr TimeClass class_of(PlanAxis axis) {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return TimeClass::tensor_comm;
+    case PlanAxis::context:
+      return TimeClass::context_comm;
+    case PlanAxis::data:
+      return TimeClass::data_comm;
+    case PlanAxis::pipeline:
+      return TimeClass::pipeline_comm;
+  }
+  return {};  // no axis: the switch has them all, or does not compile
+}
+/// Whether the messages of some axis are booked on it.
+constexpr bool is_communication(TimeClass time_class) {
+  for (const PlanAxis axis : enum_values<PlanAxis>()) {
+    if (class_of(axis) == time_class) return true;
+  }
+  return false;
+}
+
+/// Seconds by class. Along the critical rank every second of the step (training) or of one request
+/// (inference) belongs to exactly one class; communication counts only where it is exposed. The classes add
+/// up to step_time (training) or e2e (inference).
+struct Breakdown : EnumArray<TimeClass, Seconds> {
+  [[nodiscard]] Seconds total() const {
+    Seconds sum;
+    for (const Seconds part : values) sum += part;
+    return sum;
+  }
+  Breakdown& operator+=(const Breakdown& o) {
+    for (const TimeClass c : enum_values<TimeClass>()) (*this)[c] += o[c];
+    return *this;
+  }
+  friend Breakdown operator*(double n, Breakdown times) {
+    for (Seconds& part : times) part *= n;
+    return times;
+  }
+};
+
+}  // namespace shardscape

@@ -1,0 +1,33 @@
+#include "sweep/space/space_spec.h"
+
+#include <algorithm>
+
+namespace shardscape::sweep {
+
+std::vector<NamedAxis> named_axes(const SpaceSpec& space, Phase phase) {
+  std::vector<NamedAxis> axes;
+  const auto add = [&](const PlanAxisRow& row) { axes.push_back({row.column, row, space[row.key]}); };
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (row.kind == AxisKind::degree) add(row);
+  }
+  const bool interleaved = std::ranges::count(space[PlanKey::schedule].values,
+                                              static_cast<std::int32_t>(ScheduleKind::interleaved)) > 0;
+  for (const PlanAxisRow& row : kPlanRows) {
+    const bool idle = row.key == PlanKey::virtual_stages && !interleaved;
+    if (is_setting(row) && applies(row.phases, phase) && !idle) add(row);
+  }
+  if (space.prefill_gpus != std::vector<std::int32_t>{0}) {
+    axes.push_back({kPrefillGpus, row_of(PlanKey::prefill_data), {false, space.prefill_gpus}});
+    add(row_of(PlanKey::prefill_tensor));
+    add(row_of(PlanKey::prefill_pipeline));
+  }
+  add(row_of(PlanKey::order));
+  return axes;
+}
+
+std::string study_text(const PlanAxisRow& row, std::int32_t code) {
+  if (row.kind == AxisKind::flag) return code != 0 ? "true" : "false";
+  return code_text(row, code);
+}
+
+}  // namespace shardscape::sweep
