@@ -21,7 +21,8 @@ Prediction predict(const Setting& setting, const ParallelPlan& plan, ExecutionMo
 /// executed steps are shorter by up to the communication. `more`: by how much they may be longer, relative.
 void expect_within(const Prediction& executed, const Prediction& h, double more, const std::string& what) {
   const Breakdown& b = h.breakdown;
-  const Seconds communication = b.tensor_comm + b.context_comm + b.data_comm + b.pipeline_comm;
+  const Seconds communication = b[TimeClass::tensor_comm] + b[TimeClass::context_comm] +
+                                b[TimeClass::data_comm] + b[TimeClass::pipeline_comm];
   EXPECT_LE(executed.step_time, (1 + more) * h.step_time) << what;
   EXPECT_GE(executed.step_time, h.step_time - communication - 0.01 * h.step_time) << what;
 }

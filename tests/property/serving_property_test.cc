@@ -75,8 +75,8 @@ TEST(Serving, EventsAgreeWithThePlainIterationLoop) {
     EXPECT_NEAR(fast.requests_per_s / slow.requests_per_s, 1, 1e-9);
     EXPECT_NEAR(fast.decode_batch, slow.decode_batch, 1e-9);
     EXPECT_NEAR(fast.waiting, slow.waiting, 1e-9);
-    for (const TimeClass c : enum_values<TimeClass>())
-      EXPECT_NEAR(fast.classes[c], slow.classes[c], 1e-9) << name_of(c);
+    for (const TimeClass part : enum_values<TimeClass>())
+      EXPECT_NEAR(fast.classes[part], slow.classes[part], 1e-9) << name_of(part);
     if (HasFailure()) return;
   }
 }

@@ -73,18 +73,8 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   time("kv_transfer", kv_transfer);
   bytes("prefill_memory_peak", prefill_memory_peak);
   {
-    const auto& [compute, recompute, tensor_comm, context_comm, pipeline_comm, data_comm, bubble, optimizer,
-                 host, kv_exposed] = breakdown;
-    time("breakdown.compute", compute);
-    time("breakdown.recompute", recompute);
-    time("breakdown.tensor_comm", tensor_comm);
-    time("breakdown.context_comm", context_comm);
-    time("breakdown.pipeline_comm", pipeline_comm);
-    time("breakdown.data_comm", data_comm);
-    time("breakdown.bubble", bubble);
-    time("breakdown.optimizer", optimizer);
-    time("breakdown.host", host);
-    time("breakdown.kv_transfer", kv_exposed);
+    for (const TimeClass c : enum_values<TimeClass>())
+      time("breakdown." + std::string(name_of(c)), breakdown[c]);
   }
   all.push_back({"contended_share", contended_share, Kind::share});
   return all;

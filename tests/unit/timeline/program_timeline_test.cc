@@ -114,15 +114,15 @@ TEST(ProgramTimeline, ClassesOfTheCriticalRankAreTheBreakdown) {
         seconds[event.at("args").at("class")] += event.at("dur").get<double>() * 1e-6;
       }
       const Breakdown& b = d.prediction.breakdown;
-      const std::map<std::string, Seconds> expected = {{"compute", b.compute},
-                                                       {"recompute", b.recompute},
-                                                       {"tensor_comm", b.tensor_comm},
-                                                       {"context_comm", b.context_comm},
-                                                       {"pipeline_comm", b.pipeline_comm},
-                                                       {"data_comm", b.data_comm},
-                                                       {"bubble", b.bubble},
-                                                       {"optimizer", b.optimizer},
-                                                       {"host", b.host}};
+      const std::map<std::string, Seconds> expected = {{"compute", b[TimeClass::compute]},
+                                                       {"recompute", b[TimeClass::recompute]},
+                                                       {"tensor_comm", b[TimeClass::tensor_comm]},
+                                                       {"context_comm", b[TimeClass::context_comm]},
+                                                       {"pipeline_comm", b[TimeClass::pipeline_comm]},
+                                                       {"data_comm", b[TimeClass::data_comm]},
+                                                       {"bubble", b[TimeClass::bubble]},
+                                                       {"optimizer", b[TimeClass::optimizer]},
+                                                       {"host", b[TimeClass::host]}};
       for (const auto& [name, time] : expected) {
         EXPECT_NEAR(seconds[name], time.value(), 1e-9 + 1e-9 * time.value()) << name;
         seconds.erase(name);
