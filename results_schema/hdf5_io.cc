@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+
+#include "results_schema/global_heap.h"
+#include "results_schema/text_io.h"
 
 namespace shardscape::results {
 
@@ -22,22 +24,6 @@ herr_t innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   throw StoreError(path, what);
 }
 
-Hid text_type() {
-  Hid type(H5Tcopy(H5T_C_S1));
-  H5Tset_size(type.get(), H5T_VARIABLE);
-  H5Tset_cset(type.get(), H5T_CSET_UTF8);
-  return type;
-}
-
-bool write_text_attribute(hid_t object, const char* name, std::string_view text) {
-  const std::string terminated(text);
-  const char* pointer = terminated.c_str();
-  const Hid type = text_type();
-  const Hid space(H5Screate(H5S_SCALAR));
-  const Hid attribute(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT));
-  return attribute.get() >= 0 && H5Awrite(attribute.get(), type.get(), &pointer) >= 0;
-}
-
 bool write_number_attribute(hid_t object, const char* name, hid_t type, const void* value) {
   const Hid space(H5Screate(H5S_SCALAR));
   const Hid attribute(H5Acreate2(object, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
@@ -52,48 +38,6 @@ bool write_converted_attribute(hid_t object, const char* name, hid_t type, doubl
 }
 
 bool is_scalar(hid_t space) { return H5Sget_simple_extent_npoints(space) == 1; }
-
-/// Text of a scalar string, of fixed or variable length; `read` fetches it into a buffer of the given type.
-template <class Read>
-bool read_string(hid_t type, hid_t space, std::string& text, const Read& read) {
-  if (H5Tget_class(type) != H5T_STRING || !is_scalar(space)) return false;
-  if (H5Tis_variable_str(type) > 0) {
-    char* pointer = nullptr;
-    const Hid memory = text_type();
-    H5Tset_cset(memory.get(), H5Tget_cset(type));
-    if (!read(memory.get(), &pointer)) return false;
-    text = pointer ? pointer : "";
-    H5free_memory(pointer);
-    return true;
-  }
-  std::vector<char> buffer(H5Tget_size(type) + 1, '\0');
-  if (!read(type, buffer.data())) return false;
-  text = buffer.data();
-  return true;
-}
-
-/// Does a text of variable length claim to be longer than its whole file? HDF5 makes room for what such a
-/// text claims before it looks for it. Of the contiguous layout, which is what this program writes: the
-/// length is in its first four bytes (HDF5 File Format Specification 3.0, IV.B, "Variable-length").
-bool claims_too_much(hid_t dataset, const fs::path& file) {
-  const haddr_t at = H5Dget_offset(dataset);
-  if (at == HADDR_UNDEF) return false;
-  std::ifstream in(file, std::ios::binary);
-  std::array<unsigned char, 4> bytes{};
-  in.seekg(static_cast<std::streamoff>(at));
-  if (!in.read(reinterpret_cast<char*>(bytes.data()), bytes.size())) return false;
-  std::uint64_t length = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8U | bytes[i];
-  std::error_code error;
-  return length > fs::file_size(file, error);  // of no size at all where the system can't say
-}
-
-bool read_text_attribute(hid_t attribute, std::string& text) {
-  const Hid type(H5Aget_type(attribute));
-  const Hid space(H5Aget_space(attribute));
-  return read_string(type.get(), space.get(), text,
-                     [&](hid_t memory, void* out) { return H5Aread(attribute, memory, out) >= 0; });
-}
 
 template <class T>
 bool read_number_attribute(hid_t attribute, T& value) {
@@ -177,7 +121,7 @@ Hid memory_type(ColumnType type) {
 // ---- Dataset ----
 
 Dataset::Dataset(const H5File& file, std::string path, Hid id)
-    : file_path_(file.path()), path_(std::move(path)), id_(std::move(id)) {}
+    : file_path_(file.path()), heaps_(file.heaps_), path_(std::move(path)), id_(std::move(id)) {}
 
 void Dataset::fail(const std::string& what) const { throw_store_error(file_path_, path_ + ": " + what); }
 
@@ -293,10 +237,11 @@ void Dataset::set_attribute(const char* name, std::string_view text) const {
 
 std::string Dataset::text_attribute(const char* name, std::string_view otherwise) const {
   if (H5Aexists(id(), name) <= 0) return std::string(otherwise);
+  if (!heaps_) fail("is being written");
   const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
-  std::string text;
-  if (!read_text_attribute(attribute.get(), text)) fail(std::string("can't read attribute ") + name);
-  return text;
+  const auto text = text_of_attribute(attribute.get(), *heaps_, path_ + ": attribute " + name);
+  if (!text) fail(std::string("can't read attribute ") + name);
+  return *text;
 }
 
 // ---- H5File ----
@@ -336,6 +281,15 @@ H5File H5File::open(const fs::path& path) {
   if (!fs::is_regular_file(status)) throw StoreError(path, "is not a regular file");
   H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)));
   file.check(file.id(), "is not a readable HDF5 file");
+  const Hid creation(H5Fget_create_plist(file.id()));
+  hsize_t base = 0;
+  std::size_t address = 0;
+  std::size_t length = 0;
+  if (H5Pget_userblock(creation.get(), &base) < 0 || H5Pget_sizes(creation.get(), &address, &length) < 0 ||
+      address != 8 || length != 8) {
+    file.fail("does not have addresses and lengths of 8 bytes, as result files do");
+  }
+  file.heaps_ = std::make_shared<GlobalHeaps>(path, base);
   return file;
 }
 
@@ -485,18 +439,10 @@ Dataset H5File::write_text(const std::string& path, std::string_view text) const
 }
 
 std::string H5File::read_text(const std::string& path) const {
-  const Dataset source = dataset(path);
-  const Hid type(H5Dget_type(source.id()));
-  const Hid space(H5Dget_space(source.id()));
-  if (H5Tis_variable_str(type.get()) > 0 && claims_too_much(source.id(), path_)) {
-    fail(path + " is damaged: it would be longer than the file");
-  }
-  std::string text;
-  const auto read = [&](hid_t memory, void* out) {
-    return H5Dread(source.id(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) >= 0;
-  };
-  if (!read_string(type.get(), space.get(), text, read)) fail(path + " is not a readable text");
-  return text;
+  if (!heaps_) fail("is being written");
+  const auto text = text_of_dataset(dataset(path).id(), *heaps_, path);
+  if (!text) fail(path + " is not a readable text");
+  return *text;
 }
 
 void H5File::set_attribute(const char* name, std::string_view text) const {
@@ -513,12 +459,28 @@ void H5File::set_attribute(const char* name, std::uint64_t value) const {
   }
 }
 
+namespace {
+
+std::vector<std::string> attribute_names(const H5File& file, hid_t object) {
+  std::vector<std::string> names;
+  const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* list) -> herr_t {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names) < 0)
+    file.fail("can't list its attributes");
+  return names;
+}
+
+}  // namespace
+
 std::string H5File::text_attribute(const char* name) const {
   if (H5Aexists(id(), name) <= 0) fail(std::string("has no attribute ") + name);
+  if (!heaps_) fail("is being written");
   const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
-  std::string text;
-  if (!read_text_attribute(attribute.get(), text)) fail(std::string("attribute ") + name + " is not a text");
-  return text;
+  const auto text = text_of_attribute(attribute.get(), *heaps_, std::string("attribute ") + name);
+  if (!text) fail(std::string("attribute ") + name + " is not a text");
+  return *text;
 }
 
 std::uint64_t H5File::number_attribute(const char* name) const {
@@ -532,22 +494,37 @@ std::uint64_t H5File::number_attribute(const char* name) const {
 }
 
 std::map<std::string, std::string> H5File::attributes() const {
+  if (!heaps_) fail("is being written");
   std::map<std::string, std::string> found;
-  const auto collect = [](hid_t object, const char* name, const H5A_info_t*, void* list) -> herr_t {
-    const Hid attribute(H5Aopen(object, name, H5P_DEFAULT));
-    std::string text;
+  for (const std::string& name : attribute_names(*this, id())) {
+    const Hid attribute(H5Aopen(id(), name.c_str(), H5P_DEFAULT));
     std::uint64_t number = 0;
-    auto& map = *static_cast<std::map<std::string, std::string>*>(list);
-    if (read_text_attribute(attribute.get(), text))
-      map[name] = text;
+    if (const auto text = text_of_attribute(attribute.get(), *heaps_, "attribute " + name))
+      found[name] = *text;
     else if (read_number_attribute(attribute.get(), number))
-      map[name] = std::to_string(number);
-    return 0;
-  };
-  if (H5Aiterate2(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &found) < 0) {
-    fail("can't list its attributes");
+      found[name] = std::to_string(number);
   }
   return found;
+}
+
+void H5File::check_heaps() const {
+  if (!heaps_) fail("is being written");
+  std::vector<std::string> objects;
+  const auto collect = [](hid_t, const char* name, const H5O_info_t*, void* list) -> herr_t {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  if (H5Ovisit2(id(), H5_INDEX_NAME, H5_ITER_INC, collect, &objects, H5O_INFO_BASIC) < 0)
+    fail("can't list its objects");
+  for (const std::string& path : objects) {
+    const Hid object(check(H5Oopen(id(), path.c_str(), H5P_DEFAULT), "can't open /" + path));
+    const std::string prefix = path == "." ? "" : '/' + path + ": ";
+    for (const std::string& name : attribute_names(*this, object.get())) {
+      const Hid attribute(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT));
+      for (const HeapReference& reference : references_of_attribute(attribute.get()))
+        heaps_->check(reference, prefix + "attribute " + name);
+    }
+  }
 }
 
 // ---- columns ----

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -76,6 +77,7 @@ hid_t native_type() {
 /// The same for a column; owned, so that no handle outlives its use.
 Hid memory_type(ColumnType type);
 
+class GlobalHeaps;
 class H5File;
 
 /// A 1-D dataset. Borrowed by name from a file that outlives it.
@@ -125,6 +127,7 @@ class Dataset {
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;
+  std::shared_ptr<GlobalHeaps> heaps_;  ///< the file's
   std::string path_;
   Hid id_;
 };
@@ -176,6 +179,10 @@ class H5File {
   /// Attributes of the root; those that are neither text nor integer are left out.
   [[nodiscard]] std::map<std::string, std::string> attributes() const;
 
+  /// StoreError unless every attribute of variable length, also of those that this program does not read,
+  /// lies where other readers of HDF5 can follow it.
+  void check_heaps() const;
+
   /// StoreError with this file's path and the innermost HDF5 reason.
   [[noreturn]] void fail(const std::string& what) const;
   hid_t check(hid_t id, const std::string& what) const;
@@ -186,8 +193,11 @@ class H5File {
   Dataset write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
                        std::string_view unit, std::string_view long_name) const;
 
+  friend class Dataset;
+
   std::filesystem::path path_;
   Hid id_;
+  std::shared_ptr<GlobalHeaps> heaps_;  ///< of a file that was opened, not created
 };
 
 /// Attributes that make a number a code: CF flag_values and flag_meanings (blanks in names become

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/prediction.h"
+#include "results_schema/hdf5_io.h"
 #include "results_schema/manifest.h"
 #include "results_schema/segments.h"
 #include "results_schema/summary_io.h"
@@ -239,6 +240,17 @@ class Verifier {
   Problems problems_;
 };
 
+/// Attributes that this program writes for others (dimension scales) must not lead them astray.
+std::optional<std::string> heap_problem(const std::filesystem::path& file) {
+  const QuietErrors quiet;
+  try {
+    H5File::open(file).check_heaps();
+  } catch (const StoreError& error) {
+    return error.reason();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Verification verify(const std::filesystem::path& file, const std::function<void()>& step) {
@@ -250,7 +262,12 @@ Verification verify(const std::filesystem::path& file, const std::function<void(
     auto damaged = damaged_files(parts ? file : parts_folder(file));
     if (!damaged.empty()) return {0, 0, std::move(damaged)};
   }
-  return Verifier(file, step).run();
+  Verification found = Verifier(file, step).run();
+  if (finished) {
+    std::optional<std::string> problem = heap_problem(file);
+    if (problem) found.problems.push_back(std::move(*problem));
+  }
+  return found;
 }
 
 }  // namespace shardscape::results

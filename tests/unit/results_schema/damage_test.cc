@@ -1,5 +1,6 @@
 // Is damage found, named, and never followed into a loop or a crash?
 #include <hdf5.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -82,6 +83,104 @@ TEST_F(DamageTest, TextsLongerThanTheirFileAreRefusedUnread) {
   out << "\xff\xff\xff\x7f";  // 2 GiB
   out.close();
   EXPECT_TRUE(contains(store_error([&] { const ResultReader reader(path); }), "longer than the file"));
+}
+
+/// Where the global heaps of a file are.
+std::vector<std::size_t> heaps_in(const std::string& bytes) {
+  std::vector<std::size_t> found;
+  for (std::size_t at = bytes.find("GCOL"); at != std::string::npos; at = bytes.find("GCOL", at + 1))
+    found.push_back(at);
+  return found;
+}
+
+/// Why `read` refuses; empty where it does not. Where HDF5 never comes back, SIGALRM ends the process.
+template <class Read>
+std::string refusal(const Read& read) {
+  constexpr unsigned kSeconds = 10;
+  ::alarm(kSeconds);
+  std::string message;
+  try {
+    read();
+  } catch (const StoreError& error) {
+    message = error.what();
+  }
+  ::alarm(0);
+  return message;
+}
+
+void read_all(const fs::path& path) {
+  const ResultReader reader(path);
+  for (const ColumnInfo& column : reader.columns()) (void)reader.read(column.name);
+  (void)reader.summary();
+}
+
+// HDF5 1.10 reads a heap forever where an object has no length. The last heap of a finished file holds what
+// other programs read: dimension scales and descriptions of the summary.
+TEST_F(DamageTest, ZeroedHeapsAreRefusedByReadersAndFoundByVerify) {
+  const fs::path good = finished("good.h5", fake_manifest(40, 4), {{0, 10}});
+  const fs::path bad = file("bad.h5");
+  const std::string bytes = bytes_of(good);
+  const std::vector<std::size_t> heaps = heaps_in(bytes);
+  ASSERT_EQ(heaps.size(), 3U);
+  const auto in_a_child = [&] {
+    for (const std::size_t heap : heaps) {
+      for (const std::size_t from : {heap, heap + 8, heap + 16, heap + 512}) {
+        fs::copy_file(good, bad, fs::copy_options::overwrite_existing);
+        zero(bad, from, 512);
+        const std::string damage =
+            " is damaged: the global heap collection at offset " + std::to_string(heap) + " of the file ";
+        const std::string message = refusal([&] { read_all(bad); });
+        const std::string verdict = refusal([&] {
+          std::string all;
+          for (const std::string& problem : verify(bad).problems) all += problem + '\n';
+          throw StoreError(bad, all);
+        });
+        if (heap == heaps.back() ? !message.empty() : !contains(message, damage))
+          std::cerr << "read: " << heap << ' ' << from << ": " << message << '\n';
+        if (!contains(verdict, damage)) std::cerr << "verified: " << from << ": " << verdict << '\n';
+      }
+    }
+    std::cerr << "all done" << std::endl;
+    ::_exit(0);
+  };
+  EXPECT_EXIT(in_a_child(), testing::ExitedWithCode(0), "^all done\n$");
+}
+
+// Whatever byte or word of a heap is another: readers end, and throw nothing but a StoreError.
+TEST_F(DamageTest, NoWordOfAHeapKeepsReadersFromEnding) {
+  const fs::path good = finished("good.h5", fake_manifest(40, 4), {{0, 10}});
+  const std::string bytes = bytes_of(good);
+  const std::vector<std::size_t> heaps = heaps_in(bytes);
+  const fs::path bad = file("bad.h5");
+  fs::copy_file(good, bad);
+  constexpr int kChanges = 300;
+  constexpr std::uint64_t kHeapSize = 4096, kSeed = 20261122;
+  const auto in_a_child = [&] {
+    CounterRng rng(kSeed, 0);
+    std::fstream out(bad, std::ios::binary | std::ios::in | std::ios::out);
+    const auto put = [&](std::size_t at, const std::string& word) {
+      out.seekp(static_cast<std::streamoff>(at));
+      out << word << std::flush;
+    };
+    int refused = 0;
+    for (int change = 0; change < kChanges; ++change) {
+      const std::size_t size = rng.below(2) == 0 ? 1 : 8;
+      const std::size_t at = heaps[rng.below(heaps.size())] + rng.below(kHeapSize / size) * size;
+      std::string word(size, '\0');
+      const auto kind = rng.below(4);  // 0: zeros, 1: ones, 2: a small number, 3: anything
+      for (std::size_t i = 0; i < size; ++i) {
+        const bool any = kind == 3 || (kind == 2 && i == 0);
+        word[i] = kind == 1 ? '\xff' : any ? static_cast<char>(rng.below(256)) : '\0';
+      }
+      std::cerr << at << ' ' << size << ' ' << kind << '\n';
+      put(at, word);
+      if (!refusal([&] { read_all(bad); }).empty()) ++refused;
+      put(at, bytes.substr(at, size));
+    }
+    const bool both = refused > 0 && refused < kChanges && refusal([&] { read_all(bad); }).empty();
+    ::_exit(both ? 0 : 1);
+  };
+  EXPECT_EXIT(in_a_child(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(DamageTest, VerifyEndsWhereHdf5Loops) {
