@@ -13,9 +13,13 @@ namespace {
 
 constexpr std::size_t kHashDigits = 64;
 
-std::string checksum_line(std::string_view bytes) { return "\nsha256:" + sha256_hex(bytes) + '\n'; }
+constexpr std::string_view kLineStart = "\nsha256:";
+constexpr char kLineEnd = '\n';
+constexpr std::size_t kLineLength = kLineStart.size() + kHashDigits + 1;
 
-const std::size_t kLineLength = std::string_view("\nsha256:\n").size() + kHashDigits;
+std::string checksum_line(std::string_view bytes) {
+  return std::string(kLineStart) + sha256_hex(bytes) + kLineEnd;
+}
 
 }  // namespace
 
@@ -25,17 +29,19 @@ void append_checksum(std::vector<std::byte>& bytes) {
   bytes.insert(bytes.end(), added.begin(), added.end());
 }
 
-bool is_as_sealed(const std::filesystem::path& file) {
+Seal seal_of(const std::filesystem::path& file) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return false;
+  if (!std::filesystem::is_regular_file(file, error)) return Seal::broken;
   const auto size = std::filesystem::file_size(file, error);
-  if (error || size < kLineLength) return false;
+  if (error) return Seal::broken;
+  if (size < kLineLength) return Seal::none;
   std::string content(size, '\0');
   std::ifstream in(file, std::ios::binary);
-  if (!in.read(content.data(), static_cast<std::streamsize>(size))) return false;
+  if (!in.read(content.data(), static_cast<std::streamsize>(size))) return Seal::broken;
   const std::string_view whole = content;
   const std::size_t end = whole.size() - kLineLength;
-  return whole.substr(end) == checksum_line(whole.substr(0, end));
+  if (!whole.substr(end).starts_with(kLineStart) || !whole.ends_with(kLineEnd)) return Seal::none;
+  return whole.substr(end) == checksum_line(whole.substr(0, end)) ? Seal::whole : Seal::broken;
 }
 
 }  // namespace shardscape::results

@@ -12,8 +12,14 @@ namespace shardscape::results {
 /// Appends a line with the SHA-256 of what is there.
 void append_checksum(std::vector<std::byte>& bytes);
 
-/// Whether a file still is what append_checksum() left: false too where it can't be read in full or is no
-/// regular file. Knows nothing of HDF5, which may loop over damaged files.
-bool is_as_sealed(const std::filesystem::path& file);
+enum class Seal {
+  whole,   ///< the file still is what append_checksum() left
+  broken,  ///< it is not, or can't be read in full, or is no regular file
+  none     ///< it does not end in such a line: cut, or written before there were checksums
+};
+
+/// Knows nothing of HDF5, which may loop over damaged files.
+Seal seal_of(const std::filesystem::path& file);
+inline bool is_as_sealed(const std::filesystem::path& file) { return seal_of(file) == Seal::whole; }
 
 }  // namespace shardscape::results

@@ -28,6 +28,11 @@ constexpr const char* kManifestName = "manifest.h5";
 constexpr const char* kLockName = "lock";
 constexpr const char* kReplaceName = "replace-output";  // empty; there where the output may be replaced
 constexpr const char* kNotAsSealed = "is not what its checksum says";
+constexpr const char* kNeverSealed =
+    "none of its files ends in a checksum, as those of earlier versions of the program do not: there is "
+    "nothing "
+    "to verify them by; finish the sweep with the version that began it and verify the result, or start over "
+    "(--force)";
 constexpr std::string_view kPrefix = "blocks-";
 constexpr std::string_view kEnding = ".h5";
 
@@ -228,11 +233,15 @@ std::vector<std::string> damaged_files(const fs::path& parts) {
   std::vector<std::string> problems;
   std::error_code ignored;
   if (!fs::is_regular_file(parts / kManifestName, ignored)) return problems;
+  bool any_sealed = false;
   for (const fs::path& path : list_folder(parts)) {
     const std::string name = path.filename().string();
     if (name != kManifestName && !parse_segment_name(name)) continue;
-    if (!is_as_sealed(path)) problems.push_back(name + " " + kNotAsSealed);
+    const Seal seal = seal_of(path);
+    if (seal != Seal::none) any_sealed = true;
+    if (seal != Seal::whole) problems.push_back(name + " " + kNotAsSealed);
   }
+  if (!any_sealed) problems = {kNeverSealed};
   return problems;
 }
 
@@ -332,7 +341,9 @@ SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifes
     return store;
   }
   if (!is_as_sealed(parts / kManifestName)) {
-    throw StoreError(parts / kManifestName, "is damaged, or of an older version; start over (--force)");
+    throw StoreError(parts / kManifestName,
+                     "is damaged, or of an earlier version of the program; finish the "
+                     "sweep with that version, or start over (--force)");
   }
   check_same_sweep(parts, stored_manifest(parts), manifest);
   store.manifest_ = manifest;

@@ -70,6 +70,31 @@ TEST_F(DamageTest, DamagedManifestsAreNotFollowed) {
             (std::vector<std::string>{"manifest.h5 is not what its checksum says"}));
 }
 
+// Earlier versions wrote parts folders without checksums.
+TEST_F(DamageTest, VerifySaysWhatToDoWithFoldersOfEarlierVersions) {
+  const Manifest manifest = fake_manifest(40, 4);
+  (void)SegmentStore::create(parts(), manifest);
+  seal(SegmentStore::resume(parts(), manifest), {{0, 2}, {2, 2}});
+  constexpr std::size_t kLine = 1 + 7 + 64 + 1;  // newline, "sha256:", digits, newline
+  const auto cut = [&](const fs::path& path) { fs::resize_file(path, fs::file_size(path) - kLine); };
+  cut(parts() / "manifest.h5");
+  EXPECT_EQ(
+      verify(parts()).problems,
+      (std::vector<std::string>{"manifest.h5 is not what its checksum says"}));  // the others have theirs
+  cut(parts() / "blocks-000000000000-000000000002.h5");
+  cut(parts() / "blocks-000000000002-000000000002.h5");
+  for (const fs::path& path : {parts(), file("out.h5")}) {
+    const Verification found = verify(path);
+    ASSERT_EQ(found.problems.size(), 1U);
+    for (const char* part :
+         {"earlier versions", "finish the sweep with the version that began it", "--force"})
+      EXPECT_TRUE(contains(found.problems.front(), part)) << found.problems.front();
+  }
+  EXPECT_EQ(ResultReader(parts()).row_count(), 16U);  // what is there can be looked at
+  const std::string message = store_error([&] { (void)SegmentStore::resume(parts(), manifest); });
+  EXPECT_TRUE(contains(message, "of an earlier version of the program; finish the sweep with that version"));
+}
+
 // HDF5 makes room for the length that a text claims, up to 4 GiB, before it looks for the text.
 TEST_F(DamageTest, TextsLongerThanTheirFileAreRefusedUnread) {
   const fs::path path = finished("out.h5", fake_manifest(40, 4), {{0, 10}});
@@ -144,6 +169,18 @@ TEST_F(DamageTest, ZeroedHeapsAreRefusedByReadersAndFoundByVerify) {
     ::_exit(0);
   };
   EXPECT_EXIT(in_a_child(), testing::ExitedWithCode(0), "^all done\n$");
+}
+
+// HDF5 finds its part of a file behind whatever else begins it, and counts addresses from there.
+TEST_F(DamageTest, TextsAreFoundBehindAUserBlock) {
+  const fs::path path = finished("out.h5", fake_manifest(40, 4), {{0, 10}});
+  const fs::path later = file("later.h5");
+  std::ofstream(later, std::ios::binary) << std::string(512, '#') << bytes_of(path);
+  const ResultReader here(path), there(later);
+  EXPECT_EQ(there.attributes(), here.attributes());
+  EXPECT_EQ(there.resolved_yaml(), here.resolved_yaml());
+  EXPECT_EQ(there.columns(), here.columns());
+  EXPECT_EQ(verify(later).problems, verify(path).problems);
 }
 
 // Whatever byte or word of a heap is another: readers end, and throw nothing but a StoreError.
