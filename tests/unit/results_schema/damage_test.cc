@@ -120,7 +120,7 @@ std::vector<std::size_t> heaps_in(const std::string& bytes) {
 
 /// Why `read` refuses; empty where it does not. Where HDF5 never comes back, SIGALRM ends the process.
 template <class Read>
-std::string refusal(const Read& read) {
+std::string refusal_in_time(const Read& read) {
   constexpr unsigned kSeconds = 10;
   ::alarm(kSeconds);
   std::string message;
@@ -154,8 +154,8 @@ TEST_F(DamageTest, ZeroedHeapsAreRefusedByReadersAndFoundByVerify) {
         zero(bad, from, 512);
         const std::string damage =
             " is damaged: the global heap collection at offset " + std::to_string(heap) + " of the file ";
-        const std::string message = refusal([&] { read_all(bad); });
-        const std::string verdict = refusal([&] {
+        const std::string message = refusal_in_time([&] { read_all(bad); });
+        const std::string verdict = refusal_in_time([&] {
           std::string all;
           for (const std::string& problem : verify(bad).problems) all += problem + '\n';
           throw StoreError(bad, all);
@@ -211,10 +211,10 @@ TEST_F(DamageTest, NoWordOfAHeapKeepsReadersFromEnding) {
       }
       std::cerr << at << ' ' << size << ' ' << kind << '\n';
       put(at, word);
-      if (!refusal([&] { read_all(bad); }).empty()) ++refused;
+      if (!refusal_in_time([&] { read_all(bad); }).empty()) ++refused;
       put(at, bytes.substr(at, size));
     }
-    const bool both = refused > 0 && refused < kChanges && refusal([&] { read_all(bad); }).empty();
+    const bool both = refused > 0 && refused < kChanges && refusal_in_time([&] { read_all(bad); }).empty();
     ::_exit(both ? 0 : 1);
   };
   EXPECT_EXIT(in_a_child(), testing::ExitedWithCode(0), "");
