@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "results_schema/boolean_type.h"
 #include "results_schema/global_heap.h"
 #include "results_schema/text_io.h"
 
@@ -84,20 +85,6 @@ QuietErrors::~QuietErrors() {
   H5Eclear2(H5E_DEFAULT);
   H5Eset_auto2(H5E_DEFAULT, function_, data_);
 }
-
-namespace {
-
-/// What h5py takes for a boolean: an enumeration of one byte with these names.
-Hid boolean_type() {
-  Hid type(H5Tenum_create(H5T_NATIVE_INT8));
-  for (std::int8_t value = 0; const char* name : {"FALSE", "TRUE"}) {
-    H5Tenum_insert(type.get(), name, &value);
-    ++value;
-  }
-  return type;
-}
-
-}  // namespace
 
 Hid memory_type(ColumnType type) {
   const auto copy = [](hid_t of) { return Hid(H5Tcopy(of)); };
@@ -289,6 +276,7 @@ H5File H5File::open(const fs::path& path) {
       address != 8 || length != 8) {
     file.fail("does not have addresses and lengths of 8 bytes, as result files do");
   }
+  if (!is_boolean_type_sound(file.id(), path, base)) file.fail(std::string(kBooleanType) + " is damaged");
   file.heaps_ = std::make_shared<GlobalHeaps>(path, base);
   return file;
 }
@@ -325,8 +313,6 @@ H5O_type_t object_type(const H5File& file, const std::string& path) {
   return info.type;
 }
 
-constexpr const char* kBooleanType = "/boolean";
-
 }  // namespace
 
 bool H5File::is_group(const std::string& path) const { return object_type(*this, path) == H5O_TYPE_GROUP; }
@@ -335,10 +321,7 @@ bool H5File::is_dataset(const std::string& path) const {
 }
 
 void H5File::name_boolean_type() const {
-  const Hid type = boolean_type();
-  if (H5Tcommit2(id(), kBooleanType, type.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) < 0) {
-    fail(std::string("can't write ") + kBooleanType);
-  }
+  if (!results::name_boolean_type(id())) fail(std::string("can't write ") + kBooleanType);
 }
 
 Hid H5File::type_of(ColumnType type) const {

@@ -1,10 +1,12 @@
 // Is damage found, named, and never followed into a loop or a crash?
 #include <hdf5.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "results_schema/compare.h"
+#include "results_schema/hdf5_io.h"
 #include "results_schema/isolated.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -118,18 +120,19 @@ std::vector<std::size_t> heaps_in(const std::string& bytes) {
   return found;
 }
 
-/// Why `read` refuses; empty where it does not. Where HDF5 never comes back, SIGALRM ends the process.
+/// Why `read` refuses; empty where it does not. Where HDF5 never comes back, SIGPROF ends the process.
 template <class Read>
 std::string refusal_in_time(const Read& read) {
-  constexpr unsigned kSeconds = 10;
-  ::alarm(kSeconds);
+  constexpr itimerval kSeconds = {{0, 0}, {10, 0}};  // of CPU time
+  constexpr itimerval kOff = {{0, 0}, {0, 0}};
+  ::setitimer(ITIMER_PROF, &kSeconds, nullptr);
   std::string message;
   try {
     read();
   } catch (const StoreError& error) {
     message = error.what();
   }
-  ::alarm(0);
+  ::setitimer(ITIMER_PROF, &kOff, nullptr);
   return message;
 }
 
@@ -181,6 +184,48 @@ TEST_F(DamageTest, TextsAreFoundBehindAUserBlock) {
   EXPECT_EQ(there.resolved_yaml(), here.resolved_yaml());
   EXPECT_EQ(there.columns(), here.columns());
   EXPECT_EQ(verify(later).problems, verify(path).problems);
+}
+
+// HDF5 checks what has a checksum, and decodes the rest as it is.
+TEST_F(DamageTest, EveryObjectHeaderHasAChecksum) {
+  const fs::path path = finished("out.h5", fake_manifest(40, 4), {{0, 10}});
+  const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  std::vector<std::string> without;
+  const auto look = [](hid_t, const char* name, const H5O_info_t* info, void* list) -> herr_t {
+    if (info->hdr.version < 2) static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  EXPECT_GE(H5Ovisit2(id, H5_INDEX_NAME, H5_ITER_INC, look, &without, H5O_INFO_HDR), 0);
+  H5Fclose(id);
+  EXPECT_EQ(without, std::vector<std::string>());
+}
+
+// Earlier versions named the type of booleans under an object header that has no checksum.
+TEST_F(DamageTest, DamagedTypesOfBooleansAreNotShownToHdf5) {
+  const fs::path path = file("old.h5");
+  const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
+  const std::int8_t no = 0, yes = 1;
+  H5Tenum_insert(type, "FALSE", &no);
+  H5Tenum_insert(type, "TRUE", &yes);
+  H5Tcommit2(id, "/boolean", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  H5O_info_t info;
+  H5Oget_info2(type, &info, H5O_INFO_BASIC | H5O_INFO_HDR);
+  H5Tclose(type);
+  H5Fclose(id);
+  ASSERT_EQ(info.hdr.version, 1U);
+  const QuietErrors quiet;
+  (void)H5File::open(path);
+  // The datatype: type, size, flags; three reserved bytes; 38 bytes (of class, members, size; of the base type;
+  // names; values).
+  const std::size_t message = info.addr + 16;
+  for (std::size_t at = message; at < message + 8 + 38; ++at) {
+    if (at >= message + 5 && at < message + 8) continue;
+    flip(path, at);
+    EXPECT_TRUE(contains(store_error([&] { (void)H5File::open(path); }), "/boolean")) << at - message;
+    flip(path, at);
+  }
+  (void)H5File::open(path);
 }
 
 // Whatever byte or word of a heap is another: readers end, and throw nothing but a StoreError.
