@@ -19,8 +19,9 @@ std::string encoded_boolean() {
   return bytes.substr(kOwnBytes);
 }
 
-// HDF5 File Format Specification 3.0, IV.A.1.a "Version 1 Data Object Header Prefix": sixteen bytes. The first
-// message follows: type, size, flags, three reserved bytes; then its data, filled up to a multiple of eight.
+// HDF5 File Format Specification 3.0, IV.A.1.a "Version 1 Data Object Header Prefix": sixteen bytes. The
+// first message follows: type, size, flags, three reserved bytes; then its data, filled up to a multiple of
+// eight.
 constexpr std::size_t kPrefixBytes = 16, kMessageHeaderBytes = 8;
 constexpr std::size_t kMessageAlignment = 8;
 constexpr std::size_t kFlagsAt = 4;

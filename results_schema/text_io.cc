@@ -112,6 +112,7 @@ std::vector<HeapReference> references_of_attribute(hid_t attribute) {
   std::vector<StoredReference> stored(count);
   if (count == 0 || H5Aread(attribute, reference_type().get(), stored.data()) < 0) return {};
   std::vector<HeapReference> references;
+  references.reserve(count);
   for (const StoredReference& bytes : stored) references.push_back(parse_reference(bytes));
   return references;
 }

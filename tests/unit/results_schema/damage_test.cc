@@ -216,8 +216,8 @@ TEST_F(DamageTest, DamagedTypesOfBooleansAreNotShownToHdf5) {
   ASSERT_EQ(info.hdr.version, 1U);
   const QuietErrors quiet;
   (void)H5File::open(path);
-  // The datatype: type, size, flags; three reserved bytes; 38 bytes (of class, members, size; of the base type;
-  // names; values).
+  // The datatype: type, size, flags; three reserved bytes; 38 bytes (of class, members, size; of the base
+  // type; names; values).
   const std::size_t message = info.addr + 16;
   for (std::size_t at = message; at < message + 8 + 38; ++at) {
     if (at >= message + 5 && at < message + 8) continue;
