@@ -91,10 +91,12 @@ class StageTimer {
       const Layer& layer = timed(run.kind);
       passes.forward += run.count * layer.forward;
       PassTime backward = run.count * layer.backward;
-      const PassTime weight = run.count * layer.weight;
-      backward += weight;
+      if (in_.cuts(run.kind)) {
+        const PassTime weight = run.count * layer.weight;
+        backward += weight;
+        passes.weight += weight.total();
+      }
       passes.backward += backward;
-      passes.weight += weight.total();
       if (run.kind == LayerKind::embedding) passes.ends.embedding = backward.total();
       if (run.kind == LayerKind::head) passes.ends.head = backward.total();
     }
@@ -107,8 +109,10 @@ class StageTimer {
   };
   const Layer& timed(LayerKind kind) {
     std::optional<Layer>& layer = layers_[static_cast<std::size_t>(kind)];
-    if (!layer)
-      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), timer_(kind, Pass::weight)};
+    if (!layer) {
+      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}};
+      if (in_.cuts(kind)) layer->weight = timer_(kind, Pass::weight);
+    }
     return *layer;
   }
 
