@@ -230,12 +230,14 @@ void CollectiveModel::record_links(bool on) {
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
   SHARDSCAPE_CHECK(is_partial_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());
   memo_.clear();
+  recent_groups_ = {};
   placement_ = std::move(placement);
 }
 
 void CollectiveModel::set_tolerance(double tolerance) {
   SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
   memo_.clear();
+  recent_groups_ = {};
   tolerance_ = tolerance;
 }
 
@@ -358,14 +360,18 @@ SiblingGroups CollectiveModel::siblings(const OpCosts& costs, const Slice& slice
 }
 
 CollectiveModel::GroupCosts& CollectiveModel::group_costs(const RankGroup& group) {
-  std::unique_ptr<GroupCosts>* costs = &unmemoised_;
-  if (memoise_ && !reference_) {
-    costs = &memo_[group];
-  } else {
-    unmemoised_.reset();
+  if (!memoise_ || reference_) {
+    unmemoised_ = std::make_unique<GroupCosts>();
+    return *unmemoised_;
   }
-  if (!*costs) *costs = std::make_unique<GroupCosts>();
-  return **costs;
+  const auto [extent, stride] = group.levels.front();
+  RecentGroup& recent = recent_groups_[static_cast<std::size_t>(extent ^ stride) % recent_groups_.size()];
+  if (recent.costs == nullptr || recent.group != group) {
+    std::unique_ptr<GroupCosts>& costs = memo_[group];
+    if (!costs) costs = std::make_unique<GroupCosts>();
+    recent = {group, costs.get()};
+  }
+  return *recent.costs;
 }
 
 CollectiveModel::OpCosts& CollectiveModel::costs_of(CollectiveOp op, const RankGroup& group) {

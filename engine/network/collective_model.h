@@ -258,6 +258,12 @@ class CollectiveModel {
   double tolerance_ = kTolerance;
   bool memoise_ = true, reference_ = false;
   std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;
+  /// What of the memo was asked for last: a plan asks for a handful of groups over and over.
+  struct RecentGroup {
+    RankGroup group;
+    GroupCosts* costs = nullptr;
+  };
+  std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
   std::optional<RankGroup> cut_group_;
 };

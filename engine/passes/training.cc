@@ -43,20 +43,20 @@ class LayerTimer {
   /// The device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const {
     PassTime time;
-    for (const Segment& segment : in_.segments(kind, pass)) time += device(costs_[kind], segment);
+    for (const Segment& segment : in_.segments(kind, pass)) add_device(costs_[kind], segment, time);
     time[TimeClass::host] = std::max(Seconds(0), pass_launch(in_, kind, pass) - time.total());
     return time;
   }
 
  private:
-  [[nodiscard]] PassTime device(const LayerCost& layer, const Segment& segment) const {
+  void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
     const PartCost& part = layer[segment.part];
     const AxisTimes comm = price_calls(part.calls, groups_, collectives_, slice_);
-    PassTime time;
-    time[segment.again ? TimeClass::recompute : TimeClass::compute] = part.device;
-    for (const PlanAxis axis : enum_values<PlanAxis>())
-      time[class_of(axis)] = exposed_calls(communication_, axis, comm[axis], part.attention_core);
-    return time;
+    time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
+    for (const PlanAxis axis : enum_values<PlanAxis>()) {
+      if (comm[axis] > Seconds(0))
+        time[class_of(axis)] += exposed_calls(communication_, axis, comm[axis], part.attention_core);
+    }
   }
 
   const TrainingInputs& in_;

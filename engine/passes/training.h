@@ -35,7 +35,20 @@
 namespace shardscape::passes {
 
 /// One direction of one microbatch through a layer or a stage.
-using PassTime = Breakdown;
+struct PassTime : Breakdown {
+  PassTime() = default;
+  PassTime(const Breakdown& times) : Breakdown(times) {}
+
+  /// Over the classes that a pass can have, in the order of the table; the others are zero.
+  [[nodiscard]] Seconds total() const {
+    Seconds sum;
+    for (const TimeClass c : {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm,
+                              TimeClass::context_comm, TimeClass::data_comm, TimeClass::host}) {
+      sum += (*this)[c];
+    }
+    return sum;
+  }
+};
 
 /// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
 struct SickStage {
