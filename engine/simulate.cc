@@ -8,6 +8,10 @@
 
 #include "engine/base/check.h"
 #include "engine/memory/memory.h"
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+#include "engine/model/partition.h"
 #include "engine/network/collective_model.h"
 #include "engine/network/fabric.h"
 #include "engine/passes/explain.h"
@@ -22,14 +26,13 @@
 #include "engine/passes/training_bytes.h"
 #include "engine/prediction_range.h"
 #include "engine/timeline/step_timeline.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape {
 
 namespace {
 
 struct LayerKeyHash {
-  std::size_t operator()(const workload::LayerKey& key) const {
+  std::size_t operator()(const model::LayerKey& key) const {
     std::uint64_t hash = static_cast<std::uint64_t>(key.tensor) * 0x9E3779B97F4A7C15ULL;
     hash = (hash ^ static_cast<std::uint64_t>(key.context)) * 0xFF51AFD7ED558CCDULL;
     hash = (hash ^ static_cast<std::uint64_t>(key.microbatch)) * 0xC4CEB9FE1A85EC53ULL;
@@ -37,7 +40,7 @@ struct LayerKeyHash {
   }
 };
 
-using LayerMemo = std::unordered_map<workload::LayerKey, passes::LayerCosts, LayerKeyHash>;
+using LayerMemo = std::unordered_map<model::LayerKey, passes::LayerCosts, LayerKeyHash>;
 
 /// A sick device, and what layers cost on it.
 struct SickDevice {
@@ -47,6 +50,12 @@ struct SickDevice {
 /// By (share of the clock, share of the memory bandwidth).
 using SickMemo = std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>;
 constexpr std::size_t kMostSickDevices = 4096;
+
+std::vector<std::int32_t> counts(const std::vector<model::StageLayers>& stages) {
+  std::vector<std::int32_t> list;
+  for (const model::StageLayers& stage : stages) list.push_back(stage.count());
+  return list;
+}
 
 /// What rerun() starts from.
 struct Healthy {
@@ -94,7 +103,7 @@ struct Simulator::Impl {
 
   const passes::LayerCosts& training_costs(const ParallelPlan& plan);
   template <class Make>
-  const passes::LayerCosts& remember(LayerMemo& memo, const workload::LayerKey& key, Make make);
+  const passes::LayerCosts& remember(LayerMemo& memo, const model::LayerKey& key, Make make);
 
   [[nodiscard]] bool training() const { return setting.workload.phase == Phase::training; }
   void keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out, Details* details) const;
@@ -102,7 +111,7 @@ struct Simulator::Impl {
   [[nodiscard]] memory::MemoryInputs memory_inputs(const ParallelPlan& plan,
                                                    memory::ActivationBytes activations) const;
   [[nodiscard]] memory::MemoryInputs serving_memory(const ParallelPlan& plan,
-                                                    const std::vector<std::int32_t>& stages,
+                                                    const std::vector<model::StageLayers>& stages,
                                                     std::int64_t sequences, passes::ServerWork work) const;
   network::CollectiveModel& pool_collectives(const passes::PoolInputs& pool);
 
@@ -112,9 +121,9 @@ struct Simulator::Impl {
   network::CollectiveModel collectives;
   LayerMemo training_memo;
   passes::InferenceMemo inference_memo;
-  std::vector<std::int32_t> layers;  ///< of the current plan, per stage
-  schedule::PipelineShape pipeline;  ///< of the current plan
-  passes::ServingShape serving;      ///< of the current plan
+  std::vector<model::StageLayers> layers;  ///< of the current plan, per stage
+  schedule::PipelineShape pipeline;        ///< of the current plan
+  passes::ServingShape serving;            ///< of the current plan
   // Disaggregated serving.
   passes::PoolInputs prefill, decode;  ///< of the current plan
   std::map<std::pair<std::int32_t, std::size_t>, network::CollectiveModel>
@@ -255,7 +264,7 @@ void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet&
     hbm *= fault.hbm_share;
   }
   if (sick_memo.size() > kMostSickDevices || options.reference) sick_memo.clear();
-  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  const model::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
   const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
   for (const auto& [rank, share] : shares) {
     std::unique_ptr<SickDevice>& device = sick_memo[share];
@@ -265,10 +274,8 @@ void Simulator::Impl::find_sick_stages(const ParallelPlan& plan, const FaultSet&
       device->setting.system.device.hbm.bandwidth_per_stack =
           share.second * setting.system.device.hbm.bandwidth_per_stack;
     }
-    const passes::LayerCosts& costs = remember(device->layers, key, [&] {
-      return passes::price_layers(device->setting, key, setting.workload.sequence_length,
-                                  workload::Mode::training);
-    });
+    const passes::LayerCosts& costs =
+        remember(device->layers, key, [&] { return passes::price_layers(device->setting, key); });
     const auto placed = std::ranges::find(options.placement, rank);
     const auto logical =
         options.placement.empty() ? rank : static_cast<std::int32_t>(placed - options.placement.begin());
@@ -309,12 +316,12 @@ void Simulator::Impl::reject_unreachable(Prediction& out, Details* details) {
 }
 
 bool Simulator::Impl::partition(const ParallelPlan& plan) {
-  if (plan.disaggregated() && !workload::partition_layers(setting.model, setting.system.stack.partition,
-                                                          plan.prefill.pipeline, 1, prefill.layers)) {
+  if (plan.disaggregated() && !model::partition_layers(setting.model, setting.system.stack.partition,
+                                                       plan.prefill.pipeline, 1, prefill.layers)) {
     return false;
   }
-  return workload::partition_layers(setting.model, setting.system.stack.partition, plan.pipeline,
-                                    plan.virtual_stages, layers);
+  return model::partition_layers(setting.model, setting.system.stack.partition, plan.pipeline,
+                                 plan.virtual_stages, layers);
 }
 
 void Simulator::Impl::set_pipeline(const ParallelPlan& plan, std::int32_t microbatches) {
@@ -326,7 +333,7 @@ void Simulator::Impl::set_pipeline(const ParallelPlan& plan, std::int32_t microb
 
 memory::MemoryInputs Simulator::Impl::memory_inputs(const ParallelPlan& plan,
                                                     memory::ActivationBytes activations) const {
-  return {setting, plan, layers, memory::stage_parameters(setting.model, plan.tensor), activations, pipeline};
+  return {setting, plan, layers, model::stage_parameters(setting.model, plan.tensor), activations, pipeline};
 }
 
 void Simulator::Impl::keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out,
@@ -345,11 +352,13 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
   const passes::LayerCosts& costs = training_costs(plan);
   const auto policy = static_cast<std::size_t>(plan.recompute);
   memory::ActivationBytes activations;
-  activations.block = costs.block.saved[policy];
-  // A block that recomputes holds all of its activations again while its backward runs.
-  activations.block_working = costs.block.saved[static_cast<std::size_t>(Recompute::none)] -
-                              activations.block + costs.backward_working;
-  activations.block_put_off = costs.block.put_off;
+  for (std::size_t kind = 0; kind < costs.blocks.size(); ++kind) {
+    const passes::LayerCost& block = costs.blocks[kind];
+    const Bytes saved = block.saved[policy];
+    // A block that recomputes holds all of its activations again while its backward runs.
+    const Bytes working = block.saved[static_cast<std::size_t>(Recompute::none)] - saved + block.working;
+    activations.block[kind] = {saved, working, block.put_off};
+  }
   activations.embedding = costs.embedding.saved[static_cast<std::size_t>(Recompute::none)];
   activations.head = costs.head.saved[static_cast<std::size_t>(Recompute::none)];
   activations.logits = costs.logits;
@@ -363,12 +372,12 @@ void Simulator::Impl::measure_training_memory(const ParallelPlan& plan, Predicti
 
 /// Of a pool or of replicas that do both, where an iteration works on so many sequences at most.
 memory::MemoryInputs Simulator::Impl::serving_memory(const ParallelPlan& plan,
-                                                     const std::vector<std::int32_t>& stages,
+                                                     const std::vector<model::StageLayers>& stages,
                                                      std::int64_t sequences, passes::ServerWork work) const {
   return {setting,
           plan,
           stages,
-          memory::stage_parameters(setting.model, plan.tensor),
+          model::stage_parameters(setting.model, plan.tensor),
           passes::serving_activations(setting, plan, passes::largest_iterations(setting, sequences, work)),
           {}};
 }
@@ -442,13 +451,9 @@ void Simulator::Impl::measure_pools(const ParallelPlan& plan, Prediction& out, D
 }
 
 void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, Details* details) {
-  const passes::TrainingInputs inputs{setting,
-                                      plan,
-                                      training_costs(plan),
-                                      layers,
-                                      memory::stage_parameters(setting.model, plan.tensor),
-                                      pipeline,
-                                      sick_stages};
+  const passes::TrainingInputs inputs{
+      setting,  plan,       training_costs(plan), layers, model::stage_parameters(setting.model, plan.tensor),
+      pipeline, sick_stages};
   std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
   if (options.mode == ExecutionMode::flattened && !collectives.unreachable()) {
     passes::FlattenedRun run{machine(), options.placement, executor};
@@ -462,7 +467,7 @@ void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, D
     }
   }
   if (details == nullptr) return;
-  details->stage_layers = layers;
+  details->stage_layers = counts(layers);
   details->axis_bytes = passes::training_bytes(inputs);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     details->stage_forward.push_back(scratch.forward[s].total());
@@ -490,7 +495,7 @@ void Simulator::Impl::time_inference(const ParallelPlan& plan, Prediction& out, 
     passes::time_inference(inputs, collectives, inference_memo, options.reference, out);
   }
   if (details == nullptr || cut_off) return;
-  details->stage_layers = layers;
+  details->stage_layers = counts(layers);
   details->axis_bytes = passes::inference_bytes(inputs, collectives, inference_memo);
   passes::explain_inference(inputs, collectives, inference_memo, details->operators);
 }
@@ -525,52 +530,48 @@ void Simulator::Impl::time_pools(Prediction& out, Details* details) {
   }
   cut_off = !connected || models.prefill.unreachable() || models.decode.unreachable();
   if (details == nullptr || cut_off) return;
-  details->stage_layers = decode.layers;
-  details->prefill.stage_layers = prefill.layers;
+  details->stage_layers = counts(decode.layers);
+  details->prefill.stage_layers = counts(prefill.layers);
   if (flattened) details->events = flattened->prefill.events + flattened->decode.events;
 }
 
 template <class Make>
-const passes::LayerCosts& Simulator::Impl::remember(LayerMemo& memo, const workload::LayerKey& key,
-                                                    Make make) {
+const passes::LayerCosts& Simulator::Impl::remember(LayerMemo& memo, const model::LayerKey& key, Make make) {
   const auto found = memo.find(key);
   return found != memo.end() ? found->second : memo.emplace(key, make()).first->second;
 }
 
 const passes::LayerCosts& Simulator::Impl::training_costs(const ParallelPlan& plan) {
-  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
-  return remember(training_memo, key, [&] {
-    return passes::price_layers(setting, key, setting.workload.sequence_length, workload::Mode::training);
-  });
+  const model::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  return remember(training_memo, key, [&] { return passes::price_layers(setting, key); });
 }
 
 void Simulator::Impl::explain_training(const passes::TrainingInputs& inputs, std::int32_t critical,
                                        Seconds optimizer, Details& details) {
   const ParallelPlan& plan = inputs.plan;
-  const workload::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  const model::LayerKey key{plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
   const std::int64_t tokens = setting.workload.sequence_length;
   const double microbatches = pipeline.microbatches;
-  const auto add = [&](const std::vector<workload::Operator>& operators, double count, Recompute recompute) {
+  const auto add = [&](const std::vector<model::Operator>& operators, double count, Recompute recompute) {
     passes::explain(
         {operators, "forward", count, count, recompute == Recompute::none ? 0 : count,
          recompute == Recompute::selective, network::stage_slice(critical, network::PlanLayout(plan), plan)},
         setting, plan, collectives, details.operators);
   };
   if (critical == 0) {
-    add(workload::embedding_operators(setting, key, tokens, workload::Mode::training), microbatches,
+    add(model::embedding_operators(setting, key, tokens, model::Mode::training), microbatches,
         Recompute::none);
   }
-  add(workload::block_operators(setting, key, tokens, workload::Mode::training),
-      microbatches * layers[static_cast<std::size_t>(critical)], plan.recompute);
+  for (const auto& [kind, count] : layers[static_cast<std::size_t>(critical)]) {
+    add(model::block_operators(setting, kind, key, tokens, model::Mode::training), microbatches * count,
+        plan.recompute);
+  }
   if (critical + 1 == plan.pipeline) {
-    add(workload::head_operators(setting, key, tokens, workload::Mode::training), microbatches,
-        Recompute::none);
+    add(model::head_operators(setting, key, tokens, model::Mode::training), microbatches, Recompute::none);
   }
-  const std::int32_t blocks = layers[static_cast<std::size_t>(critical)];
-  const double parameters = inputs.parameters.of_stage(blocks, critical == 0, critical + 1 == plan.pipeline,
-                                                       setting.model.tied_embeddings);
-  passes::explain_optimizer(passes::optimizer_cost(inputs, setting.system.device, parameters, blocks),
-                            optimizer, details.operators);
+  passes::explain_optimizer(
+      passes::optimizer_cost(inputs, setting.system.device, static_cast<std::size_t>(critical)), optimizer,
+      details.operators);
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

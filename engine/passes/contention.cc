@@ -8,9 +8,9 @@ namespace shardscape::passes {
 
 namespace {
 
+using model::CollectiveCall;
 using network::PlanLayout;
 using network::RankGroup;
-using workload::CollectiveCall;
 
 class ContentionSum {
  public:
@@ -75,14 +75,14 @@ class ContentionSum {
 
 double contended_share(const TrainingInputs& in, std::size_t stage, Seconds step,
                        network::CollectiveModel& collectives) {
-  const double m = in.pipeline.microbatches, layers = in.layers[stage];
+  const double m = in.pipeline.microbatches;
   ContentionSum sum(in, collectives);
   const bool again = in.plan.recompute == Recompute::full;
-  sum.add_calls(in.costs.block.forward_calls, m * layers * (again ? 2 : 1));
-  sum.add_calls(in.costs.block.backward_calls, m * layers);
-  const double parameters = in.parameters.of_stage(
-      in.layers[stage], stage == 0, stage + 1 == in.layers.size(), in.setting.model.tied_embeddings);
-  const DataTraffic traffic = data_traffic(in, parameters);
+  for (const auto& [kind, layers] : in.layers[stage]) {
+    sum.add_calls(in.costs.blocks[kind].forward_calls, m * layers * (again ? 2 : 1));
+    sum.add_calls(in.costs.blocks[kind].backward_calls, m * layers);
+  }
+  const DataTraffic traffic = data_traffic(in, in.parameters.of_stage(in.layers, stage));
   for (const DataTraffic::Part& part :
        {traffic.forward_gather, traffic.backward_gather, traffic.backward_scatter}) {
     sum.add_data(part, m, step);

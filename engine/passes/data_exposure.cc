@@ -3,29 +3,33 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/workload/partition.h"
+#include "engine/model/partition.h"
 
 namespace shardscape::passes {
 
 GradientShares::GradientShares(const TrainingInputs& in, std::int32_t stage)
-    : block_(in.parameters.block), cut_(in.pipeline.kind == ScheduleKind::zero_bubble) {
+    : parameters_(in.parameters),
+      layers_(in.layers[static_cast<std::size_t>(stage)]),
+      blocks_(layers_.count()),
+      cut_(in.pipeline.kind == ScheduleKind::zero_bubble) {
   const bool first = stage == 0, last = stage + 1 == in.plan.pipeline;
-  const bool tied = in.setting.model.tied_embeddings;
   heads_ = last ? 1 : 0;
-  blocks_ = in.layers[static_cast<std::size_t>(stage)];
-  head_ = in.parameters.of_stage(0, false, last, tied);
-  embedding_ = in.parameters.of_stage(0, first, false, tied);
-  sum_ = in.parameters.of_stage(blocks_, first, last, tied);
   // A table that the head shares is whole after the embedding.
-  if (first && last && tied) head_ = sum_ - blocks_ * block_ - embedding_;
+  head_ = last ? parameters_.of_head(first) : 0;
+  embedding_ = first ? parameters_.embedding : 0;
+  sum_ = in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage));
+}
+
+double GradientShares::of_last(std::int32_t blocks) const {
+  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks)).count;
 }
 
 double GradientShares::after(std::int32_t layers) const {
   if (sum_ <= 0) return 1;
-  if (cut_) return (head_ + embedding_ + std::min(layers, blocks_) * block_) / sum_;
+  if (cut_) return (head_ + embedding_ + of_last(std::min(layers, blocks_))) / sum_;
   if (layers <= 0) return 0;
   const std::int32_t blocks = std::clamp(layers - heads_, 0, blocks_);
-  return (head_ + blocks * block_ + (layers > heads_ + blocks_ ? embedding_ : 0)) / sum_;
+  return (head_ + of_last(blocks) + (layers > heads_ + blocks_ ? embedding_ : 0)) / sum_;
 }
 
 double whole_buckets(double buckets, double share) {
@@ -41,7 +45,7 @@ LastBackward last_backward(const TrainingInputs& in, const TrainingScratch& scra
   const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
   const schedule::StageTime& time = scratch.times[stage];
   const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
-  return {end.head, (1.0 / std::max(1, in.layers[stage])) * blocks, end.embedding,
+  return {end.head, (1.0 / std::max(1, in.layers[stage].count())) * blocks, end.embedding,
           Seconds(cut ? time.weight : time.backward), ends};
 }
 
@@ -78,7 +82,7 @@ void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward
     const bool head = stage + 1 == in.plan.pipeline && c + 1 == chunks && !cut;
     const bool embedding = stage == 0 && c == 0 && !cut;
     const std::int32_t blocks =
-        workload::layers_of_chunk(in.layers[static_cast<std::size_t>(stage)], chunks, c);
+        model::layers_of_chunk(in.layers[static_cast<std::size_t>(stage)], chunks, c).count();
     const double first = head ? backward.head.value() : 0, last = embedding ? backward.embedding.value() : 0;
     const double sum = first + blocks * backward.block.value() + last;
     const double pass = backward.chunk.value();

@@ -7,9 +7,9 @@ namespace shardscape::passes {
 
 namespace {
 
-using workload::CollectiveCall;
-using workload::Operator;
-using workload::OperatorKind;
+using model::CollectiveCall;
+using model::Operator;
+using model::OperatorKind;
 
 std::string format(const char* pattern, double a, double b = 0, double c = 0) {
   char text[96];

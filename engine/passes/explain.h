@@ -12,7 +12,7 @@ namespace shardscape::passes {
 
 /// How often a list of operators runs on the critical rank.
 struct ExplainedLayer {
-  const std::vector<workload::Operator>& operators;
+  const std::vector<model::Operator>& operators;
   std::string forward_phase;  ///< "forward", "prefill", "decode"
   double forward_count = 0;
   double backward_count = 0;   ///< 0 for inference

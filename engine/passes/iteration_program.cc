@@ -1,5 +1,9 @@
 #include "engine/passes/iteration_program.h"
 
+#include <utility>
+
+#include "engine/model/block.h"
+
 namespace shardscape::passes {
 
 namespace {
@@ -24,13 +28,19 @@ IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCo
       context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
       layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
   const bool reads = shape.table == Table::prompt;
-  block_ = price_layer(reads ? costs.prompt_block(shape.tokens) : costs.decode_block(shape.tokens));
+  for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
+    Block block{
+        price_layer(reads ? costs.prompt_block(kind, shape.tokens) : costs.decode_block(kind, shape.tokens),
+                    shape.prompt_attention[kind], shape.decode_attention[kind]),
+        {}};
+    double calls = 0;
+    for (const PricedOperator& op : block.layer) calls += op.forward_comm.repeats;
+    block.launch = stack_.host.decode_layer + calls * stack_.host.per_collective;
+    blocks_.push_back(std::move(block));
+  }
   embedding_ =
       price_layer(reads ? costs.prompt_embedding(shape.tokens) : costs.decode_embedding(shape.tokens));
   if (shape.rows > 0) head_ = price_layer(costs.head_rows(shape.rows));
-  double calls = 0;
-  for (const PricedOperator& op : block_) calls += op.forward_comm.repeats;
-  launch_ = stack_.host.decode_layer + calls * stack_.host.per_collective;
   boundary_ = (reads ? costs.prompt(shape.tokens) : costs.decode(shape.tokens)).boundary;
 
   const std::int32_t stages = in_.plan.pipeline;
@@ -48,21 +58,22 @@ Seconds IterationProgram::host_step() const {
   return stack_.host.decode_step_fixed + static_cast<double>(shape_.rows) * stack_.host.decode_sequence;
 }
 
-PricedLayer IterationProgram::price_layer(const std::vector<workload::Operator>& operators) {
+PricedLayer IterationProgram::price_layer(const std::vector<model::Operator>& operators,
+                                          double prompt_attention, double decode_attention) {
   PricedLayer layer;
-  for (const workload::Operator& op : operators) {
-    const bool attention = op.kind == workload::OperatorKind::attention;
-    const double seconds = attention ? shape_.prompt_attention : price_forward(op, in_.setting).value();
+  for (const model::Operator& op : operators) {
+    const bool attention = op.kind == model::OperatorKind::attention;
+    const double seconds = attention ? prompt_attention : price_forward(op, in_.setting).value();
     PricedOperator priced;
     priced.name = builder_.name(op.name);
     priced.forward = seconds;
     priced.attention_core = attention;
     priced.forward_comm = op.forward_comm;
     layer.push_back(priced);
-    if (attention && shape_.decode_attention > 0) {
+    if (attention && decode_attention > 0) {
       PricedOperator decode;
       decode.name = builder_.name("decode_attention");
-      decode.forward = shape_.decode_attention;
+      decode.forward = decode_attention;
       layer.push_back(decode);
     }
   }
@@ -91,13 +102,13 @@ std::int32_t IterationProgram::build_pass(std::int32_t stage, bool opening) {
   const auto sync_host = [&] { builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0}); };
   if (first(stage)) emit(embedding_, Seconds(0));
   const std::int32_t gap = builder_.name("gap between kernels");
-  for (std::int32_t b = 0; b < in_.layers[static_cast<std::size_t>(stage)]; ++b) {
+  in_.layers[static_cast<std::size_t>(stage)].each([&](std::size_t kind) {
     sync_host();
-    emit(block_, launch_);
+    emit(blocks_[kind].layer, blocks_[kind].launch);
     if (stack_.host.decode_gap > Seconds(0)) {
       builder_.add(compute(stack_.host.decode_gap.value(), Account::host, gap));
     }
-  }
+  });
   if (last(stage)) emit(head_, Seconds(0));
 
   if (!last(stage)) {

@@ -1,11 +1,15 @@
 #include "engine/passes/layer_costs.h"
 
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+
 namespace shardscape::passes {
 
 namespace {
 
-using workload::Operator;
-using workload::OperatorKind;
+using model::Operator;
+using model::OperatorKind;
 
 compute::GemmShape input_gradient(const compute::GemmShape& f) { return {f.m, f.k, f.n, f.batch}; }
 compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f.n, f.m, f.batch}; }
@@ -108,41 +112,29 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   return cost;
 }
 
-LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
-                        workload::Mode mode) {
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  constexpr auto kMode = model::Mode::training;
   const auto layer = [&](const std::vector<Operator>& operators) {
     LayerCost cost = price_layer(operators, setting);
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       cost.saved[static_cast<std::size_t>(recompute)] =
-          workload::saved_bytes(operators, recompute, setting, key, tokens);
+          model::saved_bytes(operators, recompute, setting, key, tokens);
     }
-    cost.put_off = workload::put_off_bytes(operators, setting);
     return cost;
   };
   LayerCosts costs;
-  costs.block = layer(workload::block_operators(setting, key, tokens, mode));
-  costs.embedding = layer(workload::embedding_operators(setting, key, tokens, mode));
-  costs.head = layer(workload::head_operators(setting, key, tokens, mode));
-  costs.logits =
-      mode == workload::Mode::training
-          ? workload::logits_bytes(setting, key, tokens)
-          : Bytes(4.0 * key.microbatch * static_cast<double>(setting.model.vocabulary) / key.tensor);
-  if (mode == workload::Mode::training) {
-    costs.logits_saved = workload::saved_logits_bytes(setting, key, tokens);
-    costs.backward_working = workload::backward_working_bytes(setting, key, tokens);
+  for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
+    const auto operators = model::block_operators(setting, kind, key, tokens, kMode);
+    LayerCost& block = costs.blocks.emplace_back(layer(operators));
+    block.put_off = model::put_off_bytes(operators, setting);
+    block.working = model::backward_working_bytes(setting, kind, key, tokens);
   }
-  costs.boundary = workload::boundary_bytes(setting, key, tokens);
-  return costs;
-}
-
-LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached) {
-  LayerCosts costs;
-  costs.block = price_layer(workload::decode_block_operators(setting, key, cached), setting);
-  costs.embedding = price_layer(workload::decode_embedding_operators(setting, key), setting);
-  costs.head = price_layer(workload::decode_head_operators(setting, key), setting);
-  workload::LayerKey token = key;
-  token.context = 1;
-  costs.boundary = workload::boundary_bytes(setting, token, 1);
+  costs.embedding = layer(model::embedding_operators(setting, key, tokens, kMode));
+  costs.head = layer(model::head_operators(setting, key, tokens, kMode));
+  costs.logits = model::logits_bytes(setting, key, tokens);
+  costs.logits_saved = model::saved_logits_bytes(setting, key, tokens);
+  costs.boundary = model::boundary_bytes(setting, key, tokens);
   return costs;
 }
 

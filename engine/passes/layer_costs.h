@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "engine/compute/gradients.h"
+#include "engine/model/layer_key.h"
+#include "engine/model/operator.h"
 #include "engine/spec/scenario.h"
-#include "engine/workload/layers.h"
 
 namespace shardscape::passes {
 
@@ -21,7 +22,7 @@ struct OperatorTimes {
 
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
 /// gradient buffer.
-OperatorTimes price(const workload::Operator& op, const Setting& setting);
+OperatorTimes price(const model::Operator& op, const Setting& setting);
 
 /// The kernels of a product's backward one by one; together they are price().backward.
 struct ProductGradients {
@@ -29,7 +30,7 @@ struct ProductGradients {
   compute::OperatorCost input;
   compute::WeightGradientCost weight;
 };
-ProductGradients price_gradients(const workload::Operator& op, const Setting& setting);
+ProductGradients price_gradients(const model::Operator& op, const Setting& setting);
 
 /// The sums over an operator list.
 struct LayerCost {
@@ -38,28 +39,25 @@ struct LayerCost {
   double weight_kernels = 0;  ///< the same as a share of the kernels of backward, 0..1
   Seconds attention_core;     ///< forward of what selective recompute repeats
   Seconds attention_core_backward;
-  std::vector<workload::CollectiveCall> forward_calls, backward_calls;
+  std::vector<model::CollectiveCall> forward_calls, backward_calls;
   double forward_call_count = 0, backward_call_count = 0;
   std::array<Bytes, 3> saved{};  ///< by Recompute
-  Bytes put_off;                 ///< what weight gradients need, see workload::put_off_bytes
+  // Of blocks.
+  Bytes put_off;  ///< what weight gradients need, see model::put_off_bytes
+  Bytes working;  ///< see model::backward_working_bytes
 };
 
-LayerCost price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
+LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
 
-/// Everything about layers that depends on a LayerKey only.
+/// Everything about the layers of a training step that depends on a LayerKey only.
 struct LayerCosts {
-  LayerCost block, embedding, head;
+  std::vector<LayerCost> blocks;  ///< by kind, see model::block_kinds
+  LayerCost embedding, head;
   Bytes logits;
-  Bytes logits_saved;      ///< training: from the loss to its backward
-  Bytes backward_working;  ///< training: of one block, see workload::backward_working_bytes
+  Bytes logits_saved;  ///< from the loss to its backward
   Bytes boundary;
 };
 
-/// `tokens` per sequence of the phase (sequence length, prompt).
-LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key, std::int64_t tokens,
-                        workload::Mode mode);
-
-/// The embedding, block and head of one decode step.
-LayerCosts price_decode(const Setting& setting, const workload::LayerKey& key, double cached);
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key);
 
 }  // namespace shardscape::passes

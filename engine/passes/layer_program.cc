@@ -20,7 +20,7 @@ Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
 }
 
 void LayerProgram::append_forward(std::vector<Step>& steps, const PricedLayer& layer, Account account) {
-  workload::CollectiveCall context;
+  model::CollectiveCall context;
   for (const PricedOperator& op : layer) {
     const bool ring = op.forward_comm.repeats > 0 && op.forward_comm.axis == PlanAxis::context;
     if (ring) context = op.forward_comm;  // goes with the attention core that follows
@@ -38,8 +38,7 @@ void LayerProgram::append_forward(std::vector<Step>& steps, const PricedLayer& l
 }
 
 /// Starts a share of the bytes of a call, and adds nothing where there are none.
-void LayerProgram::append_calls(std::vector<Item>& items, const workload::CollectiveCall& call,
-                                double share) {
+void LayerProgram::append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share) {
   const std::int32_t lane = call.axis == PlanAxis::tensor ? tensor_lane_ : context_lane_;
   const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
   if (number < 0) return;
@@ -73,7 +72,7 @@ void LayerProgram::append_context(std::vector<Item>& items, const Step& step) {
 
 /// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
 /// parts, each with the latencies of a call, take longer than the call in one piece.
-double LayerProgram::hidden_share(const workload::CollectiveCall& call, double beside) {
+double LayerProgram::hidden_share(const model::CollectiveCall& call, double beside) {
   const double overlap = communication_.tensor_overlap;
   const auto seconds = [&](double share) {
     return share > 0 ? call.repeats * builder_.estimate(tensor_lane_, call.op, share * call.bytes).value()

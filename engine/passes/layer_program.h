@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/execution/program_builder.h"
-#include "engine/workload/operator.h"
+#include "engine/model/operator.h"
 
 namespace shardscape::passes {
 
@@ -26,7 +26,7 @@ struct PricedOperator {
   /// Times on the device that the program is for over those on a healthy one.
   double forward_stretch = 1, backward_stretch = 1, input_stretch = 1, weight_stretch = 1;
   bool attention_core = false;
-  workload::CollectiveCall forward_comm, backward_comm;
+  model::CollectiveCall forward_comm, backward_comm;
 };
 using PricedLayer = std::vector<PricedOperator>;
 
@@ -39,8 +39,8 @@ class LayerProgram {
     std::int32_t name = 0;
     std::uint16_t bound = 0;
     double stretch = 1;
-    workload::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
-    bool hidden_context = false;    ///< compute beside which `comm` runs, as far as it may
+    model::CollectiveCall comm;   ///< where repeats > 0: calls instead of compute
+    bool hidden_context = false;  ///< compute beside which `comm` runs, as far as it may
   };
   /// An instruction with the time that it is expected to take.
   struct Item {
@@ -65,9 +65,9 @@ class LayerProgram {
  private:
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_context(std::vector<Item>& items, const Step& step);
-  void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
+  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
   void append_join(std::vector<Item>& items, PlanAxis axis, double expected) const;
-  [[nodiscard]] double hidden_share(const workload::CollectiveCall& call, double beside);
+  [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
 
   const StackProfile::Communication& communication_;
   execution::ProgramBuilder& builder_;

@@ -5,23 +5,26 @@
 #include <string>
 #include <utility>
 
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+#include "engine/model/partition.h"
 #include "engine/network/rank_group.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
 #include "engine/timeline/collective_kind.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
 namespace {
 
+using model::Operator;
+using model::OperatorKind;
 using network::CollectiveOp;
 using timeline::ChunkProgram;
 using timeline::GroupAxis;
 using timeline::ProgramStep;
 using timeline::StepKind;
-using workload::Operator;
-using workload::OperatorKind;
 
 enum class Part : std::uint8_t { forward, backward, input_gradient, weight_gradient };
 
@@ -73,30 +76,36 @@ class ProgramMaker {
     slice_ = network::stage_slice(s, layout_, in_.plan);
     const std::int32_t v = in_.pipeline.virtual_stages;
     const std::int64_t tokens = in_.setting.workload.sequence_length;
-    const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
-                                 in_.plan.sequence_parallel};
-    const auto training = workload::Mode::training;
+    const model::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
+                              in_.plan.sequence_parallel};
+    const auto training = model::Mode::training;
     const bool cut = in_.pipeline.kind == ScheduleKind::zero_bubble;
     timeline::StageProgram stage;
     double weight_host = 0;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkProgram chunk;
       const bool first = s == 0 && c == 0, last = s + 1 == in_.plan.pipeline && c + 1 == v;
-      const auto embedding = workload::embedding_operators(in_.setting, key, tokens, training);
-      const auto block = workload::block_operators(in_.setting, key, tokens, training);
-      const auto head = workload::head_operators(in_.setting, key, tokens, training);
-      const std::int32_t blocks = workload::layers_of_chunk(in_.layers[index], v, c);
+      const auto embedding = model::embedding_operators(in_.setting, key, tokens, training);
+      std::vector<std::vector<Operator>> kinds;
+      for (std::size_t kind = 0; kind < in_.costs.blocks.size(); ++kind)
+        kinds.push_back(model::block_operators(in_.setting, kind, key, tokens, training));
+      const auto head = model::head_operators(in_.setting, key, tokens, training);
+      const model::StageLayers layers = model::layers_of_chunk(in_.layers[index], v, c);
+      std::vector<std::size_t> blocks;  // by their kinds
+      layers.each([&](std::size_t kind) { blocks.push_back(kind); });
       if (first) append(chunk.forward, embedding, Part::forward, "embedding");
-      for (std::int32_t l = 0; l < blocks; ++l) append(chunk.forward, block, Part::forward, block_name(l));
+      for (std::size_t l = 0; l < blocks.size(); ++l)
+        append(chunk.forward, kinds[blocks[l]], Part::forward, block_name(l));
       if (last) append(chunk.forward, head, Part::forward, "head");
       if (last) append(chunk.backward, head, Part::backward, "head");
-      for (std::int32_t l = blocks; l-- > 0;) {
+      for (std::size_t l = blocks.size(); l-- > 0;) {
+        const std::vector<Operator>& block = kinds[blocks[l]];
         append_recompute(chunk.backward, block, block_name(l));
         append(chunk.backward, block, cut ? Part::input_gradient : Part::backward, block_name(l));
         if (cut) append(chunk.weight, block, Part::weight_gradient, block_name(l));
       }
       if (first) append(chunk.backward, embedding, Part::backward, "embedding");
-      if (cut) weight_host = append_weight_host(chunk.weight, blocks);
+      if (cut) weight_host = append_weight_host(chunk.weight, layers);
       append_wait(chunk.forward, scratch_.forward[index].host.value() / v);
       append_wait(chunk.backward, (scratch_.backward[index].host.value() - weight_host) / v);
       stage.chunks.push_back(std::move(chunk));
@@ -105,7 +114,7 @@ class ProgramMaker {
     stage.optimizer = scratch_.tails[index].optimizer.value();
     return stage;
   }
-  static std::string block_name(std::int32_t layer) { return "block " + std::to_string(layer); }
+  static std::string block_name(std::size_t layer) { return "block " + std::to_string(layer); }
 
   static void append_wait(std::vector<ProgramStep>& steps, double seconds) {
     if (seconds <= 0) return;
@@ -116,10 +125,13 @@ class ProgramMaker {
     steps.push_back(std::move(step));
   }
   /// What the host takes for weight gradients beyond the device's time.
-  double append_weight_host(std::vector<ProgramStep>& steps, std::int32_t blocks) const {
-    const LayerCost& block = in_.costs.block;
-    const Seconds launch = backward_launch(in_, block, in_.plan.recompute, true).weight;
-    const double wait = blocks * std::max(0.0, (launch - block.weight).value());
+  double append_weight_host(std::vector<ProgramStep>& steps, const model::StageLayers& layers) const {
+    double wait = 0;
+    for (const auto& [kind, count] : layers) {
+      const LayerCost& block = in_.costs.blocks[kind];
+      const Seconds launch = backward_launch(in_, block, in_.plan.recompute, true).weight;
+      wait += count * std::max(0.0, (launch - block.weight).value());
+    }
     append_wait(steps, wait);
     return wait;
   }
@@ -132,7 +144,7 @@ class ProgramMaker {
     for (std::size_t i = 0; i < operators.size(); ++i) {
       const Operator& op = operators[forward ? i : operators.size() - 1 - i];
       const OperatorTimes times = price(op, in_.setting);
-      const workload::CollectiveCall& call = forward ? op.forward_comm : op.backward_comm;
+      const model::CollectiveCall& call = forward ? op.forward_comm : op.backward_comm;
       if (call.repeats > 0 && part != Part::weight_gradient) append_call(steps, op, call, layer);
       compute::OperatorCost cost = forward ? times.forward : times.backward;
       if (part == Part::input_gradient) {
@@ -157,7 +169,7 @@ class ProgramMaker {
     steps.push_back(std::move(step));
   }
 
-  void append_call(std::vector<ProgramStep>& steps, const Operator& op, const workload::CollectiveCall& call,
+  void append_call(std::vector<ProgramStep>& steps, const Operator& op, const model::CollectiveCall& call,
                    const std::string& layer) {
     const bool tensor = call.axis == PlanAxis::tensor;
     ProgramStep step;
@@ -206,11 +218,8 @@ class ProgramMaker {
 
   void add_data_parallel(std::int32_t s, timeline::StageProgram& stage) {
     const auto index = static_cast<std::size_t>(s);
-    const double parameters = in_.parameters.of_stage(in_.layers[index], s == 0, s + 1 == in_.plan.pipeline,
-                                                      in_.setting.model.tied_embeddings);
-    stage.optimizer_work =
-        optimizer_cost(in_, in_.setting.system.device, parameters, in_.layers[index]).update.work;
-    const DataTraffic calls = data_traffic(in_, parameters);
+    stage.optimizer_work = optimizer_cost(in_, in_.setting.system.device, index).update.work;
+    const DataTraffic calls = data_traffic(in_, in_.parameters.of_stage(in_.layers, index));
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
     const auto step = [&](const DataTraffic::Part& call, const char* name,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/model/block.h"
 #include "engine/passes/contention.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
@@ -24,10 +25,10 @@ struct CommTime {
   Seconds tensor, context;
 };
 
-CommTime price_calls(const std::vector<workload::CollectiveCall>& calls, const Groups& groups,
+CommTime price_calls(const std::vector<model::CollectiveCall>& calls, const Groups& groups,
                      network::CollectiveModel& collectives, const Slice& slice) {
   CommTime sum;
-  for (const workload::CollectiveCall& call : calls) {
+  for (const model::CollectiveCall& call : calls) {
     const bool tensor = call.axis == PlanAxis::tensor;
     const Seconds time = call.repeats * collectives.time(call.op, call.bytes,
                                                          tensor ? groups.tensor : groups.context, 1, slice);
@@ -147,17 +148,23 @@ struct StagePasses {
 class StageTimer {
  public:
   StageTimer(const TrainingInputs& in, const LayerCosts& costs, const LayerTimer& timer)
-      : in_(in),
-        costs_(costs),
-        timer_(timer),
-        forward_(timer.forward(costs.block)),
-        backward_(
-            timer.backward(costs.block, in.plan.recompute, in.pipeline.kind == ScheduleKind::zero_bubble)) {}
+      : in_(in), costs_(costs), timer_(timer), blocks_(costs.blocks.size()) {
+    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble;
+    for (std::size_t kind = 0; kind < blocks_.size(); ++kind) {
+      const LayerCost& block = costs.blocks[kind];
+      blocks_[kind] = {timer.forward(block), timer.backward(block, in.plan.recompute, cut)};
+    }
+  }
 
   [[nodiscard]] StagePasses of(std::size_t stage) const {
-    const double layers = in_.layers[stage];
-    const PassTime weight = layers * backward_.weight;
-    StagePasses passes{layers * forward_, layers * backward_.input, weight.total(), {}};
+    StagePasses passes;
+    PassTime weight;
+    for (const auto& [kind, layers] : in_.layers[stage]) {
+      passes.forward += layers * blocks_[kind].forward;
+      passes.backward += layers * blocks_[kind].backward.input;
+      weight += layers * blocks_[kind].backward.weight;
+    }
+    passes.weight = weight.total();
     passes.backward += weight;
     if (stage == 0) passes.ends.embedding = add(costs_.embedding, passes);
     if (stage + 1 == in_.layers.size()) passes.ends.head = add(costs_.head, passes);
@@ -176,8 +183,11 @@ class StageTimer {
   const TrainingInputs& in_;
   const LayerCosts& costs_;
   const LayerTimer& timer_;
-  PassTime forward_;
-  LayerTimer::Backward backward_;
+  struct BlockTime {
+    PassTime forward;
+    LayerTimer::Backward backward;
+  };
+  std::vector<BlockTime> blocks_;  ///< by kind
 };
 
 /// What sick devices leave of the memory's rate; of those on one stage, or of all.
@@ -231,19 +241,15 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
   collectives.set_memory_share(1);
 }
 
-double parameters_on(const TrainingInputs& in, std::size_t stage) {
-  return in.parameters.of_stage(in.layers[stage], stage == 0, stage + 1 == in.layers.size(),
-                                in.setting.model.tied_embeddings);
-}
-
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   for (std::size_t s = 0; s < stages; ++s) {
     collectives.set_memory_share(memory_share(in, s));
-    const DataComm comm = data_comm(in, groups, parameters_on(in, s), scratch.forward[s], scratch.backward[s],
-                                    scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
+    const DataComm comm =
+        data_comm(in, groups, in.parameters.of_stage(in.layers, s), scratch.forward[s], scratch.backward[s],
+                  scratch.weight[s], collectives, slice_of(s, layout, in, collectives));
     scratch.forward[s].data_comm += comm.per_forward;
     scratch.backward[s].data_comm += comm.per_backward + comm.per_weight;
     scratch.weight[s] += comm.per_weight;
@@ -257,8 +263,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
-    const double parameters = parameters_on(in, s);
-    const DataTraffic traffic = data_traffic(in, parameters);
+    const DataTraffic traffic = data_traffic(in, in.parameters.of_stage(in.layers, s));
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
       return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
@@ -270,9 +275,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
           exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
                             traffic.gradients.calls, cost(traffic.gradients));
     }
-    const auto optimizer_on = [&](const DeviceSpec& device) {
-      return optimizer_cost(in, device, parameters, in.layers[s]).total();
-    };
+    const auto optimizer_on = [&](const DeviceSpec& device) { return optimizer_cost(in, device, s).total(); };
     scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
     for (const SickStage& sick : in.sick) {
       if (sick.stage == s)
@@ -339,17 +342,17 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
   const auto batch = static_cast<double>(workload.global_batch);
   out.tokens_per_s_per_gpu =
       batch * static_cast<double>(workload.sequence_length) / out.step_time.value() / gpus;
-  const Flops useful = batch * workload::model_flops_per_sequence(in.setting.model, workload.sequence_length);
+  const Flops useful = batch * model::model_flops_per_sequence(in.setting.model, workload.sequence_length);
   out.mfu = useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.precision));
 }
 
 }  // namespace
 
 Seconds pass_launch(const TrainingInputs& in, Seconds layer,
-                    const std::vector<workload::CollectiveCall>& calls) {
+                    const std::vector<model::CollectiveCall>& calls) {
   const StackProfile::Host& host = in.setting.system.stack.host;
   Seconds launch = layer, progress;
-  for (const workload::CollectiveCall& call : calls) {
+  for (const model::CollectiveCall& call : calls) {
     launch += call.repeats * host.per_collective;
     progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
   }
@@ -366,14 +369,13 @@ BackwardLaunch backward_launch(const TrainingInputs& in, const LayerCost& layer,
   return launch;
 }
 
-OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, double parameters,
-                             std::int32_t layers) {
+OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, std::size_t stage) {
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
   OptimizerCost cost;
-  cost.parameters = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  cost.parameters = in.parameters.of_stage(in.layers, stage) / (in.plan.zero_stage >= 1 ? shards : 1.0);
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
-  if (sliced && shards > 1) cost.slices = in.setting.model.block_tensors() * layers * shards;
+  if (sliced && shards > 1) cost.slices = in.parameters.of_blocks(in.layers[stage]).tensors * shards;
   cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
   return cost;
 }

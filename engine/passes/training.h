@@ -25,7 +25,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/memory/memory.h"
+#include "engine/model/parameters.h"
+#include "engine/model/stage_layers.h"
 #include "engine/network/collective_model.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/prediction.h"
@@ -57,8 +58,8 @@ struct TrainingInputs {
   const Setting& setting;
   const ParallelPlan& plan;
   const LayerCosts& costs;
-  const std::vector<std::int32_t>& layers;  ///< per stage
-  memory::StageParameters parameters;
+  const std::vector<model::StageLayers>& layers;  ///< per stage
+  model::StageParameters parameters;
   schedule::PipelineShape pipeline;
   std::span<const SickStage> sick = {};  ///< any number per stage
 };
@@ -97,7 +98,7 @@ std::int32_t time_training(const TrainingInputs& inputs, network::CollectiveMode
 /// Host time of one direction of a layer: its own launches and those of its calls, or what the library's
 /// thread needs to serve the calls, whichever is longer.
 Seconds pass_launch(const TrainingInputs& inputs, Seconds layer,
-                    const std::vector<workload::CollectiveCall>& calls);
+                    const std::vector<model::CollectiveCall>& calls);
 
 /// Host time of a block's backward. Of one that is cut (zero_bubble) the host launches both parts in
 /// proportion to their kernels; every call goes with the input gradient, and with it all that the library's
@@ -116,9 +117,8 @@ struct OptimizerCost {
   Seconds slicing;
   [[nodiscard]] Seconds total() const { return update.time + slicing; }
 };
-/// On a device of a stage of so many parameters per rank, before ZeRO, and so many layers.
-OptimizerCost optimizer_cost(const TrainingInputs& inputs, const DeviceSpec& device, double parameters,
-                             std::int32_t layers);
+/// On a device of a stage.
+OptimizerCost optimizer_cost(const TrainingInputs& inputs, const DeviceSpec& device, std::size_t stage);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.
 void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);

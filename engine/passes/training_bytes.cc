@@ -12,8 +12,8 @@ class CallSum {
  public:
   explicit CallSum(const ParallelPlan& plan) : plan_(plan) {}
 
-  void add(const std::vector<workload::CollectiveCall>& calls, double count, bool context_only = false) {
-    for (const workload::CollectiveCall& call : calls) {
+  void add(const std::vector<model::CollectiveCall>& calls, double count, bool context_only = false) {
+    for (const model::CollectiveCall& call : calls) {
       const Bytes bytes = count * call.repeats * sent_bytes(call.op, call.bytes, plan_.degree(call.axis));
       if (call.axis == PlanAxis::context) {
         context += bytes;
@@ -32,11 +32,12 @@ class CallSum {
 /// One microbatch through one stage, forward and backward.
 CallSum stage_calls(const TrainingInputs& in, std::size_t stage) {
   CallSum sum(in.plan);
-  const double blocks = in.layers[stage];
-  sum.add(in.costs.block.forward_calls, blocks);
-  sum.add(in.costs.block.backward_calls, blocks);
-  if (in.plan.recompute != Recompute::none) {
-    sum.add(in.costs.block.forward_calls, blocks, in.plan.recompute == Recompute::selective);
+  for (const auto& [kind, count] : in.layers[stage]) {
+    const LayerCost& block = in.costs.blocks[kind];
+    sum.add(block.forward_calls, count);
+    sum.add(block.backward_calls, count);
+    if (in.plan.recompute != Recompute::none)
+      sum.add(block.forward_calls, count, in.plan.recompute == Recompute::selective);
   }
   const auto add_end = [&](const LayerCost& layer) {
     sum.add(layer.forward_calls, 1);
@@ -87,9 +88,7 @@ AxisBytes training_bytes(const TrainingInputs& in) {
     const CallSum calls = stage_calls(in, s);
     most.tensor = std::max(most.tensor, m * calls.tensor);
     most.context = std::max(most.context, m * calls.context);
-    const double parameters =
-        in.parameters.of_stage(in.layers[s], s == 0, s + 1 == stages, in.setting.model.tied_embeddings);
-    most.data = std::max(most.data, data_bytes(in, parameters));
+    most.data = std::max(most.data, data_bytes(in, in.parameters.of_stage(in.layers, s)));
   }
   if (stages == 1) return most;
   const double messages = m * in.pipeline.virtual_stages;

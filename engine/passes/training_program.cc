@@ -6,9 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+#include "engine/model/partition.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/schedule/pipeline.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
@@ -46,20 +49,24 @@ TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::Progra
 }
 
 void TrainingProgram::set_device(const Setting& setting) {
-  const workload::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
-                               in_.plan.sequence_parallel};
+  const model::LayerKey key{in_.plan.tensor, in_.plan.context, in_.plan.microbatch,
+                            in_.plan.sequence_parallel};
   const std::int64_t tokens = in_.setting.workload.sequence_length;
-  constexpr auto kMode = workload::Mode::training;
+  constexpr auto kMode = model::Mode::training;
   device_ = &setting.system.device;
-  block_ = price_layer(workload::block_operators(in_.setting, key, tokens, kMode), setting);
-  embedding_ = price_layer(workload::embedding_operators(in_.setting, key, tokens, kMode), setting);
-  head_ = price_layer(workload::head_operators(in_.setting, key, tokens, kMode), setting);
+  blocks_.clear();
+  for (std::size_t kind = 0; kind < in_.costs.blocks.size(); ++kind) {
+    const auto operators = model::block_operators(in_.setting, kind, key, tokens, kMode);
+    blocks_.push_back(price_layer(operators, setting));
+  }
+  embedding_ = price_layer(model::embedding_operators(in_.setting, key, tokens, kMode), setting);
+  head_ = price_layer(model::head_operators(in_.setting, key, tokens, kMode), setting);
 }
 
-PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& operators,
+PricedLayer TrainingProgram::price_layer(const std::vector<model::Operator>& operators,
                                          const Setting& setting) {
   PricedLayer layer;
-  for (const workload::Operator& op : operators) {
+  for (const model::Operator& op : operators) {
     const OperatorTimes healthy = price(op, in_.setting), here = price(op, setting);
     PricedOperator priced;
     const auto named = [&](const Work& work, Seconds time) {
@@ -90,7 +97,7 @@ PricedLayer TrainingProgram::price_layer(const std::vector<workload::Operator>& 
 // ---- one layer ----
 
 void TrainingProgram::append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const {
-  workload::CollectiveCall context;
+  model::CollectiveCall context;
   for (const PricedOperator& op : layer) {
     if (op.backward_comm.repeats > 0 && op.backward_comm.axis == PlanAxis::context)
       context = op.backward_comm;
@@ -136,29 +143,25 @@ void TrainingProgram::append_selective(std::vector<Step>& steps, const PricedLay
 
 // ---- one pass ----
 
-double TrainingProgram::parameters(std::int32_t stage) const {
-  return in_.parameters.of_stage(in_.layers[static_cast<std::size_t>(stage)], stage == 0,
-                                 stage + 1 == in_.plan.pipeline, in_.setting.model.tied_embeddings);
-}
-
 std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) {
   const std::int32_t chunks = in_.pipeline.virtual_stages;
-  const std::int32_t blocks =
-      workload::layers_of_chunk(in_.layers[static_cast<std::size_t>(pass.stage)], chunks, pass.chunk);
+  std::vector<std::size_t> blocks;  // by their kinds
+  model::layers_of_chunk(in_.layers[static_cast<std::size_t>(pass.stage)], chunks, pass.chunk)
+      .each([&](std::size_t kind) { blocks.push_back(kind); });
+  if (pass.backward) std::ranges::reverse(blocks);
   const bool embeds = pass.stage == 0 && pass.chunk == 0;
   const bool heads = pass.stage + 1 == in_.plan.pipeline && pass.chunk + 1 == chunks;
   std::vector<Item> items;
   if (pass.weight) {
-    const Seconds launch = backward_launch(in_, in_.costs.block, in_.plan.recompute, true).weight;
-    for (std::int32_t b = 0; b < blocks; ++b) {
+    for (const std::size_t kind : blocks) {
       std::vector<Step> steps;
-      append_weight(steps, block_);
-      layer_program_.append(items, steps, launch);
+      append_weight(steps, blocks_[kind]);
+      layer_program_.append(items, steps,
+                            backward_launch(in_, in_.costs.blocks[kind], in_.plan.recompute, true).weight);
     }
     return items;
   }
-  const auto layer = [&](const PricedLayer& priced, const LayerCost& cost, Recompute recompute) {
-    const bool cut = cuts() && &priced == &block_;
+  const auto layer = [&](const PricedLayer& priced, const LayerCost& cost, Recompute recompute, bool cut) {
     std::vector<Step> steps;
     if (!pass.backward) {
       LayerProgram::append_forward(steps, priced, Account::compute);
@@ -171,11 +174,12 @@ std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const Pass& pass) 
                                          : pass_launch(in_, stack_.host.forward_layer, cost.forward_calls);
     layer_program_.append(items, steps, launch);
   };
-  const auto embedding = [&] { layer(embedding_, in_.costs.embedding, Recompute::none); };
-  const auto head = [&] { layer(head_, in_.costs.head, Recompute::none); };
+  const auto embedding = [&] { layer(embedding_, in_.costs.embedding, Recompute::none, false); };
+  const auto head = [&] { layer(head_, in_.costs.head, Recompute::none, false); };
   if (pass.backward && heads) head();
   if (!pass.backward && embeds) embedding();
-  for (std::int32_t b = 0; b < blocks; ++b) layer(block_, in_.costs.block, in_.plan.recompute);
+  for (const std::size_t kind : blocks)
+    layer(blocks_[kind], in_.costs.blocks[kind], in_.plan.recompute, cuts());
   if (pass.backward && embeds) embedding();
   if (!pass.backward && heads) head();
   return items;
@@ -333,8 +337,7 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
     builder_.add(join_lane(data_lane_, Account::data_comm));
   };
   finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
-  const OptimizerCost optimizer =
-      optimizer_cost(in_, *device_, parameters(stage), in_.layers[static_cast<std::size_t>(stage)]);
+  const OptimizerCost optimizer = optimizer_cost(in_, *device_, static_cast<std::size_t>(stage));
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
@@ -344,7 +347,7 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
 
 /// Returns the sequence of its ranks.
 std::int32_t TrainingProgram::build_stage(std::int32_t stage) {
-  traffic_ = data_traffic(in_, parameters(stage));
+  traffic_ = data_traffic(in_, in_.parameters.of_stage(in_.layers, static_cast<std::size_t>(stage)));
   last_backward_ = backward_done_ = buckets_gone_ = 0;
   layers_done_ = 0;
   gate_open_ = false;

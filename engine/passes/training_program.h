@@ -54,13 +54,12 @@ class TrainingProgram {
 
   /// From here on programs are for devices of this setting.
   void set_device(const Setting& setting);
-  PricedLayer price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
+  PricedLayer price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
   /// `cut`: without weight gradients.
   void append_backward(std::vector<Step>& steps, const PricedLayer& layer, bool cut) const;
   static void append_weight(std::vector<Step>& steps, const PricedLayer& layer);
   void append_selective(std::vector<Step>& steps, const PricedLayer& layer) const;
   [[nodiscard]] bool cuts() const { return in_.pipeline.kind == ScheduleKind::zero_bubble; }
-  [[nodiscard]] double parameters(std::int32_t stage) const;
 
   std::vector<Item> layers_of(const Pass& pass);
   std::int32_t build_pass(const Pass& pass);
@@ -82,7 +81,8 @@ class TrainingProgram {
   execution::ProgramBuilder& builder_;
   const StackProfile& stack_;
   const DeviceSpec* device_ = nullptr;
-  PricedLayer block_, embedding_, head_;
+  std::vector<PricedLayer> blocks_;  ///< by kind
+  PricedLayer embedding_, head_;
   std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
   LayerProgram layer_program_;
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage

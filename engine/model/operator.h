@@ -10,7 +10,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/spec/plan.h"
 
-namespace shardscape::workload {
+namespace shardscape::model {
 
 enum class OperatorKind : std::uint8_t { gemm, attention, pointwise, collective };
 
@@ -46,4 +46,4 @@ struct Operator {
   bool shares_output_gradient = false;
 };
 
-}  // namespace shardscape::workload
+}  // namespace shardscape::model
