@@ -333,7 +333,9 @@ void Simulator::Impl::set_pipeline(const ParallelPlan& plan, std::int32_t microb
 
 memory::MemoryInputs Simulator::Impl::memory_inputs(const ParallelPlan& plan,
                                                     memory::ActivationBytes activations) const {
-  return {setting, plan, layers, model::stage_parameters(setting.model, plan.tensor), activations, pipeline};
+  return {setting,     plan,
+          layers,      model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
+          activations, pipeline};
 }
 
 void Simulator::Impl::keep_peak(const MemoryUse& use, std::int32_t stage, Prediction& out,
@@ -377,7 +379,7 @@ memory::MemoryInputs Simulator::Impl::serving_memory(const ParallelPlan& plan,
   return {setting,
           plan,
           stages,
-          model::stage_parameters(setting.model, plan.tensor),
+          model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
           passes::serving_activations(setting, plan, passes::largest_iterations(setting, sequences, work)),
           {}};
 }
@@ -452,8 +454,13 @@ void Simulator::Impl::measure_pools(const ParallelPlan& plan, Prediction& out, D
 
 void Simulator::Impl::time_training(const ParallelPlan& plan, Prediction& out, Details* details) {
   const passes::TrainingInputs inputs{
-      setting,  plan,       training_costs(plan), layers, model::stage_parameters(setting.model, plan.tensor),
-      pipeline, sick_stages};
+      setting,
+      plan,
+      training_costs(plan),
+      layers,
+      model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
+      pipeline,
+      sick_stages};
   std::int32_t critical = passes::time_training(inputs, collectives, scratch, out);
   if (options.mode == ExecutionMode::flattened && !collectives.unreachable()) {
     passes::FlattenedRun run{machine(), options.placement, executor};

@@ -17,7 +17,7 @@ StagePosition position(const MemoryInputs& in, std::int32_t stage) {
   return {stage == 0, stage + 1 == in.plan.pipeline};
 }
 
-double parameters_of(const MemoryInputs& in, std::int32_t stage) {
+model::Parameters parameters_of(const MemoryInputs& in, std::int32_t stage) {
   return in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage));
 }
 
@@ -56,18 +56,18 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
-Bytes training_buffers(const MemoryInputs& in, double parameters) {
+Bytes training_buffers(const MemoryInputs& in, const model::Parameters& parameters) {
   const StackProfile& stack = in.setting.system.stack;
   const double group = static_cast<double>(in.plan.data) * in.plan.context;
   Bytes sum = stack.memory.workspace;
   if (group > 1)
-    sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters));
+    sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters.count));
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
   if (in.plan.zero_stage == 3) {
-    double largest_block = 0;
+    Bytes largest_block;
     for (const model::Parameters& block : in.parameters.block)
-      largest_block = std::max(largest_block, block.count);
-    sum += Bytes(2 * bytes_per_element(in.setting.workload.precision) * largest_block);
+      largest_block = std::max(largest_block, block.weights + block.copies);
+    sum += 2 * largest_block;
   }
   return sum;
 }
@@ -76,7 +76,7 @@ Bytes training_buffers(const MemoryInputs& in, double parameters) {
 
 MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
   const StackProfile& stack = in.setting.system.stack;
-  const double parameters = parameters_of(in, stage);
+  const model::Parameters parameters = parameters_of(in, stage);
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
   const auto sharded_from = [&](std::int32_t zero) { return in.plan.zero_stage >= zero ? shards : 1.0; };
   // Gradients stay whole until the last microbatch where the stack reduces them only then.
@@ -84,9 +84,13 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
       in.plan.zero_stage == 2 && stack.zero2_gradients == Zero2Gradients::last_microbatch;
 
   MemoryUse use;
-  use.weights = Bytes(bytes_per_element(in.setting.workload.precision) * parameters / sharded_from(3));
-  use.gradients = Bytes(stack.state.gradient_bytes * parameters / (whole_gradients ? 1.0 : sharded_from(2)));
-  use.optimizer = Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters / sharded_from(1));
+  // Under ZeRO-3 the copies are made of gathered blocks and go with them.
+  use.weights =
+      in.plan.zero_stage == 3 ? parameters.weights / shards : parameters.weights + parameters.copies;
+  use.gradients =
+      Bytes(stack.state.gradient_bytes * parameters.count / (whole_gradients ? 1.0 : sharded_from(2)));
+  use.optimizer =
+      Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters.count / sharded_from(1));
   use.activations = saved_activations(in, stage);
   if (position(in, stage).last) {
     const double waiting = heads_in_flight(in.pipeline) - 1;
@@ -99,7 +103,7 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
 
 MemoryUse inference_stage(const MemoryInputs& in, std::int32_t stage, double sequences, double tokens) {
   MemoryUse use;
-  use.weights = Bytes(bytes_per_element(in.setting.workload.precision) * parameters_of(in, stage));
+  use.weights = parameters_of(in, stage).weights;
   for (const auto& [kind, count] : in.layers[static_cast<std::size_t>(stage)])
     use.kv_cache +=
         sequences * tokens / in.plan.context * count * model::kv_bytes(in.setting, kind, in.plan.tensor);

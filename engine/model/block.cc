@@ -23,7 +23,7 @@ void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, 
   ops.push_back(b.residual("attention_residual", b.dropout()));
   ops.push_back(b.norm("mlp_norm"));
   ops.push_back(b.enter_tensor_region("mlp_gather"));
-  kind.mlp.append_operators(ops, b, b.gathered_input());
+  kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
   ops.push_back(b.leave_tensor_region("mlp_reduce"));
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
@@ -40,7 +40,7 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
     ops.push_back(b.norm("mlp_norm", false));
     ops.push_back(b.enter_tensor_region("mlp_gather"));
   }
-  kind.mlp.append_operators(ops, b, shared ? Bytes(0) : b.gathered_input());
+  kind.mlp.append_operators(ops, b, shared ? Bytes(0) : b.gathered_input(b.policy().products));
   ops.push_back(b.branch_sum("branch_sum"));
   ops.push_back(b.leave_tensor_region("block_reduce"));
   ops.push_back(b.residual("block_residual", false));
@@ -57,6 +57,13 @@ std::vector<Operator> operators_of(std::size_t kind, const OperatorBuilder& b) {
 /// Tokens of one microbatch on one rank.
 double local_tokens(const LayerKey& key, std::int64_t tokens) {
   return static_cast<double>(tokens) * key.microbatch / key.context;
+}
+
+/// Of one microbatch on one rank, elements of that type.
+Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t tokens, Precision precision) {
+  const double share = key.sequence_parallel ? 1.0 / key.tensor : 1.0;
+  return Bytes(bytes_per_element(precision) * local_tokens(key, tokens) * share *
+               static_cast<double>(setting.model.hidden));
 }
 
 }  // namespace
@@ -82,14 +89,13 @@ std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t
 }
 
 Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
-  const double share = key.sequence_parallel ? 1.0 / key.tensor : 1.0;
-  return Bytes(bytes_per_element(setting.workload.precision) * local_tokens(key, tokens) * share *
-               static_cast<double>(setting.model.hidden));
+  return block_input(setting, key, tokens, setting.workload.policy().wire);
 }
 
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens) {
-  if (recompute == Recompute::full) return boundary_bytes(setting, key, tokens);
+  if (recompute == Recompute::full)
+    return block_input(setting, key, tokens, setting.workload.policy().activations);
   Bytes sum;
   for (const Operator& op : operators)
     sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
@@ -110,13 +116,12 @@ Bytes serving_block_bytes(const Setting& setting, std::size_t kind, const LayerK
   return sum;
 }
 
-Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting) {
-  const double element = bytes_per_element(setting.workload.precision);
+Bytes put_off_bytes(const std::vector<Operator>& operators) {
   Bytes sum;
   for (const Operator& op : operators) {
     if (op.kind != OperatorKind::gemm) continue;
     const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
-    sum += op.saved + Bytes(op.shares_output_gradient ? 0 : element * output);
+    sum += op.input + Bytes(op.shares_output_gradient ? 0 : operand_bytes(op.operands) * output);
   }
   return sum;
 }
@@ -126,7 +131,8 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
   const double inner = kind_of(model, kind).mlp.gradient_width(model, key.tensor);
-  return Bytes(bytes_per_element(setting.workload.precision) * local_tokens(key, tokens) * (hidden + inner));
+  return Bytes(bytes_per_element(setting.workload.policy().gradients) * local_tokens(key, tokens) *
+               (hidden + inner));
 }
 
 KvUnits kv_units(const ModelSpec& model, std::size_t kind) {
@@ -134,7 +140,7 @@ KvUnits kv_units(const ModelSpec& model, std::size_t kind) {
 }
 
 Bytes kv_unit_bytes(const Setting& setting, std::size_t kind) {
-  return Bytes(bytes_per_element(setting.workload.precision) *
+  return Bytes(bytes_per_element(setting.workload.policy().kv_cache) *
                static_cast<double>(kv_units(setting.model, kind).elements));
 }
 
@@ -142,11 +148,12 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
   return static_cast<double>(kv_units(setting.model, kind).local(tensor)) * kv_unit_bytes(setting, kind);
 }
 
-Parameters block_parameters(const ModelSpec& model, std::size_t kind, std::int32_t tensor) {
+Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
+                            std::int32_t tensor) {
   const double vectors = (model.shared_norm ? 1 : 2) * (model.norm == NormKind::layernorm ? 2 : 1);
-  const Parameters norms{vectors * static_cast<double>(model.hidden), vectors};
   const BlockKind& parts = kind_of(model, kind);
-  return parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor) + norms;
+  return weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
+         weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy);
 }
 
 double product_parameters(const ModelSpec& model, std::size_t kind) {

@@ -59,7 +59,7 @@ Bytes serving_block_bytes(const Setting& setting, std::size_t kind, const LayerK
 
 /// What a block keeps between its input gradient and a weight gradient that is put off: the input of every
 /// matrix product and the gradient of its output; 32 s b h for GPT (Qi et al. 2023, table 1).
-Bytes put_off_bytes(const std::vector<Operator>& operators, const Setting& setting);
+Bytes put_off_bytes(const std::vector<Operator>& operators);
 
 /// Bytes that live for a moment while one block runs backward, beside what is saved: four tensors of the
 /// hidden width over all tokens of the tensor group (a gathered input and its gradient, the gradient of the
@@ -74,7 +74,8 @@ Bytes kv_unit_bytes(const Setting& setting, std::size_t kind);
 Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor);
 
 /// Of one block on one rank.
-Parameters block_parameters(const ModelSpec& model, std::size_t kind, std::int32_t tensor);
+Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
+                            std::int32_t tensor);
 /// Weights of a block that a token meets in products, of the whole model.
 double product_parameters(const ModelSpec& model, std::size_t kind);
 

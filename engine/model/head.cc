@@ -38,7 +38,8 @@ std::vector<Operator> list_head(const OperatorBuilder& b) {
   std::vector<Operator> ops;
   ops.push_back(b.norm("final_norm"));
   ops.push_back(b.enter_tensor_region("head_gather"));
-  ops.push_back(b.gemm("lm_head", b.hidden(), columns, b.gathered_input()));
+  ops.push_back(b.gemm("lm_head", b.hidden(), columns, b.gathered_input(b.policy().ends)));
+  ops.back().operands = b.policy().ends;
   if (b.mode() == Mode::training) ops.push_back(cross_entropy(b, columns));
   return ops;
 }
@@ -58,7 +59,7 @@ std::vector<Operator> decode_head_operators(const Setting& setting, const LayerK
 }
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
-  const double element = bytes_per_element(setting.workload.precision);
+  const double element = bytes_per_element(setting.workload.policy().activations);
   // Logits and their gradient; unfused losses keep an fp32 copy as well.
   const double per_logit = 2 * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
   return Bytes(per_logit * local_logits(setting, key, tokens));
@@ -66,7 +67,7 @@ Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tok
 
 Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const bool fused = setting.system.stack.fused_loss;
-  const double per_logit = fused ? bytes_per_element(setting.workload.precision) : kFp32Bytes;
+  const double per_logit = fused ? bytes_per_element(setting.workload.policy().activations) : kFp32Bytes;
   return Bytes(per_logit * local_logits(setting, key, tokens));
 }
 

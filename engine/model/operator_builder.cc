@@ -28,24 +28,39 @@ OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, do
     : model_(setting.model),
       stack_(setting.system.stack),
       key_(key),
+      policy_(setting.workload.policy()),
       mode_(mode),
-      element_(bytes_per_element(setting.workload.precision)),
+      element_(bytes_per_element(policy_.activations)),
       keys_(keys),
       queries_(tokens / key.context),
       tokens_(tokens * key.microbatch / key.context),
       norm_tokens_(key.sequence_parallel ? tokens_ / key.tensor : tokens_) {}
 
-Bytes OperatorBuilder::gathered_input() const {
-  return key_.sequence_parallel && !stack_.keep_gathered ? norm_tensor() : tensor(hidden());
+Bytes OperatorBuilder::message(double width) const {
+  return Bytes(bytes_per_element(policy_.wire) * tokens_ * width);
 }
 
-Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes saved) const {
+Bytes OperatorBuilder::attention_tensor(double width) const {
+  return Bytes(bytes_per_element(policy_.attention) * tokens_ * width);
+}
+
+Bytes OperatorBuilder::product_input(double width) const {
+  return Bytes(operand_bytes(policy_.products) * tokens_ * width);
+}
+
+Bytes OperatorBuilder::gathered_input(Precision operands) const {
+  const bool own = key_.sequence_parallel && !stack_.keep_gathered;
+  return Bytes(operand_bytes(operands) * (own ? norm_tokens_ : tokens_) * hidden());
+}
+
+Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes input) const {
   Operator op;
   op.name = name;
   op.kind = OperatorKind::gemm;
   op.gemm = {static_cast<std::int64_t>(std::max(1.0, tokens_)), static_cast<std::int64_t>(n),
              static_cast<std::int64_t>(k), 1};
-  op.saved = op.saved_selective = saved;
+  op.operands = policy_.products;
+  op.input = op.saved = op.saved_selective = input;
   return op;
 }
 
@@ -72,7 +87,8 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
 
 Bytes OperatorBuilder::core_bytes(double rows, double scores) const {
   if (stack_.attention == AttentionKernel::flash) return Bytes(kFp32Bytes * rows);
-  return Bytes((attention_dropout() ? 2 * element_ + kMaskBytes : element_) * scores);
+  const double element = bytes_per_element(policy_.attention);
+  return Bytes((attention_dropout() ? 2 * element + kMaskBytes : element) * scores);
 }
 
 Operator OperatorBuilder::context_ring(Bytes kv) const {
@@ -155,7 +171,7 @@ Operator OperatorBuilder::leave_tensor_region(std::string_view name) const {
 }
 
 CollectiveCall OperatorBuilder::call(CollectiveOp op, double repeats) const {
-  return {op, PlanAxis::tensor, tensor(hidden()), key_.tensor > 1 ? repeats : 0};
+  return {op, PlanAxis::tensor, message(hidden()), key_.tensor > 1 ? repeats : 0};
 }
 
 }  // namespace shardscape::model

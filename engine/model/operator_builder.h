@@ -33,6 +33,8 @@ class OperatorBuilder {
   [[nodiscard]] Mode mode() const { return mode_; }
   /// On this rank inside the tensor-parallel region.
   [[nodiscard]] double tokens() const { return tokens_; }
+  [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
+  /// Bytes of an element between operators.
   [[nodiscard]] double element() const { return element_; }
   [[nodiscard]] double hidden() const { return static_cast<double>(model_.hidden); }
   [[nodiscard]] double per_rank(std::int64_t width) const { return static_cast<double>(width) / key_.tensor; }
@@ -47,11 +49,16 @@ class OperatorBuilder {
   /// A tensor of tokens x width elements on this rank.
   [[nodiscard]] Bytes tensor(double width) const { return Bytes(element_ * tokens_ * width); }
   [[nodiscard]] Bytes norm_tensor() const { return Bytes(element_ * norm_tokens_ * hidden()); }
+  /// The same as a message, and as what goes into attention or comes out.
+  [[nodiscard]] Bytes message(double width) const;
+  [[nodiscard]] Bytes attention_tensor(double width) const;
+  /// What a product keeps of an input of that width: where it casts, the copy.
+  [[nodiscard]] Bytes product_input(double width) const;
   /// What a column-parallel product keeps of its input: the rank's own tokens, or all of them.
-  [[nodiscard]] Bytes gathered_input() const;
+  [[nodiscard]] Bytes gathered_input(Precision operands) const;
 
-  /// [tokens, k] x [k, n].
-  [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes saved) const;
+  /// [tokens, k] x [k, n] of the policy's products; `input`: what is kept of it.
+  [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
 
   /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes().
   [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const;
@@ -88,6 +95,7 @@ class OperatorBuilder {
   const ModelSpec& model_;
   const StackProfile& stack_;
   const LayerKey key_;
+  const PrecisionPolicy policy_;
   Mode mode_;
   double element_;
   double keys_;

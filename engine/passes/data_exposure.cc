@@ -15,9 +15,9 @@ GradientShares::GradientShares(const TrainingInputs& in, std::int32_t stage)
   const bool first = stage == 0, last = stage + 1 == in.plan.pipeline;
   heads_ = last ? 1 : 0;
   // A table that the head shares is whole after the embedding.
-  head_ = last ? parameters_.of_head(first) : 0;
-  embedding_ = first ? parameters_.embedding : 0;
-  sum_ = in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage));
+  head_ = last ? parameters_.of_head(first).count : 0;
+  embedding_ = first ? parameters_.embedding.count : 0;
+  sum_ = in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage)).count;
 }
 
 double GradientShares::of_last(std::int32_t blocks) const {

@@ -5,13 +5,12 @@
 
 namespace shardscape::passes {
 
-DataTraffic data_traffic(const TrainingInputs& in, double parameters) {
+DataTraffic data_traffic(const TrainingInputs& in, const model::Parameters& parameters) {
   using network::CollectiveOp;
   DataTraffic traffic;
   if (in.plan.data * in.plan.context == 1) return traffic;
   const StackProfile& stack = in.setting.system.stack;
-  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
-  const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
+  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters.count);
   const std::int32_t zero = in.plan.zero_stage;
   const bool own = zero > 0 && stack.communication.zero_bucket > Bytes(0);
   const Bytes bucket = own ? stack.communication.zero_bucket : stack.communication.bucket;
@@ -23,7 +22,7 @@ DataTraffic data_traffic(const TrainingInputs& in, double parameters) {
     return traffic;
   }
   const DataTraffic::Part scatter = part(CollectiveOp::reduce_scatter, gradient_bytes);
-  const DataTraffic::Part gather = part(CollectiveOp::all_gather, weight_bytes);
+  const DataTraffic::Part gather = part(CollectiveOp::all_gather, parameters.weights);
   const bool each_microbatch =
       zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
   (each_microbatch ? traffic.backward_scatter : traffic.gradients) = scatter;

@@ -63,7 +63,8 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
         pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
-  if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};
+  for (const Precision precision : workload.policy().multiplied())
+    if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
   if (chunked) return {Status::unsupported, Reason::schedule};
   return {};

@@ -39,8 +39,8 @@ Operator attention_of(const std::vector<Operator>& operators) {
 
 Seconds price_forward(const Operator& op, const Setting& setting) {
   if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
-  const Precision precision = setting.workload.precision;
-  return compute::gemm(op.gemm, precision, setting.system.device, {compute::output_bytes(precision), false})
+  return compute::gemm(op.gemm, op.operands, setting.system.device,
+                       {compute::output_bytes(op.operands), false})
       .time;
 }
 

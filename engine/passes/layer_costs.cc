@@ -16,7 +16,7 @@ compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f
 
 OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = setting.workload.precision;
+  const Precision precision = op.operands;
   const compute::GemmShape& f = op.gemm;
   const compute::GemmOutput activation{compute::output_bytes(precision), false};
   const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
@@ -33,8 +33,9 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = setting.workload.precision;
-  if (op.attention.queries == 1) return {compute::decode(op.attention, precision, device), {}};
+  const PrecisionPolicy policy = setting.workload.policy();
+  const Precision precision = policy.attention;
+  if (op.attention.queries == 1) return {compute::decode(op.attention, policy.kv_cache, device), {}};
   if (setting.system.stack.attention == AttentionKernel::flash) {
     return {compute::flash_forward(op.attention, precision, device),
             compute::flash_backward(op.attention, precision, device)};
@@ -77,7 +78,7 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
 
 ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = setting.workload.precision;
+  const Precision precision = op.operands;
   ProductGradients gradients;
   gradients.input_shape = input_gradient(op.gemm);
   gradients.weight_shape = weight_gradient(op.gemm);
@@ -127,7 +128,7 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
     const auto operators = model::block_operators(setting, kind, key, tokens, kMode);
     LayerCost& block = costs.blocks.emplace_back(layer(operators));
-    block.put_off = model::put_off_bytes(operators, setting);
+    block.put_off = model::put_off_bytes(operators);
     block.working = model::backward_working_bytes(setting, kind, key, tokens);
   }
   costs.embedding = layer(model::embedding_operators(setting, key, tokens, kMode));

@@ -111,9 +111,9 @@ struct DataComm {
 
 /// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
 /// behind it. Zero where the backward is whole.
-DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parameters, const PassTime& forward,
-                   const PassTime& backward, Seconds weight, network::CollectiveModel& collectives,
-                   const Slice& slice) {
+DataComm data_comm(const TrainingInputs& in, const Groups& groups, const model::Parameters& parameters,
+                   const PassTime& forward, const PassTime& backward, Seconds weight,
+                   network::CollectiveModel& collectives, const Slice& slice) {
   const DataTraffic traffic = data_traffic(in, parameters);
   const auto cost = [&](const DataTraffic::Part& part) {
     return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
@@ -134,7 +134,7 @@ DataComm data_comm(const TrainingInputs& in, const Groups& groups, double parame
 compute::OptimizerState optimizer_state(const Setting& setting) {
   const StackProfile::State& state = setting.system.stack.state;
   return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
-          bytes_per_element(setting.workload.precision)};
+          bytes_per_element(setting.workload.policy().weights)};
 }
 
 /// One microbatch over all chunks of a stage.
@@ -343,7 +343,8 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
   out.tokens_per_s_per_gpu =
       batch * static_cast<double>(workload.sequence_length) / out.step_time.value() / gpus;
   const Flops useful = batch * model::model_flops_per_sequence(in.setting.model, workload.sequence_length);
-  out.mfu = useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.precision));
+  out.mfu =
+      useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
 }  // namespace
@@ -372,7 +373,7 @@ BackwardLaunch backward_launch(const TrainingInputs& in, const LayerCost& layer,
 OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, std::size_t stage) {
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
   OptimizerCost cost;
-  cost.parameters = in.parameters.of_stage(in.layers, stage) / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  cost.parameters = in.parameters.of_stage(in.layers, stage).count / (in.plan.zero_stage >= 1 ? shards : 1.0);
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
   if (sliced && shards > 1) cost.slices = in.parameters.of_blocks(in.layers[stage]).tensors * shards;

@@ -48,13 +48,13 @@ CallSum stage_calls(const TrainingInputs& in, std::size_t stage) {
   return sum;
 }
 
-Bytes data_bytes(const TrainingInputs& in, double parameters) {
+Bytes data_bytes(const TrainingInputs& in, const model::Parameters& parameters) {
   const StackProfile& stack = in.setting.system.stack;
   const double shards = static_cast<double>(in.plan.data) * in.plan.context;
   const double m = in.pipeline.microbatches;
-  const Bytes sweep((shards - 1) / shards * parameters);
-  const Bytes scatter = stack.state.gradient_comm_bytes * sweep;
-  const Bytes gather = bytes_per_element(in.setting.workload.precision) * sweep;
+  const double sweep = (shards - 1) / shards;
+  const Bytes scatter = stack.state.gradient_comm_bytes * Bytes(sweep * parameters.count);
+  const Bytes gather = sweep * parameters.weights;
   if (in.plan.zero_stage == 0) return 2 * scatter;
   if (in.plan.zero_stage == 3) return m * (2 * gather + scatter);
   const bool each = in.plan.zero_stage == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch;

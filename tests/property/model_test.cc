@@ -71,9 +71,9 @@ TEST(Conservation, StagesHoldTheParametersOnce) {
     const std::int32_t stages = generator.pick({1, 2, 3, 4, 7});
     std::vector<model::StageLayers> layers;
     ASSERT_TRUE(model::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
-    const model::StageParameters parameters = model::stage_parameters(model, 1);
+    const model::StageParameters parameters = model::stage_parameters(model, setting.workload.policy(), 1);
     double sum = 0;
-    for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i);
+    for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i).count;
     const bool copied = model.tied_embeddings && stages > 1;
     const double table = static_cast<double>(model.vocabulary * model.hidden);
     EXPECT_NEAR((model.parameters() + (copied ? table : 0)) / sum, 1, 1e-14);

@@ -19,7 +19,7 @@ class AttentionBlock {
   /// What a token leaves in the key-value cache.
   [[nodiscard]] virtual KvUnits kv(const ModelSpec& model) const = 0;
   /// On one rank of a tensor group; norms of its own are part of it.
-  [[nodiscard]] virtual Parameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
+  [[nodiscard]] virtual PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
   /// Weights that a token meets in products, of the whole model.
   [[nodiscard]] virtual double product_parameters(const ModelSpec& model) const = 0;
   /// Matrix FLOPs of the core's forward on one sequence, every score counted.

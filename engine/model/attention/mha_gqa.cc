@@ -17,28 +17,33 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   const std::int32_t tensor = b.key().tensor;
   const std::int64_t kv_heads = kv(model).local(tensor);
   const double qkv = qkv_columns(model, tensor);
-  ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input()));
+  ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)));
   if (model.position == PositionKind::rotary) {
     ops.push_back(b.rotary(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
   }
-  if (b.key().context > 1) ops.push_back(b.context_ring(b.tensor(kv(model).local_elements(tensor))));
+  if (b.key().context > 1) ops.push_back(b.context_ring(b.message(kv(model).local_elements(tensor))));
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
-                                 static_cast<double>(model.head_dim), b.tensor(qkv)));
+                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv)));
   const double width = b.per_rank(model.attention_width());
-  Operator projection = b.gemm("output_projection", width, b.hidden(), b.tensor(width));
-  // Flash recomputes its output, which is the projection's input; naive attention keeps it.
-  if (b.stack().attention == AttentionKernel::flash) projection.saved_selective = Bytes(0);
+  Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
+  // The backward of flash needs its output, which selective recompute brings again: the projection's input,
+  // or, where that casts, another tensor beside the copy. Naive attention needs none.
+  if (b.stack().attention == AttentionKernel::flash) {
+    const bool casts = b.policy().products != b.policy().attention;
+    if (casts) projection.saved += b.attention_tensor(width);
+    if (!casts) projection.saved_selective = Bytes(0);
+  }
   // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
   projection.shares_output_gradient = model.parallel_residual && !b.dropout();
   ops.push_back(projection);
 }
 
-Parameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) const {
+PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) const {
   const auto hidden = static_cast<double>(model.hidden);
-  const double qkv = qkv_columns(model, tensor) * (hidden + (model.has_qkv_bias() ? 1 : 0));
-  const double output = static_cast<double>(model.attention_width()) / tensor * hidden;
-  return {qkv + output + (model.has_output_bias() ? hidden : 0),
-          2.0 + (model.has_qkv_bias() ? 1 : 0) + (model.has_output_bias() ? 1 : 0)};
+  const double columns = qkv_columns(model, tensor);
+  const double rows = static_cast<double>(model.attention_width()) / tensor;
+  const double qkv_bias = model.has_qkv_bias() ? 1 : 0, output_bias = model.has_output_bias() ? 1 : 0;
+  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden, 2 + qkv_bias + output_bias};
 }
 
 double MhaGqa::product_parameters(const ModelSpec& model) const {

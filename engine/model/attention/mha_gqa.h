@@ -15,7 +15,7 @@ class MhaGqa final : public AttentionBlock {
   [[nodiscard]] KvUnits kv(const ModelSpec& model) const override {
     return {model.kv_heads, 2 * model.head_dim};
   }
-  [[nodiscard]] Parameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
+  [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] double product_parameters(const ModelSpec& model) const override;
   [[nodiscard]] double core_flops(const ModelSpec& model, double tokens) const override;
   [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const override;

@@ -36,7 +36,7 @@ void DenseMlp::append_operators(std::vector<Operator>& ops, const OperatorBuilde
   const double ffn = b.per_rank(b.model().ffn_hidden);
   ops.push_back(b.gemm("mlp_in", b.hidden(), b.per_rank(b.model().mlp_in_width()), input));
   ops.push_back(activation(b));
-  ops.push_back(b.gemm("mlp_out", ffn, b.hidden(), b.tensor(ffn)));
+  ops.push_back(b.gemm("mlp_out", ffn, b.hidden(), b.product_input(ffn)));
 }
 
 double DenseMlp::gradient_width(const ModelSpec& model, std::int32_t tensor) const {
@@ -44,12 +44,12 @@ double DenseMlp::gradient_width(const ModelSpec& model, std::int32_t tensor) con
   return tensors * static_cast<double>(model.ffn_hidden) / tensor;
 }
 
-Parameters DenseMlp::parameters(const ModelSpec& model, std::int32_t tensor) const {
+PartParameters DenseMlp::parameters(const ModelSpec& model, std::int32_t tensor) const {
   const auto hidden = static_cast<double>(model.hidden);
   const double bias = model.has_mlp_bias() ? 1 : 0, in = model.gated() ? 2 : 1;
   const double columns = static_cast<double>(model.mlp_in_width()) / tensor;
   const double rows = static_cast<double>(model.ffn_hidden) / tensor;
-  return {columns * (hidden + bias) + rows * hidden + bias * hidden, (1 + bias) * (in + 1)};
+  return {(columns + rows) * hidden, bias * (columns + hidden), (1 + bias) * (in + 1)};
 }
 
 double DenseMlp::product_parameters(const ModelSpec& model) const {

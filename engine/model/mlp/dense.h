@@ -10,7 +10,7 @@ class DenseMlp final : public MlpBlock {
  public:
   void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const override;
   [[nodiscard]] double gradient_width(const ModelSpec& model, std::int32_t tensor) const override;
-  [[nodiscard]] Parameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
+  [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] double product_parameters(const ModelSpec& model) const override;
   [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const override;
 };

@@ -18,7 +18,7 @@ class MlpBlock {
   /// Elements per token of the gradients of inner tensors that live at once in backward, on one rank.
   [[nodiscard]] virtual double gradient_width(const ModelSpec& model, std::int32_t tensor) const = 0;
   /// On one rank of a tensor group.
-  [[nodiscard]] virtual Parameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
+  [[nodiscard]] virtual PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
   /// Weights that a token meets in products, of the whole model.
   [[nodiscard]] virtual double product_parameters(const ModelSpec& model) const = 0;
   /// The rule of its own that a tensor degree breaks; none where it divides.

@@ -56,9 +56,10 @@ double first_stage(const Shape& shape, const ParallelPlan& plan, std::int32_t la
                          plan.recompute, setting, key, shape.s);
   const std::vector<model::StageLayers> per_stage(static_cast<std::size_t>(plan.pipeline),
                                                   {0, layers / plan.pipeline});
-  const MemoryInputs inputs{setting,     plan,
-                            per_stage,   model::stage_parameters(setting.model, plan.tensor),
-                            activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
+  const MemoryInputs inputs{
+      setting,     plan,
+      per_stage,   model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
+      activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
   const double sbh = static_cast<double>(shape.s * shape.h) * shape.b;
   return training_stage(inputs, 0).activations.value() / sbh;
 }

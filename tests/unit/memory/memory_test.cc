@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include "tests/support/engine_fixture.h"
 
@@ -21,6 +22,8 @@ ActivationBytes marked_activations() {
   return a;
 }
 
+constexpr PrecisionPolicy kBf16 = policy_of(Precision::bf16, Phase::training);
+
 class MemoryTest : public testing::Test {
  protected:
   MemoryTest() {
@@ -34,7 +37,7 @@ class MemoryTest : public testing::Test {
     layers.assign(static_cast<std::size_t>(plan.pipeline),
                   {0, static_cast<std::int32_t>(setting.model.layers) / plan.pipeline});
     return {setting,     plan,
-            layers,      model::stage_parameters(setting.model, plan.tensor),
+            layers,      model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
             activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
   }
 
@@ -52,16 +55,18 @@ class MemoryTest : public testing::Test {
 
 TEST_F(MemoryTest, ParametersOfTheWholeModel) {
   EXPECT_DOUBLE_EQ(setting.model.parameters(), kModel);
-  EXPECT_DOUBLE_EQ(
-      model::stage_parameters(setting.model, 1).of_stage(std::array{model::StageLayers(0, 8)}, 0), kModel);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 1)
+                       .of_stage(std::array{model::StageLayers(0, 8)}, 0)
+                       .count,
+                   kModel);
 }
 
 double sum_over_stages(const ModelSpec& model, std::int32_t stages) {
-  const model::StageParameters parameters = model::stage_parameters(model, 1);
+  const model::StageParameters parameters = model::stage_parameters(model, kBf16, 1);
   const std::vector<model::StageLayers> layers(static_cast<std::size_t>(stages),
                                                {0, static_cast<std::int32_t>(model.layers) / stages});
   double sum = 0;
-  for (std::size_t s = 0; s < layers.size(); ++s) sum += parameters.of_stage(layers, s);
+  for (std::size_t s = 0; s < layers.size(); ++s) sum += parameters.of_stage(layers, s).count;
   return sum;
 }
 
@@ -83,8 +88,8 @@ TEST_F(MemoryTest, StagesHoldTheModelOnce) {
 TEST_F(MemoryTest, TensorParallelSplitsMatricesAndReplicatesKvHeads) {
   // 4 KV heads on 4 ranks: one each. On 8 ranks still one each, 2 * 64 * 1024 weights, twice the eighth.
   const double vectors = 2 * kHidden, matrices = kBlock - vectors;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, 4).block[0].count, matrices / 4 + vectors);
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, 8).block[0].count,
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 4).block[0].count, matrices / 4 + vectors);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 8).block[0].count,
                    matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
 }
 
@@ -93,13 +98,13 @@ TEST_F(MemoryTest, BiasesFollowTheirColumnsAndPositionsAreWhole) {
   // row-parallel products (2 h) and two LayerNorms (4 h) are not. 512 learned positions stand on every rank.
   const ModelSpec gpt = test::gpt(8, 1024, 16, 32000, 512);
   const double h = 1024;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, 4).block[0].count, 12 * h * h / 4 + 7 * h / 4 + 6 * h);
-  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, 4).embedding, 32000 * h / 4 + 512 * h);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).block[0].count, 12 * h * h / 4 + 7 * h / 4 + 6 * h);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).embedding.count, 32000 * h / 4 + 512 * h);
   // Replicated KV heads bring their biases along: 4 of 64 columns on 8 ranks, one each for K and V.
   ModelSpec qwen = setting.model;
-  const double before = model::stage_parameters(qwen, 8).block[0].count;
+  const double before = model::stage_parameters(qwen, kBf16, 8).block[0].count;
   qwen.qkv_bias = true;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(qwen, 8).block[0].count - before,
+  EXPECT_DOUBLE_EQ(model::stage_parameters(qwen, kBf16, 8).block[0].count - before,
                    (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
 }
 
@@ -138,6 +143,37 @@ TEST_F(MemoryTest, Buffers) {
   EXPECT_DOUBLE_EQ(training_stage(inputs(4, marked_activations()), 0).buffers.value(), 6e8);
 }
 
+TEST_F(MemoryTest, TrainingKeepsBf16WeightsAndTwoCopiesOfThoseOfNarrowProducts) {
+  // Row- and column-wise, of the blocks' matrices alone; under ZeRO-3 of the two gathered blocks only.
+  plan = test::plan_of(1, 2, 1, 4);
+  constexpr double kMatrices = kBlock - 2 * kHidden;
+  for (const auto& [precision, bytes] : {std::pair{Precision::fp8, 1.0}, {Precision::fp4, 0.5 + 1.0 / 16}}) {
+    setting.workload.precision = precision;
+    SCOPED_TRACE(name_of(precision));
+    const double copies = 2 * bytes * kMatrices;
+    plan.zero_stage = 2;
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).weights.value(), 2 * kModel + 8 * copies);
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).gradients.value(), 4 * kModel / 8);
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).optimizer.value(), 12 * kModel / 8);
+    plan.zero_stage = 3;
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).weights.value(), 2 * kModel / 8);
+    setting.system.stack.communication.bucket = Bytes(1e3);
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), 1e3 + 2 * (2 * kBlock + copies));
+  }
+}
+
+TEST_F(MemoryTest, ServersStoreNarrowWeightsBesideBf16EndsAndCache) {
+  setting.workload = test::inference(1000, 200, 32);
+  const double bf16_cache = inference_stage(inputs(1), 0, 32, 1200).kv_cache.value();
+  for (const auto& [precision, bytes] : {std::pair{Precision::fp8, 1.0}, {Precision::fp4, 0.5 + 1.0 / 16}}) {
+    setting.workload.precision = precision;
+    const MemoryUse use = inference_stage(inputs(1), 0, 32, 1200);
+    EXPECT_DOUBLE_EQ(use.weights.value(),
+                     8 * (bytes * (kBlock - 2 * kHidden) + 2 * 2 * kHidden) + 2 * (2 * kTable + kHidden));
+    EXPECT_DOUBLE_EQ(use.kv_cache.value(), bf16_cache);
+  }
+}
+
 TEST_F(MemoryTest, OneForwardOneBackwardHoldsOneMicrobatchPerStageAhead) {
   plan = test::plan_of(1, 1, 4, 1);
   for (const int m : {1, 2, 3, 4, 16}) {
@@ -161,7 +197,7 @@ TEST_F(MemoryTest, BlocksOfAnotherKindHoldTheirOwn) {
   layers.front().add(1, 2);
   EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 3 * 1e6 + 2 * 5e6 + 3e4 + 1e2 + 10);
   // What each weighs: 3 of the model's own blocks, 2 of 1e6 parameters, 2 bytes each.
-  in.parameters.block[1].count = 1e6;
+  in.parameters.block[1].weights = Bytes(2 * 1e6);
   EXPECT_DOUBLE_EQ(training_stage(in, 0).weights.value(), 2 * (kModel - 5 * kBlock + 2 * 1e6));
   // zero_bubble, all but the running microbatch's last block put off. That is the first, of the first kind.
   plan = test::plan_of(1, 1, 1, 1);

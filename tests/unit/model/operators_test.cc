@@ -64,7 +64,7 @@ TEST(PutOffBytes, AreThoseOfThePaper) {
   // splits the saved inputs, too.
   const Setting setting = korthikanti();
   const auto bytes = [&](const LayerKey& key) {
-    return put_off_bytes(block_operators(setting, 0, key, kSequence, Mode::training), setting).value();
+    return put_off_bytes(block_operators(setting, 0, key, kSequence, Mode::training)).value();
   };
   for (const int b : {1, 3}) {
     EXPECT_DOUBLE_EQ(bytes({1, 1, b, false}), 32 * sbh(b));
@@ -127,11 +127,72 @@ TEST(SavedBytes, GroupedQueriesAndSwiglu) {
                    2 * tokens * (6 * h + h / 2 + 3 * f) + 4 * 32 * tokens);
 }
 
-TEST(SavedBytes, EightBitElementsHalveAllButMasks) {
+// Inputs of products are kept as the products take them: of the 34, QKV 2, output projection 2, MLP 2 and 8
+// are 14. All else stays bf16: norms, residuals, masks, Q, K, V, scores, the input of GELU.
+TEST(SavedBytes, NarrowProductsKeepNarrowInputsAndNothingElse) {
   Setting setting = korthikanti();
   setting.workload.precision = Precision::fp8;
-  // 34 = 32 bytes of tensors + 2 of masks; 5 per score = 4 + 1.
-  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none), sbh(1) * (18 + 3 * kScores));
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none),
+                   sbh(1) * (34 - 14 + 14 / 2.0 + 5 * kScores));
+  EXPECT_DOUBLE_EQ(saved(setting, {8, 1, 2, true}, Recompute::selective), sbh(2) / 8 * 27);
+  EXPECT_DOUBLE_EQ(saved(setting, {8, 1, 2, false}, Recompute::full), 2 * sbh(2));
+  setting.workload.precision = Precision::fp4;  // with a scale of 8 bits for 16 elements
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none),
+                   sbh(1) * (34 - 14 + 14 * (0.5 + 1 / 16.0) / 2 + 5 * kScores));
+}
+
+TEST(SavedBytes, FlashKeepsItsOutputBesideTheCopyOfTheProjection) {
+  // 2 sbh in bf16 for flash, sbh in fp8 for the projection; selective recompute brings the former again.
+  Setting setting = korthikanti();
+  setting.system.stack.attention = AttentionKernel::flash;
+  setting.workload.precision = Precision::fp8;
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::none),
+                   (27 + 2) * sbh(2) + 4 * 32.0 * 2048 * 2);
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::selective), 27 * sbh(2));
+}
+
+TEST(PutOffBytes, FollowTheProducts) {
+  Setting setting = korthikanti();
+  for (const AttentionKernel kernel : {AttentionKernel::naive, AttentionKernel::flash}) {
+    setting.system.stack.attention = kernel;
+    setting.workload.precision = Precision::fp8;
+    const LayerKey key{1, 1, 1, false};
+    EXPECT_DOUBLE_EQ(put_off_bytes(block_operators(setting, 0, key, kSequence, Mode::training)).value(),
+                     32 / 2.0 * sbh(1));
+  }
+}
+
+TEST(NarrowProducts, LeaveMessagesNormsHeadAndCacheAsTheyAre) {
+  const Setting wide = grouped_query();
+  for (const Precision precision : {Precision::fp8, Precision::fp4}) {
+    SCOPED_TRACE(name_of(precision));
+    Setting narrow = wide;
+    narrow.workload.precision = precision;
+    const LayerKey key{4, 2, 1, true};
+    const auto expected = block_operators(wide, 0, key, kSequence, Mode::training);
+    const auto operators = block_operators(narrow, 0, key, kSequence, Mode::training);
+    ASSERT_EQ(operators.size(), expected.size());
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      SCOPED_TRACE(operators[i].name);
+      EXPECT_EQ(operators[i].forward.traffic, expected[i].forward.traffic);
+      EXPECT_EQ(operators[i].backward.traffic, expected[i].backward.traffic);
+      EXPECT_EQ(operators[i].forward_comm.bytes, expected[i].forward_comm.bytes);
+      EXPECT_EQ(operators[i].backward_comm.bytes, expected[i].backward_comm.bytes);
+      if (operators[i].kind == OperatorKind::gemm) {
+        EXPECT_EQ(operators[i].operands, precision);
+      }
+    }
+    const auto head = head_operators(narrow, key, kSequence, Mode::training);
+    EXPECT_EQ(find(head, "lm_head").operands, Precision::bf16);
+    EXPECT_EQ(saved_bytes(head, Recompute::none, narrow, key, kSequence),
+              saved_bytes(head_operators(wide, key, kSequence, Mode::training), Recompute::none, wide, key,
+                          kSequence));
+    EXPECT_EQ(boundary_bytes(narrow, key, kSequence), boundary_bytes(wide, key, kSequence));
+    EXPECT_EQ(logits_bytes(narrow, key, kSequence), logits_bytes(wide, key, kSequence));
+    EXPECT_EQ(kv_bytes(narrow, 0, 4), kv_bytes(wide, 0, 4));
+    EXPECT_EQ(backward_working_bytes(narrow, 0, key, kSequence),
+              backward_working_bytes(wide, 0, key, kSequence));
+  }
 }
 
 TEST(SavedBytes, NothingButMasksDependsOnDropout) {
@@ -433,7 +494,7 @@ TEST(ParallelBlock, WeightGradientsThatWaitKeepSharedTensorsOnce) {
   for (const bool shared : {false, true}) {
     Setting setting = parallel_block(shared);
     const auto bytes = [&] {
-      return put_off_bytes(block_operators(setting, 0, {1, 1, 2, false}, kSequence, Mode::training), setting)
+      return put_off_bytes(block_operators(setting, 0, {1, 1, 2, false}, kSequence, Mode::training))
           .value();
     };
     EXPECT_DOUBLE_EQ(bytes(), (32 - (shared ? 2 : 0)) * sbh(2));
