@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/model/block.h"
+#include "engine/spec/zero.h"
 
 namespace shardscape::memory {
 
@@ -58,12 +59,11 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
 
 Bytes training_buffers(const MemoryInputs& in, const model::Parameters& parameters) {
   const StackProfile& stack = in.setting.system.stack;
-  const double group = static_cast<double>(in.plan.data) * in.plan.context;
   Bytes sum = stack.memory.workspace;
-  if (group > 1)
+  if (ranks_of(in.plan, ParallelGroup::data_shard) > 1)
     sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters.count));
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
-  if (in.plan.zero_stage == 3) {
+  if (zero_shards(in.plan, ZeroState::weights)) {
     Bytes largest_block;
     for (const model::Parameters& block : in.parameters.block)
       largest_block = std::max(largest_block, block.weights + block.copies);
@@ -77,20 +77,16 @@ Bytes training_buffers(const MemoryInputs& in, const model::Parameters& paramete
 MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
   const StackProfile& stack = in.setting.system.stack;
   const model::Parameters parameters = parameters_of(in, stage);
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const auto sharded_from = [&](std::int32_t zero) { return in.plan.zero_stage >= zero ? shards : 1.0; };
-  // Gradients stay whole until the last microbatch where the stack reduces them only then.
-  const bool whole_gradients =
-      in.plan.zero_stage == 2 && stack.zero2_gradients == Zero2Gradients::last_microbatch;
+  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const bool whole_weights = !zero_shards(in.plan, ZeroState::weights);
 
   MemoryUse use;
   // Under ZeRO-3 the copies are made of gathered blocks and go with them.
-  use.weights =
-      in.plan.zero_stage == 3 ? parameters.weights / shards : parameters.weights + parameters.copies;
-  use.gradients =
-      Bytes(stack.state.gradient_bytes * parameters.count / (whole_gradients ? 1.0 : sharded_from(2)));
-  use.optimizer =
-      Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters.count / sharded_from(1));
+  use.weights = whole_weights ? parameters.weights + parameters.copies : parameters.weights / shards;
+  use.gradients = Bytes(stack.state.gradient_bytes * parameters.count /
+                        (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
+  use.optimizer = Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters.count /
+                        (zero_shards(in.plan, ZeroState::optimizer) ? shards : 1.0));
   use.activations = saved_activations(in, stage);
   if (position(in, stage).last) {
     const double waiting = heads_in_flight(in.pipeline) - 1;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "engine/network/plan_groups.h"
 #include "engine/passes/data_traffic.h"
 
 namespace shardscape::passes {
@@ -18,9 +19,8 @@ class ContentionSum {
       : in_(in),
         collectives_(collectives),
         layout_(in.plan),
-        tensor_(layout_.group(PlanAxis::tensor)),
-        context_(layout_.group(PlanAxis::context)),
-        shard_(layout_.group(PlanAxis::data, PlanAxis::context)) {}
+        groups_(in.plan),
+        shard_(groups_[ParallelGroup::data_shard]) {}
 
   /// Calls of all microbatches, `count` times per microbatch.
   void add_calls(const std::vector<CollectiveCall>& calls, double count) {
@@ -55,7 +55,7 @@ class ContentionSum {
     Seconds seconds;
   };
   [[nodiscard]] const RankGroup& group_of(const CollectiveCall& call) const {
-    return call.axis == PlanAxis::tensor ? tensor_ : context_;
+    return groups_[call.axis == PlanAxis::tensor ? ParallelGroup::tensor : ParallelGroup::context];
   }
   Seconds within(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls, Seconds all) {
     if (in_.plan.pipeline == 1) return all;
@@ -66,7 +66,8 @@ class ContentionSum {
   const TrainingInputs& in_;
   network::CollectiveModel& collectives_;
   PlanLayout layout_;
-  RankGroup tensor_, context_, shard_;
+  network::PlanGroups groups_;
+  const RankGroup& shard_;
   std::vector<Sent> calls_;
   Seconds siblings_, axes_;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/model/block.h"
+#include "engine/network/plan_groups.h"
 
 namespace shardscape::passes {
 
@@ -24,8 +25,8 @@ IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCo
       builder_(builder),
       shape_(shape),
       stack_(inputs.setting.system.stack),
-      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
-      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
+      tensor_lane_(builder.add_lane(network::PlanGroups(inputs.plan)[ParallelGroup::tensor], "tensor")),
+      context_lane_(builder.add_lane(network::PlanGroups(inputs.plan)[ParallelGroup::context], "context")),
       layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
   const bool reads = shape.table == Table::prompt;
   for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {

@@ -9,7 +9,7 @@
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 #include "engine/model/partition.h"
-#include "engine/network/rank_group.h"
+#include "engine/network/plan_groups.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
 #include "engine/timeline/collective_kind.h"
@@ -225,7 +225,7 @@ class ProgramMaker {
     const auto step = [&](const DataTraffic::Part& call, const char* name,
                           double parts) -> std::optional<ProgramStep> {
       if (call.bytes <= Bytes(0)) return std::nullopt;
-      const network::RankGroup group = layout_.group(PlanAxis::data, PlanAxis::context);
+      const network::RankGroup group = network::PlanGroups(in_.plan)[ParallelGroup::data_shard];
       ProgramStep made;
       made.kind = StepKind::collective;
       made.name = name;

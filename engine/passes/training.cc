@@ -4,34 +4,32 @@
 #include <functional>
 
 #include "engine/model/block.h"
+#include "engine/network/plan_groups.h"
 #include "engine/passes/contention.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
+#include "engine/spec/zero.h"
 
 namespace shardscape::passes {
 
 namespace {
 
 using network::CollectiveOp;
+using network::PlanGroups;
 using network::PlanLayout;
-using network::RankGroup;
 using network::Slice;
-
-struct Groups {
-  RankGroup tensor, context, shard, pipeline;  ///< shard: data and context together
-};
 
 struct CommTime {
   Seconds tensor, context;
 };
 
-CommTime price_calls(const std::vector<model::CollectiveCall>& calls, const Groups& groups,
+CommTime price_calls(const std::vector<model::CollectiveCall>& calls, const PlanGroups& groups,
                      network::CollectiveModel& collectives, const Slice& slice) {
   CommTime sum;
   for (const model::CollectiveCall& call : calls) {
     const bool tensor = call.axis == PlanAxis::tensor;
-    const Seconds time = call.repeats * collectives.time(call.op, call.bytes,
-                                                         tensor ? groups.tensor : groups.context, 1, slice);
+    const ParallelGroup group = tensor ? ParallelGroup::tensor : ParallelGroup::context;
+    const Seconds time = call.repeats * collectives.time(call.op, call.bytes, groups[group], 1, slice);
     (tensor ? sum.tensor : sum.context) += time;
   }
   return sum;
@@ -40,7 +38,7 @@ CommTime price_calls(const std::vector<model::CollectiveCall>& calls, const Grou
 /// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
-  LayerTimer(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+  LayerTimer(const TrainingInputs& in, const PlanGroups& groups, network::CollectiveModel& collectives,
              const Slice& slice)
       : in_(in), groups_(groups), collectives_(collectives), stack_(in.setting.system.stack), slice_(slice) {}
 
@@ -96,7 +94,7 @@ class LayerTimer {
   }
 
   const TrainingInputs& in_;
-  const Groups& groups_;
+  const PlanGroups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile& stack_;
   Slice slice_;
@@ -111,12 +109,12 @@ struct DataComm {
 
 /// `weight`: the part of backward that is put off; weights are gathered for the rest of it, gradients reduced
 /// behind it. Zero where the backward is whole.
-DataComm data_comm(const TrainingInputs& in, const Groups& groups, const model::Parameters& parameters,
+DataComm data_comm(const TrainingInputs& in, const PlanGroups& groups, const model::Parameters& parameters,
                    const PassTime& forward, const PassTime& backward, Seconds weight,
                    network::CollectiveModel& collectives, const Slice& slice) {
   const DataTraffic traffic = data_traffic(in, parameters);
   const auto cost = [&](const DataTraffic::Part& part) {
-    return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+    return collectives.time(part.op, part.bytes, groups[ParallelGroup::data_shard], part.calls, slice);
   };
   const double overlap = in.setting.system.stack.communication.data_overlap;
   const auto exposed = [&](Seconds time, Seconds hider) {
@@ -207,7 +205,7 @@ Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingInputs
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
 }
 
-void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const PlanGroups& groups,
                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
@@ -242,7 +240,7 @@ void fill_stage_times(const TrainingInputs& in, const PlanLayout& layout, const 
 }
 
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
-void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const PlanGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   for (std::size_t s = 0; s < stages; ++s) {
@@ -258,7 +256,7 @@ void add_data_parallel(const TrainingInputs& in, const PlanLayout& layout, const
 }
 
 /// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
-void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups& groups,
+void add_tails(const TrainingInputs& in, const PlanLayout& layout, const PlanGroups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
@@ -266,7 +264,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
     const DataTraffic traffic = data_traffic(in, in.parameters.of_stage(in.layers, s));
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
-      return collectives.time(part.op, part.bytes, groups.shard, part.calls, slice);
+      return collectives.time(part.op, part.bytes, groups[ParallelGroup::data_shard], part.calls, slice);
     };
     collectives.set_memory_share(memory_share(in, s));
     scratch.tails[s].data_comm = cost(traffic.weights);
@@ -288,22 +286,23 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const Groups&
 
 /// One message over each boundary between stages. Those of different boundaries are under way at different
 /// times: a stage sends one when it has worked on another.
-void price_boundaries(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
-                      std::vector<double>& seconds) {
+void price_boundaries(const TrainingInputs& in, const PlanGroups& groups,
+                      network::CollectiveModel& collectives, std::vector<double>& seconds) {
   const Bytes bytes = in.costs.boundary;
   const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
   const bool scatter = in.setting.system.stack.communication.scatter_boundaries &&
                        !in.plan.sequence_parallel && in.plan.tensor > 1;
-  collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups.pipeline, closed, seconds);
+  collectives.boundary_times(scatter ? bytes / in.plan.tensor : bytes, groups[ParallelGroup::pipeline],
+                             closed, seconds);
   if (!closed) seconds.back() = seconds.front();  // not used; a chain may be alike everywhere
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (!scatter) return;
-  const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups.tensor);
+  const Seconds gather = collectives.time(CollectiveOp::all_gather, bytes, groups[ParallelGroup::tensor]);
   for (double& boundary : seconds) boundary += gather.value();
 }
 
 /// When each stage ends, with the real transfers and with free ones.
-void run_pipeline(const TrainingInputs& in, const Groups& groups, network::CollectiveModel& collectives,
+void run_pipeline(const TrainingInputs& in, const PlanGroups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.times.resize(stages);
@@ -371,11 +370,12 @@ BackwardLaunch backward_launch(const TrainingInputs& in, const LayerCost& layer,
 }
 
 OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, std::size_t stage) {
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
+  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
   OptimizerCost cost;
-  cost.parameters = in.parameters.of_stage(in.layers, stage).count / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  cost.parameters = in.parameters.of_stage(in.layers, stage).count / (sharded ? shards : 1.0);
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
-  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
+  const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
   if (sliced && shards > 1) cost.slices = in.parameters.of_blocks(in.layers[stage]).tensors * shards;
   cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
   return cost;
@@ -400,8 +400,7 @@ PassTime operator*(double n, const PassTime& t) {
 std::int32_t time_training(const TrainingInputs& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
-  const Groups groups{layout.group(PlanAxis::tensor), layout.group(PlanAxis::context),
-                      layout.group(PlanAxis::data, PlanAxis::context), layout.group(PlanAxis::pipeline)};
+  const PlanGroups groups(in.plan);
   fill_stage_times(in, layout, groups, collectives, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);

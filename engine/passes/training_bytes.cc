@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/passes/data_traffic.h"
+#include "engine/spec/parallel_groups.h"
+
 namespace shardscape::passes {
 
 namespace {
@@ -49,16 +52,12 @@ CallSum stage_calls(const TrainingInputs& in, std::size_t stage) {
 }
 
 Bytes data_bytes(const TrainingInputs& in, const model::Parameters& parameters) {
-  const StackProfile& stack = in.setting.system.stack;
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const double m = in.pipeline.microbatches;
-  const double sweep = (shards - 1) / shards;
-  const Bytes scatter = stack.state.gradient_comm_bytes * Bytes(sweep * parameters.count);
-  const Bytes gather = sweep * parameters.weights;
-  if (in.plan.zero_stage == 0) return 2 * scatter;
-  if (in.plan.zero_stage == 3) return m * (2 * gather + scatter);
-  const bool each = in.plan.zero_stage == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch;
-  return (each ? m : 1) * scatter + gather;
+  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const DataTraffic traffic = data_traffic(in, parameters);
+  const auto sent = [&](const DataTraffic::Part& part) { return sent_bytes(part.op, part.bytes, shards); };
+  const Bytes each =
+      sent(traffic.forward_gather) + sent(traffic.backward_gather) + sent(traffic.backward_scatter);
+  return in.pipeline.microbatches * each + sent(traffic.gradients) + sent(traffic.weights);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 #include "engine/model/partition.h"
+#include "engine/network/plan_groups.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/schedule/pipeline.h"
 
@@ -31,12 +32,12 @@ TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::Progra
     : in_(inputs),
       builder_(builder),
       stack_(inputs.setting.system.stack),
-      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
-      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
+      tensor_lane_(builder.add_lane(network::PlanGroups(inputs.plan)[ParallelGroup::tensor], "tensor")),
+      context_lane_(builder.add_lane(network::PlanGroups(inputs.plan)[ParallelGroup::context], "context")),
       layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
   set_device(in_.setting);
   const PlanLayout layout(in_.plan);
-  data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context), "data");
+  data_lane_ = builder_.add_lane(network::PlanGroups(in_.plan)[ParallelGroup::data_shard], "data");
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.virtual_stages > 1;
   const auto neighbour = [=](std::int32_t rank, std::int32_t step) {
