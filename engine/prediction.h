@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
 #include "engine/spec/axis_bytes.h"
 #include "engine/spec/time_class.h"
+#include "engine/spec/verdict.h"
 
 namespace shardscape {
 
@@ -19,42 +19,6 @@ struct StepProgram;
 namespace execution {
 struct Programs;
 }  // namespace execution
-
-enum class Status : std::uint8_t {
-  ok,
-  indivisible,
-  constraint,
-  memory,
-  unreachable,
-  unsupported,
-  out_of_range
-};
-SHARDSCAPE_ENUM_NAMES(Status, "ok", "indivisible", "constraint", "memory", "unreachable", "unsupported",
-                      "out_of_range");
-
-/// Which rule a point that is not `ok` breaks first.
-enum class Reason : std::uint8_t {
-  none,
-  heads_by_tensor,           ///< heads % tp != 0
-  kv_heads_by_tensor,        ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
-  ffn_by_tensor,             ///< ffn_hidden % tp != 0
-  sequence_by_context,       ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
-  fewer_layers_than_stages,  ///< layers < pp * virtual_stages
-  layers_by_pipeline,        ///< layers % (pp * virtual_stages) != 0 under a uniform partition
-  batch_by_data,             ///< global_batch % (dp * microbatch) != 0
-  microbatches_by_stages,    ///< interleaved: microbatches % pp != 0
-  requests_by_data,          ///< concurrency % dp != 0
-  constraint,                ///< a constraint of the study
-  memory_capacity,           ///< the fullest device needs more than it has
-  no_route,                  ///< a group cannot reach itself
-  precision,                 ///< the device has no unit for the compute type
-  schedule,                  ///< the schedule is not modelled for this plan
-  out_of_range,              ///< a figure is infinite, no number, or beyond what is a result (see in_range)
-};
-SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
-                      "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
-                      "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
-                      "memory_capacity", "no_route", "precision", "schedule", "out_of_range");
 
 /// Bytes on one device at the moment of its peak.
 struct MemoryUse {

@@ -21,13 +21,8 @@ constexpr std::array<GemmTile, 3> kSkinnyTiles = {{{16, 64, 128, 0}, {16, 32, 25
 
 constexpr double kAccumulatorShare = 0.5;
 constexpr std::int32_t kMaxStages = 6;
-constexpr double kScaleBytesPerFp4 = 1.0 / 16;
 
 }  // namespace
-
-double operand_bytes(Precision precision) {
-  return bytes_per_element(precision) + (precision == Precision::fp4 ? kScaleBytesPerFp4 : 0);
-}
 
 std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const DeviceSpec& device) {
   const double stage_bytes = (tile.m + tile.n) * static_cast<double>(tile.k) * operand_bytes;

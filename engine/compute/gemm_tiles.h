@@ -30,11 +30,6 @@ struct FittedTile {
   std::int32_t resident = 0;  ///< CTAs of it on one SM at once; 0: it does not fit
 };
 
-/// What an element takes as an operand in SRAM, L2 and HBM: fp4 carries an 8-bit scale per 16 elements
-/// (NVFP4, Blackwell architecture; OCP Microscaling 1.0 uses one per 32), fp8 one scale per tensor, which is
-/// nothing.
-double operand_bytes(Precision precision);
-
 /// CTAs of `tile` that fit on one SM at once; `tile.stages` must be given.
 std::int32_t resident_ctas(const GemmTile& tile, double operand_bytes, const DeviceSpec& device);
 

@@ -15,7 +15,7 @@ struct Point {
   Details* details = nullptr;  ///< filled where given
 
   // partition()
-  std::vector<std::int32_t> layers;  ///< blocks per stage; of pools, of the one that decodes
+  std::vector<model::StageLayers> layers;  ///< blocks per stage; of pools, of the one that decodes
   // memory()
   schedule::PipelineShape pipeline;    ///< training
   passes::ServingShape serving;        ///< replicas that prefill and decode
@@ -38,5 +38,12 @@ struct Point {
     if (details != nullptr && collectives.unreachable()) details->cut = collectives.describe_unreachable();
   }
 };
+
+/// Blocks of each stage.
+inline std::vector<std::int32_t> block_counts(const std::vector<model::StageLayers>& layers) {
+  std::vector<std::int32_t> counts;
+  for (const model::StageLayers& stage : layers) counts.push_back(stage.count());
+  return counts;
+}
 
 }  // namespace shardscape::evaluate

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "engine/evaluate/evaluator.h"
+#include "engine/model/partition.h"
 #include "engine/passes/inference.h"
 #include "engine/passes/serving_memory.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape::evaluate {
 
@@ -15,12 +15,13 @@ namespace {
 /// request's cache.
 class ServerMemory {
  public:
-  ServerMemory(const Setting& setting, const ParallelPlan& plan, const std::vector<std::int32_t>& layers,
-               std::int64_t sequences, passes::ServerWork work, double tokens)
+  ServerMemory(const Setting& setting, const ParallelPlan& plan,
+               const std::vector<model::StageLayers>& layers, std::int64_t sequences, passes::ServerWork work,
+               double tokens)
       : inputs_{setting,
                 plan,
                 layers,
-                memory::stage_parameters(setting.model, plan.tensor),
+                model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
                 passes::serving_activations(setting, plan,
                                             passes::largest_iterations(setting, sequences, work)),
                 {}},
@@ -50,8 +51,8 @@ class Replicas final : public Evaluator {
   explicit Replicas(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
 
   bool partition(Point& point) override {
-    return workload::partition_layers(setting_.model, setting_.system.stack.partition, point.plan.pipeline,
-                                      point.plan.virtual_stages, point.layers);
+    return model::partition_layers(setting_.model, setting_.system.stack.partition, point.plan.pipeline,
+                                   point.plan.virtual_stages, point.layers);
   }
 
   void memory(Point& point) override {
@@ -79,7 +80,7 @@ class Replicas final : public Evaluator {
     if (point.details == nullptr) return;
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
-    point.details->stage_layers = point.layers;
+    point.details->stage_layers = block_counts(point.layers);
     point.details->axis_bytes = passes::inference_bytes(inputs, collectives, memo_);
     passes::explain_inference(inputs, collectives, memo_, point.details->operators);
   }
@@ -99,10 +100,10 @@ class Pools final : public Evaluator {
 
   bool partition(Point& point) override {
     const PartitionRule rule = setting_.system.stack.partition;
-    return workload::partition_layers(setting_.model, rule, point.plan.prefill.pipeline, 1,
-                                      point.prefill.layers) &&
-           workload::partition_layers(setting_.model, rule, point.plan.pipeline, point.plan.virtual_stages,
-                                      point.layers);
+    return model::partition_layers(setting_.model, rule, point.plan.prefill.pipeline, 1,
+                                   point.prefill.layers) &&
+           model::partition_layers(setting_.model, rule, point.plan.pipeline, point.plan.virtual_stages,
+                                   point.layers);
   }
 
   void memory(Point& point) override;
@@ -200,8 +201,8 @@ void Pools::time(Point& point) {
     if (!connected || model->unreachable()) point.cut_off(*model);
   }
   if (point.details == nullptr || point.unreachable) return;
-  point.details->stage_layers = point.decode.layers;
-  point.details->prefill.stage_layers = point.prefill.layers;
+  point.details->stage_layers = block_counts(point.decode.layers);
+  point.details->prefill.stage_layers = block_counts(point.prefill.layers);
   if (flattened) point.details->events = flattened->prefill.events + flattened->decode.events;
 }
 

@@ -7,18 +7,18 @@
 
 #include "engine/base/hash.h"
 #include "engine/evaluate/evaluator.h"
+#include "engine/model/partition.h"
 #include "engine/passes/explain.h"
 #include "engine/passes/step_program.h"
 #include "engine/passes/training_bytes.h"
 #include "engine/timeline/step_timeline.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape::evaluate {
 
 namespace {
 
 struct LayerKeyHash {
-  std::size_t operator()(const workload::LayerKey& key) const {
+  std::size_t operator()(const model::LayerKey& key) const {
     const std::array<std::int64_t, 4> words = {key.tensor, key.context, key.microbatch,
                                                key.sequence_parallel};
     return hash_words(words);
@@ -29,7 +29,7 @@ struct LayerKeyHash {
 /// added.
 class LayerMemo {
  public:
-  const passes::LayerCosts& of(const Setting& setting, const workload::LayerKey& key) {
+  const passes::LayerCosts& of(const Setting& setting, const model::LayerKey& key) {
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     return known_.emplace(key, passes::price_layers(setting, key)).first->second;
@@ -37,7 +37,7 @@ class LayerMemo {
   void clear() { known_.clear(); }
 
  private:
-  std::unordered_map<workload::LayerKey, passes::LayerCosts, LayerKeyHash> known_;
+  std::unordered_map<model::LayerKey, passes::LayerCosts, LayerKeyHash> known_;
 };
 
 /// A sick device, and what layers cost on it.
@@ -47,19 +47,21 @@ struct SickDevice {
 };
 constexpr std::size_t kMostSickDevices = 4096;
 
-workload::LayerKey key_of(const ParallelPlan& plan) {
+model::LayerKey key_of(const ParallelPlan& plan) {
   return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
 }
 
 memory::ActivationBytes activations(const passes::LayerCosts& costs, Recompute recompute) {
   constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
   memory::ActivationBytes bytes;
-  bytes.block = costs.block.saved[static_cast<std::size_t>(recompute)];
-  // A block that recomputes holds all of its activations again while its backward runs.
-  bytes.block_working = costs.block.saved[kAll] - bytes.block + costs.backward_working;
-  bytes.block_put_off = costs.block.put_off;
-  bytes.embedding = costs.embedding.saved[kAll];
-  bytes.head = costs.head.saved[kAll];
+  for (std::size_t kind = 0; kind < bytes.block.size(); ++kind) {
+    const passes::LayerCost& block = costs[passes::block_layer(kind)];
+    const Bytes saved = block.saved[static_cast<std::size_t>(recompute)];
+    // A block that recomputes holds all of its activations again while its backward runs.
+    bytes.block[kind] = {saved, block.saved[kAll] - saved + block.working, block.put_off};
+  }
+  bytes.embedding = costs[passes::kEmbeddingLayer].saved[kAll];
+  bytes.head = costs[passes::kHeadLayer].saved[kAll];
   bytes.logits = costs.logits;
   bytes.logits_saved = costs.logits_saved;
   bytes.boundary = costs.boundary;
@@ -74,8 +76,8 @@ class Training final : public Evaluator {
 
   bool partition(Point& point) override {
     const ParallelPlan& plan = point.plan;
-    return workload::partition_layers(setting_.model, setting_.system.stack.partition, plan.pipeline,
-                                      plan.virtual_stages, point.layers);
+    return model::partition_layers(setting_.model, setting_.system.stack.partition, plan.pipeline,
+                                   plan.virtual_stages, point.layers);
   }
 
   void memory(Point& point) override {
@@ -86,12 +88,13 @@ class Training final : public Evaluator {
     const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
     point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
                       point.out.microbatches};
-    const memory::MemoryInputs inputs{setting_,
-                                      plan,
-                                      point.layers,
-                                      memory::stage_parameters(setting_.model, plan.tensor),
-                                      activations(costs(plan), plan.recompute),
-                                      point.pipeline};
+    const memory::MemoryInputs inputs{
+        setting_,
+        plan,
+        point.layers,
+        model::stage_parameters(setting_.model, setting_.workload.policy(), plan.tensor),
+        activations(costs(plan), plan.recompute),
+        point.pipeline};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       const MemoryUse use = memory::training_stage(inputs, stage);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
@@ -167,13 +170,14 @@ std::int32_t Training::execute(const passes::TrainingInputs& inputs, Point& poin
 
 void Training::time(Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
-  const passes::TrainingInputs inputs{setting_,
-                                      point.plan,
-                                      costs(point.plan),
-                                      point.layers,
-                                      memory::stage_parameters(setting_.model, point.plan.tensor),
-                                      point.pipeline,
-                                      point.sick};
+  const passes::TrainingInputs inputs{
+      setting_,
+      point.plan,
+      costs(point.plan),
+      point.layers,
+      model::stage_parameters(setting_.model, setting_.workload.policy(), point.plan.tensor),
+      point.pipeline,
+      point.sick};
   std::int32_t critical = passes::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
   if (point.details != nullptr) explain(inputs, critical, point);
@@ -183,7 +187,7 @@ void Training::time(Point& point) {
 void Training::explain(const passes::TrainingInputs& inputs, std::int32_t critical, Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
   Details& details = *point.details;
-  details.stage_layers = point.layers;
+  details.stage_layers = block_counts(point.layers);
   details.axis_bytes = passes::training_bytes(inputs);
   for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
     details.stage_forward.push_back(scratch_.forward[s].total());

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/model/block.h"
+#include "engine/spec/zero.h"
+
 namespace shardscape::memory {
 
 namespace {
@@ -15,10 +18,8 @@ StagePosition position(const MemoryInputs& in, std::int32_t stage) {
   return {stage == 0, stage + 1 == in.plan.pipeline};
 }
 
-double parameters_of(const MemoryInputs& in, std::int32_t stage) {
-  const StagePosition at = position(in, stage);
-  return in.parameters.of_stage(in.layers[static_cast<std::size_t>(stage)], at.first, at.last,
-                                in.setting.model.tied_embeddings);
+model::Parameters parameters_of(const MemoryInputs& in, std::int32_t stage) {
+  return in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage));
 }
 
 /// Microbatches that have passed the head before the last stage's first backward: one where the backward of
@@ -32,80 +33,61 @@ double heads_in_flight(const schedule::PipelineShape& shape) {
 
 Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   const StagePosition at = position(in, stage);
-  const std::int32_t layers = in.layers[static_cast<std::size_t>(stage)];
+  const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
   const double chunk_share = 1.0 / in.pipeline.virtual_stages;
   Bytes sum;
   for (const schedule::HeldMicrobatches& held : schedule::peaks(in.pipeline, stage)) {
     const double flights = held.in_flight * chunk_share;
-    Bytes now = flights * layers * in.activations.block;
-    now += static_cast<double>(held.put_off) * layers * in.activations.block_put_off;
+    Bytes now, all_but_one;
+    for (const auto& [kind, count] : layers) {
+      const BlockBytes& block = in.activations.block[kind];
+      now += flights * count * block.saved + static_cast<double>(held.put_off) * count * block.put_off;
+      const double others = kind == layers.begin()->kind ? count - 1 : count;
+      all_but_one += others * (block.put_off - block.saved);
+    }
     if (at.first) now += flights * in.activations.embedding;
     sum = std::max(sum, now);
-    // The peak may also come when the running microbatch has only its last block left, and its other blocks
-    // wait for their weight gradients.
-    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble && layers > 0;
-    if (cut)
-      sum = std::max(sum, now + (layers - 1.0) * (in.activations.block_put_off - in.activations.block));
+    // The peak may also come when the running microbatch has only its last block left (the first of the stage),
+    // and its other blocks wait for their weight gradients.
+    if (in.pipeline.kind == ScheduleKind::zero_bubble) sum = std::max(sum, now + all_but_one);
   }
-  if (layers > 0) sum += in.activations.block_working;
+  Bytes working;
+  for (const auto& [kind, count] : layers) working = std::max(working, in.activations.block[kind].working);
+  sum += working;
   if (at.last) sum += heads_in_flight(in.pipeline) * in.activations.head;
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
-Bytes training_buffers(const MemoryInputs& in, double parameters) {
+Bytes training_buffers(const MemoryInputs& in, const model::Parameters& parameters) {
   const StackProfile& stack = in.setting.system.stack;
-  const double group = static_cast<double>(in.plan.data) * in.plan.context;
   Bytes sum = stack.memory.workspace;
-  if (group > 1)
-    sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters));
+  if (ranks_of(in.plan, ParallelGroup::data_shard) > 1)
+    sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters.count));
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
-  if (in.plan.zero_stage == 3) {
-    sum += Bytes(2 * bytes_per_element(in.setting.workload.precision) * in.parameters.block);
+  if (zero_shards(in.plan, ZeroState::weights)) {
+    Bytes largest_block;
+    for (const model::Parameters& block : in.parameters.block)
+      largest_block = std::max(largest_block, block.weights + block.copies);
+    sum += 2 * largest_block;
   }
   return sum;
 }
 
 }  // namespace
 
-double StageParameters::of_stage(std::int32_t layers, bool first, bool last, bool tied) const {
-  double sum = layers * block;
-  if (first) sum += embedding;
-  if (last) sum += final_norm;
-  // A tied head on a stage of its own holds a copy of the table.
-  if (last && !(first && tied)) sum += head;
-  return sum;
-}
-
-StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor) {
-  const double t = tensor;
-  StageParameters p;
-  // Replicated KV heads: each rank holds at least one.
-  const double kv =
-      static_cast<double>(workload::local_kv_heads(model, tensor)) - static_cast<double>(model.kv_heads) / t;
-  const double replicated_kv = 2 * kv * static_cast<double>(model.head_dim) *
-                               (static_cast<double>(model.hidden) + (model.has_qkv_bias() ? 1 : 0));
-  const double split = model.block_matrix_parameters() + model.block_column_biases();
-  p.block = split / t + replicated_kv + model.block_vector_parameters() - model.block_column_biases();
-  const double positions = model.position_parameters();
-  p.embedding = (model.embedding_parameters() - positions) / t + positions;
-  p.final_norm = model.final_norm_parameters();
-  p.head = static_cast<double>(model.vocabulary * model.hidden) / t;
-  return p;
-}
-
 MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
   const StackProfile& stack = in.setting.system.stack;
-  const double parameters = parameters_of(in, stage);
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const auto sharded_from = [&](std::int32_t zero) { return in.plan.zero_stage >= zero ? shards : 1.0; };
-  // Gradients stay whole until the last microbatch where the stack reduces them only then.
-  const bool whole_gradients =
-      in.plan.zero_stage == 2 && stack.zero2_gradients == Zero2Gradients::last_microbatch;
+  const model::Parameters parameters = parameters_of(in, stage);
+  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const bool whole_weights = !zero_shards(in.plan, ZeroState::weights);
 
   MemoryUse use;
-  use.weights = Bytes(bytes_per_element(in.setting.workload.precision) * parameters / sharded_from(3));
-  use.gradients = Bytes(stack.state.gradient_bytes * parameters / (whole_gradients ? 1.0 : sharded_from(2)));
-  use.optimizer = Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters / sharded_from(1));
+  // Under ZeRO-3 the copies are made of gathered blocks and go with them.
+  use.weights = whole_weights ? parameters.weights + parameters.copies : parameters.weights / shards;
+  use.gradients = Bytes(stack.state.gradient_bytes * parameters.count /
+                        (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
+  use.optimizer = Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters.count /
+                        (zero_shards(in.plan, ZeroState::optimizer) ? shards : 1.0));
   use.activations = saved_activations(in, stage);
   if (position(in, stage).last) {
     const double waiting = heads_in_flight(in.pipeline) - 1;
@@ -117,14 +99,14 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
 }
 
 MemoryUse inference_stage(const MemoryInputs& in, std::int32_t stage, double sequences, double tokens) {
-  const ModelSpec& model = in.setting.model;
-  const double element = bytes_per_element(in.setting.workload.precision);
   MemoryUse use;
-  use.weights = Bytes(element * parameters_of(in, stage));
-  use.kv_cache = Bytes(2 * element * sequences * tokens / in.plan.context *
-                       static_cast<double>(in.layers[static_cast<std::size_t>(stage)]) *
-                       static_cast<double>(workload::local_kv_heads(model, in.plan.tensor) * model.head_dim));
-  use.activations = in.setting.system.stack.memory.fragmentation * in.activations.block_working;
+  use.weights = parameters_of(in, stage).weights;
+  for (const auto& [kind, count] : in.layers[static_cast<std::size_t>(stage)])
+    use.kv_cache +=
+        sequences * tokens / in.plan.context * count * model::kv_bytes(in.setting, kind, in.plan.tensor);
+  Bytes working;
+  for (const BlockBytes& block : in.activations.block) working = std::max(working, block.working);
+  use.activations = in.setting.system.stack.memory.fragmentation * working;
   if (position(in, stage).last) use.logits = in.activations.logits;
   use.buffers = in.setting.system.stack.memory.workspace;
   if (in.plan.pipeline > 1) use.buffers += 2 * in.activations.boundary;

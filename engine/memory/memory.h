@@ -16,35 +16,28 @@
 // Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "engine/model/parameters.h"
+#include "engine/model/stage_layers.h"
 #include "engine/prediction.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/scenario.h"
-#include "engine/workload/layers.h"
 
 namespace shardscape::memory {
 
-/// Parameters held by one rank, before ZeRO.
-struct StageParameters {
-  double block = 0;      ///< one block
-  double embedding = 0;  ///< token and position tables
-  double final_norm = 0;
-  double head = 0;  ///< LM head
-
-  [[nodiscard]] double of_stage(std::int32_t layers, bool first, bool last, bool tied) const;
+/// Of one block for one microbatch on one rank.
+struct BlockBytes {
+  Bytes saved;    ///< kept under the plan's recompute policy
+  Bytes working;  ///< live beside it while it runs backward
+  Bytes put_off;  ///< kept from its input gradient to its weight gradient (zero_bubble)
 };
 
-/// Matrices, the biases of their columns and the vocabulary are split over the tensor group; norms, the
-/// biases of row-parallel products and learned positions are not.
-StageParameters stage_parameters(const ModelSpec& model, std::int32_t tensor);
-
-/// Saved bytes of the parts of the model for one microbatch on one rank.
+/// Of the parts of the model for one microbatch on one rank.
 struct ActivationBytes {
-  Bytes block;          ///< kept per block under the plan's recompute policy
-  Bytes block_working;  ///< live beside it while one block runs backward
-  Bytes block_put_off;  ///< kept per block from its input gradient to its weight gradient (zero_bubble)
+  std::array<BlockBytes, model::kMostBlockKinds> block;  ///< by kind
   Bytes embedding;
   Bytes head;
   Bytes logits;
@@ -56,8 +49,8 @@ struct ActivationBytes {
 struct MemoryInputs {
   const Setting& setting;
   const ParallelPlan& plan;
-  const std::vector<std::int32_t>& layers;  ///< per stage
-  StageParameters parameters;
+  const std::vector<model::StageLayers>& layers;  ///< per stage
+  model::StageParameters parameters;
   ActivationBytes activations;
   schedule::PipelineShape pipeline;
 };

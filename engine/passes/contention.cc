@@ -9,9 +9,9 @@ namespace shardscape::passes {
 
 namespace {
 
+using model::CollectiveCall;
 using network::PlanLayout;
 using network::RankGroup;
-using workload::CollectiveCall;
 
 class ContentionSum {
  public:
@@ -73,15 +73,18 @@ class ContentionSum {
 
 double contended_share(const TrainingInputs& in, std::size_t stage, Seconds step,
                        network::CollectiveModel& collectives) {
-  const double m = in.pipeline.microbatches, layers = in.layers[stage];
+  const double m = in.pipeline.microbatches;
   ContentionSum sum(in, collectives);
-  std::array<double, kParts> runs{};
-  for (const Pass pass : kTrainingPasses) {
-    for (const Segment& segment : in.segments(LayerKind::block, pass))
-      ++runs[static_cast<std::size_t>(segment.part)];
-  }
-  for (std::size_t part = 0; part < kParts; ++part) {
-    if (runs[part] > 0) sum.add_calls(in.costs.block.parts[part].calls, m * layers * runs[part]);
+  for (const LayerRun& run : in.stage_layers(static_cast<std::int32_t>(stage))) {
+    if (!run.kind.is_block()) continue;
+    std::array<double, kParts> runs{};
+    for (const Pass pass : kTrainingPasses) {
+      for (const Segment& segment : in.segments(run.kind, pass))
+        ++runs[static_cast<std::size_t>(segment.part)];
+    }
+    for (std::size_t part = 0; part < kParts; ++part) {
+      if (runs[part] > 0) sum.add_calls(in.costs[run.kind].parts[part].calls, m * run.count * runs[part]);
+    }
   }
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
   for (const Pass pass : kTrainingPasses) {

@@ -6,24 +6,28 @@
 namespace shardscape::passes {
 
 GradientShares::GradientShares(const TrainingInputs& in, std::int32_t stage)
-    : block_(in.parameters.block), cut_(in.cuts()) {
+    : parameters_(in.parameters),
+      layers_(in.layers[static_cast<std::size_t>(stage)]),
+      blocks_(layers_.count()),
+      cut_(in.cuts()) {
   const bool first = in.first(stage), last = in.last(stage);
-  const bool tied = in.setting.model.tied_embeddings;
   heads_ = last ? 1 : 0;
-  blocks_ = in.blocks(stage);
-  head_ = in.parameters.of_stage(0, false, last, tied);
-  embedding_ = in.parameters.of_stage(0, first, false, tied);
-  sum_ = in.parameters_of(stage);
   // A table that the head shares is whole after the embedding.
-  if (first && last && tied) head_ = sum_ - blocks_ * block_ - embedding_;
+  head_ = last ? parameters_.of_head(first).count : 0;
+  embedding_ = first ? parameters_.embedding.count : 0;
+  sum_ = in.parameters_of(stage).count;
+}
+
+double GradientShares::of_last(std::int32_t blocks) const {
+  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks)).count;
 }
 
 double GradientShares::after(std::int32_t layers) const {
   if (sum_ <= 0) return 1;
-  if (cut_) return (head_ + embedding_ + std::min(layers, blocks_) * block_) / sum_;
+  if (cut_) return (head_ + embedding_ + of_last(std::min(layers, blocks_))) / sum_;
   if (layers <= 0) return 0;
   const std::int32_t blocks = std::clamp(layers - heads_, 0, blocks_);
-  return (head_ + blocks * block_ + (layers > heads_ + blocks_ ? embedding_ : 0)) / sum_;
+  return (head_ + of_last(blocks) + (layers > heads_ + blocks_ ? embedding_ : 0)) / sum_;
 }
 
 double whole_buckets(double buckets, double share) {
@@ -38,7 +42,7 @@ LastBackward last_backward(const TrainingInputs& in, const TrainingScratch& scra
   const EndLayers& end = scratch.ends[stage];
   const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
   const schedule::StageTime& time = scratch.times[stage];
-  return {end.head, (1.0 / std::max(1, in.layers[stage])) * blocks, end.embedding,
+  return {end.head, (1.0 / std::max(1, in.layers[stage].count())) * blocks, end.embedding,
           Seconds(in.cuts() ? time.weight : time.backward), ends};
 }
 
@@ -72,9 +76,9 @@ template <class Visit>
 void each_layer(const TrainingInputs& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());
   const auto seconds_of = [&](LayerKind kind) {
-    return (kind == LayerKind::block  ? backward.block
-            : kind == LayerKind::head ? backward.head
-                                      : backward.embedding)
+    return (kind.is_block()      ? backward.block
+            : kind == kHeadLayer ? backward.head
+                                 : backward.embedding)
         .value();
   };
   for (std::int32_t c = chunks; c-- > 0;) {

@@ -27,7 +27,8 @@
 
 namespace shardscape::passes {
 
-/// The share of a stage's gradients that is whole after so many layers of the last backward.
+/// The share of a stage's gradients that is whole after so many layers of the last backward. The inputs
+/// outlive it.
 class GradientShares {
  public:
   GradientShares(const TrainingInputs& inputs, std::int32_t stage);
@@ -35,7 +36,12 @@ class GradientShares {
   [[nodiscard]] double after(std::int32_t layers) const;
 
  private:
-  double block_ = 0, head_ = 0, embedding_ = 0, sum_ = 0;
+  /// Parameters of the last so many blocks, whose backward comes first.
+  [[nodiscard]] double of_last(std::int32_t blocks) const;
+
+  const model::StageParameters& parameters_;
+  model::StageLayers layers_;
+  double head_ = 0, embedding_ = 0, sum_ = 0;
   std::int32_t heads_ = 0, blocks_ = 0;
   bool cut_ = false;
 };

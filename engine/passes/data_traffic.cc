@@ -3,31 +3,30 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/spec/zero.h"
+
 namespace shardscape::passes {
 
-DataTraffic data_traffic(const TrainingInputs& in, double parameters) {
+DataTraffic data_traffic(const TrainingInputs& in, const model::Parameters& parameters) {
   using network::CollectiveOp;
   DataTraffic traffic;
-  if (in.plan.data * in.plan.context == 1) return traffic;
+  if (ranks_of(in.plan, ParallelGroup::data_shard) == 1) return traffic;
   const StackProfile& stack = in.setting.system.stack;
-  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters);
-  const Bytes weight_bytes(bytes_per_element(in.setting.workload.precision) * parameters);
-  const std::int32_t zero = in.plan.zero_stage;
-  const bool own = zero > 0 && stack.communication.zero_bucket > Bytes(0);
+  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters.count);
+  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
+  const bool own = sharded && stack.communication.zero_bucket > Bytes(0);
   const Bytes bucket = own ? stack.communication.zero_bucket : stack.communication.bucket;
   const auto part = [&](CollectiveOp op, Bytes bytes) {
     return DataTraffic::Part{op, bytes, std::max(1.0, std::ceil(bytes / bucket))};
   };
-  if (zero == 0) {
+  if (!sharded) {
     traffic.gradients = part(CollectiveOp::all_reduce, gradient_bytes);
     return traffic;
   }
   const DataTraffic::Part scatter = part(CollectiveOp::reduce_scatter, gradient_bytes);
-  const DataTraffic::Part gather = part(CollectiveOp::all_gather, weight_bytes);
-  const bool each_microbatch =
-      zero == 3 || (zero == 2 && stack.zero2_gradients == Zero2Gradients::per_microbatch);
-  (each_microbatch ? traffic.backward_scatter : traffic.gradients) = scatter;
-  if (zero == 3) {
+  const DataTraffic::Part gather = part(CollectiveOp::all_gather, parameters.weights);
+  (scatters_each_microbatch(in.plan, stack) ? traffic.backward_scatter : traffic.gradients) = scatter;
+  if (zero_shards(in.plan, ZeroState::weights)) {
     traffic.forward_gather = traffic.backward_gather = gather;
   } else {
     traffic.weights = gather;

@@ -26,6 +26,6 @@ struct DataTraffic {
 };
 
 /// `parameters`: of the stage, on one rank before ZeRO.
-DataTraffic data_traffic(const TrainingInputs& inputs, double parameters);
+DataTraffic data_traffic(const TrainingInputs& inputs, const model::Parameters& parameters);
 
 }  // namespace shardscape::passes

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
+#include "engine/model/block.h"
 
 namespace shardscape::passes {
 
@@ -127,14 +128,7 @@ const IterationTime& ExecutedIterations::executed(const IterationShape& shape) {
 std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const serving::Iteration& iteration) {
   const double rows = iteration.decoding + iteration.first_tokens;
   const Table table = IterationCosts::table_of(iteration);
-  double prompt = iteration.prompt_tokens > 0 ? costs_.prompt_attention(iteration).value() : 0;
-  double decode =
-      iteration.decoding > 0 ? costs_.decode_attention(iteration.decoding, iteration.cached).value() : 0;
-  if (in_.plan.context == 1 && prompt > 0) {  // no context traffic runs beside either kind of attention
-    prompt += decode;
-    decode = 0;
-  }
-  std::vector<Corner> list = {{{table, 0, 0, 0, 0}, 1}};
+  std::vector<Corner> list = {{{table, 0, 0, {}, {}}, 1}};
   const auto split = [&](auto&& assign, const auto& choices) {
     std::vector<Corner> next;
     for (const Corner& corner : list) {
@@ -159,8 +153,17 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
     if (rows > 0)
       split([](IterationShape& s, std::int64_t n) { s.rows = n; }, samples_.shares(Table::head, rows));
   }
-  split([](IterationShape& s, double seconds) { s.prompt_attention = seconds; }, times(prompt));
-  split([](IterationShape& s, double seconds) { s.decode_attention = seconds; }, times(decode));
+  for (std::size_t k = 0; k < model::block_kinds(in_.setting.model).size(); ++k) {
+    double prompt = iteration.prompt_tokens > 0 ? costs_.prompt_attention(k, iteration).value() : 0;
+    double decode =
+        iteration.decoding > 0 ? costs_.decode_attention(k, iteration.decoding, iteration.cached).value() : 0;
+    if (in_.plan.context == 1 && prompt > 0) {  // nothing runs beside the one or the other
+      prompt += decode;
+      decode = 0;
+    }
+    split([k](IterationShape& s, double seconds) { s.prompt_attention[k] = seconds; }, times(prompt));
+    split([k](IterationShape& s, double seconds) { s.decode_attention[k] = seconds; }, times(decode));
+  }
   return list;
 }
 

@@ -7,9 +7,9 @@ namespace shardscape::passes {
 
 namespace {
 
-using workload::CollectiveCall;
-using workload::Operator;
-using workload::OperatorKind;
+using model::CollectiveCall;
+using model::Operator;
+using model::OperatorKind;
 
 std::string format(const char* pattern, double a, double b = 0, double c = 0) {
   char text[96];
@@ -132,9 +132,7 @@ void explain_training(const TrainingInputs& in, std::int32_t stage, Seconds opti
       if (segment.again) writer.add(operators, segment.part, "recompute", count);
     }
   }
-  const double parameters = in.parameters_of(stage);
-  explain_optimizer(optimizer_cost(in, in.setting.system.device, parameters, in.blocks(stage)), optimizer,
-                    rows);
+  explain_optimizer(optimizer_cost(in, in.setting.system.device, stage), optimizer, rows);
 }
 
 }  // namespace shardscape::passes

@@ -21,8 +21,7 @@ class RowWriter {
   /// One part of a layer, run `count` times. Backward of a product is its input gradient (_dgrad) and its
   /// weight gradient (_wgrad); what adding the weight gradients of the list to their buffers takes is a row of
   /// its own.
-  void add(const std::vector<workload::Operator>& operators, Part part, const std::string& phase,
-           double count) {
+  void add(const std::vector<model::Operator>& operators, Part part, const std::string& phase, double count) {
     add(listed_nodes(operators, part), phase, count);
   }
   void add(const std::vector<Node>& nodes, const std::string& phase, double count);
@@ -35,7 +34,7 @@ class RowWriter {
   };
   void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
                const compute::OperatorCost& cost);
-  void add_gradients(const workload::Operator& op, const std::string& phase, double count, Accumulation& sum);
+  void add_gradients(const model::Operator& op, const std::string& phase, double count, Accumulation& sum);
   void add_call(const Node& node, const std::string& phase, double count);
 
   const Setting& setting_;

@@ -1,15 +1,10 @@
 #include "engine/passes/feasibility.h"
 
+#include "engine/model/block.h"
+
 namespace shardscape::passes {
 
 namespace {
-
-Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) {
-  if (model.heads % tensor != 0) return Reason::heads_by_tensor;
-  if (model.kv_heads % tensor != 0 && tensor % model.kv_heads != 0) return Reason::kv_heads_by_tensor;
-  if (model.ffn_hidden % tensor != 0) return Reason::ffn_by_tensor;
-  return Reason::none;
-}
 
 Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
   // A causally balanced context split gives each rank two pieces.
@@ -53,7 +48,7 @@ Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
   ParallelPlan pool;
   pool.tensor = plan.prefill.tensor;
   pool.pipeline = plan.prefill.pipeline;
-  const Reason tensor = tensor_rule(setting.model, pool.tensor);
+  const Reason tensor = model::tensor_rule(setting.model, pool.tensor);
   return tensor != Reason::none ? tensor : pipeline_rule(setting, pool);
 }
 
@@ -64,11 +59,12 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
   for (const Reason reason :
-       {tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan), pipeline_rule(setting, plan),
-        batch_rule(workload, plan), prefill_rule(setting, plan)}) {
+       {model::tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
+        pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
-  if (!setting.system.device.supports(workload.precision)) return {Status::unsupported, Reason::precision};
+  for (const Precision precision : workload.policy().multiplied())
+    if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
   if (chunked) return {Status::unsupported, Reason::schedule};
   return {};

@@ -1,8 +1,8 @@
 // Cheap rejections: what does not divide, what the device cannot multiply, what is not modelled.
 #pragma once
 
-#include "engine/prediction.h"
 #include "engine/spec/scenario.h"
+#include "engine/spec/verdict.h"
 
 namespace shardscape::passes {
 

@@ -71,7 +71,7 @@ class InferenceMemo {
 struct InferenceInputs {
   const Setting& setting;
   const ParallelPlan& plan;
-  const std::vector<std::int32_t>& layers;  ///< per stage
+  const std::vector<model::StageLayers>& layers;  ///< per stage
   ServingShape shape;
 };
 

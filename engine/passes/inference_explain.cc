@@ -1,7 +1,10 @@
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "engine/model/block.h"
 #include "engine/passes/inference.h"
 
 namespace shardscape::passes {
@@ -12,11 +15,16 @@ using serving::Iteration;
 using serving::Trajectory;
 using Table = IterationCosts::Table;
 
+/// Weighted sums over iterations, of the attention of one block of a kind.
+struct AttentionWork {
+  Seconds prompt, decode;
+};
+
 /// What iterations of one phase do, weighted by the requests that they serve.
 struct PhaseWork {
   std::map<std::int64_t, double> block, head;  ///< weight by tokens at which the table is priced
   double prompt_weight = 0, decode_weight = 0;
-  Seconds prompt_attention, decode_attention;  ///< weighted sums over iterations, of one block
+  std::array<AttentionWork, model::kMostBlockKinds> attention;
   Iteration prompt_example, decode_example;
 };
 
@@ -26,21 +34,25 @@ Iteration last_of(const WeightedIterations& segment) {
   return last;
 }
 
-void add_attention(const WeightedIterations& segment, double weight, TokenCosts& costs, PhaseWork& work) {
+void add_attention(const model::StageLayers& blocks, const WeightedIterations& segment, double weight,
+                   TokenCosts& costs, PhaseWork& work) {
   const Iteration& first = segment.first;
   if (first.prompt_tokens > 0) {
     work.prompt_weight += weight;
-    work.prompt_attention += weight * costs.prompt_attention(first);
+    for (const auto& [kind, count] : blocks)
+      work.attention[kind].prompt += weight * costs.prompt_attention(kind, first);
     if (first.prompt_pairs > work.prompt_example.prompt_pairs) work.prompt_example = first;
   }
   if (first.decoding > 0) {
     const Iteration last = last_of(segment);
     // The time is linear in the tokens met, so the mean over the iterations is that of the first and the
     // last.
-    const Seconds ends = costs.decode_attention(first.decoding, first.cached) +
-                         costs.decode_attention(last.decoding, last.cached);
+    for (const auto& [kind, count] : blocks) {
+      const Seconds ends = costs.decode_attention(kind, first.decoding, first.cached) +
+                           costs.decode_attention(kind, last.decoding, last.cached);
+      work.attention[kind].decode += 0.5 * weight * ends;
+    }
     work.decode_weight += weight;
-    work.decode_attention += 0.5 * weight * ends;
     if (last.cached > work.decode_example.cached) work.decode_example = last;
   }
 }
@@ -72,27 +84,34 @@ class RowTable {
         costs_(memo.token_costs(in.setting, in.plan)),
         rows_(rows),
         begin_(rows.size()),
-        blocks_(static_cast<double>(in.setting.model.layers)) {}
+        blocks_(model::all_layers(in.setting.model)) {}
 
   void add(const PhaseWork& work, const char* phase, bool reads) {
     for (const auto& [tokens, weight] : work.block) {
       add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
-      add_rest(reads ? costs_.prompt_block(tokens) : costs_.decode_block(tokens), phase, weight * blocks_);
+      for (const auto& [kind, count] : blocks_) {
+        add_rest(reads ? costs_.prompt_block(kind, tokens) : costs_.decode_block(kind, tokens), phase,
+                 weight * count);
+      }
     }
-    if (work.prompt_weight > 0) {
-      const Iteration& i = work.prompt_example;
-      add_attention(phase, "attention", work.prompt_weight, work.prompt_attention, i.prompt_tokens, i, true);
-    }
-    if (work.decode_weight > 0) {
-      const Iteration& i = work.decode_example;
-      add_attention(phase, "decode_attention", work.decode_weight, work.decode_attention, i.decoding, i,
-                    false);
+    for (const auto& [kind, count] : blocks_) {
+      const AttentionWork& attention = work.attention[kind];
+      if (work.prompt_weight > 0) {
+        const Iteration& i = work.prompt_example;
+        add_attention({phase, "attention", name_of(costs_.prompt_attention_bound(kind, i))}, count,
+                      work.prompt_weight, attention.prompt, i.prompt_tokens, i.prompt_pairs);
+      }
+      if (work.decode_weight > 0) {
+        const Iteration& i = work.decode_example;
+        add_attention({phase, "decode_attention", name_of(costs_.decode_attention_bound(kind, i))}, count,
+                      work.decode_weight, attention.decode, i.decoding, i.cached);
+      }
     }
     for (const auto& [rows, weight] : work.head) add_rest(costs_.head_rows(rows), phase, weight);
   }
 
  private:
-  void add_rest(const std::vector<workload::Operator>& operators, const char* phase, double count) {
+  void add_rest(const std::vector<model::Operator>& operators, const char* phase, double count) {
     std::vector<Node> rest = listed_nodes(operators, Part::forward);
     std::erase_if(rest, [](const Node& node) { return !node.call && node.op->attention_core; });
     std::vector<OperatorRow> fresh;
@@ -100,15 +119,18 @@ class RowTable {
     merge(fresh, rows_, begin_);
   }
 
-  void add_attention(const char* phase, const char* name, double weight, Seconds total, double queries,
-                     const Iteration& example, bool prompt) {
+  struct AttentionName {
+    const char *phase, *name;
+    std::string_view bound;
+  };
+  void add_attention(const AttentionName& name, double blocks, double weight, Seconds total, double queries,
+                     double pairs) {
     const double heads = static_cast<double>(in_.setting.model.heads) / in_.plan.tensor;
-    const double keys = prompt ? example.prompt_pairs / queries : example.cached / queries;
+    const double keys = pairs / queries;
     const auto whole = [](double value) { return std::to_string(static_cast<std::int64_t>(value + 0.5)); };
     const std::string shape = whole(heads) + " heads, " + whole(queries) + " q x " + whole(keys) + " kv";
-    const std::string bound(
-        name_of(prompt ? costs_.prompt_attention_bound(example) : costs_.decode_attention_bound(example)));
-    rows_.push_back({phase, name, shape, weight * blocks_, total / weight, bound, ""});
+    rows_.push_back(
+        {name.phase, name.name, shape, weight * blocks, total / weight, std::string(name.bound), ""});
   }
 
   const InferenceInputs& in_;
@@ -116,7 +138,7 @@ class RowTable {
   TokenCosts& costs_;
   std::vector<OperatorRow>& rows_;
   std::size_t begin_;
-  double blocks_;
+  model::StageLayers blocks_;
 };
 
 }  // namespace
@@ -139,7 +161,7 @@ void explain_iterations(const InferenceInputs& in, network::CollectiveModel& col
         if (share > 0) work.head[at] += weight * share;
       }
     }
-    add_attention(group, weight, tokens, work);
+    add_attention(model::all_layers(in.setting.model), group, weight, tokens, work);
   }
   RowTable table(in, collectives, memo, rows);
   table.add(prefill, "prefill", true);

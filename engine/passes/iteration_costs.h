@@ -28,6 +28,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/model/layer_key.h"
+#include "engine/model/stage_layers.h"
 #include "engine/network/collective_model.h"
 #include "engine/passes/layer_costs.h"
 #include "engine/serving/server.h"
@@ -35,11 +37,12 @@
 namespace shardscape::passes {
 
 /// Device time of an operator's forward alone: inference has no use for gradients.
-Seconds price_forward(const workload::Operator& op, const Setting& setting);
+Seconds price_forward(const model::Operator& op, const Setting& setting);
 
 /// Device time and calls of one forward trip's parts at one number of tokens, without the attention core.
 struct TokenCost {
-  PartCost block, embedding;
+  std::vector<PartCost> blocks;  ///< by kind
+  PartCost embedding;
   Bytes boundary;
 };
 
@@ -52,34 +55,39 @@ class TokenCosts {
   const TokenCost& prompt(std::int64_t tokens);
   const TokenCost& decode(std::int64_t sequences);
   const PartCost& head(std::int64_t rows);
-  /// Attention of one block.
-  [[nodiscard]] Seconds prompt_attention(const serving::Iteration& iteration) const;
-  [[nodiscard]] Seconds decode_attention(double sequences, double cached);
-  [[nodiscard]] Bound prompt_attention_bound(const serving::Iteration& iteration) const;
-  [[nodiscard]] Bound decode_attention_bound(const serving::Iteration& iteration) const;
+  /// Attention of one block of a kind.
+  [[nodiscard]] Seconds prompt_attention(std::size_t kind, const serving::Iteration& iteration) const;
+  [[nodiscard]] Seconds decode_attention(std::size_t kind, double sequences, double cached);
+  [[nodiscard]] Bound prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
+  [[nodiscard]] Bound decode_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
 
   /// The operators of one block, of the embedding and of the head behind those prices.
-  [[nodiscard]] std::vector<workload::Operator> prompt_block(std::int64_t tokens) const;
-  [[nodiscard]] std::vector<workload::Operator> prompt_embedding(std::int64_t tokens) const;
-  [[nodiscard]] std::vector<workload::Operator> decode_block(std::int64_t sequences) const;
-  [[nodiscard]] std::vector<workload::Operator> decode_embedding(std::int64_t sequences) const;
-  [[nodiscard]] std::vector<workload::Operator> head_rows(std::int64_t rows) const;
+  [[nodiscard]] std::vector<model::Operator> prompt_block(std::size_t kind, std::int64_t tokens) const;
+  [[nodiscard]] std::vector<model::Operator> prompt_embedding(std::int64_t tokens) const;
+  [[nodiscard]] std::vector<model::Operator> decode_block(std::size_t kind, std::int64_t sequences) const;
+  [[nodiscard]] std::vector<model::Operator> decode_embedding(std::int64_t sequences) const;
+  [[nodiscard]] std::vector<model::Operator> head_rows(std::int64_t rows) const;
 
  private:
   struct Chord {
     double at_shortest = -1;  ///< < 0: not priced yet
     double per_token = 0;
   };
-  [[nodiscard]] workload::LayerKey key(std::int64_t sequences, std::int32_t context) const;
-  [[nodiscard]] compute::OperatorCost price_prompt_attention(const serving::Iteration& iteration) const;
-  [[nodiscard]] compute::OperatorCost price_decode_attention(double sequences, double cached) const;
+  [[nodiscard]] model::LayerKey key(std::int64_t sequences, std::int32_t context) const;
+  [[nodiscard]] compute::OperatorCost price_prompt_attention(std::size_t kind,
+                                                             const serving::Iteration& iteration) const;
+  [[nodiscard]] compute::OperatorCost price_decode_attention(std::size_t kind, double sequences,
+                                                             double cached) const;
 
   const Setting& setting_;
   std::int32_t tensor_, context_;
-  workload::Operator prompt_core_, decode_core_;
+  struct Core {
+    model::Operator prompt, decode;
+    std::vector<Chord> chords;  ///< by sequences
+  };
+  std::vector<Core> cores_;  ///< by kind of block
   std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
   std::unordered_map<std::int64_t, PartCost> head_;
-  std::vector<Chord> chords_;  ///< by sequences
 };
 
 /// Iterations of one plan on the fabric as it is now. All references outlive it.
@@ -91,7 +99,7 @@ class IterationCosts {
   struct Inputs {
     const Setting& setting;
     const ParallelPlan& plan;
-    const std::vector<std::int32_t>& layers;  ///< per stage
+    const std::vector<model::StageLayers>& layers;  ///< per stage
     serving::Load load;
     serving::Rules rules;
     std::int64_t groups = 1;  ///< that take turns on the stages
@@ -120,16 +128,19 @@ class IterationCosts {
     double device = 0, calls = 0;
     EnumArray<PlanAxis, double> comm;
   };
+  using BlockParts = std::array<Amounts, model::kMostBlockKinds>;  ///< by kind
   struct Sample {
     std::int64_t tokens = 0;
     bool priced = false;
-    Amounts block, end;        ///< end: the embedding, or the head
+    BlockParts block;
+    Amounts end;               ///< the embedding, or the head
     std::vector<double> hops;  ///< over each boundary between stages
   };
   using Samples = std::vector<Sample>;
   /// Between two samples.
   struct Cost {
-    Amounts block, end;
+    BlockParts block;
+    Amounts end;
     const Sample *low = nullptr, *high = nullptr;
     double share = 1;  ///< of the higher one
     [[nodiscard]] double hop(std::size_t boundary) const;
@@ -141,10 +152,13 @@ class IterationCosts {
   const Sample& price_sample(Table table, Sample& sample);
   [[nodiscard]] Amounts amounts(const PartCost& layer);
   void price_hops(Bytes boundary, std::vector<double>& hops);
-  [[nodiscard]] double longest_stage(double block, double embedding, double head, const Cost& hops) const;
+  using BlockSeconds = std::array<double, model::kMostBlockKinds>;  ///< by kind
+  [[nodiscard]] double longest_stage(const BlockSeconds& block, double embedding, double head,
+                                     const Cost& hops) const;
   [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;
 
   const Inputs in_;
+  model::StageLayers all_;  ///< blocks of the model
   TokenCosts& costs_;
   network::CollectiveModel& collectives_;
   network::PlanLayout layout_;

@@ -1,5 +1,10 @@
 #include "engine/passes/iteration_program.h"
 
+#include <utility>
+
+#include "engine/model/block.h"
+#include "engine/network/plan_groups.h"
+
 namespace shardscape::passes {
 
 namespace {
@@ -22,18 +27,20 @@ IterationProgram::IterationProgram(const IterationCosts::Inputs& inputs, TokenCo
       builder_(builder),
       shape_(shape),
       stack_(inputs.setting.system.stack),
-      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
-      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
+      tensor_lane_(builder.add_lane(network::PlanGroups(inputs.plan)[ParallelGroup::tensor], "tensor")),
+      context_lane_(builder.add_lane(network::PlanGroups(inputs.plan)[ParallelGroup::context], "context")),
       layer_program_(stack_.communication, builder, tensor_lane_, context_lane_) {
   const bool reads = shape.table == Table::prompt;
-  const std::vector<workload::Operator> block =
-      reads ? costs.prompt_block(shape.tokens) : costs.decode_block(shape.tokens);
-  block_ = steps_of(block);
+  for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
+    const std::vector<model::Operator> operators =
+        reads ? costs.prompt_block(kind, shape.tokens) : costs.decode_block(kind, shape.tokens);
+    double calls = 0;
+    for (const Node& node : nodes(operators, Part::forward)) calls += node.call ? node.comm().repeats : 0;
+    blocks_.push_back({steps_of(operators, shape.prompt_attention[kind], shape.decode_attention[kind]),
+                       stack_.host.decode_layer + calls * stack_.host.per_collective});
+  }
   embedding_ = steps_of(reads ? costs.prompt_embedding(shape.tokens) : costs.decode_embedding(shape.tokens));
   if (shape.rows > 0) head_ = steps_of(costs.head_rows(shape.rows));
-  double calls = 0;
-  for (const Node& node : nodes(block, Part::forward)) calls += node.call ? node.comm().repeats : 0;
-  launch_ = stack_.host.decode_layer + calls * stack_.host.per_collective;
   boundary_ = (reads ? costs.prompt(shape.tokens) : costs.decode(shape.tokens)).boundary;
 
   const std::int32_t stages = in_.plan.pipeline;
@@ -52,16 +59,17 @@ Seconds IterationProgram::host_step() const {
 }
 
 /// The attention core stands for all pieces of prompts; that of all decoding sequences follows it.
-std::vector<LayerProgram::Step> IterationProgram::steps_of(std::vector<workload::Operator> operators) {
-  const auto core = std::ranges::find(operators, true, &workload::Operator::attention_core);
-  if (core != operators.end() && shape_.decode_attention > 0) {
-    workload::Operator decode;
+std::vector<LayerProgram::Step> IterationProgram::steps_of(std::vector<model::Operator> operators,
+                                                           double prompt_attention, double decode_attention) {
+  const auto core = std::ranges::find(operators, true, &model::Operator::attention_core);
+  if (core != operators.end() && decode_attention > 0) {
+    model::Operator decode;
     decode.name = kDecodeAttention;
     operators.insert(core + 1, decode);
   }
-  const auto seconds = [&](const workload::Operator& op) {
-    if (op.attention_core) return Seconds(shape_.prompt_attention);
-    return op.name == kDecodeAttention ? Seconds(shape_.decode_attention) : price_forward(op, in_.setting);
+  const auto seconds = [&](const model::Operator& op) {
+    if (op.attention_core) return Seconds(prompt_attention);
+    return op.name == kDecodeAttention ? Seconds(decode_attention) : price_forward(op, in_.setting);
   };
   std::vector<LayerProgram::Step> steps;
   layer_program_.append_part(steps, operators, Part::forward, Account::compute, [&](const Node& node) {
@@ -85,13 +93,13 @@ std::int32_t IterationProgram::build_pass(std::int32_t stage, bool opening) {
   const auto sync_host = [&] { builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0}); };
   if (first(stage)) emit(embedding_, Seconds(0));
   const std::int32_t gap = builder_.name("gap between kernels");
-  for (std::int32_t b = 0; b < in_.layers[static_cast<std::size_t>(stage)]; ++b) {
+  in_.layers[static_cast<std::size_t>(stage)].each([&](std::size_t kind) {
     sync_host();
-    emit(block_, launch_);
+    emit(blocks_[kind].steps, blocks_[kind].launch);
     if (stack_.host.decode_gap > Seconds(0)) {
       builder_.add(compute(stack_.host.decode_gap.value(), Account::host, gap));
     }
-  }
+  });
   if (last(stage)) emit(head_, Seconds(0));
 
   if (!last(stage)) {

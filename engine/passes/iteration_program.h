@@ -15,6 +15,7 @@
 // Left out: the parts of a decoding sequence's attention over a context group, as in iteration_costs.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct IterationShape {
   IterationCosts::Table table = IterationCosts::Table::decode;  ///< prompt or decode
   std::int64_t tokens = 1;                                      ///< through every block
   std::int64_t rows = 0;                                        ///< sequences that get a token
-  double prompt_attention = 0, decode_attention = 0;            ///< seconds in each block
+  using BlockSeconds = std::array<double, model::kMostBlockKinds>;
+  BlockSeconds prompt_attention{}, decode_attention{};  ///< in each block, by kind
   friend auto operator<=>(const IterationShape&, const IterationShape&) = default;
 };
 
@@ -47,7 +49,9 @@ class IterationProgram {
   [[nodiscard]] Seconds host_step() const;
 
  private:
-  std::vector<LayerProgram::Step> steps_of(std::vector<workload::Operator> operators);
+  /// `prompt_attention`, `decode_attention`: seconds of the core.
+  std::vector<LayerProgram::Step> steps_of(std::vector<model::Operator> operators,
+                                           double prompt_attention = 0, double decode_attention = 0);
   std::int32_t build_pass(std::int32_t stage, bool opening);
   [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
   [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == in_.plan.pipeline; }
@@ -58,8 +62,12 @@ class IterationProgram {
   const StackProfile& stack_;
   std::int32_t tensor_lane_, context_lane_;
   LayerProgram layer_program_;
-  std::vector<LayerProgram::Step> block_, embedding_, head_;
-  Seconds launch_;  ///< of a block
+  struct Block {
+    std::vector<LayerProgram::Step> steps;
+    Seconds launch;
+  };
+  std::vector<Block> blocks_;  ///< by kind
+  std::vector<LayerProgram::Step> embedding_, head_;
   Bytes boundary_;
   std::int32_t down_ = 0, back_ = 0;  ///< channels to the next stage, and from the last to the first
 };

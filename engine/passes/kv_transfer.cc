@@ -1,10 +1,11 @@
 #include "engine/passes/kv_transfer.h"
 
 #include <algorithm>
+#include <array>
 
+#include "engine/model/block.h"
 #include "engine/network/rank_group.h"
 #include "engine/network/traffic_builder.h"
-#include "engine/workload/layers.h"
 
 namespace shardscape::passes {
 
@@ -18,26 +19,24 @@ struct Range {
   }
 };
 
-std::vector<Range> layers_of(const std::vector<std::int32_t>& stages) {
-  std::vector<Range> ranges;
-  std::int64_t begin = 0;
-  for (const std::int32_t count : stages) {
-    ranges.push_back({begin, begin + count});
-    begin += count;
+using BlockRanges = std::array<Range, model::kMostBlockKinds>;  ///< by kind
+
+/// Per stage, of the model's blocks of each kind those that it holds.
+std::vector<BlockRanges> blocks_of(const std::vector<model::StageLayers>& stages) {
+  std::vector<BlockRanges> ranges;
+  BlockRanges next{};
+  for (const model::StageLayers& stage : stages) {
+    for (Range& range : next) range.begin = range.end;
+    for (const auto& [kind, count] : stage) next[kind].end += count;
+    ranges.push_back(next);
   }
   return ranges;
 }
 
-/// KV heads of each rank of a tensor group.
-Range heads_of(const ModelSpec& model, std::int32_t tensor, std::int32_t rank) {
-  const std::int64_t local = workload::local_kv_heads(model, tensor);
-  const std::int64_t begin = rank * model.kv_heads / tensor;
-  return {begin, begin + local};
-}
-
-/// Ranks that hold the same heads.
-std::int32_t copies(const ModelSpec& model, std::int32_t tensor) {
-  return static_cast<std::int32_t>(std::max<std::int64_t>(1, tensor / model.kv_heads));
+/// KV units (heads) of each rank of a tensor group.
+Range units_of(const model::KvUnits& units, std::int32_t tensor, std::int32_t rank) {
+  const std::int64_t begin = units.first(tensor, rank);
+  return {begin, begin + units.local(tensor)};
 }
 
 class TrafficMaker {
@@ -51,8 +50,8 @@ class TrafficMaker {
         builder_(network.routes()),
         from_layout_(from.plan),
         to_layout_(to.plan),
-        from_layers_(layers_of(from.layers)),
-        to_layers_(layers_of(to.layers)) {}
+        from_blocks_(blocks_of(from.layers)),
+        to_blocks_(blocks_of(to.layers)) {}
 
   KvTraffic make() {
     KvTraffic traffic;
@@ -82,27 +81,28 @@ class TrafficMaker {
           const std::int32_t rank =
               to_replica * to_layout_.stride(PlanAxis::data) + stage * to_layout_.stride(PlanAxis::pipeline) +
               c * to_layout_.stride(PlanAxis::context) + t * to_layout_.stride(PlanAxis::tensor);
-          append(list, from_replica, to_layers_[static_cast<std::size_t>(stage)], t,
-                 to_.placement[static_cast<std::size_t>(rank)]);
+          for (std::size_t kind = 0; kind < model::block_kinds(setting_.model).size(); ++kind) {
+            append(list, from_replica, kind, to_blocks_[static_cast<std::size_t>(stage)][kind], t,
+                   to_.placement[static_cast<std::size_t>(rank)]);
+          }
         }
       }
     }
     return list;
   }
 
-  /// What one rank, the t-th of its tensor group, needs.
-  void append(std::vector<serving::KvFlow>& list, std::int32_t replica, const Range& layers, std::int32_t t,
-              std::int32_t destination) {
-    const ModelSpec& model = setting_.model;
-    const Range heads = heads_of(model, to_.plan.tensor, t);
-    const std::int32_t same = copies(model, from_.plan.tensor);
-    const double piece = 2 * bytes_per_element(setting_.workload.precision) *
-                         static_cast<double>(setting_.workload.prompt_tokens) / to_.plan.context *
-                         static_cast<double>(model.head_dim);
+  /// What one rank, the t-th of its tensor group, needs of its blocks of one kind.
+  void append(std::vector<serving::KvFlow>& list, std::int32_t replica, std::size_t kind, const Range& blocks,
+              std::int32_t t, std::int32_t destination) {
+    const model::KvUnits kv = model::kv_units(setting_.model, kind);
+    const Range needed = units_of(kv, to_.plan.tensor, t);
+    const std::int32_t same = kv.copies(from_.plan.tensor);
+    const double piece = static_cast<double>(setting_.workload.prompt_tokens) / to_.plan.context *
+                         model::kv_unit_bytes(setting_, kind).value();
     for (std::int32_t stage = 0; stage < from_.plan.pipeline; ++stage) {
-      const std::int64_t common = layers.common(from_layers_[static_cast<std::size_t>(stage)]);
+      const std::int64_t common = blocks.common(from_blocks_[static_cast<std::size_t>(stage)][kind]);
       for (std::int32_t s = t % same; s < from_.plan.tensor && common > 0; s += same) {
-        const std::int64_t shared = heads.common(heads_of(model, from_.plan.tensor, s));
+        const std::int64_t shared = needed.common(units_of(kv, from_.plan.tensor, s));
         if (shared == 0) continue;
         const std::int32_t rank = replica * from_layout_.stride(PlanAxis::data) +
                                   stage * from_layout_.stride(PlanAxis::pipeline) +
@@ -120,7 +120,7 @@ class TrafficMaker {
   network::PricedNetwork& network_;
   network::TrafficBuilder builder_;
   network::PlanLayout from_layout_, to_layout_;
-  std::vector<Range> from_layers_, to_layers_;
+  std::vector<BlockRanges> from_blocks_, to_blocks_;
 };
 
 }  // namespace

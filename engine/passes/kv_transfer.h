@@ -5,7 +5,7 @@
 // layers and heads, for its share of the tokens where a context group splits them. So each pair of ranks
 // whose layers and heads overlap has one flow of
 //
-//   2 * element * tokens / context * common layers * common heads * head_dim   bytes
+//   tokens / context * common layers * common heads * bytes of a head's key and value
 //
 // Of ranks that hold the same head, each serves its part of those that need it.
 #pragma once
@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/stage_layers.h"
 #include "engine/network/priced_network.h"
 #include "engine/serving/pooled_course.h"
 #include "engine/spec/scenario.h"
@@ -22,9 +23,9 @@ namespace shardscape::passes {
 
 /// One pool as it lies on the fabric; all references outlive it.
 struct PoolRanks {
-  const ParallelPlan& plan;                 ///< of this pool alone
-  const std::vector<std::int32_t>& layers;  ///< per stage
-  std::span<const std::int32_t> placement;  ///< of its ranks
+  const ParallelPlan& plan;                       ///< of this pool alone
+  const std::vector<model::StageLayers>& layers;  ///< per stage
+  std::span<const std::int32_t> placement;        ///< of its ranks
 };
 
 struct KvTraffic {

@@ -3,20 +3,23 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
 
 namespace shardscape::passes {
 
 namespace {
 
-using workload::Operator;
-using workload::OperatorKind;
+using model::Operator;
+using model::OperatorKind;
 
 compute::GemmShape input_gradient(const compute::GemmShape& f) { return {f.m, f.k, f.n, f.batch}; }
 compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f.n, f.m, f.batch}; }
 
 OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = setting.workload.precision;
+  const Precision precision = op.operands;
   const compute::GemmShape& f = op.gemm;
   const compute::GemmOutput activation{compute::output_bytes(precision), false};
   const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
@@ -33,8 +36,9 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = setting.workload.precision;
-  if (op.attention.queries == 1) return {compute::decode(op.attention, precision, device), {}};
+  const PrecisionPolicy policy = setting.workload.policy();
+  const Precision precision = policy.attention;
+  if (op.attention.queries == 1) return {compute::decode(op.attention, policy.kv_cache, device), {}};
   if (setting.system.stack.attention == AttentionKernel::flash) {
     return {compute::flash_forward(op.attention, precision, device),
             compute::flash_backward(op.attention, precision, device)};
@@ -77,7 +81,7 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
 
 ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = setting.workload.precision;
+  const Precision precision = op.operands;
   ProductGradients gradients;
   gradients.input_shape = input_gradient(op.gemm);
   gradients.weight_shape = weight_gradient(op.gemm);
@@ -132,40 +136,39 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   return cost;
 }
 
-std::vector<Operator> training_operators(LayerKind kind, const Setting& setting,
-                                         const workload::LayerKey& key) {
+std::vector<Operator> training_operators(LayerKind kind, const Setting& setting, const model::LayerKey& key) {
   const std::int64_t tokens = setting.workload.sequence_length;
-  switch (kind) {
-    case LayerKind::embedding:
-      return workload::embedding_operators(setting, key, tokens, workload::Mode::training);
-    case LayerKind::block:
-      return workload::block_operators(setting, key, tokens, workload::Mode::training);
-    case LayerKind::head:
-      break;
-  }
-  return workload::head_operators(setting, key, tokens, workload::Mode::training);
+  constexpr auto kMode = model::Mode::training;
+  if (kind == kEmbeddingLayer) return model::embedding_operators(setting, key, tokens, kMode);
+  if (kind == kHeadLayer) return model::head_operators(setting, key, tokens, kMode);
+  return model::block_operators(setting, kind.block, key, tokens, kMode);
 }
 
-LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key) {
+std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
+  std::vector<LayerKind> kinds = {kEmbeddingLayer, kHeadLayer};
+  for (std::size_t block = 0; block < model::block_kinds(model).size(); ++block)
+    kinds.push_back(block_layer(block));
+  return kinds;
+}
+
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   const std::int64_t tokens = setting.workload.sequence_length;
-  const auto layer = [&](LayerKind kind) {
+  LayerCosts costs;
+  for (const LayerKind kind : layer_kinds(setting.model)) {
     const std::vector<Operator> operators = training_operators(kind, setting, key);
-    LayerCost cost = price_layer(operators, setting);
+    LayerCost& cost = costs.layers[kind.index()];
+    cost = price_layer(operators, setting);
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       cost.saved[static_cast<std::size_t>(recompute)] =
-          workload::saved_bytes(operators, recompute, setting, key, tokens);
+          model::saved_bytes(operators, recompute, setting, key, tokens);
     }
-    cost.put_off = workload::put_off_bytes(operators, setting);
-    return cost;
-  };
-  LayerCosts costs;
-  costs.block = layer(LayerKind::block);
-  costs.embedding = layer(LayerKind::embedding);
-  costs.head = layer(LayerKind::head);
-  costs.logits = workload::logits_bytes(setting, key, tokens);
-  costs.logits_saved = workload::saved_logits_bytes(setting, key, tokens);
-  costs.backward_working = workload::backward_working_bytes(setting, key, tokens);
-  costs.boundary = workload::boundary_bytes(setting, key, tokens);
+    if (!kind.is_block()) continue;
+    cost.put_off = model::put_off_bytes(operators);
+    cost.working = model::backward_working_bytes(setting, kind.block, key, tokens);
+  }
+  costs.logits = model::logits_bytes(setting, key, tokens);
+  costs.logits_saved = model::saved_logits_bytes(setting, key, tokens);
+  costs.boundary = model::boundary_bytes(setting, key, tokens);
   return costs;
 }
 

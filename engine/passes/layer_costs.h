@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "engine/compute/gradients.h"
+#include "engine/model/layer_key.h"
+#include "engine/model/stage_layers.h"
 #include "engine/passes/layer_parts.h"
 #include "engine/spec/scenario.h"
-#include "engine/workload/layers.h"
 
 namespace shardscape::passes {
 
@@ -22,7 +23,7 @@ struct OperatorTimes {
 
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
 /// gradient buffer.
-OperatorTimes price(const workload::Operator& op, const Setting& setting);
+OperatorTimes price(const model::Operator& op, const Setting& setting);
 
 /// The kernels of a product's backward one by one; together they are price().backward.
 struct ProductGradients {
@@ -30,7 +31,7 @@ struct ProductGradients {
   compute::OperatorCost input;
   compute::WeightGradientCost weight;
 };
-ProductGradients price_gradients(const workload::Operator& op, const Setting& setting);
+ProductGradients price_gradients(const model::Operator& op, const Setting& setting);
 
 /// The share of an operator's times that a part takes.
 compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
@@ -38,8 +39,8 @@ compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
 /// The sums over one part of an operator list.
 struct PartCost {
   Seconds device;
-  Seconds attention_core;                       ///< the attention core's part of `device`
-  std::vector<workload::CollectiveCall> calls;  ///< in the order of the operators
+  Seconds attention_core;                    ///< the attention core's part of `device`
+  std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
   double call_count = 0;
 };
 
@@ -47,40 +48,52 @@ struct LayerCost {
   std::array<PartCost, kParts> parts;
   double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
   std::array<Bytes, 3> saved{};  ///< by Recompute
-  Bytes put_off;                 ///< what weight gradients need, see workload::put_off_bytes
+  // Of blocks.
+  Bytes put_off;  ///< what weight gradients need, see model::put_off_bytes
+  Bytes working;  ///< see model::backward_working_bytes
 
   [[nodiscard]] const PartCost& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
 };
 
-LayerCost price_layer(const std::vector<workload::Operator>& operators, const Setting& setting);
+LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
 
-/// The layers of a model.
-enum class LayerKind : std::uint8_t { embedding, block, head };
-inline constexpr std::size_t kLayerKinds = 3;
-inline constexpr LayerKind kEveryLayerKind[] = {LayerKind::embedding, LayerKind::block, LayerKind::head};
+/// A layer: the embedding, the head, or a block of one of the model's kinds (model::block_kinds).
+struct LayerKind {
+  enum class Role : std::uint8_t { embedding, head, block };
+  Role role = Role::block;
+  std::size_t block = 0;
+
+  [[nodiscard]] constexpr bool is_block() const { return role == Role::block; }
+  /// In tables by kind.
+  [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(role) + block; }
+  friend constexpr bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+inline constexpr LayerKind kEmbeddingLayer{LayerKind::Role::embedding}, kHeadLayer{LayerKind::Role::head};
+constexpr LayerKind block_layer(std::size_t kind) { return {LayerKind::Role::block, kind}; }
+inline constexpr std::size_t kLayerKinds = block_layer(model::kMostBlockKinds).index();
+
+/// Those of a model.
+std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 
 /// The operators of a layer in training.
-std::vector<workload::Operator> training_operators(LayerKind kind, const Setting& setting,
-                                                   const workload::LayerKey& key);
+std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
+                                                const model::LayerKey& key);
 
 /// What calls of a layer over the groups of an axis, `comm` long, leave exposed beside so much attention.
 Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
                       Seconds attention);
 
-/// Everything about layers that depends on a LayerKey only.
+/// Everything about the layers of a training step that depends on a LayerKey only.
 struct LayerCosts {
-  LayerCost block, embedding, head;
+  std::array<LayerCost, kLayerKinds> layers;  ///< by kind; see operator[]
   Bytes logits;
-  Bytes logits_saved;      ///< training: from the loss to its backward
-  Bytes backward_working;  ///< training: of one block, see workload::backward_working_bytes
+  Bytes logits_saved;  ///< from the loss to its backward
   Bytes boundary;
 
-  [[nodiscard]] const LayerCost& operator[](LayerKind kind) const {
-    return kind == LayerKind::block ? block : kind == LayerKind::head ? head : embedding;
-  }
+  [[nodiscard]] const LayerCost& operator[](LayerKind kind) const { return layers[kind.index()]; }
 };
 
-/// The costs of all layers in training.
-LayerCosts price_layers(const Setting& setting, const workload::LayerKey& key);
+/// Of training.
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key);
 
 }  // namespace shardscape::passes

@@ -4,8 +4,8 @@
 
 namespace shardscape::passes {
 
-using workload::Operator;
-using workload::OperatorKind;
+using model::Operator;
+using model::OperatorKind;
 
 Segments segments(Pass pass, Recompute recompute, bool cut) {
   switch (pass) {
@@ -25,7 +25,7 @@ Segments segments(Pass pass, Recompute recompute, bool cut) {
 
 std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
   const bool forward = runs_forward(part);
-  const auto comm_of = [&](const Operator& op) -> const workload::CollectiveCall& {
+  const auto comm_of = [&](const Operator& op) -> const model::CollectiveCall& {
     return forward ? op.forward_comm : op.backward_comm;
   };
   const auto is_ring = [&](const Operator& op) {

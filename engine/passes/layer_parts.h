@@ -18,8 +18,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/model/operator.h"
 #include "engine/spec/plan.h"
-#include "engine/workload/operator.h"
 
 namespace shardscape::passes {
 
@@ -49,20 +49,20 @@ Segments segments(Pass pass, Recompute recompute, bool cut);
 
 /// An operator's own work in a part, or the call that it makes there.
 struct Node {
-  const workload::Operator* op = nullptr;
+  const model::Operator* op = nullptr;
   Part part = Part::forward;  ///< whose share of the operator's work it is
   bool call = false;
   bool beside_core = false;  ///< a call that runs beside the attention core, the node before
 
-  [[nodiscard]] const workload::CollectiveCall& comm() const {
+  [[nodiscard]] const model::CollectiveCall& comm() const {
     return runs_forward(part) ? op->forward_comm : op->backward_comm;
   }
 };
 
 /// The nodes of a part, in the order in which they run. They refer to `operators`.
-std::vector<Node> nodes(const std::vector<workload::Operator>& operators, Part part);
+std::vector<Node> nodes(const std::vector<model::Operator>& operators, Part part);
 
 /// The same in the order of the operators, for sums and tables.
-std::vector<Node> listed_nodes(const std::vector<workload::Operator>& operators, Part part);
+std::vector<Node> listed_nodes(const std::vector<model::Operator>& operators, Part part);
 
 }  // namespace shardscape::passes

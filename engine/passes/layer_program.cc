@@ -47,8 +47,7 @@ std::int32_t LayerProgram::lane_of(PlanAxis axis) const {
 }
 
 /// Starts a share of the bytes of a call, and adds nothing where there are none.
-void LayerProgram::append_calls(std::vector<Item>& items, const workload::CollectiveCall& call,
-                                double share) {
+void LayerProgram::append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share) {
   const std::int32_t lane = lane_of(call.axis);
   const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
   if (number < 0) return;
@@ -79,7 +78,7 @@ void LayerProgram::append_context(std::vector<Item>& items, const Step& step) {
 
 /// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
 /// parts, each with the latencies of a call, take longer than the call in one piece.
-double LayerProgram::hidden_share(const workload::CollectiveCall& call, double beside) {
+double LayerProgram::hidden_share(const model::CollectiveCall& call, double beside) {
   const double overlap = communication_.tensor_overlap;
   const auto seconds = [&](double share) {
     return share > 0

@@ -25,7 +25,7 @@ class LayerProgram {
     std::int32_t name = 0;
     std::uint16_t bound = 0;
     double stretch = 1;
-    workload::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
+    model::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
     /// Compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
     /// for the share of its time that the stack's context_overlap allows.
     bool hidden_context = false;
@@ -56,7 +56,7 @@ class LayerProgram {
     Seconds healthy;
   };
   template <class Cost>
-  void append_part(std::vector<Step>& steps, const std::vector<workload::Operator>& operators, Part part,
+  void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, Part part,
                    execution::Account account, const Cost& cost) const {
     for (const Node& node : nodes(operators, part)) {
       if (!node.call) {
@@ -77,10 +77,10 @@ class LayerProgram {
  private:
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_context(std::vector<Item>& items, const Step& step);
-  void append_calls(std::vector<Item>& items, const workload::CollectiveCall& call, double share);
+  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
   void append_join(std::vector<Item>& items, PlanAxis axis, double expected) const;
   [[nodiscard]] std::int32_t lane_of(PlanAxis axis) const;
-  [[nodiscard]] double hidden_share(const workload::CollectiveCall& call, double beside);
+  [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
 
   const StackProfile::Communication& communication_;
   execution::ProgramBuilder& builder_;

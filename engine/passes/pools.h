@@ -34,8 +34,8 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
                         const std::vector<Bytes>& request);
 
 struct PoolInputs {
-  ParallelPlan plan;                 ///< of this pool alone
-  std::vector<std::int32_t> layers;  ///< per stage
+  ParallelPlan plan;                       ///< of this pool alone
+  std::vector<model::StageLayers> layers;  ///< per stage
   ServingShape shape;
   std::vector<std::int32_t> placement;  ///< of its ranks on the fabric
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/model/block.h"
+
 namespace shardscape::passes {
 
 namespace {
@@ -58,20 +60,25 @@ memory::ActivationBytes serving_activations(const Setting& setting, const Parall
   memory::ActivationBytes most;
   const double row = 4.0 * static_cast<double>(setting.model.vocabulary) / plan.tensor;
   for (const serving::Iteration& it : iterations) {
-    workload::LayerKey key{plan.tensor, plan.context, 1, false};
-    Bytes block, boundary;
-    if (it.prompt_tokens > 0) {
-      const auto tokens = static_cast<std::int64_t>(it.prompt_tokens + it.decoding);
-      block = workload::serving_block_bytes(setting, key, tokens, it.prompt_pairs + it.cached);
-      boundary = workload::boundary_bytes(setting, key, tokens);
-    } else {
-      key.microbatch = static_cast<std::int32_t>(it.decoding);
-      const auto operators = workload::decode_block_operators(setting, key, it.cached / it.decoding);
-      block = workload::saved_bytes(operators, Recompute::none, setting, key, 1);
-      key.context = 1;  // every rank of the group works on all tokens
-      boundary = workload::boundary_bytes(setting, key, 1);
+    model::LayerKey key{plan.tensor, plan.context, 1, false};
+    const bool reads = it.prompt_tokens > 0;
+    const auto tokens = static_cast<std::int64_t>(it.prompt_tokens + it.decoding);
+    if (!reads) key.microbatch = static_cast<std::int32_t>(it.decoding);
+    for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
+      const Bytes block =
+          reads
+              ? model::serving_block_bytes(setting, kind, key, tokens, it.prompt_pairs + it.cached)
+              : model::saved_bytes(model::decode_block_operators(setting, kind, key, it.cached / it.decoding),
+                                   Recompute::none, setting, key, 1);
+      most.block[kind].working = std::max(most.block[kind].working, block);
     }
-    most.block_working = std::max(most.block_working, block);
+    Bytes boundary;
+    if (reads) {
+      boundary = model::boundary_bytes(setting, key, tokens);
+    } else {
+      key.context = 1;  // every rank of the group works on all tokens
+      boundary = model::boundary_bytes(setting, key, 1);
+    }
     most.logits = std::max(most.logits, Bytes((it.decoding + it.first_tokens) * row));
     most.boundary = std::max(most.boundary, boundary);
   }

@@ -2,25 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <string>
 #include <utility>
 
+#include "engine/model/partition.h"
 #include "engine/network/rank_group.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
 #include "engine/timeline/collective_kind.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
 namespace {
 
+using model::Operator;
+using model::OperatorKind;
 using network::CollectiveOp;
 using timeline::ChunkProgram;
 using timeline::ProgramStep;
 using timeline::StepKind;
-using workload::Operator;
-using workload::OperatorKind;
 
 /// What one rank puts in, out of CollectiveModel's bytes.
 double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
@@ -36,8 +37,8 @@ class ProgramMaker {
         scratch_(scratch),
         stack_(in.setting.system.stack),
         layout_(in.plan) {
-    for (const LayerKind kind : kEveryLayerKind)
-      operators_[static_cast<std::size_t>(kind)] = training_operators(kind, in.setting, in.key());
+    for (const LayerKind kind : layer_kinds(in.setting.model))
+      operators_[kind.index()] = training_operators(kind, in.setting, in.key());
   }
 
   timeline::StepProgram make() {
@@ -72,19 +73,23 @@ class ProgramMaker {
     timeline::StageProgram stage;
     for (std::int32_t c = 0; c < v; ++c) {
       ChunkProgram chunk;
+      std::vector<std::pair<LayerKind, std::string>> layers;  // with their names
       std::int32_t blocks = 0;
+      double weight_host = 0;
       for (const LayerRun& run : in_.chunk_layers(s, c)) {
-        for (std::int32_t n = 0; n < run.count; ++n) append_pass(chunk.forward, run.kind, Pass::forward, n);
-        if (run.kind == LayerKind::block) blocks += run.count;
-      }
-      const LayerRuns runs = in_.chunk_layers(s, c);
-      for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-        for (std::int32_t n = run->count; n-- > 0;) {
-          append_pass(chunk.backward, run->kind, Pass::backward, n);
-          append_pass(chunk.weight, run->kind, Pass::weight, n);
+        for (std::int32_t n = 0; n < run.count; ++n) {
+          layers.emplace_back(run.kind, run.kind.is_block()           ? "block " + std::to_string(blocks++)
+                                        : run.kind == kEmbeddingLayer ? "embedding"
+                                                                      : "head");
         }
+        if (in_.cuts(run.kind)) weight_host += weight_wait(run);
       }
-      const double weight_host = in_.cuts() ? append_weight_host(chunk.weight, blocks) : 0;
+      for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
+      for (const auto& [kind, name] : layers | std::views::reverse) {
+        append_pass(chunk.backward, kind, Pass::backward, name);
+        append_pass(chunk.weight, kind, Pass::weight, name);
+      }
+      append_wait(chunk.weight, weight_host);
       append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
       append_wait(chunk.backward, (scratch_.backward[index][TimeClass::host].value() - weight_host) / v);
       stage.chunks.push_back(std::move(chunk));
@@ -102,20 +107,14 @@ class ProgramMaker {
     step.seconds = seconds;
     steps.push_back(std::move(step));
   }
-  /// Adds the time by which the host's launches of weight gradients outlast the device, and returns it.
-  double append_weight_host(std::vector<ProgramStep>& steps, std::int32_t blocks) const {
-    const Seconds launch = pass_launch(in_, LayerKind::block, Pass::weight);
-    const double wait = blocks * std::max(0.0, (launch - in_.costs.block[Part::weight].device).value());
-    append_wait(steps, wait);
-    return wait;
+  /// By how much the host's launches of weight gradients outlast the device.
+  [[nodiscard]] double weight_wait(const LayerRun& run) const {
+    const Seconds launch = pass_launch(in_, run.kind, Pass::weight);
+    return run.count * std::max(0.0, (launch - in_.costs[run.kind][Part::weight].device).value());
   }
 
-  /// A pass through the `n`th layer of its kind in the chunk.
-  void append_pass(std::vector<ProgramStep>& steps, LayerKind kind, Pass pass, std::int32_t n) {
-    const std::string layer = kind == LayerKind::block       ? "block " + std::to_string(n)
-                              : kind == LayerKind::embedding ? "embedding"
-                                                             : "head";
-    const std::vector<Operator>& operators = operators_[static_cast<std::size_t>(kind)];
+  void append_pass(std::vector<ProgramStep>& steps, LayerKind kind, Pass pass, const std::string& layer) {
+    const std::vector<Operator>& operators = operators_[kind.index()];
     for (const Segment& segment : in_.segments(kind, pass)) {
       const std::string prefix = layer + (segment.again ? " again " : " ");
       for (const Node& node : nodes(operators, segment.part)) {
@@ -140,7 +139,7 @@ class ProgramMaker {
   }
 
   void append_call(std::vector<ProgramStep>& steps, const Node& node, const std::string& name) {
-    const workload::CollectiveCall& call = node.comm();
+    const model::CollectiveCall& call = node.comm();
     ProgramStep step;
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
     step.name = name;
@@ -158,10 +157,8 @@ class ProgramMaker {
 
   void add_data_parallel(std::int32_t s, timeline::StageProgram& stage) {
     const auto index = static_cast<std::size_t>(s);
-    const double parameters = in_.parameters_of(s);
-    stage.optimizer_work =
-        optimizer_cost(in_, in_.setting.system.device, parameters, in_.blocks(s)).update.work;
-    const DataTraffic calls = data_traffic(in_, parameters);
+    stage.optimizer_work = optimizer_cost(in_, in_.setting.system.device, s).update.work;
+    const DataTraffic calls = data_traffic(in_, in_.parameters_of(s));
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
     const auto step = [&](const DataTraffic::Part& call, const char* name,

@@ -4,10 +4,13 @@
 #include <functional>
 #include <optional>
 
+#include "engine/model/block.h"
+#include "engine/model/partition.h"
 #include "engine/passes/contention.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/passes/data_traffic.h"
-#include "engine/workload/partition.h"
+#include "engine/spec/parallel_groups.h"
+#include "engine/spec/zero.h"
 
 namespace shardscape::passes {
 
@@ -20,10 +23,10 @@ using network::Slice;
 
 using AxisTimes = EnumArray<PlanAxis, Seconds>;
 
-AxisTimes price_calls(const std::vector<workload::CollectiveCall>& calls, const AxisGroups& groups,
+AxisTimes price_calls(const std::vector<model::CollectiveCall>& calls, const AxisGroups& groups,
                       network::CollectiveModel& collectives, const Slice& slice) {
   AxisTimes sum;
-  for (const workload::CollectiveCall& call : calls)
+  for (const model::CollectiveCall& call : calls)
     sum[call.axis] += call.repeats * collectives.time(call.op, call.bytes, groups[call.axis], 1, slice);
   return sum;
 }
@@ -70,7 +73,7 @@ class LayerTimer {
 compute::OptimizerState optimizer_state(const Setting& setting) {
   const StackProfile::State& state = setting.system.stack.state;
   return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
-          bytes_per_element(setting.workload.precision)};
+          bytes_per_element(setting.workload.policy().weights)};
 }
 
 /// One microbatch over all chunks of a stage.
@@ -97,8 +100,8 @@ class StageTimer {
         passes.weight += weight.total();
       }
       passes.backward += backward;
-      if (run.kind == LayerKind::embedding) passes.ends.embedding = backward.total();
-      if (run.kind == LayerKind::head) passes.ends.head = backward.total();
+      if (run.kind == kEmbeddingLayer) passes.ends.embedding = backward.total();
+      if (run.kind == kHeadLayer) passes.ends.head = backward.total();
     }
     return passes;
   }
@@ -108,7 +111,7 @@ class StageTimer {
     PassTime forward, backward, weight;
   };
   const Layer& timed(LayerKind kind) {
-    std::optional<Layer>& layer = layers_[static_cast<std::size_t>(kind)];
+    std::optional<Layer>& layer = layers_[kind.index()];
     if (!layer) {
       layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}};
       if (in_.cuts(kind)) layer->weight = timer_(kind, Pass::weight);
@@ -205,8 +208,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const AxisGro
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
-    const double parameters = in.parameters_of(static_cast<std::int32_t>(s));
-    const DataTraffic traffic = data_traffic(in, parameters);
+    const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
       return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
@@ -219,7 +221,7 @@ void add_tails(const TrainingInputs& in, const PlanLayout& layout, const AxisGro
                             traffic.gradients.calls, cost(traffic.gradients));
     }
     const auto optimizer_on = [&](const DeviceSpec& device) {
-      return optimizer_cost(in, device, parameters, in.layers[s]).total();
+      return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
     };
     scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
     for (const SickStage& sick : in.sick) {
@@ -289,38 +291,39 @@ void fill_rates(const TrainingInputs& in, Prediction& out) {
   const auto batch = static_cast<double>(workload.global_batch);
   out.tokens_per_s_per_gpu =
       batch * static_cast<double>(workload.sequence_length) / out.step_time.value() / gpus;
-  const Flops useful = batch * workload::model_flops_per_sequence(in.setting.model, workload.sequence_length);
-  out.mfu = useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.precision));
+  const Flops useful = batch * model::model_flops_per_sequence(in.setting.model, workload.sequence_length);
+  out.mfu =
+      useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
 }  // namespace
 
 LayerRuns TrainingInputs::stage_layers(std::int32_t stage) const {
   LayerRuns runs;
-  if (first(stage)) runs.push_back({LayerKind::embedding, 1});
-  runs.push_back({LayerKind::block, blocks(stage)});
-  if (last(stage)) runs.push_back({LayerKind::head, 1});
+  if (first(stage)) runs.push_back({kEmbeddingLayer, 1});
+  for (const auto& [kind, count] : layers[static_cast<std::size_t>(stage)])
+    runs.push_back({block_layer(kind), count});
+  if (last(stage)) runs.push_back({kHeadLayer, 1});
   return runs;
 }
 
 LayerRuns TrainingInputs::chunk_layers(std::int32_t stage, std::int32_t chunk) const {
   const std::int32_t chunks = pipeline.virtual_stages;
   LayerRuns runs;
-  for (LayerRun run : stage_layers(stage)) {
-    if (run.kind == LayerKind::embedding && chunk > 0) continue;
-    if (run.kind == LayerKind::head && chunk + 1 < chunks) continue;
-    if (run.kind == LayerKind::block) run.count = workload::layers_of_chunk(run.count, chunks, chunk);
-    runs.push_back(run);
-  }
+  if (first(stage) && chunk == 0) runs.push_back({kEmbeddingLayer, 1});
+  for (const auto& [kind, count] :
+       model::layers_of_chunk(layers[static_cast<std::size_t>(stage)], chunks, chunk))
+    runs.push_back({block_layer(kind), count});
+  if (last(stage) && chunk + 1 == chunks) runs.push_back({kHeadLayer, 1});
   return runs;
 }
 
 Segments TrainingInputs::segments(LayerKind kind, Pass pass) const {
-  return passes::segments(pass, kind == LayerKind::block ? plan.recompute : Recompute::none, cuts(kind));
+  return passes::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, cuts(kind));
 }
 
-double TrainingInputs::parameters_of(std::int32_t stage) const {
-  return parameters.of_stage(blocks(stage), first(stage), last(stage), setting.model.tied_embeddings);
+model::Parameters TrainingInputs::parameters_of(std::int32_t stage) const {
+  return parameters.of_stage(layers, static_cast<std::size_t>(stage));
 }
 
 /// Without sequence parallelism all ranks of a tensor group hold the same: each may send its part of it alone
@@ -353,7 +356,7 @@ Seconds pass_launch(const TrainingInputs& in, LayerKind kind, Pass pass) {
   for (const Segment& segment : in.segments(kind, pass)) {
     if (segment.part == Part::core) continue;
     Seconds launch = own(segment.part), progress;
-    for (const workload::CollectiveCall& call : layer[segment.part].calls) {
+    for (const model::CollectiveCall& call : layer[segment.part].calls) {
       launch += call.repeats * host.per_collective;
       progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
     }
@@ -362,14 +365,15 @@ Seconds pass_launch(const TrainingInputs& in, LayerKind kind, Pass pass) {
   return sum;
 }
 
-OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, double parameters,
-                             std::int32_t layers) {
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
+OptimizerCost optimizer_cost(const TrainingInputs& in, const DeviceSpec& device, std::int32_t stage) {
+  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
   OptimizerCost cost;
-  cost.parameters = parameters / (in.plan.zero_stage >= 1 ? shards : 1.0);
+  cost.parameters = in.parameters_of(stage).count / (sharded ? shards : 1.0);
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
-  const bool sliced = in.plan.zero_stage == 1 || in.plan.zero_stage == 2;
-  if (sliced && shards > 1) cost.slices = in.setting.model.block_tensors() * layers * shards;
+  const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
+  if (sliced && shards > 1)
+    cost.slices = in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)]).tensors * shards;
   cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
   return cost;
 }

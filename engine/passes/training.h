@@ -60,7 +60,7 @@ struct SickStage {
 
 /// Layers of one kind that follow each other.
 struct LayerRun {
-  LayerKind kind = LayerKind::block;
+  LayerKind kind;
   std::int32_t count = 1;
 };
 using LayerRuns = boost::container::small_vector<LayerRun, 4>;
@@ -77,17 +77,14 @@ struct TrainingInputs {
   const Setting& setting;
   const ParallelPlan& plan;
   const LayerCosts& costs;
-  const std::vector<std::int32_t>& layers;  ///< per stage
-  memory::StageParameters parameters;
+  const std::vector<model::StageLayers>& layers;  ///< per stage
+  model::StageParameters parameters;
   schedule::PipelineShape pipeline;
   std::span<const SickStage> sick = {};  ///< any number per stage
 
   [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
   [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == plan.pipeline; }
-  [[nodiscard]] std::int32_t blocks(std::int32_t stage) const {
-    return layers[static_cast<std::size_t>(stage)];
-  }
-  [[nodiscard]] workload::LayerKey key() const {
+  [[nodiscard]] model::LayerKey key() const {
     return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
   }
   /// The layers of a stage, and of one of its chunks, in the order of forward.
@@ -95,11 +92,11 @@ struct TrainingInputs {
   [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;
   /// Whether backward puts the gradients of weights off, and whether that of a layer does.
   [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
-  [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind == LayerKind::block; }
+  [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind.is_block(); }
   /// What a pass through a layer of a kind consists of. Recompute is of blocks.
   [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
   /// Held by one rank of the stage, before ZeRO.
-  [[nodiscard]] double parameters_of(std::int32_t stage) const;
+  [[nodiscard]] model::Parameters parameters_of(std::int32_t stage) const;
   [[nodiscard]] Boundary boundary() const;
 };
 
@@ -148,9 +145,8 @@ struct OptimizerCost {
   Seconds slicing;
   [[nodiscard]] Seconds total() const { return update.time + slicing; }
 };
-/// On a device of a stage of so many parameters per rank, before ZeRO, and so many layers.
-OptimizerCost optimizer_cost(const TrainingInputs& inputs, const DeviceSpec& device, double parameters,
-                             std::int32_t layers);
+/// On a device of a stage.
+OptimizerCost optimizer_cost(const TrainingInputs& inputs, const DeviceSpec& device, std::int32_t stage);
 
 /// Fills tokens_per_s_per_gpu and mfu from step_time.
 void fill_training_rates(const TrainingInputs& inputs, Prediction& prediction);

@@ -17,7 +17,7 @@ AxisBytes stage_calls(const TrainingInputs& in, std::int32_t stage) {
   for (const LayerRun& run : in.stage_layers(stage)) {
     for (const Pass pass : kTrainingPasses) {
       for (const Segment& segment : in.segments(run.kind, pass)) {
-        for (const workload::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
+        for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
           sum[call.axis] +=
               run.count * call.repeats * sent_bytes(call.op, call.bytes, in.plan.degree(call.axis));
         }

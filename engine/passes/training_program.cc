@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "engine/model/partition.h"
 #include "engine/passes/data_exposure.h"
 #include "engine/schedule/pipeline.h"
-#include "engine/workload/partition.h"
 
 namespace shardscape::passes {
 
@@ -20,7 +20,6 @@ using network::CollectiveOp;
 using network::PlanLayout;
 using Kind = Instruction::Kind;
 
-constexpr std::size_t at(LayerKind kind) { return static_cast<std::size_t>(kind); }
 constexpr std::size_t at(Pass pass) { return static_cast<std::size_t>(pass); }
 
 }  // namespace
@@ -48,14 +47,14 @@ TrainingProgram::TrainingProgram(const TrainingInputs& inputs, execution::Progra
 
 void TrainingProgram::set_device(const Setting& setting) {
   device_ = &setting.system.device;
-  for (const LayerKind kind : kEveryLayerKind) {
-    for (const Pass pass : kTrainingPasses) steps_[at(kind)][at(pass)] = steps_of(kind, pass, setting);
+  for (const LayerKind kind : layer_kinds(in_.setting.model)) {
+    for (const Pass pass : kTrainingPasses) steps_[kind.index()][at(pass)] = steps_of(kind, pass, setting);
   }
 }
 
 std::vector<TrainingProgram::Step> TrainingProgram::steps_of(LayerKind kind, Pass pass,
                                                              const Setting& setting) const {
-  const std::vector<workload::Operator> operators = training_operators(kind, in_.setting, in_.key());
+  const std::vector<model::Operator> operators = training_operators(kind, in_.setting, in_.key());
   std::vector<Step> steps;
   for (const Segment& segment : in_.segments(kind, pass)) {
     layer_program_.append_part(steps, operators, segment.part,
@@ -73,7 +72,7 @@ std::vector<TrainingProgram::Step> TrainingProgram::steps_of(LayerKind kind, Pas
 std::vector<TrainingProgram::Item> TrainingProgram::layers_of(const ChunkPass& pass) {
   std::vector<Item> items;
   const auto append = [&](const LayerRun& run) {
-    const std::vector<Step>& steps = steps_[at(run.kind)][at(pass.pass)];
+    const std::vector<Step>& steps = steps_[run.kind.index()][at(pass.pass)];
     if (in_.segments(run.kind, pass.pass).empty()) return;
     const Seconds launch = pass_launch(in_, run.kind, pass.pass);
     for (std::int32_t n = 0; n < run.count; ++n) layer_program_.append(items, steps, launch);
@@ -232,7 +231,7 @@ std::int32_t TrainingProgram::build_tail(std::int32_t stage) {
     builder_.add(join_lane(data_lane_, Account::data_comm));
   };
   finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
-  const OptimizerCost optimizer = optimizer_cost(in_, *device_, in_.parameters_of(stage), in_.blocks(stage));
+  const OptimizerCost optimizer = optimizer_cost(in_, *device_, stage);
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));

@@ -21,14 +21,6 @@ double ModelSpec::block_column_biases() const {
   return static_cast<double>((has_qkv_bias() ? qkv_width() : 0) + (has_mlp_bias() ? mlp_in_width() : 0));
 }
 
-double ModelSpec::block_tensors() const {
-  const double in = gated() ? 2 : 1;
-  const double norms = (shared_norm ? 1 : 2) * (norm == NormKind::layernorm ? 2 : 1);
-  const double biases =
-      (has_qkv_bias() ? 1 : 0) + (has_output_bias() ? 1 : 0) + (has_mlp_bias() ? in + 1 : 0);
-  return 2 + in + 1 + norms + biases;
-}
-
 double ModelSpec::position_parameters() const {
   return static_cast<double>(max_positions) * static_cast<double>(hidden);
 }

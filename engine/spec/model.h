@@ -67,8 +67,6 @@ struct ModelSpec {
   [[nodiscard]] double block_vector_parameters() const;
   /// Those of them that belong to columns: biases of the QKV and the first MLP projection.
   [[nodiscard]] double block_column_biases() const;
-  /// Weight tensors of a block: matrices (QKV as one, gate and up apart), norms and biases.
-  [[nodiscard]] double block_tensors() const;
   [[nodiscard]] double position_parameters() const;   ///< the learned position table
   [[nodiscard]] double embedding_parameters() const;  ///< token and learned position tables
   [[nodiscard]] double head_parameters() const;       ///< 0 when tied

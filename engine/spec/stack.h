@@ -21,7 +21,7 @@ namespace shardscape {
 enum class AttentionKernel : std::uint8_t { naive, flash };
 SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash");
 
-/// How layers are split over the stages (workload/partition.h).
+/// How layers are split over the stages (model/partition.h).
 ///   uniform   every stage holds the same number, by which the layers must divide
 ///   balanced  contiguous split by cumulative compute cost, the head counted
 enum class PartitionRule : std::uint8_t { uniform, balanced };

@@ -5,13 +5,13 @@
 
 #include "engine/base/problems.h"
 #include "engine/spec/phase.h"
-#include "engine/spec/precision.h"
+#include "engine/spec/precision_policy.h"
 
 namespace shardscape {
 
 struct WorkloadSpec {
   Phase phase = Phase::training;
-  Precision precision = Precision::bf16;  ///< of weights, activations and matrix products
+  Precision precision = Precision::bf16;  ///< name of a policy
   // Training.
   std::int64_t sequence_length = 0;  ///< tokens per sample
   std::int64_t global_batch = 0;     ///< samples per step over all data-parallel replicas
@@ -20,6 +20,7 @@ struct WorkloadSpec {
   std::int64_t output_tokens = 0;
   std::int64_t concurrency = 0;  ///< requests in flight over all replicas
 
+  [[nodiscard]] PrecisionPolicy policy() const { return policy_of(precision, phase); }
   [[nodiscard]] Problems validate() const;
 };
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "engine/model/block.h"
 #include "engine/network/fabric.h"
-#include "engine/workload/layers.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/prediction_fields.h"
 
@@ -117,7 +117,7 @@ TEST_P(EveryPrediction, RatesFollowFromTheTime) {
     EXPECT_NEAR(out.tokens_per_s_per_gpu * gpus * whole_time(out, setting) / tokens, 1, kTolerance);
     if (!trains) return;
     const double useful = static_cast<double>(w.global_batch) *
-                          workload::model_flops_per_sequence(setting.model, w.sequence_length).value();
+                          model::model_flops_per_sequence(setting.model, w.sequence_length).value();
     const double peak = setting.system.device.tensor_peak(w.precision).value();
     EXPECT_NEAR(out.mfu * gpus * peak * out.step_time.value() / useful, 1, kTolerance);
     // No device can do better than its peak, the critical rank's share of the work included.

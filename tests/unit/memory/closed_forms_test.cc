@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "engine/memory/memory.h"
+#include "engine/model/block.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::memory {
@@ -48,15 +49,17 @@ double first_stage(const Shape& shape, const ParallelPlan& plan, std::int32_t la
   setting.system.stack = test::plain_stack();
   setting.system.stack.attention = AttentionKernel::naive;
   setting.workload = test::training(shape.s, static_cast<std::int64_t>(shape.b) * microbatches);
-  const workload::LayerKey key{plan.tensor, plan.context, shape.b, plan.sequence_parallel};
+  const model::LayerKey key{plan.tensor, plan.context, shape.b, plan.sequence_parallel};
   ActivationBytes activations;
-  activations.block =
-      workload::saved_bytes(workload::block_operators(setting, key, shape.s, workload::Mode::training),
-                            plan.recompute, setting, key, shape.s);
-  const std::vector<std::int32_t> per_stage(static_cast<std::size_t>(plan.pipeline), layers / plan.pipeline);
-  const MemoryInputs inputs{setting,     plan,
-                            per_stage,   stage_parameters(setting.model, plan.tensor),
-                            activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
+  activations.block[0].saved =
+      model::saved_bytes(model::block_operators(setting, 0, key, shape.s, model::Mode::training),
+                         plan.recompute, setting, key, shape.s);
+  const std::vector<model::StageLayers> per_stage(static_cast<std::size_t>(plan.pipeline),
+                                                  {0, layers / plan.pipeline});
+  const MemoryInputs inputs{
+      setting,     plan,
+      per_stage,   model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
+      activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
   const double sbh = static_cast<double>(shape.s * shape.h) * shape.b;
   return training_stage(inputs, 0).activations.value() / sbh;
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::memory {
@@ -10,8 +13,7 @@ namespace {
 /// Activations of round sizes, so that every term of a sum can be told apart.
 ActivationBytes marked_activations() {
   ActivationBytes a;
-  a.block = Bytes(1e6);
-  a.block_working = Bytes(1e4);
+  a.block[0] = {Bytes(1e6), Bytes(1e4), Bytes(0)};
   a.embedding = Bytes(1e2);
   a.head = Bytes(10);
   a.logits = Bytes(7e9);
@@ -19,6 +21,8 @@ ActivationBytes marked_activations() {
   a.boundary = Bytes(3e8);
   return a;
 }
+
+constexpr PrecisionPolicy kBf16 = policy_of(Precision::bf16, Phase::training);
 
 class MemoryTest : public testing::Test {
  protected:
@@ -31,9 +35,9 @@ class MemoryTest : public testing::Test {
 
   MemoryInputs inputs(std::int32_t microbatches, ActivationBytes activations = {}) {
     layers.assign(static_cast<std::size_t>(plan.pipeline),
-                  static_cast<std::int32_t>(setting.model.layers) / plan.pipeline);
+                  {0, static_cast<std::int32_t>(setting.model.layers) / plan.pipeline});
     return {setting,     plan,
-            layers,      stage_parameters(setting.model, plan.tensor),
+            layers,      model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
             activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
   }
 
@@ -46,21 +50,23 @@ class MemoryTest : public testing::Test {
 
   Setting setting;
   ParallelPlan plan;
-  std::vector<std::int32_t> layers;
+  std::vector<model::StageLayers> layers;
 };
 
 TEST_F(MemoryTest, ParametersOfTheWholeModel) {
   EXPECT_DOUBLE_EQ(setting.model.parameters(), kModel);
-  EXPECT_DOUBLE_EQ(stage_parameters(setting.model, 1).of_stage(8, true, true, false), kModel);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 1)
+                       .of_stage(std::array{model::StageLayers(0, 8)}, 0)
+                       .count,
+                   kModel);
 }
 
 double sum_over_stages(const ModelSpec& model, std::int32_t stages) {
-  const StageParameters parameters = stage_parameters(model, 1);
+  const model::StageParameters parameters = model::stage_parameters(model, kBf16, 1);
+  const std::vector<model::StageLayers> layers(static_cast<std::size_t>(stages),
+                                               {0, static_cast<std::int32_t>(model.layers) / stages});
   double sum = 0;
-  for (std::int32_t s = 0; s < stages; ++s) {
-    sum += parameters.of_stage(static_cast<std::int32_t>(model.layers) / stages, s == 0, s + 1 == stages,
-                               model.tied_embeddings);
-  }
+  for (std::size_t s = 0; s < layers.size(); ++s) sum += parameters.of_stage(layers, s).count;
   return sum;
 }
 
@@ -82,8 +88,8 @@ TEST_F(MemoryTest, StagesHoldTheModelOnce) {
 TEST_F(MemoryTest, TensorParallelSplitsMatricesAndReplicatesKvHeads) {
   // 4 KV heads on 4 ranks: one each. On 8 ranks still one each, 2 * 64 * 1024 weights, twice the eighth.
   const double vectors = 2 * kHidden, matrices = kBlock - vectors;
-  EXPECT_DOUBLE_EQ(stage_parameters(setting.model, 4).block, matrices / 4 + vectors);
-  EXPECT_DOUBLE_EQ(stage_parameters(setting.model, 8).block,
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 4).block[0].count, matrices / 4 + vectors);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 8).block[0].count,
                    matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
 }
 
@@ -92,13 +98,14 @@ TEST_F(MemoryTest, BiasesFollowTheirColumnsAndPositionsAreWhole) {
   // row-parallel products (2 h) and two LayerNorms (4 h) are not. 512 learned positions stand on every rank.
   const ModelSpec gpt = test::gpt(8, 1024, 16, 32000, 512);
   const double h = 1024;
-  EXPECT_DOUBLE_EQ(stage_parameters(gpt, 4).block, 12 * h * h / 4 + 7 * h / 4 + 6 * h);
-  EXPECT_DOUBLE_EQ(stage_parameters(gpt, 4).embedding, 32000 * h / 4 + 512 * h);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).block[0].count, 12 * h * h / 4 + 7 * h / 4 + 6 * h);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).embedding.count, 32000 * h / 4 + 512 * h);
   // Replicated KV heads bring their biases along: 4 of 64 columns on 8 ranks, one each for K and V.
   ModelSpec qwen = setting.model;
-  const double before = stage_parameters(qwen, 8).block;
+  const double before = model::stage_parameters(qwen, kBf16, 8).block[0].count;
   qwen.qkv_bias = true;
-  EXPECT_DOUBLE_EQ(stage_parameters(qwen, 8).block - before, (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(qwen, kBf16, 8).block[0].count - before,
+                   (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
 }
 
 TEST_F(MemoryTest, ZeroStages) {
@@ -136,6 +143,37 @@ TEST_F(MemoryTest, Buffers) {
   EXPECT_DOUBLE_EQ(training_stage(inputs(4, marked_activations()), 0).buffers.value(), 6e8);
 }
 
+TEST_F(MemoryTest, TrainingKeepsBf16WeightsAndTwoCopiesOfThoseOfNarrowProducts) {
+  // Row- and column-wise, of the blocks' matrices alone; under ZeRO-3 of the two gathered blocks only.
+  plan = test::plan_of(1, 2, 1, 4);
+  constexpr double kMatrices = kBlock - 2 * kHidden;
+  for (const auto& [precision, bytes] : {std::pair{Precision::fp8, 1.0}, {Precision::fp4, 0.5 + 1.0 / 16}}) {
+    setting.workload.precision = precision;
+    SCOPED_TRACE(name_of(precision));
+    const double copies = 2 * bytes * kMatrices;
+    plan.zero_stage = 2;
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).weights.value(), 2 * kModel + 8 * copies);
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).gradients.value(), 4 * kModel / 8);
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).optimizer.value(), 12 * kModel / 8);
+    plan.zero_stage = 3;
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).weights.value(), 2 * kModel / 8);
+    setting.system.stack.communication.bucket = Bytes(1e3);
+    EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), 1e3 + 2 * (2 * kBlock + copies));
+  }
+}
+
+TEST_F(MemoryTest, ServersStoreNarrowWeightsBesideBf16EndsAndCache) {
+  setting.workload = test::inference(1000, 200, 32);
+  const double bf16_cache = inference_stage(inputs(1), 0, 32, 1200).kv_cache.value();
+  for (const auto& [precision, bytes] : {std::pair{Precision::fp8, 1.0}, {Precision::fp4, 0.5 + 1.0 / 16}}) {
+    setting.workload.precision = precision;
+    const MemoryUse use = inference_stage(inputs(1), 0, 32, 1200);
+    EXPECT_DOUBLE_EQ(use.weights.value(),
+                     8 * (bytes * (kBlock - 2 * kHidden) + 2 * 2 * kHidden) + 2 * (2 * kTable + kHidden));
+    EXPECT_DOUBLE_EQ(use.kv_cache.value(), bf16_cache);
+  }
+}
+
 TEST_F(MemoryTest, OneForwardOneBackwardHoldsOneMicrobatchPerStageAhead) {
   plan = test::plan_of(1, 1, 4, 1);
   for (const int m : {1, 2, 3, 4, 16}) {
@@ -148,6 +186,25 @@ TEST_F(MemoryTest, OneForwardOneBackwardHoldsOneMicrobatchPerStageAhead) {
       EXPECT_EQ(training_stage(in, s).logits.value(), s == 3 ? 7e9 : 0);
     }
   }
+}
+
+TEST_F(MemoryTest, BlocksOfAnotherKindHoldTheirOwn) {
+  // 3 blocks of one kind and 2 of another, one microbatch in flight; the larger working set counts.
+  ActivationBytes activations = marked_activations();
+  activations.block[1] = {Bytes(5e6), Bytes(3e4), Bytes(4e6)};
+  MemoryInputs in = inputs(1, activations);
+  layers.front() = model::StageLayers(0, 3);
+  layers.front().add(1, 2);
+  EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 3 * 1e6 + 2 * 5e6 + 3e4 + 1e2 + 10);
+  // What each weighs: 3 of the model's own blocks, 2 of 1e6 parameters, 2 bytes each.
+  in.parameters.block[1].weights = Bytes(2 * 1e6);
+  EXPECT_DOUBLE_EQ(training_stage(in, 0).weights.value(), 2 * (kModel - 5 * kBlock + 2 * 1e6));
+  // zero_bubble, all but the running microbatch's last block put off. That is the first, of the first kind.
+  plan = test::plan_of(1, 1, 1, 1);
+  in.pipeline.kind = ScheduleKind::zero_bubble;
+  in.activations.block[0].put_off = Bytes(2e6);
+  in.activations.block[1].put_off = Bytes(9e6);
+  EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 1e6 + 2 * 2e6 + 2 * 9e6 + 3e4 + 1e2 + 10);
 }
 
 TEST_F(MemoryTest, GpipeHoldsEveryMicrobatchOnEveryStage) {
@@ -167,12 +224,12 @@ TEST_F(MemoryTest, ZeroBubbleHoldsWhatItPutsOff) {
   plan = test::plan_of(1, 1, 4, 1);
   plan.schedule = ScheduleKind::zero_bubble;
   ActivationBytes activations = marked_activations();
-  activations.block_put_off = Bytes(7e5);
+  activations.block[0].put_off = Bytes(7e5);
   MemoryInputs in = inputs(16, activations);
   EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 4 * 2 * 1e6 + 1e4 + 4 * 1e2);
   EXPECT_DOUBLE_EQ(training_stage(in, 1).activations.value(), (3 * 1e6 + 1 * 7e5) * 2 + 1e4);
   EXPECT_DOUBLE_EQ(training_stage(in, 3).activations.value(), (1 * 1e6 + 3 * 7e5) * 2 + 1e4 + 10);
-  activations.block_put_off = Bytes(3e6);
+  activations.block[0].put_off = Bytes(3e6);
   MemoryInputs recomputed = inputs(16, activations);
   EXPECT_DOUBLE_EQ(training_stage(recomputed, 0).activations.value(), 7 * 1e6 + 3e6 + 1e4 + 4 * 1e2);
   EXPECT_DOUBLE_EQ(training_stage(recomputed, 3).activations.value(), 1e6 + 7 * 3e6 + 1e4 + 10);

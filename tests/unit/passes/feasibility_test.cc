@@ -97,8 +97,12 @@ TEST_F(FeasibilityTest, RequestsByData) {
 TEST_F(FeasibilityTest, Precision) {
   setting.workload.precision = Precision::fp8;
   expect(test::plan_of(1, 1, 1, 1), Status::unsupported, Reason::precision);
-  setting.system.device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp8)] = 2048;
+  auto& units = setting.system.device.sm.tensor_flops_per_clock;
+  units[static_cast<std::size_t>(Precision::fp8)] = 2048;
   expect(test::plan_of(1, 1, 1, 1), Status::ok, Reason::none);
+  // Attention and the head are bf16 beside products of fp8.
+  units[static_cast<std::size_t>(Precision::bf16)] = 0;
+  expect(test::plan_of(1, 1, 1, 1), Status::unsupported, Reason::precision);
 }
 
 TEST_F(FeasibilityTest, Schedule) {

@@ -100,13 +100,6 @@ TEST(ModelParameters, BiasesByPart) {
   EXPECT_EQ(biases(), parts);
 }
 
-TEST(ModelParameters, TensorsOfABlock) {
-  // QKV, output, gate, up, down, two RMSNorms; GPT: QKV, output, in, out, their biases, two LayerNorms of
-  // two.
-  EXPECT_EQ(llama(1, 64, 8, 8, 96, 100).block_tensors(), 5 + 2);
-  EXPECT_EQ(gpt(1, 64, 8).block_tensors(), 4 + 4 + 4);
-}
-
 TEST(ModelRules, NameWhatHasNoEffect) {
   const auto broken = [](const ModelSpec& model, std::string_view field) {
     const Problems problems = model.validate();

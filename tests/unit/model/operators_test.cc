@@ -1,14 +1,15 @@
-#include "engine/workload/layers.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
 #include "tests/support/engine_fixture.h"
 
-namespace shardscape::workload {
+namespace shardscape::model {
 namespace {
 
 using network::CollectiveOp;
@@ -34,7 +35,7 @@ Setting grouped_query() {
 }
 
 double saved(const Setting& setting, const LayerKey& key, Recompute recompute) {
-  return saved_bytes(block_operators(setting, key, kSequence, Mode::training), recompute, setting, key,
+  return saved_bytes(block_operators(setting, 0, key, kSequence, Mode::training), recompute, setting, key,
                      kSequence)
       .value();
 }
@@ -63,7 +64,7 @@ TEST(PutOffBytes, AreThoseOfThePaper) {
   // splits the saved inputs, too.
   const Setting setting = korthikanti();
   const auto bytes = [&](const LayerKey& key) {
-    return put_off_bytes(block_operators(setting, key, kSequence, Mode::training), setting).value();
+    return put_off_bytes(block_operators(setting, 0, key, kSequence, Mode::training)).value();
   };
   for (const int b : {1, 3}) {
     EXPECT_DOUBLE_EQ(bytes({1, 1, b, false}), 32 * sbh(b));
@@ -126,11 +127,72 @@ TEST(SavedBytes, GroupedQueriesAndSwiglu) {
                    2 * tokens * (6 * h + h / 2 + 3 * f) + 4 * 32 * tokens);
 }
 
-TEST(SavedBytes, EightBitElementsHalveAllButMasks) {
+// Inputs of products are kept as the products take them: of the 34, QKV 2, output projection 2, MLP 2 and 8
+// are 14. All else stays bf16: norms, residuals, masks, Q, K, V, scores, the input of GELU.
+TEST(SavedBytes, NarrowProductsKeepNarrowInputsAndNothingElse) {
   Setting setting = korthikanti();
   setting.workload.precision = Precision::fp8;
-  // 34 = 32 bytes of tensors + 2 of masks; 5 per score = 4 + 1.
-  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none), sbh(1) * (18 + 3 * kScores));
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none),
+                   sbh(1) * (34 - 14 + 14 / 2.0 + 5 * kScores));
+  EXPECT_DOUBLE_EQ(saved(setting, {8, 1, 2, true}, Recompute::selective), sbh(2) / 8 * 27);
+  EXPECT_DOUBLE_EQ(saved(setting, {8, 1, 2, false}, Recompute::full), 2 * sbh(2));
+  setting.workload.precision = Precision::fp4;  // with a scale of 8 bits for 16 elements
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none),
+                   sbh(1) * (34 - 14 + 14 * (0.5 + 1 / 16.0) / 2 + 5 * kScores));
+}
+
+TEST(SavedBytes, FlashKeepsItsOutputBesideTheCopyOfTheProjection) {
+  // 2 sbh in bf16 for flash, sbh in fp8 for the projection; selective recompute brings the former again.
+  Setting setting = korthikanti();
+  setting.system.stack.attention = AttentionKernel::flash;
+  setting.workload.precision = Precision::fp8;
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::none),
+                   (27 + 2) * sbh(2) + 4 * 32.0 * 2048 * 2);
+  EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::selective), 27 * sbh(2));
+}
+
+TEST(PutOffBytes, FollowTheProducts) {
+  Setting setting = korthikanti();
+  for (const AttentionKernel kernel : {AttentionKernel::naive, AttentionKernel::flash}) {
+    setting.system.stack.attention = kernel;
+    setting.workload.precision = Precision::fp8;
+    const LayerKey key{1, 1, 1, false};
+    EXPECT_DOUBLE_EQ(put_off_bytes(block_operators(setting, 0, key, kSequence, Mode::training)).value(),
+                     32 / 2.0 * sbh(1));
+  }
+}
+
+TEST(NarrowProducts, LeaveMessagesNormsHeadAndCacheAsTheyAre) {
+  const Setting wide = grouped_query();
+  for (const Precision precision : {Precision::fp8, Precision::fp4}) {
+    SCOPED_TRACE(name_of(precision));
+    Setting narrow = wide;
+    narrow.workload.precision = precision;
+    const LayerKey key{4, 2, 1, true};
+    const auto expected = block_operators(wide, 0, key, kSequence, Mode::training);
+    const auto operators = block_operators(narrow, 0, key, kSequence, Mode::training);
+    ASSERT_EQ(operators.size(), expected.size());
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      SCOPED_TRACE(operators[i].name);
+      EXPECT_EQ(operators[i].forward.traffic, expected[i].forward.traffic);
+      EXPECT_EQ(operators[i].backward.traffic, expected[i].backward.traffic);
+      EXPECT_EQ(operators[i].forward_comm.bytes, expected[i].forward_comm.bytes);
+      EXPECT_EQ(operators[i].backward_comm.bytes, expected[i].backward_comm.bytes);
+      if (operators[i].kind == OperatorKind::gemm) {
+        EXPECT_EQ(operators[i].operands, precision);
+      }
+    }
+    const auto head = head_operators(narrow, key, kSequence, Mode::training);
+    EXPECT_EQ(find(head, "lm_head").operands, Precision::bf16);
+    EXPECT_EQ(saved_bytes(head, Recompute::none, narrow, key, kSequence),
+              saved_bytes(head_operators(wide, key, kSequence, Mode::training), Recompute::none, wide, key,
+                          kSequence));
+    EXPECT_EQ(boundary_bytes(narrow, key, kSequence), boundary_bytes(wide, key, kSequence));
+    EXPECT_EQ(logits_bytes(narrow, key, kSequence), logits_bytes(wide, key, kSequence));
+    EXPECT_EQ(kv_bytes(narrow, 0, 4), kv_bytes(wide, 0, 4));
+    EXPECT_EQ(backward_working_bytes(narrow, 0, key, kSequence),
+              backward_working_bytes(wide, 0, key, kSequence));
+  }
 }
 
 TEST(SavedBytes, NothingButMasksDependsOnDropout) {
@@ -186,7 +248,7 @@ TEST(PlainOperators, MoveMoreBytesInMoreKernels) {
   const double hidden = tokens * static_cast<double>(setting.model.hidden);
   const double inner = tokens * static_cast<double>(setting.model.ffn_hidden);
   int found = 0;
-  for (const Operator& op : block_operators(setting, key, kSequence, Mode::training)) {
+  for (const Operator& op : block_operators(setting, 0, key, kSequence, Mode::training)) {
     if (op.name == "input_norm" || op.name == "mlp_norm") {
       EXPECT_DOUBLE_EQ(op.forward.traffic.value(), 20 * hidden);
       EXPECT_DOUBLE_EQ(op.backward.traffic.value(), 24 * hidden);
@@ -210,10 +272,10 @@ TEST(BackwardWorking, GradientsOfOneBlock) {
   const double inner =
       static_cast<double>(setting.model.ffn_hidden) / static_cast<double>(setting.model.hidden);
   const LayerKey key{4, 1, 1, true};
-  EXPECT_DOUBLE_EQ(backward_working_bytes(setting, key, kSequence).value(),
+  EXPECT_DOUBLE_EQ(backward_working_bytes(setting, 0, key, kSequence).value(),
                    sbh(1) * (2 * 4 + 2 * 2 * inner / 4));
   setting.model.mlp = MlpKind::swiglu;
-  EXPECT_DOUBLE_EQ(backward_working_bytes(setting, key, kSequence).value(),
+  EXPECT_DOUBLE_EQ(backward_working_bytes(setting, 0, key, kSequence).value(),
                    sbh(1) * (2 * 4 + 2 * 4 * inner / 4));
 }
 
@@ -238,7 +300,7 @@ double forward_matrix_flops(const std::vector<Operator>& operators) {
 
 double model_forward_flops(const Setting& setting, const LayerKey& key) {
   const double layers = static_cast<double>(setting.model.layers);
-  return layers * forward_matrix_flops(block_operators(setting, key, kSequence, Mode::training)) +
+  return layers * forward_matrix_flops(block_operators(setting, 0, key, kSequence, Mode::training)) +
          forward_matrix_flops(head_operators(setting, key, kSequence, Mode::training));
 }
 
@@ -264,7 +326,7 @@ TEST(ModelFlops, EqualsTheOperators) {
 
 TEST(Shapes, GroupedQueries) {
   // 32 query and 8 KV heads of 128: (32 + 2 * 8) * 128 columns over t.
-  const auto operators = block_operators(grouped_query(), {4, 2, 3, true}, kSequence, Mode::training);
+  const auto operators = block_operators(grouped_query(), 0, {4, 2, 3, true}, kSequence, Mode::training);
   const std::int64_t m = 3 * 2048 / 2;
   EXPECT_EQ(find(operators, "qkv_projection").gemm, (compute::GemmShape{m, 48 * 128 / 4, 4096, 1}));
   EXPECT_EQ(find(operators, "output_projection").gemm, (compute::GemmShape{m, 4096, 1024, 1}));
@@ -280,11 +342,11 @@ TEST(Shapes, GroupedQueries) {
 
 TEST(Shapes, KvHeadsAreReplicatedBeyondTheirNumber) {
   const Setting setting = grouped_query();
-  EXPECT_EQ(local_kv_heads(setting.model, 8), 1);
-  EXPECT_EQ(local_kv_heads(setting.model, 16), 1);
-  EXPECT_EQ(local_kv_heads(setting.model, 2), 4);
+  EXPECT_EQ(kv_units(setting.model, 0).local(8), 1);
+  EXPECT_EQ(kv_units(setting.model, 0).local(16), 1);
+  EXPECT_EQ(kv_units(setting.model, 0).local(2), 4);
   // 32 / 16 = 2 query heads and one K and one V head on each rank.
-  const auto operators = block_operators(setting, {16, 1, 1, true}, kSequence, Mode::training);
+  const auto operators = block_operators(setting, 0, {16, 1, 1, true}, kSequence, Mode::training);
   EXPECT_EQ(find(operators, "qkv_projection").gemm.n, 4 * 128);
   EXPECT_EQ(find(operators, "attention").attention.kv_heads, 1);
 }
@@ -302,7 +364,7 @@ TEST(Shapes, PrefillAsksTheHeadForOneTokenPerSequence) {
 }
 
 TEST(Shapes, DecodeMeetsTheCacheWithOneToken) {
-  const auto operators = decode_block_operators(grouped_query(), {4, 2, 6, false}, 3000);
+  const auto operators = decode_block_operators(grouped_query(), 0, {4, 2, 6, false}, 3000);
   EXPECT_EQ(find(operators, "qkv_projection").gemm.m, 6);
   const compute::AttentionShape& attention = find(operators, "decode_attention").attention;
   EXPECT_EQ(attention.queries, 1);
@@ -344,7 +406,7 @@ void expect_traffic(const Traffic& actual, double count, double bytes) {
 
 TEST(TensorTraffic, TwoAllReducesEachWay) {
   // Shoeybi et al. 2019: operators f and g, once around attention and once around the MLP.
-  const auto operators = block_operators(korthikanti(), {4, 1, 2, false}, kSequence, Mode::training);
+  const auto operators = block_operators(korthikanti(), 0, {4, 1, 2, false}, kSequence, Mode::training);
   for (const bool backward : {false, true}) {
     SCOPED_TRACE(backward);
     expect_traffic(traffic(operators, CollectiveOp::all_reduce, PlanAxis::tensor, backward), 2,
@@ -358,7 +420,8 @@ TEST(TensorTraffic, SequenceParallelGathersAndScatters) {
   Setting setting = korthikanti();
   const LayerKey key{4, 1, 2, true};
   const auto count = [&](CollectiveOp op, bool backward) {
-    return traffic(block_operators(setting, key, kSequence, Mode::training), op, PlanAxis::tensor, backward);
+    return traffic(block_operators(setting, 0, key, kSequence, Mode::training), op, PlanAxis::tensor,
+                   backward);
   };
   const double tensor = 2 * sbh(2);
   expect_traffic(count(CollectiveOp::all_gather, false), 2, 2 * tensor);
@@ -386,18 +449,19 @@ TEST(ParallelBlock, OneReductionOfBothBranches) {
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared);
     const double norms = shared ? 1 : 2;
-    const auto plain = block_operators(parallel_block(shared), {4, 1, 2, false}, kSequence, Mode::training);
+    const auto plain =
+        block_operators(parallel_block(shared), 0, {4, 1, 2, false}, kSequence, Mode::training);
     expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, false), 1, tensor);
     expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, true), norms, norms * tensor);
     // Sequence parallel: a gather per norm, one scatter; backward the reverse, and each gather once more.
-    const auto split = block_operators(parallel_block(shared), {4, 1, 2, true}, kSequence, Mode::training);
+    const auto split = block_operators(parallel_block(shared), 0, {4, 1, 2, true}, kSequence, Mode::training);
     expect_traffic(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, false), norms, norms * tensor);
     expect_traffic(traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, false), 1, tensor);
     EXPECT_EQ(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, true).count +
                   traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, true).count,
               1 + 2 * norms);
     // A decode step reduces once per block.
-    const auto decode = decode_block_operators(parallel_block(shared), {4, 1, 2, false}, 100);
+    const auto decode = decode_block_operators(parallel_block(shared), 0, {4, 1, 2, false}, 100);
     EXPECT_EQ(traffic(decode, CollectiveOp::all_reduce, PlanAxis::tensor, false).count, 1);
   }
 }
@@ -416,7 +480,7 @@ TEST(ParallelBlock, ProductsAndKernelsAreTheSame) {
   // Adding two branches and the input is as many sums as adding each in turn.
   const auto kernels = [](const Setting& setting) {
     double sum = 0;
-    for (const Operator& op : block_operators(setting, {1, 1, 2, false}, kSequence, Mode::training))
+    for (const Operator& op : block_operators(setting, 0, {1, 1, 2, false}, kSequence, Mode::training))
       sum += op.forward.kernels + (op.kind == OperatorKind::gemm ? 1 : 0);
     return sum;
   };
@@ -430,7 +494,7 @@ TEST(ParallelBlock, WeightGradientsThatWaitKeepSharedTensorsOnce) {
   for (const bool shared : {false, true}) {
     Setting setting = parallel_block(shared);
     const auto bytes = [&] {
-      return put_off_bytes(block_operators(setting, {1, 1, 2, false}, kSequence, Mode::training), setting)
+      return put_off_bytes(block_operators(setting, 0, {1, 1, 2, false}, kSequence, Mode::training))
           .value();
     };
     EXPECT_DOUBLE_EQ(bytes(), (32 - (shared ? 2 : 0)) * sbh(2));
@@ -445,7 +509,7 @@ TEST(Activations, GatedOnesHaveTwoProjectionsIn) {
   const double inner = 2.0 * kSequence * 14336;  // bytes of one tensor of the inner width
   const auto of = [&](MlpKind kind) {
     setting.model.mlp = kind;
-    return block_operators(setting, key, kSequence, Mode::training);
+    return block_operators(setting, 0, key, kSequence, Mode::training);
   };
   for (const MlpKind kind : {MlpKind::swiglu, MlpKind::geglu, MlpKind::reglu}) {
     const auto operators = of(kind);
@@ -468,7 +532,7 @@ TEST(Activations, GatedOnesHaveTwoProjectionsIn) {
 TEST(Rotary, TurnsAShareOfEachHead) {
   Setting setting = grouped_query();
   const auto bytes = [&] {
-    const auto operators = block_operators(setting, {1, 1, 1, false}, kSequence, Mode::training);
+    const auto operators = block_operators(setting, 0, {1, 1, 1, false}, kSequence, Mode::training);
     return find(operators, "rotary").forward.traffic.value();
   };
   EXPECT_DOUBLE_EQ(bytes(), 2 * 2.0 * kSequence * (32 + 8) * 128);
@@ -495,7 +559,7 @@ TEST(Dropout, EachPlaceMayHaveItsOwnRate) {
 
 TEST(TensorTraffic, NoneWithoutAGroup) {
   for (const auto& operators :
-       {block_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),
+       {block_operators(korthikanti(), 0, {1, 1, 2, false}, kSequence, Mode::training),
         embedding_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training),
         head_operators(korthikanti(), {1, 1, 2, false}, kSequence, Mode::training)}) {
     for (const Operator& op : operators) {
@@ -508,7 +572,7 @@ TEST(TensorTraffic, NoneWithoutAGroup) {
 TEST(ContextTraffic, RingOfKeysAndValues) {
   // Of s/c = 512 tokens, K and V of 8/2 heads of 128 elements of 2 bytes go c - 1 = 3 times; backward sends
   // them again with their gradients.
-  const auto operators = block_operators(grouped_query(), {2, 4, 3, true}, kSequence, Mode::training);
+  const auto operators = block_operators(grouped_query(), 0, {2, 4, 3, true}, kSequence, Mode::training);
   const double message = 2.0 * 512 * 3 * 2 * 4 * 128;
   expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, false), 3, 3 * message);
   expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, true), 3, 6 * message);
@@ -521,4 +585,4 @@ TEST(Boundary, OneTensorPerMicrobatch) {
 }
 
 }  // namespace
-}  // namespace shardscape::workload
+}  // namespace shardscape::model

@@ -1,4 +1,4 @@
-#include "engine/workload/partition.h"
+#include "engine/model/partition.h"
 
 #include <gtest/gtest.h>
 
@@ -6,29 +6,39 @@
 
 #include "tests/support/engine_fixture.h"
 
-namespace shardscape::workload {
+namespace shardscape::model {
 namespace {
 
 using Layers = std::vector<std::int32_t>;
 
 /// A block of 12 h^2 = 12 * 64^2 = 49152 parameters and a head of vocabulary * 64.
-ModelSpec model(std::int64_t layers, std::int64_t vocabulary) {
+ModelSpec gpt_of(std::int64_t layers, std::int64_t vocabulary) {
   return test::gpt(layers, 64, 4, vocabulary, 128);
+}
+
+/// Blocks of each stage.
+bool partition(const ModelSpec& model, PartitionRule rule, std::int32_t stages, std::int32_t virtual_stages,
+               Layers& layers) {
+  std::vector<StageLayers> list;
+  const bool fits = partition_layers(model, rule, stages, virtual_stages, list);
+  layers.clear();
+  for (const StageLayers& stage : list) layers.push_back(stage.count());
+  return fits;
 }
 
 TEST(PartitionUniform, EqualStages) {
   Layers layers;
-  EXPECT_TRUE(partition_layers(model(12, 100), PartitionRule::uniform, 4, 1, layers));
+  EXPECT_TRUE(partition(gpt_of(12, 100), PartitionRule::uniform, 4, 1, layers));
   EXPECT_EQ(layers, (Layers{3, 3, 3, 3}));
-  EXPECT_TRUE(partition_layers(model(12, 100), PartitionRule::uniform, 1, 1, layers));
+  EXPECT_TRUE(partition(gpt_of(12, 100), PartitionRule::uniform, 1, 1, layers));
   EXPECT_EQ(layers, Layers{12});
 }
 
 TEST(PartitionUniform, NeedsDivisibility) {
   Layers layers;
-  EXPECT_FALSE(partition_layers(model(12, 100), PartitionRule::uniform, 5, 1, layers));
-  EXPECT_FALSE(partition_layers(model(12, 100), PartitionRule::uniform, 4, 2, layers));
-  EXPECT_TRUE(partition_layers(model(12, 100), PartitionRule::uniform, 4, 3, layers));
+  EXPECT_FALSE(partition(gpt_of(12, 100), PartitionRule::uniform, 5, 1, layers));
+  EXPECT_FALSE(partition(gpt_of(12, 100), PartitionRule::uniform, 4, 2, layers));
+  EXPECT_TRUE(partition(gpt_of(12, 100), PartitionRule::uniform, 4, 3, layers));
   EXPECT_EQ(layers, (Layers{3, 3, 3, 3}));  // all chunks of a stage together
 }
 
@@ -36,7 +46,7 @@ TEST(PartitionBalanced, HeadOfOneBlock) {
   // 768 * 64 = 49152: the head costs exactly one block. 7 blocks + head = 8 units over 2 stages: 4 and 3 +
   // head.
   Layers layers;
-  ASSERT_TRUE(partition_layers(model(7, 768), PartitionRule::balanced, 2, 1, layers));
+  ASSERT_TRUE(partition(gpt_of(7, 768), PartitionRule::balanced, 2, 1, layers));
   EXPECT_EQ(layers, (Layers{4, 3}));
 }
 
@@ -44,20 +54,20 @@ TEST(PartitionBalanced, BlockThatCrossesTheBorderStays) {
   // 8 blocks + head = 9 units over 4 stages: shares end at 2.25, 4.5, 6.75. Blocks that start at 0, 1, 2 go
   // to stage 0; 3, 4 to stage 1; 5, 6 to stage 2; 7 to stage 3.
   Layers layers;
-  ASSERT_TRUE(partition_layers(model(8, 768), PartitionRule::balanced, 4, 1, layers));
+  ASSERT_TRUE(partition(gpt_of(8, 768), PartitionRule::balanced, 4, 1, layers));
   EXPECT_EQ(layers, (Layers{3, 2, 2, 1}));
 }
 
 TEST(PartitionBalanced, LargeHeadEmptiesTheLastStages) {
   // Head = 8 blocks: 4 + 8 = 12 units over 3 stages of 4: all blocks on stage 0.
   Layers layers;
-  ASSERT_TRUE(partition_layers(model(4, 8 * 768), PartitionRule::balanced, 3, 1, layers));
+  ASSERT_TRUE(partition(gpt_of(4, 8 * 768), PartitionRule::balanced, 3, 1, layers));
   EXPECT_EQ(layers, (Layers{4, 0, 0}));
 }
 
 TEST(PartitionBalanced, VirtualStagesArePartitionedEvenly) {
   Layers layers;
-  EXPECT_TRUE(partition_layers(model(8, 768), PartitionRule::balanced, 2, 2, layers));
+  EXPECT_TRUE(partition(gpt_of(8, 768), PartitionRule::balanced, 2, 2, layers));
   EXPECT_EQ(layers, (Layers{4, 4}));
 }
 
@@ -65,23 +75,26 @@ TEST(PartitionBalanced, ChunksAreFilledInOrderWhereTheyDoNotDivide) {
   // 7 blocks and a head of one: 8 units over 4 chunks of 2. Chunks 0 and 2 lie on stage 0, 1 and 3 on
   // stage 1.
   Layers layers;
-  EXPECT_FALSE(partition_layers(model(7, 768), PartitionRule::uniform, 2, 2, layers));
-  ASSERT_TRUE(partition_layers(model(7, 768), PartitionRule::balanced, 2, 2, layers));
+  EXPECT_FALSE(partition(gpt_of(7, 768), PartitionRule::uniform, 2, 2, layers));
+  ASSERT_TRUE(partition(gpt_of(7, 768), PartitionRule::balanced, 2, 2, layers));
   EXPECT_EQ(layers, (Layers{4, 3}));
   // 126 blocks and a head of 0.66 over 128 chunks of 0.98953: block b starts at b and falls to chunk
   // floor(b / 0.98953). No block starts in chunk 95 (94.005 to 94.995) and none in chunk 127 (from 125.67):
   // both are of stage 15.
-  ASSERT_TRUE(partition_layers(model(126, 507), PartitionRule::balanced, 16, 8, layers));
+  ASSERT_TRUE(partition(gpt_of(126, 507), PartitionRule::balanced, 16, 8, layers));
   EXPECT_EQ(layers, (Layers{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 6}));
 }
 
 TEST(PartitionBalanced, ChunksOfAStageAddUpToIt) {
   for (std::int32_t layers = 0; layers <= 20; ++layers) {
     for (std::int32_t chunks = 1; chunks <= 9; ++chunks) {
+      const auto of = [&](std::int32_t c) {
+        return layers_of_chunk(StageLayers(0, layers), chunks, c).count();
+      };
       std::int32_t sum = 0;
-      for (std::int32_t c = 0; c < chunks; ++c) sum += layers_of_chunk(layers, chunks, c);
+      for (std::int32_t c = 0; c < chunks; ++c) sum += of(c);
       EXPECT_EQ(sum, layers);
-      EXPECT_LE(layers_of_chunk(layers, chunks, 0) - layers_of_chunk(layers, chunks, chunks - 1), 1);
+      EXPECT_LE(of(0) - of(chunks - 1), 1);
     }
   }
 }
@@ -95,7 +108,7 @@ TEST(PartitionBalanced, CoversAllLayersAndNeverGrows) {
       for (std::int32_t stages = 1; stages <= 12; ++stages) {
         SCOPED_TRACE(testing::Message()
                      << count << " layers, vocabulary " << vocabulary << ", " << stages << " stages");
-        ASSERT_TRUE(partition_layers(model(count, vocabulary), PartitionRule::balanced, stages, 1, layers));
+        ASSERT_TRUE(partition(gpt_of(count, vocabulary), PartitionRule::balanced, stages, 1, layers));
         Layers expected(static_cast<std::size_t>(stages), 0);
         const std::int64_t total = count * 768 + vocabulary;
         for (std::int64_t layer = 0; layer < count; ++layer)
@@ -109,4 +122,4 @@ TEST(PartitionBalanced, CoversAllLayersAndNeverGrows) {
 }
 
 }  // namespace
-}  // namespace shardscape::workload
+}  // namespace shardscape::model

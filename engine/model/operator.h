@@ -9,8 +9,9 @@
 #include "engine/compute/gemm.h"
 #include "engine/network/collective_model.h"
 #include "engine/spec/plan.h"
+#include "engine/spec/precision.h"
 
-namespace shardscape::workload {
+namespace shardscape::model {
 
 enum class OperatorKind : std::uint8_t { gemm, attention, pointwise, collective };
 
@@ -36,6 +37,8 @@ struct Operator {
   OperatorKind kind = OperatorKind::pointwise;
   compute::GemmShape
       gemm;  ///< forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n]
+  Precision operands = Precision::bf16;  ///< of a product
+  Bytes input;                           ///< of a product: what its weight gradient needs of its input
   compute::AttentionShape attention;
   Stream forward, backward;  ///< pointwise
   CollectiveCall forward_comm, backward_comm;
@@ -46,4 +49,4 @@ struct Operator {
   bool shares_output_gradient = false;
 };
 
-}  // namespace shardscape::workload
+}  // namespace shardscape::model

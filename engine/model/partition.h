@@ -1,15 +1,17 @@
 // How a stack splits the layers over pipeline stages.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "engine/model/stage_layers.h"
 #include "engine/spec/model.h"
 #include "engine/spec/stack.h"
 
-namespace shardscape::workload {
+namespace shardscape::model {
 
-/// Fills `layers` with the number of blocks of each stage; stage 0 also holds the embedding, the last stage
+/// Fills `layers` with the blocks of each stage; stage 0 also holds the embedding, the last stage
 /// the head.
 ///
 /// uniform   layers / stages each; requires divisibility by stages * virtual_stages.
@@ -21,12 +23,14 @@ namespace shardscape::workload {
 ///
 /// Returns false where the rule cannot be met.
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
-                      std::int32_t virtual_stages, std::vector<std::int32_t>& layers);
+                      std::int32_t virtual_stages, std::vector<StageLayers>& layers);
 
 /// Blocks of chunk `chunk` of a stage that holds `layers` in all: they are dealt evenly, the first chunks
 /// hold what is over. Timing by stages takes every chunk as their mean.
-constexpr std::int32_t layers_of_chunk(std::int32_t layers, std::int32_t virtual_stages, std::int32_t chunk) {
-  return layers / virtual_stages + (chunk < layers % virtual_stages ? 1 : 0);
+inline StageLayers layers_of_chunk(const StageLayers& layers, std::int32_t virtual_stages,
+                                   std::int32_t chunk) {
+  const std::int32_t each = layers.count() / virtual_stages, over = layers.count() % virtual_stages;
+  return layers.slice(chunk * each + std::min(chunk, over), each + (chunk < over ? 1 : 0));
 }
 
-}  // namespace shardscape::workload
+}  // namespace shardscape::model

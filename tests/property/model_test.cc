@@ -1,25 +1,24 @@
 // Conservation on random models: no FLOP, parameter or byte is lost or made by splitting.
-#include "engine/workload/layers.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "engine/memory/memory.h"
+#include "engine/model/block.h"
+#include "engine/model/head.h"
+#include "engine/model/parameters.h"
+#include "engine/model/partition.h"
 #include "engine/simulate.h"
-#include "engine/workload/partition.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {
 namespace {
 
-double forward_flops(const std::vector<workload::Operator>& operators) {
+double forward_flops(const std::vector<model::Operator>& operators) {
   double sum = 0;
-  for (const workload::Operator& op : operators) {
-    if (op.kind == workload::OperatorKind::gemm) sum += op.gemm.flops().value();
-    if (op.kind == workload::OperatorKind::attention)
-      sum += 4 * op.attention.head_dim * op.attention.scores();
+  for (const model::Operator& op : operators) {
+    if (op.kind == model::OperatorKind::gemm) sum += op.gemm.flops().value();
+    if (op.kind == model::OperatorKind::attention) sum += 4 * op.attention.head_dim * op.attention.scores();
   }
   return sum;
 }
@@ -33,12 +32,12 @@ TEST(Conservation, RanksTogetherComputeTheModel) {
     setting.model.vocabulary = 32 * 1000;
     const auto t = static_cast<std::int32_t>(
         std::min<std::int64_t>(generator.pick<std::int64_t>({1, 2, 8}), setting.model.kv_heads));
-    const workload::LayerKey key{t, generator.pick({1, 2, 8}), generator.pick({1, 3}), t > 1};
+    const model::LayerKey key{t, generator.pick({1, 2, 8}), generator.pick({1, 3}), t > 1};
     const std::int64_t s = setting.workload.sequence_length;
     const double rank = static_cast<double>(setting.model.layers) *
-                            forward_flops(block_operators(setting, key, s, workload::Mode::training)) +
-                        forward_flops(head_operators(setting, key, s, workload::Mode::training));
-    const double model = workload::model_flops_per_sequence(setting.model, s).value() * key.microbatch;
+                            forward_flops(block_operators(setting, 0, key, s, model::Mode::training)) +
+                        forward_flops(head_operators(setting, key, s, model::Mode::training));
+    const double model = model::model_flops_per_sequence(setting.model, s).value() * key.microbatch;
     EXPECT_NEAR(3 * rank * key.tensor * key.context / model, 1, 1e-12);
   }
 }
@@ -50,8 +49,8 @@ TEST(Conservation, SequenceParallelGroupHoldsTheActivationsOnce) {
     Setting setting = generator.setting(Phase::training);
     setting.system.stack.keep_gathered = false;
     const std::int64_t s = setting.workload.sequence_length;
-    const auto saved = [&](const workload::LayerKey& key, Recompute recompute) {
-      return saved_bytes(block_operators(setting, key, s, workload::Mode::training), recompute, setting, key,
+    const auto saved = [&](const model::LayerKey& key, Recompute recompute) {
+      return saved_bytes(block_operators(setting, 0, key, s, model::Mode::training), recompute, setting, key,
                          s)
           .value();
     };
@@ -70,14 +69,11 @@ TEST(Conservation, StagesHoldTheParametersOnce) {
     const Setting setting = generator.setting(Phase::training);
     const ModelSpec& model = setting.model;
     const std::int32_t stages = generator.pick({1, 2, 3, 4, 7});
-    std::vector<std::int32_t> layers;
-    ASSERT_TRUE(workload::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
-    const memory::StageParameters parameters = memory::stage_parameters(model, 1);
+    std::vector<model::StageLayers> layers;
+    ASSERT_TRUE(model::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
+    const model::StageParameters parameters = model::stage_parameters(model, setting.workload.policy(), 1);
     double sum = 0;
-    for (std::int32_t i = 0; i < stages; ++i) {
-      sum += parameters.of_stage(layers[static_cast<std::size_t>(i)], i == 0, i + 1 == stages,
-                                 model.tied_embeddings);
-    }
+    for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i).count;
     const bool copied = model.tied_embeddings && stages > 1;
     const double table = static_cast<double>(model.vocabulary * model.hidden);
     EXPECT_NEAR((model.parameters() + (copied ? table : 0)) / sum, 1, 1e-14);

@@ -1,0 +1,63 @@
+#include "engine/model/attention/mha_gqa.h"
+
+namespace shardscape::model {
+
+namespace {
+
+/// Columns of the QKV projection on one rank.
+double qkv_columns(const ModelSpec& model, std::int32_t tensor) {
+  const std::int64_t kv_heads = MhaGqa().kv(model).local(tensor);
+  return static_cast<double>((model.heads / tensor + 2 * kv_heads) * model.head_dim);
+}
+
+}  // namespace
+
+void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const {
+  const ModelSpec& model = b.model();
+  const std::int32_t tensor = b.key().tensor;
+  const std::int64_t kv_heads = kv(model).local(tensor);
+  const double qkv = qkv_columns(model, tensor);
+  ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)));
+  if (model.position == PositionKind::rotary) {
+    ops.push_back(b.rotary(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
+  }
+  if (b.key().context > 1) ops.push_back(b.context_ring(b.message(kv(model).local_elements(tensor))));
+  ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
+                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv)));
+  const double width = b.per_rank(model.attention_width());
+  Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
+  // The backward of flash needs its output, which selective recompute brings again: the projection's input,
+  // or, where that casts, another tensor beside the copy. Naive attention needs none.
+  if (b.stack().attention == AttentionKernel::flash) {
+    const bool casts = b.policy().products != b.policy().attention;
+    if (casts) projection.saved += b.attention_tensor(width);
+    if (!casts) projection.saved_selective = Bytes(0);
+  }
+  // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
+  projection.shares_output_gradient = model.parallel_residual && !b.dropout();
+  ops.push_back(projection);
+}
+
+PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) const {
+  const auto hidden = static_cast<double>(model.hidden);
+  const double columns = qkv_columns(model, tensor);
+  const double rows = static_cast<double>(model.attention_width()) / tensor;
+  const double qkv_bias = model.has_qkv_bias() ? 1 : 0, output_bias = model.has_output_bias() ? 1 : 0;
+  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden, 2 + qkv_bias + output_bias};
+}
+
+double MhaGqa::product_parameters(const ModelSpec& model) const {
+  return static_cast<double>(model.hidden) * static_cast<double>(model.qkv_width() + model.attention_width());
+}
+
+double MhaGqa::core_flops(const ModelSpec& model, double tokens) const {
+  return 4 * tokens * tokens * static_cast<double>(model.attention_width());
+}
+
+Reason MhaGqa::tensor_rule(const ModelSpec& model, std::int32_t tensor) const {
+  if (model.heads % tensor != 0) return Reason::heads_by_tensor;
+  if (model.kv_heads % tensor != 0 && tensor % model.kv_heads != 0) return Reason::kv_heads_by_tensor;
+  return Reason::none;
+}
+
+}  // namespace shardscape::model

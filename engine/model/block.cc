@@ -1,0 +1,185 @@
+#include "engine/model/block.h"
+
+#include <array>
+
+#include "engine/model/attention/mha_gqa.h"
+#include "engine/model/mlp/dense.h"
+
+namespace shardscape::model {
+
+namespace {
+
+const MhaGqa kMhaGqa{};
+const DenseMlp kDenseMlp{};
+
+const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
+
+/// x + attention(norm(x)), and then y + mlp(norm(y)) of that.
+void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
+  ops.push_back(b.norm("input_norm"));
+  ops.push_back(b.enter_tensor_region("attention_gather"));
+  kind.attention.append_operators(ops, b);
+  ops.push_back(b.leave_tensor_region("attention_reduce"));
+  ops.push_back(b.residual("attention_residual", b.dropout()));
+  ops.push_back(b.norm("mlp_norm"));
+  ops.push_back(b.enter_tensor_region("mlp_gather"));
+  kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
+  ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  ops.push_back(b.residual("mlp_residual", b.dropout()));
+}
+
+/// x + attention(norm(x)) + mlp(norm(x)): the sum of both is reduced over the tensor group once, as GPT-NeoX
+/// does. Of a shared norm there is one output, which is gathered and kept once and whose gradient is reduced
+/// once; two norms have two, but one input that both need in backward.
+void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
+  const bool shared = b.model().shared_norm;
+  ops.push_back(b.norm("input_norm"));
+  ops.push_back(b.enter_tensor_region("attention_gather"));
+  kind.attention.append_operators(ops, b);
+  if (!shared) {
+    ops.push_back(b.norm("mlp_norm", false));
+    ops.push_back(b.enter_tensor_region("mlp_gather"));
+  }
+  kind.mlp.append_operators(ops, b, shared ? Bytes(0) : b.gathered_input(b.policy().products));
+  ops.push_back(b.branch_sum("branch_sum"));
+  ops.push_back(b.leave_tensor_region("block_reduce"));
+  ops.push_back(b.residual("block_residual", false));
+}
+
+std::vector<Operator> operators_of(std::size_t kind, const OperatorBuilder& b) {
+  std::vector<Operator> ops;
+  ops.reserve(18);
+  const bool parallel = b.model().parallel_residual;
+  (parallel ? append_parallel_block : append_sequential_block)(ops, kind_of(b.model(), kind), b);
+  return ops;
+}
+
+/// Tokens of one microbatch on one rank.
+double local_tokens(const LayerKey& key, std::int64_t tokens) {
+  return static_cast<double>(tokens) * key.microbatch / key.context;
+}
+
+/// Of one microbatch on one rank, elements of that type.
+Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t tokens, Precision precision) {
+  const double share = key.sequence_parallel ? 1.0 / key.tensor : 1.0;
+  return Bytes(bytes_per_element(precision) * local_tokens(key, tokens) * share *
+               static_cast<double>(setting.model.hidden));
+}
+
+}  // namespace
+
+std::span<const BlockKind> block_kinds(const ModelSpec& /*model*/) {
+  static const std::array<BlockKind, 1> kKinds = {{{kMhaGqa, kDenseMlp}}};
+  return kKinds;
+}
+
+StageLayers all_layers(const ModelSpec& model) { return {0, static_cast<std::int32_t>(model.layers)}; }
+
+std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
+                                      std::int64_t tokens, Mode mode) {
+  const auto count = static_cast<double>(tokens);
+  return operators_of(kind, {setting, key, count, count, mode});
+}
+
+std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
+                                             double cached) {
+  // Each rank of a context group holds a part of the cache; decode splits the keys, not the query.
+  const LayerKey step{key.tensor, 1, key.microbatch, false};
+  return operators_of(kind, {setting, step, 1, cached / key.context, Mode::decode});
+}
+
+Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  return block_input(setting, key, tokens, setting.workload.policy().wire);
+}
+
+Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
+                  const LayerKey& key, std::int64_t tokens) {
+  if (recompute == Recompute::full)
+    return block_input(setting, key, tokens, setting.workload.policy().activations);
+  Bytes sum;
+  for (const Operator& op : operators)
+    sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
+  return sum;
+}
+
+Bytes serving_block_bytes(const Setting& setting, std::size_t kind, const LayerKey& key, std::int64_t tokens,
+                          double pairs) {
+  const auto count = static_cast<double>(tokens);
+  const OperatorBuilder b(setting, key, count, count, Mode::prefill);
+  Bytes sum;
+  for (const Operator& op : operators_of(kind, b)) {
+    const double rows = op.attention.heads * op.attention.queries;
+    sum += op.attention_core
+               ? op.saved_selective + b.core_bytes(rows, op.attention.heads * pairs / key.context)
+               : op.saved;
+  }
+  return sum;
+}
+
+Bytes put_off_bytes(const std::vector<Operator>& operators) {
+  Bytes sum;
+  for (const Operator& op : operators) {
+    if (op.kind != OperatorKind::gemm) continue;
+    const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
+    sum += op.input + Bytes(op.shares_output_gradient ? 0 : operand_bytes(op.operands) * output);
+  }
+  return sum;
+}
+
+Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const LayerKey& key,
+                             std::int64_t tokens) {
+  const ModelSpec& model = setting.model;
+  const double hidden = 4 * static_cast<double>(model.hidden);
+  const double inner = kind_of(model, kind).mlp.gradient_width(model, key.tensor);
+  return Bytes(bytes_per_element(setting.workload.policy().gradients) * local_tokens(key, tokens) *
+               (hidden + inner));
+}
+
+KvUnits kv_units(const ModelSpec& model, std::size_t kind) {
+  return kind_of(model, kind).attention.kv(model);
+}
+
+Bytes kv_unit_bytes(const Setting& setting, std::size_t kind) {
+  return Bytes(bytes_per_element(setting.workload.policy().kv_cache) *
+               static_cast<double>(kv_units(setting.model, kind).elements));
+}
+
+Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
+  return static_cast<double>(kv_units(setting.model, kind).local(tensor)) * kv_unit_bytes(setting, kind);
+}
+
+Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
+                            std::int32_t tensor) {
+  const double vectors = (model.shared_norm ? 1 : 2) * (model.norm == NormKind::layernorm ? 2 : 1);
+  const BlockKind& parts = kind_of(model, kind);
+  return weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
+         weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy);
+}
+
+double product_parameters(const ModelSpec& model, std::size_t kind) {
+  const BlockKind& parts = kind_of(model, kind);
+  return parts.attention.product_parameters(model) + parts.mlp.product_parameters(model);
+}
+
+Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) {
+  for (const BlockKind& kind : block_kinds(model)) {
+    for (const Reason reason :
+         {kind.attention.tensor_rule(model, tensor), kind.mlp.tensor_rule(model, tensor)}) {
+      if (reason != Reason::none) return reason;
+    }
+  }
+  return Reason::none;
+}
+
+Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens) {
+  const auto s = static_cast<double>(tokens);
+  double flops = 0;
+  for (const BlockRun& run : all_layers(model)) {
+    const double core = kind_of(model, run.kind).attention.core_flops(model, s);
+    flops += run.count * (2 * s * product_parameters(model, run.kind) + core);
+  }
+  const double head = 2 * s * static_cast<double>(model.hidden) * static_cast<double>(model.vocabulary);
+  return Flops(3 * (flops + head));
+}
+
+}  // namespace shardscape::model

@@ -1,0 +1,78 @@
+#include "engine/model/head.h"
+
+#include "engine/model/operator_builder.h"
+
+namespace shardscape::model {
+
+namespace {
+
+/// Vector FLOPs per logit; the kernels are bound by HBM on known devices.
+constexpr double kLossFlops = 10;
+
+double local_vocabulary(const ModelSpec& model, std::int32_t tensor) {
+  return static_cast<double>((model.vocabulary + tensor - 1) / tensor);
+}
+
+/// Logits of one microbatch on one rank.
+double local_logits(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  return static_cast<double>(tokens) * key.microbatch / key.context *
+         local_vocabulary(setting.model, key.tensor);
+}
+
+Operator cross_entropy(const OperatorBuilder& b, double columns) {
+  Operator loss;
+  loss.name = "cross_entropy";
+  const double elements = b.tokens() * columns;
+  // Unfused: logits are cast to fp32, reduced twice (maximum, sum of exponentials) and written as
+  // probabilities; backward turns them into gradients.
+  const bool fused = b.stack().fused_loss;
+  const double forward = fused ? b.element() : b.element() + 4 * kFp32Bytes;
+  const double backward = fused ? 2 * b.element() : kFp32Bytes + 2 * b.element();
+  loss.forward = {Bytes(forward * elements), Flops(kLossFlops * elements), fused ? 1.0 : 4.0};
+  loss.backward = {Bytes(backward * elements), Flops(kLossFlops * elements), fused ? 1.0 : 2.0};
+  return loss;
+}
+
+std::vector<Operator> list_head(const OperatorBuilder& b) {
+  const double columns = local_vocabulary(b.model(), b.key().tensor);
+  std::vector<Operator> ops;
+  ops.push_back(b.norm("final_norm"));
+  ops.push_back(b.enter_tensor_region("head_gather"));
+  ops.push_back(b.gemm("lm_head", b.hidden(), columns, b.gathered_input(b.policy().ends)));
+  ops.back().operands = b.policy().ends;
+  if (b.mode() == Mode::training) ops.push_back(cross_entropy(b, columns));
+  return ops;
+}
+
+}  // namespace
+
+std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
+                                     Mode mode) {
+  if (mode != Mode::training) return decode_head_operators(setting, key);
+  const auto count = static_cast<double>(tokens);
+  return list_head({setting, key, count, count, mode});
+}
+
+/// One token per sequence; those of a prompt lie on the last context rank.
+std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
+  return list_head({setting, {key.tensor, 1, key.microbatch, false}, 1, 1, Mode::decode});
+}
+
+Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const double element = bytes_per_element(setting.workload.policy().activations);
+  // Logits and their gradient; unfused losses keep an fp32 copy as well.
+  const double per_logit = 2 * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
+  return Bytes(per_logit * local_logits(setting, key, tokens));
+}
+
+Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const bool fused = setting.system.stack.fused_loss;
+  const double per_logit = fused ? bytes_per_element(setting.workload.policy().activations) : kFp32Bytes;
+  return Bytes(per_logit * local_logits(setting, key, tokens));
+}
+
+double head_parameters(const ModelSpec& model, std::int32_t tensor) {
+  return static_cast<double>(model.vocabulary * model.hidden) / tensor;
+}
+
+}  // namespace shardscape::model

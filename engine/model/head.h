@@ -1,0 +1,28 @@
+// Final norm, LM head and, in training, the fp32 cross-entropy, on the last stage. The vocabulary is split
+// over the tensor group, padded so that every rank has whole columns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/model/layer_key.h"
+#include "engine/model/operator.h"
+#include "engine/spec/scenario.h"
+
+namespace shardscape::model {
+
+/// `tokens` of each of key.microbatch sequences; prefill computes the head for the last one of each only.
+std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
+                                     Mode mode);
+std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key);
+
+/// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank.
+Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
+/// What of them is kept where the backward does not follow at once: the fp32 probabilities, or the logits
+/// themselves where the loss is fused.
+Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
+
+/// Of the LM head on one rank, tied or not.
+double head_parameters(const ModelSpec& model, std::int32_t tensor);
+
+}  // namespace shardscape::model

@@ -1,0 +1,177 @@
+#include "engine/model/operator_builder.h"
+
+#include <algorithm>
+
+namespace shardscape::model {
+
+namespace {
+
+using network::CollectiveOp;
+
+/// Vector FLOPs per element: enough to tell compute from bandwidth; every one of these is bound by HBM on
+/// known devices.
+constexpr double kNormFlops = 8;
+constexpr double kResidualFlops = 3;
+constexpr double kRotaryFlops = 6;
+
+Operator collective(std::string_view name) {
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::collective;
+  return op;
+}
+
+}  // namespace
+
+OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, double tokens, double keys,
+                                 Mode mode)
+    : model_(setting.model),
+      stack_(setting.system.stack),
+      key_(key),
+      policy_(setting.workload.policy()),
+      mode_(mode),
+      element_(bytes_per_element(policy_.activations)),
+      keys_(keys),
+      queries_(tokens / key.context),
+      tokens_(tokens * key.microbatch / key.context),
+      norm_tokens_(key.sequence_parallel ? tokens_ / key.tensor : tokens_) {}
+
+Bytes OperatorBuilder::message(double width) const {
+  return Bytes(bytes_per_element(policy_.wire) * tokens_ * width);
+}
+
+Bytes OperatorBuilder::attention_tensor(double width) const {
+  return Bytes(bytes_per_element(policy_.attention) * tokens_ * width);
+}
+
+Bytes OperatorBuilder::product_input(double width) const {
+  return Bytes(operand_bytes(policy_.products) * tokens_ * width);
+}
+
+Bytes OperatorBuilder::gathered_input(Precision operands) const {
+  const bool own = key_.sequence_parallel && !stack_.keep_gathered;
+  return Bytes(operand_bytes(operands) * (own ? norm_tokens_ : tokens_) * hidden());
+}
+
+Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes input) const {
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::gemm;
+  op.gemm = {static_cast<std::int64_t>(std::max(1.0, tokens_)), static_cast<std::int64_t>(n),
+             static_cast<std::int64_t>(k), 1};
+  op.operands = policy_.products;
+  op.input = op.saved = op.saved_selective = input;
+  return op;
+}
+
+Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const {
+  const bool decodes = mode_ == Mode::decode;
+  Operator op;
+  op.name = decodes ? "decode_attention" : "attention";
+  op.kind = OperatorKind::attention;
+  op.attention_core = true;
+  compute::AttentionShape& shape = op.attention;
+  shape.batch = key_.microbatch;
+  shape.heads = heads;
+  shape.kv_heads = kv_heads;
+  shape.head_dim = head_dim;
+  shape.queries = queries_;
+  shape.keys = keys_;
+  shape.visible = decodes ? 1 : 0.5;
+  shape.dropout = attention_dropout();
+  op.saved_selective = inputs;
+  op.saved = inputs + core_bytes(shape.batch * shape.heads * shape.queries, shape.scores());
+  if (decodes) op.saved_selective = op.saved;
+  return op;
+}
+
+Bytes OperatorBuilder::core_bytes(double rows, double scores) const {
+  if (stack_.attention == AttentionKernel::flash) return Bytes(kFp32Bytes * rows);
+  const double element = bytes_per_element(policy_.attention);
+  return Bytes((attention_dropout() ? 2 * element + kMaskBytes : element) * scores);
+}
+
+Operator OperatorBuilder::context_ring(Bytes kv) const {
+  Operator op = collective("context_ring");
+  const double steps = key_.context - 1;
+  op.forward_comm = {CollectiveOp::ring_pass, PlanAxis::context, kv, steps};
+  op.backward_comm = {CollectiveOp::ring_pass, PlanAxis::context, 2 * kv, steps};
+  return op;
+}
+
+Operator OperatorBuilder::rotary(double columns) const {
+  Operator op;
+  op.name = "rotary";
+  const double elements = tokens_ * model_.rotary_fraction * columns;
+  op.forward = op.backward = {Bytes(2 * element_ * elements), Flops(kRotaryFlops * elements), 1};
+  return op;
+}
+
+Operator OperatorBuilder::norm(std::string_view name, bool keeps_input) const {
+  Operator op;
+  op.name = name;
+  const double elements = norm_tokens_ * hidden();
+  op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
+  op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
+  op.saved = op.saved_selective = keeps_input ? norm_tensor() : Bytes(0);
+  if (!stack_.fused_pointwise) {
+    // Cast, norm in fp32, cast; backward casts the gradient, reads the fp32 copy and the gradient, casts.
+    op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);
+    op.backward.traffic = Bytes((2 * element_ + 5 * kFp32Bytes) * elements);
+    op.forward.kernels = op.backward.kernels = 3;
+    op.saved = op.saved_selective = op.saved + Bytes(kFp32Bytes * elements);
+  }
+  return op;
+}
+
+Operator OperatorBuilder::residual(std::string_view name, bool dropout) const {
+  Operator op;
+  op.name = name;
+  const double elements = norm_tokens_ * hidden();
+  const double mask = dropout ? kMaskBytes : 0;
+  op.forward = {Bytes((3 * element_ + mask) * elements), Flops(kResidualFlops * elements), 1};
+  op.backward = {Bytes((dropout ? 2 * element_ + mask : 2 * element_) * elements),
+                 Flops(kResidualFlops * elements), 1};
+  op.saved = op.saved_selective = Bytes(mask * elements);
+  return op;
+}
+
+Operator OperatorBuilder::branch_sum(std::string_view name) const {
+  Operator op;
+  op.name = name;
+  const double elements = tokens_ * hidden();
+  const double masks = dropout() ? 2 * kMaskBytes : 0;
+  op.forward = {Bytes((3 * element_ + masks) * elements), Flops(2 * kResidualFlops * elements), 1};
+  op.backward = {Bytes((dropout() ? 3 * element_ + masks : 2 * element_) * elements),
+                 Flops(2 * kResidualFlops * elements), 1};
+  op.saved = op.saved_selective = Bytes(masks * elements);
+  return op;
+}
+
+Operator OperatorBuilder::enter_tensor_region(std::string_view name) const {
+  Operator op = collective(name);
+  if (key_.sequence_parallel) {
+    op.forward_comm = call(CollectiveOp::all_gather, 1);
+    op.backward_comm = call(CollectiveOp::reduce_scatter, stack_.keep_gathered ? 1 : 2);
+  } else {
+    op.backward_comm = call(CollectiveOp::all_reduce, 1);
+  }
+  return op;
+}
+
+Operator OperatorBuilder::leave_tensor_region(std::string_view name) const {
+  Operator op = collective(name);
+  if (key_.sequence_parallel) {
+    op.forward_comm = call(CollectiveOp::reduce_scatter, 1);
+    op.backward_comm = call(CollectiveOp::all_gather, 1);
+  } else {
+    op.forward_comm = call(CollectiveOp::all_reduce, 1);
+  }
+  return op;
+}
+
+CollectiveCall OperatorBuilder::call(CollectiveOp op, double repeats) const {
+  return {op, PlanAxis::tensor, message(hidden()), key_.tensor > 1 ? repeats : 0};
+}
+
+}  // namespace shardscape::model

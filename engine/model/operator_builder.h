@@ -1,0 +1,106 @@
+// Sizes on one rank, and the operators that several parts of a model have in common.
+//
+// Parallelisation after Shoeybi et al. 2019 (column- then row-parallel pairs over the tensor group) and
+// Korthikanti et al. 2022 (sequence parallelism: norms, dropouts and residuals hold 1/tp of the tokens;
+// all-reduces become all-gather and reduce-scatter). Context parallelism splits the sequence of every
+// operator.
+//
+// Biases take no time of their own: cuBLASLt adds them and sums up their gradients in the epilogues of the
+// products (CUBLASLT_EPILOGUE_BIAS and _BGRADB). They count as parameters wherever parameters do.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/model/layer_key.h"
+#include "engine/model/operator.h"
+#include "engine/spec/scenario.h"
+
+namespace shardscape::model {
+
+inline constexpr double kMaskBytes = 1;  ///< dropout masks, one byte per element
+inline constexpr double kFp32Bytes = 4;
+
+/// Holds references: the setting outlives it.
+class OperatorBuilder {
+ public:
+  /// `tokens` of each of key.microbatch sequences, whose queries meet `keys` keys.
+  OperatorBuilder(const Setting& setting, const LayerKey& key, double tokens, double keys, Mode mode);
+
+  [[nodiscard]] const ModelSpec& model() const { return model_; }
+  [[nodiscard]] const StackProfile& stack() const { return stack_; }
+  [[nodiscard]] const LayerKey& key() const { return key_; }
+  [[nodiscard]] Mode mode() const { return mode_; }
+  /// On this rank inside the tensor-parallel region.
+  [[nodiscard]] double tokens() const { return tokens_; }
+  [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }
+  /// Bytes of an element between operators.
+  [[nodiscard]] double element() const { return element_; }
+  [[nodiscard]] double hidden() const { return static_cast<double>(model_.hidden); }
+  [[nodiscard]] double per_rank(std::int64_t width) const { return static_cast<double>(width) / key_.tensor; }
+  [[nodiscard]] bool dropout() const { return drops(model_.dropout); }
+  [[nodiscard]] bool attention_dropout() const {
+    return drops(model_.attention_dropout.value_or(model_.dropout));
+  }
+  [[nodiscard]] bool embedding_dropout() const {
+    return drops(model_.embedding_dropout.value_or(model_.dropout));
+  }
+
+  /// A tensor of tokens x width elements on this rank.
+  [[nodiscard]] Bytes tensor(double width) const { return Bytes(element_ * tokens_ * width); }
+  [[nodiscard]] Bytes norm_tensor() const { return Bytes(element_ * norm_tokens_ * hidden()); }
+  /// The same as a message, and as what goes into attention or comes out.
+  [[nodiscard]] Bytes message(double width) const;
+  [[nodiscard]] Bytes attention_tensor(double width) const;
+  /// What a product keeps of an input of that width: where it casts, the copy.
+  [[nodiscard]] Bytes product_input(double width) const;
+  /// What a column-parallel product keeps of its input: the rank's own tokens, or all of them.
+  [[nodiscard]] Bytes gathered_input(Precision operands) const;
+
+  /// [tokens, k] x [k, n] of the policy's products; `input`: what is kept of it.
+  [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
+
+  /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes().
+  [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const;
+  /// What the core keeps beside its inputs: for flash the log-sum-exp of each row of scores; naive keeps
+  /// softmax output, dropout mask and dropout output of each score (5 a s^2 b).
+  [[nodiscard]] Bytes core_bytes(double rows, double scores) const;
+  /// Keys and values, `kv` bytes on each rank, go round the context group, one piece per step (Liu et al.
+  /// 2023, Ring Attention), with a causally balanced assignment (each rank holds one early and one late
+  /// piece); backward passes them again together with their gradients.
+  [[nodiscard]] Operator context_ring(Bytes kv) const;
+  /// Rotary positions of so many columns.
+  [[nodiscard]] Operator rotary(double columns) const;
+
+  /// `keeps_input`: not where another operator keeps the same tensor.
+  [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
+  /// Bias, dropout and residual addition in one kernel.
+  [[nodiscard]] Operator residual(std::string_view name, bool dropout) const;
+  /// The outputs of attention and MLP of a parallel block, each with its dropout, added together: on every
+  /// rank of a tensor group the partial sums, before one reduction of both. Backward: both dropouts, or the
+  /// two gradients of the input they share.
+  [[nodiscard]] Operator branch_sum(std::string_view name) const;
+
+  /// Before a column-parallel product: all-gather of the tokens (sequence parallel), or nothing now and an
+  /// all-reduce of the input's gradient. Sequence parallelism gathers the input once more in backward for the
+  /// weights' gradient, unless the stack keeps it.
+  [[nodiscard]] Operator enter_tensor_region(std::string_view name) const;
+  /// After a row-parallel product: reduce-scatter of the partial sums (sequence parallel), or all-reduce.
+  [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
+
+ private:
+  [[nodiscard]] bool drops(double probability) const { return mode_ == Mode::training && probability > 0; }
+  [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double repeats) const;
+
+  const ModelSpec& model_;
+  const StackProfile& stack_;
+  const LayerKey key_;
+  const PrecisionPolicy policy_;
+  Mode mode_;
+  double element_;
+  double keys_;
+  double queries_;  ///< per sequence
+  double tokens_, norm_tokens_;
+};
+
+}  // namespace shardscape::model

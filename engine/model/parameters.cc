@@ -1,0 +1,52 @@
+#include "engine/model/parameters.h"
+
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+
+namespace shardscape::model {
+
+Parameters& Parameters::operator+=(const Parameters& o) {
+  count += o.count;
+  tensors += o.tensors;
+  weights += o.weights;
+  copies += o.copies;
+  return *this;
+}
+
+Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy) {
+  return {part.matrices + part.vectors, part.tensors,
+          Bytes(operand_bytes(policy.weights) * part.matrices +
+                bytes_per_element(policy.activations) * part.vectors),
+          Bytes(policy.weight_copies * operand_bytes(policy.products) * part.matrices)};
+}
+
+Parameters StageParameters::of_blocks(const StageLayers& layers) const {
+  Parameters sum;
+  for (const BlockRun& run : layers) sum += run.count * block[run.kind];
+  return sum;
+}
+
+Parameters StageParameters::of_stage(std::span<const StageLayers> layers, std::size_t stage) const {
+  const bool first = stage == 0, last = stage + 1 == layers.size();
+  Parameters sum = of_blocks(layers[stage]);
+  if (first) sum += embedding;
+  if (last) sum += of_head(first);
+  return sum;
+}
+
+StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor) {
+  const auto end = [&](double count) {
+    return Parameters{count, 0, Bytes(bytes_per_element(policy.ends) * count), Bytes(0)};
+  };
+  StageParameters p;
+  for (std::size_t kind = 0; kind < block_kinds(model).size(); ++kind)
+    p.block[kind] = block_parameters(model, policy, kind, tensor);
+  p.embedding = end(embedding_parameters(model, tensor));
+  p.final_norm = end(model.final_norm_parameters());
+  p.head = end(head_parameters(model, tensor));
+  p.tied = model.tied_embeddings;
+  return p;
+}
+
+}  // namespace shardscape::model

@@ -1,0 +1,56 @@
+// What each kind of tensor is made of. The words of a study (`precision: bf16 | fp8 | ...`) are names of such
+// policies.
+//
+// Products of 8 and 4 bits take and keep quantised copies of their inputs, and leave bf16. All the rest stays
+// bf16, as real stacks have it:
+// - Norms, residuals, activation functions, attention, and with them what they keep for backward and what
+//   ranks send each other: Micikevicius et al. 2022, FP8 Formats for Deep Learning, arXiv:2209.05433, section
+//   4 (only inputs of products are fp8); NVIDIA Transformer Engine's user guide, "Using FP8 with Transformer
+//   Engine" (its layers take and return bf16, save the fp8 copy of a product's input for the weight gradient;
+//   fp8_dpa, fp8 attention, is off by default); NVFP4: NVIDIA 2025, Pretraining Large Language Models with
+//   NVFP4, arXiv:2509.25149, section 4 (norms, embeddings, head, attention in bf16 or fp32).
+// - Embedding, final norm and LM head: Megatron-LM's output layer is none of Transformer Engine's; ModelOpt
+//   and llm-compressor, which make the checkpoints that TensorRT-LLM and vLLM serve, leave lm_head out.
+// - Weights of products: in training bf16, with a row-wise and a column-wise copy that are cast once per step
+//   (Transformer Engine's weight workspaces; fp8_model_init, which keeps the copies only, is an option). A
+//   server stores the copy alone.
+// - The key-value cache: vLLM's kv_cache_dtype "auto" and TensorRT-LLM without kv_cache_quant_algo keep it in
+//   the type of the activations.
+//
+// Gradients of weights accumulate, and masters and moments are kept, in what the stack says
+// (StackProfile::State). Left out: the time of casts that no kernel before them writes out; messages that are
+// cast before they are sent (DeepSeek-V3's dispatch, fp8 parameter gathers).
+#pragma once
+
+#include <array>
+
+#include "engine/spec/phase.h"
+#include "engine/spec/precision.h"
+
+namespace shardscape {
+
+struct PrecisionPolicy {
+  Precision weights;      ///< of products, as stored, gathered and written by the optimizer
+  double weight_copies;   ///< further copies of them, of the type of the products
+  Precision products;     ///< inputs of products, as multiplied and as kept for weight gradients
+  Precision ends;         ///< embedding, final norm and LM head: weights, and what the head multiplies
+  Precision activations;  ///< between operators, and what all but products and attention keep
+  Precision attention;    ///< queries, keys, values, scores and output of the core
+  Precision kv_cache;     ///< and what decoding multiplies with it
+  Precision wire;         ///< messages between ranks of tensor, context and pipeline groups
+  Precision gradients;    ///< of activations; those of weights: see above
+
+  /// What the device's matrix units are asked for.
+  [[nodiscard]] std::array<Precision, 4> multiplied() const { return {products, ends, attention, kv_cache}; }
+};
+
+constexpr PrecisionPolicy policy_of(Precision name, Phase phase) {
+  constexpr Precision kBf16 = Precision::bf16;
+  if (name == Precision::fp8 || name == Precision::fp4) {
+    const bool training = phase == Phase::training;
+    return {training ? kBf16 : name, training ? 2.0 : 0.0, name, kBf16, kBf16, kBf16, kBf16, kBf16, kBf16};
+  }
+  return {name, 0, name, name, name, name, name, name, name};
+}
+
+}  // namespace shardscape
