@@ -271,6 +271,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   const double device = body.block.device + attention;
   double block = device, embedding_end = body.end.device, head_end = head.end.device;  // with what is exposed
   for (const PlanAxis axis : enum_values<PlanAxis>()) {
+    if (body.block.comm[axis] + body.end.comm[axis] + head.end.comm[axis] <= 0) continue;
     const double in_block = exposed(axis, body.block.comm[axis], prompt_attention);
     time[class_of(axis)] = blocks * in_block + exposed(axis, body.end.comm[axis] + head.end.comm[axis], 0);
     block += in_block;
