@@ -298,6 +298,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
     const double device = amounts.device + (prompt_attention + decode_attention);
     double block = device;  // with what is exposed
     for (const PlanAxis axis : enum_values<PlanAxis>()) {
+      if (amounts.comm[axis] <= 0) continue;
       const double comm = exposed(axis, amounts.comm[axis], prompt_attention);
       time[class_of(axis)] += blocks * comm;
       block += comm;
@@ -309,6 +310,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   }
   double embedding_end = body.end.device, head_end = head.end.device;
   for (const PlanAxis axis : enum_values<PlanAxis>()) {
+    if (body.end.comm[axis] + head.end.comm[axis] <= 0) continue;
     time[class_of(axis)] += exposed(axis, body.end.comm[axis] + head.end.comm[axis], 0);
     embedding_end += exposed(axis, body.end.comm[axis], 0);
     head_end += exposed(axis, head.end.comm[axis], 0);

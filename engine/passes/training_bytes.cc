@@ -1,7 +1,6 @@
 #include "engine/passes/training_bytes.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/passes/data_traffic.h"
 

@@ -110,7 +110,7 @@ class Clock {
   static bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime& middle,
                       double share) {
     const double scale = total(middle);
-    for (const TimeClass c : enum_values<TimeClass>()) {
+    for (const TimeClass c : kServingClasses) {
       if (std::abs(a[c] + share * (b[c] - a[c]) - middle[c]) > 1e-12 * scale) return false;
     }
     return true;
@@ -131,7 +131,7 @@ class Clock {
                std::int64_t count) {
     if (!measured_) return;
     const double weight = 0.5 * static_cast<double>(count) * static_cast<double>(segment.progressing);
-    for (const TimeClass c : enum_values<TimeClass>()) request_seconds[c] += weight * (a[c] + b[c]);
+    for (const TimeClass c : kServingClasses) request_seconds[c] += weight * (a[c] + b[c]);
     progressing_seconds += weight * (total(a) + total(b));
   }
 
@@ -172,7 +172,7 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
   if (load.output_tokens > 1)
     out.itl.mean = (out.e2e.mean - out.ttft.mean) / static_cast<double>(load.output_tokens - 1);
   if (clock.decode_iterations > 0) out.decode_batch = clock.decoded_tokens / clock.decode_iterations;
-  for (const TimeClass c : enum_values<TimeClass>()) out.classes[c] = clock.request_seconds[c] / done;
+  for (const TimeClass c : kServingClasses) out.classes[c] = clock.request_seconds[c] / done;
   const double waiting = out.e2e.mean - clock.progressing_seconds / done;
   out.waiting = waiting > kRounding * out.e2e.mean ? waiting : 0;
   return out;

@@ -190,8 +190,7 @@ class PlainServer {
       if (record.start < from) continue;
       iterations += record.decoding > 0 ? 1 : 0;
       tokens += record.decoding;
-      for (const TimeClass c : enum_values<TimeClass>())
-        out.classes[c] += record.progressing * record.time[c] / done;
+      for (const TimeClass c : kServingClasses) out.classes[c] += record.progressing * record.time[c] / done;
       progressing += record.progressing * (record.end - record.start);
     }
     if (iterations > 0) out.decode_batch = tokens / iterations;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int32_t kNone = -1;
 
 void add(IterationTime& to, const IterationTime& time, double factor) {
-  for (const TimeClass c : enum_values<TimeClass>()) to[c] += factor * time[c];
+  for (const TimeClass c : kServingClasses) to[c] += factor * time[c];
 }
 
 struct Request {

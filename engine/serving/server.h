@@ -27,6 +27,8 @@
 // Left out: requests of different lengths, eviction, prefix caching, speculative decoding.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -62,11 +64,21 @@ struct Iteration {
 /// Where an iteration's seconds go; the classes add up to its duration. bubble: in wait for a pipeline stage
 /// that has others to serve.
 using IterationTime = EnumArray<TimeClass, double>;
-/// The wait comes last: it is what the others leave.
+/// The classes of inference, by the table; the wait last: it is what the others leave.
+inline constexpr auto kServingClasses = [] {
+  constexpr auto kKnown = [](const TimeClassRow& row) { return applies(row.phases, Phase::inference); };
+  std::array<TimeClass, std::ranges::count_if(kTimeClasses, kKnown)> classes{};
+  std::size_t count = 0;
+  for (const TimeClassRow& row : kTimeClasses) {
+    if (kKnown(row) && row.time_class != TimeClass::bubble) classes[count++] = row.time_class;
+  }
+  classes[count] = TimeClass::bubble;
+  return classes;
+}();
 inline double total(const IterationTime& time) {
   double sum = 0;
-  for (const TimeClass c : enum_values<TimeClass>()) sum += c == TimeClass::bubble ? 0 : time[c];
-  return sum + time[TimeClass::bubble];
+  for (const TimeClass c : kServingClasses) sum += time[c];
+  return sum;
 }
 
 /// The time of an iteration. Must be a pure function, and as a function of the cached tokens alone convex and

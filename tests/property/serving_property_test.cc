@@ -45,7 +45,7 @@ Case random_case(std::uint64_t seed) {
   c.rules.policy = rng.below(2) == 0 ? ServingPolicy::chunked : ServingPolicy::prefill_priority;
   c.rules.slots = whole(1, 14);
   c.rules.token_budget = c.rules.slots + whole(0, rng.below(3) == 0 ? 4 : 100);
-  for (double& seconds : c.fixed) seconds = 1e-3 * rng.uniform();
+  for (const TimeClass part : kServingClasses) c.fixed[part] = 1e-3 * rng.uniform();
   c.per_sequence = 1e-4 * rng.uniform();
   c.per_cached = 1e-5 * rng.uniform();
   c.per_prompt_token = 1e-4 * rng.uniform();
