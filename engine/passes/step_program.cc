@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -85,9 +84,9 @@ class ProgramMaker {
         if (in_.cuts(run.kind)) weight_host += weight_wait(run);
       }
       for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
-      for (const auto& [kind, name] : layers | std::views::reverse) {
-        append_pass(chunk.backward, kind, Pass::backward, name);
-        append_pass(chunk.weight, kind, Pass::weight, name);
+      for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+        append_pass(chunk.backward, layer->first, Pass::backward, layer->second);
+        append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
       }
       append_wait(chunk.weight, weight_host);
       append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);

@@ -34,7 +34,11 @@ struct Bench {
                               std::int64_t layers = 1) {
     load.load = {clients, prompt, output};
     load.prefill.timer = [=](const Iteration& i) { return IterationTime{per_token * i.prompt_tokens}; };
-    load.decode.timer = [=](const Iteration&) { return IterationTime{0, step}; };
+    load.decode.timer = [=](const Iteration&) {
+      IterationTime time{};
+      time[TimeClass::tensor_comm] = step;
+      return time;
+    };
     const KvFabric fabric{wires, rates, flows, load.prefill.servers, load.decode.servers, when, layers};
     const DisaggregatedMeasured out = serve_disaggregated({load.load, load.prefill, load.decode, fabric});
     double sum = out.requests.waiting + out.exposed_transfer;
