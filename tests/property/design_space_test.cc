@@ -12,11 +12,12 @@
 
 #include "engine/base/counter_rng.h"
 #include "sweep/space/point_text.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::sweep {
 namespace {
 
-constexpr std::uint64_t kSeeds = 200;
+constexpr std::uint64_t kSeeds = test::seeds(200);
 
 /// A random non-empty selection of `pool`, in random order.
 template <class T>
