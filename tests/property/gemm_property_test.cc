@@ -211,7 +211,7 @@ TEST(GemmProperty, AFasterClockIsNotSlower) {
     CounterRng random(seed, 6);
     const auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
-    const auto at = [&](double clock) {
+    const auto at = [&, &shape = shape, &output = output](double clock) {
       return gemm(shape, Precision::bf16, device, output, {{}, Hertz(clock)}).time.value();
     };
     const double clock = 0.5e9 + 1e9 * random.uniform();
