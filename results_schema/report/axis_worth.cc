@@ -41,7 +41,9 @@ std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vect
   std::vector<AxisValue> result;
   for (auto& [value, gathered] : values) {
     std::ranges::sort(gathered.costs);
-    const auto quantile = [&](double share) { return sign * nearest_rank(gathered.costs, share); };
+    const auto quantile = [&costs = gathered.costs, sign](double share) {
+      return sign * nearest_rank(costs, share);
+    };
     const bool any = !gathered.costs.empty();
     result.push_back({value, gathered.points, gathered.feasible, any ? sign * gathered.best : kNaN,
                       quantile(0.25), quantile(0.5), quantile(0.75), quantile(1), gathered.best_row});

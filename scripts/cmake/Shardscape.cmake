@@ -13,6 +13,45 @@ function(shardscape_library name)
   list(TRANSFORM ARG_USES PREPEND shardscape_)
   target_link_libraries(shardscape_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES})
   shardscape_warnings(shardscape_${name})
+  shardscape_precompiled(shardscape_${name} product)
+endfunction()
+
+# shardscape_precompiled_headers(): with SHARDSCAPE_PRECOMPILED, what many files include and nobody here changes is compiled once for the product and
+# once for the tests. A build without it shows whether a file includes all that it uses.
+function(shardscape_precompiled_headers)
+  if(NOT SHARDSCAPE_PRECOMPILED)
+    return()
+  endif()
+  set(product <algorithm> <array> <charconv> <chrono> <cmath> <cstdint> <deque> <filesystem> <fstream> <functional> <iomanip> <iostream> <limits> <map>
+              <memory> <mutex> <numeric> <optional> <queue> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <unordered_map> <utility>
+              <variant> <vector> <nlohmann/json.hpp> <tl/expected.hpp>)
+  set(tests ${product} <random> <regex> <gtest/gtest.h>)
+  find_package(GTest REQUIRED)
+  foreach(kind product tests)
+    set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cc)
+    if(NOT EXISTS ${source})
+      file(WRITE ${source} "// Compiled for the headers before it.\n")
+    endif()
+    add_library(shardscape_precompiled_${kind} OBJECT ${source})
+    target_include_directories(shardscape_precompiled_${kind} SYSTEM PRIVATE ${EXPECTED_INCLUDE})
+    target_precompile_headers(shardscape_precompiled_${kind} PRIVATE ${${kind}})
+    target_link_libraries(shardscape_precompiled_${kind} PRIVATE nlohmann_json::nlohmann_json)
+    shardscape_precompiled_options(shardscape_precompiled_${kind})
+  endforeach()
+  target_link_libraries(shardscape_precompiled_tests PRIVATE GTest::gtest)
+  target_compile_options(shardscape_precompiled_tests PRIVATE $<$<CONFIG:Release>:-O1>)  # as the tests themselves
+endfunction()
+
+# shardscape_precompiled(target product|tests): the target uses these headers.
+function(shardscape_precompiled target kind)
+  if(SHARDSCAPE_PRECOMPILED)
+    target_precompile_headers(${target} REUSE_FROM shardscape_precompiled_${kind})
+    shardscape_precompiled_options(${target})
+  endif()
+endfunction()
+
+function(shardscape_precompiled_options target)  # ccache gives headers back without the times that clang would compare
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
 
 function(shardscape_warnings target)

@@ -69,8 +69,8 @@ results::BlockLayout chosen_points(std::uint64_t points, std::uint64_t evaluatio
   }
   auto layout = results::BlockLayout::whole(std::min(points, limit.value_or(points)),
                                             rows_per_block(points, evaluations));
-  using enum results::SelectionKind;
-  layout.selection = {layout.total_points < points ? first : all, points};
+  layout.selection = {
+      layout.total_points < points ? results::SelectionKind::first : results::SelectionKind::all, points};
   return layout;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/network/collective_model.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::network {
 namespace {
@@ -214,7 +215,7 @@ constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_
                                  CollectiveOp::all_gather, CollectiveOp::ring_pass, CollectiveOp::chain_pass};
 
 TEST(CollectiveProperty, PassesAreTheLockStepOfTheOracle) {
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1500); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
@@ -266,7 +267,7 @@ TEST(CollectiveProperty, PassesAreTheLockStepOfTheOracle) {
 
 // An all-reduce scatters and gathers; ranks need not wait for each other in between.
 TEST(CollectiveProperty, ReductionIsASweepEachWay) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(500); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
@@ -281,7 +282,7 @@ TEST(CollectiveProperty, ReductionIsASweepEachWay) {
 }
 
 TEST(CollectiveProperty, SickLinksNeverHelp) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
@@ -299,7 +300,7 @@ TEST(CollectiveProperty, SickLinksNeverHelp) {
 }
 
 TEST(CollectiveProperty, MemoChangesNothing) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
     CollectiveModel plain(bench.fabric, bench.communication, kMemory);
@@ -326,7 +327,7 @@ TEST(CollectiveProperty, MemoChangesNothing) {
 // links that enter it; the first rank may end an open line on each axis, so others have up to twice its
 // links.
 TEST(CollectiveProperty, NoAllGatherBeatsTheLinksIntoARank) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);
@@ -342,7 +343,7 @@ TEST(CollectiveProperty, NoAllGatherBeatsTheLinksIntoARank) {
 }
 
 TEST(CollectiveProperty, MoreBytesTakeLonger) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     Bench bench(seed);
     SCOPED_TRACE(bench.text);
     const RankGroup group = PlanLayout(bench.plan).group(bench.axis);

@@ -12,11 +12,12 @@
 
 #include "engine/base/counter_rng.h"
 #include "sweep/space/point_text.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::sweep {
 namespace {
 
-constexpr std::uint64_t kSeeds = 200;
+constexpr std::uint64_t kSeeds = test::seeds(200);
 
 /// A random non-empty selection of `pool`, in random order.
 template <class T>
@@ -58,8 +59,8 @@ SpaceSpec random_spec(CounterRng& random) {
     spec[PlanKey::order].values.push_back(rank_order_code(picked));
   spec.prefill_gpus = pick<std::int32_t>(random, {0, 0, 2, 4, 6, 12});
   std::ranges::sort(spec.prefill_gpus);
-  const auto twice = std::ranges::unique(spec.prefill_gpus);
-  spec.prefill_gpus.erase(twice.begin(), twice.end());
+  spec.prefill_gpus.erase(std::unique(spec.prefill_gpus.begin(), spec.prefill_gpus.end()),
+                          spec.prefill_gpus.end());
   set(PlanKey::prefill_tensor, {1, 2, 3});
   set(PlanKey::prefill_pipeline, {1, 2});
   return spec;

@@ -6,6 +6,7 @@
 #include "engine/base/counter_rng.h"
 #include "tests/support/execution_fixture.h"
 #include "tests/support/naive_executor.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape {
 namespace {
@@ -103,7 +104,7 @@ class ProgramGenerator {
 };
 
 TEST(ExecutionProperty, TheExecutorAgreesWithThePlainOne) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     ProgramGenerator generator(seed);
     const auto ranks = static_cast<std::int32_t>(2 + seed % 5);
     ExecutionBench bench(generator.fabric(ranks), generator.communication());

@@ -12,6 +12,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/network/faulty_fabric.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::network {
 namespace {
@@ -293,7 +294,7 @@ class RuleRouter {
 
 TEST(FabricRoutes, FollowTheRulesOnRandomFabrics) {
   std::map<K, int> met;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(400); ++seed) {
     CounterRng rng(2024, seed);
     const Fabric fabric = fabric_of(random_dimensions(rng));
     SCOPED_TRACE(::testing::Message() << "stream " << seed);
@@ -306,7 +307,7 @@ TEST(FabricRoutes, FollowTheRulesOnRandomFabrics) {
       ASSERT_EQ(visited(fabric, from, to), rules.route(from, to)) << from << " -> " << to;
     }
   }
-  EXPECT_EQ(met.size(), 10U);
+  if (test::all_seeds()) EXPECT_EQ(met.size(), 10U);
 }
 
 /// Hops between all vertices over the living links, by Floyd and Warshall.
@@ -366,7 +367,7 @@ void check_pair(FaultyFabric& faulty, const std::vector<std::vector<int>>& hops,
 
 TEST(Detours, AreTheBestOnRandomFabricsWithDeadLinks) {
   int detours_cut = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(150); ++seed) {
     CounterRng rng(77, seed);
     std::vector<DimensionSpec> dimensions = random_dimensions(rng);
     while (dimensions.size() > 1 && FabricSpec{"", dimensions}.size() > 48) dimensions.pop_back();
@@ -391,7 +392,7 @@ TEST(Detours, AreTheBestOnRandomFabricsWithDeadLinks) {
     }
     detours_cut += faulty.cut() ? 1 : 0;
   }
-  EXPECT_GT(detours_cut, 50);
+  EXPECT_GE(detours_cut, test::at_least(51));
 }
 
 }  // namespace

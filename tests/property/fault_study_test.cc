@@ -8,6 +8,7 @@
 #include "engine/network/fabric.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape {
 namespace {
@@ -60,7 +61,7 @@ void expect_same(const Prediction& fast, const Prediction& slow, const Setting& 
 
 TEST(FaultStudy, RerunIsThePlainPath) {
   int compared = 0;
-  for (std::uint64_t seed = 1; compared < 1000 && seed < 2000; ++seed) {
+  for (std::uint64_t seed = 1; compared < test::cases(1000) && seed < 2000; ++seed) {
     test::ScenarioGenerator generator(seed);
     const Phase phase = seed % 4 == 0 ? Phase::inference : Phase::training;
     const Setting setting = generator.setting(phase);
@@ -79,7 +80,7 @@ TEST(FaultStudy, RerunIsThePlainPath) {
       }
     }
   }
-  EXPECT_GE(compared, 1000);
+  EXPECT_GE(compared, test::cases(1000));
 }
 
 // Many groups side by side, each link sick in turn: whatever is priced for a part of them stands for all.
@@ -119,7 +120,7 @@ TEST(FaultStudy, EveryLinkInTurnIsThePlainPath) {
 }
 
 TEST(FaultStudy, RerunsDoNotDependOnWhatCameBefore) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(40); ++seed) {
     test::ScenarioGenerator generator(seed);
     const Setting setting = generator.setting(Phase::training);
     const network::Fabric fabric(setting.system.fabric);
@@ -180,7 +181,7 @@ TEST(FaultStudy, ALinkWithoutTrafficCostsExactlyNothing) {
 // last: the step takes what it takes on a machine all of whose devices are sick.
 TEST(FaultStudy, ASickDeviceOnOneStageIsAMachineOfSickDevices) {
   int compared = 0;
-  for (std::uint64_t seed = 1; compared < 60 && seed < 3000; ++seed) {
+  for (std::uint64_t seed = 1; compared < test::cases(60) && seed < 3000; ++seed) {
     test::ScenarioGenerator generator(seed);
     const Setting setting = generator.setting(Phase::training);
     ParallelPlan plan = generator.plan(setting);
@@ -199,12 +200,12 @@ TEST(FaultStudy, ASickDeviceOnOneStageIsAMachineOfSickDevices) {
         << test::describe(seed, plan);
     ++compared;
   }
-  EXPECT_GE(compared, 60);
+  EXPECT_GE(compared, test::cases(60));
 }
 
 TEST(FaultStudy, ASickDeviceSlowsButNoMoreThanAMachineOfThem) {
   int compared = 0;
-  for (std::uint64_t seed = 1; compared < 60 && seed < 3000; ++seed) {
+  for (std::uint64_t seed = 1; compared < test::cases(60) && seed < 3000; ++seed) {
     test::ScenarioGenerator generator(seed);
     const Setting setting = generator.setting(Phase::training);
     const ParallelPlan plan = generator.plan(setting);
@@ -222,7 +223,7 @@ TEST(FaultStudy, ASickDeviceSlowsButNoMoreThanAMachineOfThem) {
     EXPECT_LE(slow, slowest * (1 + 1e-12)) << test::describe(seed, plan);
     ++compared;
   }
-  EXPECT_GE(compared, 60);
+  EXPECT_GE(compared, test::cases(60));
 }
 
 }  // namespace

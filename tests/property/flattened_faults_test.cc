@@ -8,6 +8,7 @@
 
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape {
 namespace {
@@ -33,7 +34,7 @@ bool timed(const Prediction& p) { return p.status == Status::ok || p.status == S
 // is hidden where is decided by the times of healthy devices.
 TEST(FlattenedFaults, AMachineOfSickDevicesIsASlowerMachine) {
   int compared = 0;
-  for (std::uint64_t seed = 1; compared < 40 && seed < 400; ++seed) {
+  for (std::uint64_t seed = 1; compared < test::cases(40) && seed < 400; ++seed) {
     test::ScenarioGenerator random(seed);
     Setting setting = random.setting(Phase::training);
     setting.model.layers = std::min<std::int64_t>(setting.model.layers, 8);
@@ -55,7 +56,7 @@ TEST(FlattenedFaults, AMachineOfSickDevicesIsASlowerMachine) {
     EXPECT_NEAR(sick.step_time / expected.step_time, 1, 1e-6) << test::describe(seed, plan);
     ++compared;
   }
-  EXPECT_GE(compared, 40);
+  EXPECT_GE(compared, test::cases(40));
 }
 
 // A link for each pair of ranks, a host that is never late: nothing contends. One axis at a time the peers
@@ -119,7 +120,7 @@ TEST(FlattenedFaults, ASlowDeviceSlowsItsStageOnly) {
 // Random plans of all axes on nodes of four and a ring.
 TEST(FlattenedFaults, RandomPlansStayCloseToTheHierarchicalMode) {
   int compared = 0;
-  for (std::uint64_t seed = 1; compared < 30 && seed < 300; ++seed) {
+  for (std::uint64_t seed = 1; compared < test::cases(30) && seed < 300; ++seed) {
     test::ScenarioGenerator random(seed);
     Setting setting;
     setting.model = test::llama(8, 1024, 16, 4, 4096, 32000);
@@ -149,7 +150,7 @@ TEST(FlattenedFaults, RandomPlansStayCloseToTheHierarchicalMode) {
     expect_within(f, h, 0.05 + std::max(0.0, gap), test::describe(seed, plan));
     ++compared;
   }
-  EXPECT_GE(compared, 20);
+  EXPECT_GE(compared, test::cases(20));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/compute/gemm.h"
 #include "tests/support/a100.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::compute {
 namespace {
@@ -70,7 +71,7 @@ const std::vector<Change> kBetterParts = {
 
 TEST(GemmProperty, NotBelowTheRoofline) {
   const DeviceSpec device = test::a100();
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(3000); ++seed) {
     CounterRng random(seed, 1);
     const auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
@@ -88,7 +89,7 @@ TEST(GemmProperty, NotBelowTheRoofline) {
 }
 
 TEST(GemmProperty, BetterPartsAreNeverSlower) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
     CounterRng random(seed, 2);
     const auto [shape, output] = random_case(random);
     const double before = gemm(shape, Precision::bf16, test::a100(), output).time.value();
@@ -102,7 +103,7 @@ TEST(GemmProperty, BetterPartsAreNeverSlower) {
 }
 
 TEST(GemmProperty, BetterPartsOfAnyDeviceAreNeverSlower) {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(3000); ++seed) {
     CounterRng random(seed, 7);
     const auto [shape, output] = random_case(random);
     const DeviceSpec device = random_device(random);
@@ -118,7 +119,7 @@ TEST(GemmProperty, BetterPartsOfAnyDeviceAreNeverSlower) {
 
 TEST(GemmProperty, MoreSramIsNeverSlowerWhereMoreCtasWouldSpillL2) {
   // Products whose k is so long that the panels of few CTAs fill L2: what more of them at once would cost.
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
     CounterRng random(seed, 8);
     const auto extent = [&](double low, double high) {
       return static_cast<std::int64_t>(low * std::pow(high / low, random.uniform()));
@@ -139,7 +140,7 @@ TEST(GemmProperty, MoreSramIsNeverSlowerWhereMoreCtasWouldSpillL2) {
 
 TEST(GemmProperty, MoreMultiprocessorsAreNotSlower) {
   const DeviceSpec device = test::a100();
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
     CounterRng random(seed, 3);
     const auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
@@ -154,7 +155,7 @@ TEST(GemmProperty, MoreMultiprocessorsOfAnyDeviceAreNotSlower) {
   // More CTAs at once read more panels at once. Where L2 holds both operands they never have to be read
   // again; where it does not, a machine that got SMs but no L2 may fetch more from HBM.
   constexpr double kSpilling = 0.05;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(3000); ++seed) {
     CounterRng random(seed, 9);
     const auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
@@ -170,7 +171,7 @@ TEST(GemmProperty, MoreMultiprocessorsOfAnyDeviceAreNotSlower) {
 
 TEST(GemmProperty, ADeeperOrLargerBatchIsNotFaster) {
   const DeviceSpec device = test::a100();
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
     CounterRng random(seed, 4);
     auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
@@ -186,7 +187,7 @@ TEST(GemmProperty, ADeeperOrLargerBatchIsNotFaster) {
 
 TEST(GemmProperty, TheChosenTileBeatsEveryOther) {
   const DeviceSpec device = test::a100();
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(500); ++seed) {
     CounterRng random(seed, 5);
     const auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
@@ -206,11 +207,11 @@ TEST(GemmProperty, TheChosenTileBeatsEveryOther) {
 
 TEST(GemmProperty, AFasterClockIsNotSlower) {
   const DeviceSpec device = test::a100();
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(500); ++seed) {
     CounterRng random(seed, 6);
     const auto [shape, output] = random_case(random);
     SCOPED_TRACE(text(seed, shape));
-    const auto at = [&](double clock) {
+    const auto at = [&, &shape = shape, &output = output](double clock) {
       return gemm(shape, Precision::bf16, device, output, {{}, Hertz(clock)}).time.value();
     };
     const double clock = 0.5e9 + 1e9 * random.uniform();

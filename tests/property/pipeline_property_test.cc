@@ -10,6 +10,7 @@
 #include "engine/base/counter_rng.h"
 #include "engine/schedule/pipeline_memo.h"
 #include "engine/schedule/pipeline_timer.h"
+#include "tests/support/seeds.h"
 #include "tests/support/slow_pipeline.h"
 
 namespace shardscape::schedule {
@@ -93,7 +94,7 @@ bool same(const Actual& actual, const std::vector<double>& expected) {
 }
 
 TEST(PipelineProperty, RunInOrderIsTheLongestPath) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(400); ++seed) {
     CounterRng random(seed, 1);
     const Case c = random_case(random, 5, 12);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
@@ -107,7 +108,7 @@ TEST(PipelineProperty, RunInOrderIsTheLongestPath) {
 TEST(PipelineProperty, TimerAndMemoAreRunInOrder) {
   PipelineTimer timer;
   PipelineMemo memo;
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(4000); ++seed) {
     CounterRng random(seed, 2);
     const Case c = seed % 10 == 0 ? random_case(random, 9, 400) : random_case(random, 8, 48);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
@@ -130,7 +131,7 @@ TEST(PipelineProperty, NearlyEqualStagesDoNotLookPeriodicTooSoon) {
   // A stage slower than the others by one part in 10^3 .. 10^11 takes over only slowly; skipped periods must
   // carry the slow one's rate.
   PipelineTimer timer;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
     CounterRng random(seed, 3);
     Case c = random_case(random, 6, 600);
     const double base = 0.5 + random.uniform();
@@ -144,7 +145,7 @@ TEST(PipelineProperty, NearlyEqualStagesDoNotLookPeriodicTooSoon) {
 }
 
 TEST(PipelineProperty, MoreWorkOrSlowerTransfersNeverHelp) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
     CounterRng random(seed, 4);
     Case c = random_case(random, 6, 20);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
@@ -170,7 +171,7 @@ TEST(PipelineProperty, MoreWorkOrSlowerTransfersNeverHelp) {
 TEST(PipelineProperty, TimesScale) {
   // All times and transfers k-fold: the ends k-fold.
   PipelineTimer timer;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
     CounterRng random(seed, 5);
     Case c = random_case(random, 6, 100);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));

@@ -11,6 +11,7 @@
 #include "engine/timeline/replay.h"
 #include "engine/timeline/trace_export.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::timeline {
 namespace {
@@ -105,7 +106,7 @@ TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
   // hide it under; that is switched off here.
   int plans = 0, close = 0;
   double worst = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
     test::ScenarioGenerator random(seed);
     Setting setting = random.setting(Phase::training);
     setting.model.layers = std::min<std::int64_t>(setting.model.layers, 8);
@@ -124,8 +125,8 @@ TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
     }
   }
   RecordProperty("worst", std::to_string(worst));
-  EXPECT_GT(plans, 30);
-  EXPECT_GT(close, 0.8 * plans);
+  EXPECT_GE(plans, test::at_least(31));
+  if (test::all_seeds()) EXPECT_GT(close, 0.8 * plans);
 }
 
 }  // namespace

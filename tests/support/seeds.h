@@ -1,4 +1,4 @@
-// How many random cases a test draws: a tenth in builds that are slow.
+// How many random cases a test draws: a tenth in builds that are slow, of all of which the others make sure.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,17 @@
 
 namespace shardscape::test {
 
+// g++ says so by a macro, clang by a feature.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SHARDSCAPE_FEW_SEEDS
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHARDSCAPE_FEW_SEEDS
+#endif
+
+#ifdef SHARDSCAPE_FEW_SEEDS
 inline constexpr std::uint64_t kSeedDivisor = 10;
 #else
 inline constexpr std::uint64_t kSeedDivisor = 1;
@@ -16,7 +26,15 @@ constexpr std::uint64_t seeds(std::uint64_t in_a_normal_build) {
   return std::max<std::uint64_t>(1, in_a_normal_build / kSeedDivisor);
 }
 
+/// The same of a test that goes on until it has seen so many cases.
+constexpr int cases(int in_a_normal_build) {
+  return std::max(1, in_a_normal_build / static_cast<int>(kSeedDivisor));
+}
+
 /// How many of the cases must have been of a kind; a few cases need not hold any.
 constexpr int at_least(int in_a_normal_build) { return kSeedDivisor > 1 ? 0 : in_a_normal_build; }
+
+/// Whether there are enough cases to ask for shares of them.
+constexpr bool all_seeds() { return kSeedDivisor == 1; }
 
 }  // namespace shardscape::test

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "tests/support/paths.h"
 #include "tests/unit/study/study_text.h"
@@ -353,8 +355,9 @@ TEST(Resolved, ParsesBackToAnEqualStudy) {
 class StudyFiles : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(root_); }
-  void TearDown() override { fs::remove_all(root_); }
-  const fs::path root_ = fs::path(::testing::TempDir()) / "study-files";
+  void TearDown() override { fs::remove_all(root_.parent_path()); }
+  const fs::path root_ =
+      fs::path(::testing::TempDir()) / ("study-" + std::to_string(getpid())) / "study-files";
 };
 
 TEST_F(StudyFiles, PathsStartAtTheStudysFolderAndSourcesAreVerbatim) {
