@@ -494,8 +494,7 @@ TEST(ParallelBlock, WeightGradientsThatWaitKeepSharedTensorsOnce) {
   for (const bool shared : {false, true}) {
     Setting setting = parallel_block(shared);
     const auto bytes = [&] {
-      return put_off_bytes(block_operators(setting, 0, {1, 1, 2, false}, kSequence, Mode::training))
-          .value();
+      return put_off_bytes(block_operators(setting, 0, {1, 1, 2, false}, kSequence, Mode::training)).value();
     };
     EXPECT_DOUBLE_EQ(bytes(), (32 - (shared ? 2 : 0)) * sbh(2));
     setting.model.dropout = 0;
