@@ -14,7 +14,7 @@
 namespace shardscape {
 
 namespace timeline {
-struct StepProgram;
+struct PricedStep;
 }  // namespace timeline
 namespace execution {
 struct Programs;
@@ -29,7 +29,7 @@ struct MemoryUse {
 };
 
 /// Contended share of a step beyond which execution may differ by more than 5 %: most plans within it do not,
-/// half of those beyond it do (passes/contention.h).
+/// half of those beyond it do (step/contention.h).
 constexpr double kDomainBand = 0.03;
 
 /// Percentiles over tokens (ITL) or requests, by nearest rank.
@@ -58,7 +58,7 @@ struct Prediction {
   Bytes prefill_memory_peak;  ///< of the fullest device of the pool that prefills
   Breakdown breakdown;
   /// Training, hierarchical mode: share of the step by which contention that this mode cannot see may move it
-  /// (passes/contention.h).
+  /// (step/contention.h).
   double contended_share = 0;
   [[nodiscard]] bool outside_domain() const { return contended_share > kDomainBand; }
 };
@@ -92,8 +92,8 @@ struct Details {
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/timeline)
   bool want_program = false;   ///< set by the caller: fill `program`
-  std::shared_ptr<const timeline::StepProgram> program;  ///< of a training step, for charts and traces
-  std::shared_ptr<const execution::Programs> executed;   ///< likewise, flattened mode only: of every rank
+  std::shared_ptr<const timeline::PricedStep> program;  ///< of a training step, for charts and traces
+  std::shared_ptr<const execution::Programs> executed;  ///< likewise, flattened mode only: of every rank
 };
 
 }  // namespace shardscape

@@ -6,8 +6,8 @@
 
 #include "engine/base/check.h"
 #include "engine/evaluate/evaluator.h"
-#include "engine/passes/feasibility.h"
 #include "engine/prediction_range.h"
+#include "engine/step/feasibility.h"
 
 namespace shardscape {
 
@@ -114,7 +114,7 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
 }
 
 bool Simulator::Impl::check(Point& point) const {
-  const passes::Verdict verdict = passes::check_plan(setting, point.plan);
+  const step::Verdict verdict = step::check_plan(setting, point.plan);
   point.out.status = verdict.status;
   point.out.reason = verdict.reason;
   return verdict.status == Status::ok;

@@ -7,9 +7,9 @@
 #include "engine/network/collective_model.h"
 #include "engine/network/fabric.h"
 #include "engine/network/priced_network.h"
-#include "engine/passes/flattened.h"
 #include "engine/simulate_options.h"
 #include "engine/spec/scenario.h"
+#include "engine/step/flattened.h"
 
 namespace shardscape::evaluate {
 
@@ -33,7 +33,7 @@ class Machine {
   /// The fabric for execution, set to the faults.
   [[nodiscard]] network::PricedNetwork& network();
   /// What an execution on these ranks needs.
-  [[nodiscard]] passes::FlattenedRun run_on(std::span<const std::int32_t> placement) {
+  [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     return {network(), placement, executor_};
   }
 

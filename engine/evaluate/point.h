@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "engine/passes/pools.h"
-#include "engine/passes/training.h"
 #include "engine/prediction.h"
+#include "engine/step/pools.h"
+#include "engine/step/price_training.h"
 
 namespace shardscape::evaluate {
 
@@ -17,11 +17,11 @@ struct Point {
   // partition()
   std::vector<model::StageLayers> layers;  ///< blocks per stage; of pools, of the one that decodes
   // memory()
-  schedule::PipelineShape pipeline;    ///< training
-  passes::ServingShape serving;        ///< replicas that prefill and decode
-  passes::PoolInputs prefill, decode;  ///< pools
+  schedule::PipelineShape pipeline;  ///< training
+  step::ServingShape serving;        ///< replicas that prefill and decode
+  step::PoolInputs prefill, decode;  ///< pools
   // find_sick()
-  std::vector<passes::SickStage> sick;
+  std::vector<step::SickStage> sick;
   // time()
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
 

@@ -4,8 +4,8 @@
 
 #include "engine/evaluate/evaluator.h"
 #include "engine/model/partition.h"
-#include "engine/passes/inference.h"
-#include "engine/passes/serving_memory.h"
+#include "engine/step/inference.h"
+#include "engine/step/serving_memory.h"
 
 namespace shardscape::evaluate {
 
@@ -16,14 +16,13 @@ namespace {
 class ServerMemory {
  public:
   ServerMemory(const Setting& setting, const ParallelPlan& plan,
-               const std::vector<model::StageLayers>& layers, std::int64_t sequences, passes::ServerWork work,
+               const std::vector<model::StageLayers>& layers, std::int64_t sequences, step::ServerWork work,
                double tokens)
       : inputs_{setting,
                 plan,
                 layers,
                 model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
-                passes::serving_activations(setting, plan,
-                                            passes::largest_iterations(setting, sequences, work)),
+                step::serving_activations(setting, plan, step::largest_iterations(setting, sequences, work)),
                 {}},
         tokens_(tokens) {
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
@@ -58,10 +57,10 @@ class Replicas final : public Evaluator {
   void memory(Point& point) override {
     const ParallelPlan& plan = point.plan;
     const std::int64_t sequences =
-        passes::sequences_at_once(setting_, plan, setting_.workload.concurrency / plan.data);
-    const ServerMemory server(setting_, plan, point.layers, sequences, passes::ServerWork::both,
-                              passes::cached_tokens(setting_));
-    point.serving = passes::serving_shape(setting_, plan, server.free(), server.request());
+        step::sequences_at_once(setting_, plan, setting_.workload.concurrency / plan.data);
+    const ServerMemory server(setting_, plan, point.layers, sequences, step::ServerWork::both,
+                              step::cached_tokens(setting_));
+    point.serving = step::serving_shape(setting_, plan, server.free(), server.request());
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       const MemoryUse use = server.of_stage(stage, point.serving.resident);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
@@ -71,18 +70,18 @@ class Replicas final : public Evaluator {
 
   void time(Point& point) override {
     network::CollectiveModel& collectives = machine_.collectives();
-    const passes::InferenceInputs inputs{setting_, point.plan, point.layers, point.serving};
-    std::optional<passes::FlattenedRun> run;
+    const step::InferenceInputs inputs{setting_, point.plan, point.layers, point.serving};
+    std::optional<step::FlattenedRun> run;
     if (machine_.flattened()) run.emplace(machine_.run_on(machine_.options().placement));
-    passes::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
-                           run ? &*run : nullptr);
+    step::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
+                         run ? &*run : nullptr);
     if (collectives.unreachable() || (run && run->unreachable)) point.cut_off(collectives);
     if (point.details == nullptr) return;
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
     point.details->stage_layers = block_counts(point.layers);
-    point.details->axis_bytes = passes::inference_bytes(inputs, collectives, memo_);
-    passes::explain_inference(inputs, collectives, memo_, point.details->operators);
+    point.details->axis_bytes = step::inference_bytes(inputs, collectives, memo_);
+    step::explain_inference(inputs, collectives, memo_, point.details->operators);
   }
 
   [[nodiscard]] bool links_are_recorded() const override { return !machine_.flattened(); }
@@ -91,7 +90,7 @@ class Replicas final : public Evaluator {
  private:
   Machine& machine_;
   const Setting& setting_;
-  passes::InferenceMemo memo_;
+  step::InferenceMemo memo_;
 };
 
 class Pools final : public Evaluator {
@@ -116,13 +115,13 @@ class Pools final : public Evaluator {
   [[nodiscard]] std::vector<std::int32_t> placed(std::int64_t begin, std::int64_t end) const;
   /// Sizes the pool's servers, and keep(use, stage) of every stage.
   template <class Keep>
-  void measure(passes::PoolInputs& pool, std::int64_t sequences, passes::ServerWork work, double tokens,
+  void measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
                const Keep& keep);
-  network::CollectiveModel& collectives_of(const passes::PoolInputs& pool);
+  network::CollectiveModel& collectives_of(const step::PoolInputs& pool);
 
   Machine& machine_;
   const Setting& setting_;
-  passes::InferenceMemo memo_;
+  step::InferenceMemo memo_;
   std::map<std::pair<std::int32_t, std::size_t>, std::unique_ptr<network::CollectiveModel>>
       models_;  ///< by first rank and number of ranks
 };
@@ -139,10 +138,10 @@ std::vector<std::int32_t> Pools::placed(std::int64_t begin, std::int64_t end) co
 }
 
 template <class Keep>
-void Pools::measure(passes::PoolInputs& pool, std::int64_t sequences, passes::ServerWork work, double tokens,
+void Pools::measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
                     const Keep& keep) {
   const ServerMemory server(setting_, pool.plan, pool.layers, sequences, work, tokens);
-  pool.shape = passes::pool_shape(setting_, pool.plan, server.free(), server.request());
+  pool.shape = step::pool_shape(setting_, pool.plan, server.free(), server.request());
   for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
     keep(server.of_stage(stage, pool.shape.resident), stage);
   }
@@ -150,24 +149,24 @@ void Pools::measure(passes::PoolInputs& pool, std::int64_t sequences, passes::Se
 
 /// Memory of both pools: of the one that decodes as if it were alone, then of the one that prefills.
 void Pools::memory(Point& point) {
-  passes::PoolInputs& prefill = point.prefill;
-  passes::PoolInputs& decode = point.decode;
+  step::PoolInputs& prefill = point.prefill;
+  step::PoolInputs& decode = point.decode;
   Details* details = point.details;
-  prefill.plan = passes::prefill_plan(point.plan);
-  decode.plan = passes::decode_plan(point.plan);
+  prefill.plan = step::prefill_plan(point.plan);
+  decode.plan = step::decode_plan(point.plan);
   decode.layers = point.layers;
   prefill.placement = placed(0, point.plan.prefill.gpus());
   decode.placement = placed(point.plan.prefill.gpus(), point.plan.gpus());
   const std::int64_t sequences =
-      std::min(setting_.system.stack.serving.max_batch, passes::requests_per_replica(setting_, decode.plan));
-  measure(decode, sequences, passes::ServerWork::decoding, passes::cached_tokens(setting_),
+      std::min(setting_.system.stack.serving.max_batch, step::requests_per_replica(setting_, decode.plan));
+  measure(decode, sequences, step::ServerWork::decoding, step::cached_tokens(setting_),
           [&](const MemoryUse& use, std::int32_t stage) {
             if (details != nullptr) details->stage_memory.push_back(use);
             point.keep_peak(use, stage);
           });
   const std::int64_t prompts =
-      passes::sequences_at_once(setting_, prefill.plan, passes::requests_per_replica(setting_, prefill.plan));
-  measure(prefill, prompts, passes::ServerWork::prompts, passes::prefill_cached_tokens(setting_),
+      step::sequences_at_once(setting_, prefill.plan, step::requests_per_replica(setting_, prefill.plan));
+  measure(prefill, prompts, step::ServerWork::prompts, step::prefill_cached_tokens(setting_),
           [&](const MemoryUse& use, std::int32_t stage) {
             if (details != nullptr) details->prefill.stage_memory.push_back(use);
             point.out.prefill_memory_peak = std::max(point.out.prefill_memory_peak, use.total());
@@ -176,7 +175,7 @@ void Pools::memory(Point& point) {
 }
 
 /// Collectives over the ranks of one pool.
-network::CollectiveModel& Pools::collectives_of(const passes::PoolInputs& pool) {
+network::CollectiveModel& Pools::collectives_of(const step::PoolInputs& pool) {
   std::unique_ptr<network::CollectiveModel>& model = models_[{pool.placement.front(), pool.placement.size()}];
   if (!model) {
     model.reset(new network::CollectiveModel(machine_.pool_collectives(pool.placement)));
@@ -187,16 +186,16 @@ network::CollectiveModel& Pools::collectives_of(const passes::PoolInputs& pool) 
 }
 
 void Pools::time(Point& point) {
-  const passes::PoolCollectives models{collectives_of(point.prefill), collectives_of(point.decode)};
-  std::optional<passes::FlattenedPools> flattened;
+  const step::PoolCollectives models{collectives_of(point.prefill), collectives_of(point.decode)};
+  std::optional<step::FlattenedPools> flattened;
   if (machine_.flattened()) {
-    flattened.emplace(passes::FlattenedPools{machine_.run_on(point.prefill.placement),
-                                             machine_.run_on(point.decode.placement)});
+    flattened.emplace(step::FlattenedPools{machine_.run_on(point.prefill.placement),
+                                           machine_.run_on(point.decode.placement)});
   }
   const bool connected =
-      passes::time_disaggregated({setting_, point.prefill, point.decode}, models, machine_.network(), memo_,
-                                 machine_.options().reference, flattened ? &*flattened : nullptr, point.out,
-                                 point.details != nullptr ? &point.details->operators : nullptr);
+      step::time_disaggregated({setting_, point.prefill, point.decode}, models, machine_.network(), memo_,
+                               machine_.options().reference, flattened ? &*flattened : nullptr, point.out,
+                               point.details != nullptr ? &point.details->operators : nullptr);
   for (network::CollectiveModel* model : {&models.prefill, &models.decode}) {
     if (!connected || model->unreachable()) point.cut_off(*model);
   }

@@ -8,9 +8,9 @@
 #include "engine/base/hash.h"
 #include "engine/evaluate/evaluator.h"
 #include "engine/model/partition.h"
-#include "engine/passes/explain.h"
-#include "engine/passes/step_program.h"
-#include "engine/passes/training_bytes.h"
+#include "engine/step/export_training.h"
+#include "engine/step/operator_table.h"
+#include "engine/step/training_bytes.h"
 #include "engine/timeline/step_timeline.h"
 
 namespace shardscape::evaluate {
@@ -29,15 +29,15 @@ struct LayerKeyHash {
 /// added.
 class LayerMemo {
  public:
-  const passes::LayerCosts& of(const Setting& setting, const model::LayerKey& key) {
+  const step::LayerCosts& of(const Setting& setting, const model::LayerKey& key) {
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
-    return known_.emplace(key, passes::price_layers(setting, key)).first->second;
+    return known_.emplace(key, step::price_layers(setting, key)).first->second;
   }
   void clear() { known_.clear(); }
 
  private:
-  std::unordered_map<model::LayerKey, passes::LayerCosts, LayerKeyHash> known_;
+  std::unordered_map<model::LayerKey, step::LayerCosts, LayerKeyHash> known_;
 };
 
 /// A sick device, and what layers cost on it.
@@ -51,17 +51,17 @@ model::LayerKey key_of(const ParallelPlan& plan) {
   return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
 }
 
-memory::ActivationBytes activations(const passes::LayerCosts& costs, Recompute recompute) {
+memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute recompute) {
   constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
   memory::ActivationBytes bytes;
   for (std::size_t kind = 0; kind < bytes.block.size(); ++kind) {
-    const passes::LayerCost& block = costs[passes::block_layer(kind)];
+    const step::LayerCost& block = costs[step::block_layer(kind)];
     const Bytes saved = block.saved[static_cast<std::size_t>(recompute)];
     // A block that recomputes holds all of its activations again while its backward runs.
     bytes.block[kind] = {saved, block.saved[kAll] - saved + block.working, block.put_off};
   }
-  bytes.embedding = costs[passes::kEmbeddingLayer].saved[kAll];
-  bytes.head = costs[passes::kHeadLayer].saved[kAll];
+  bytes.embedding = costs[step::kEmbeddingLayer].saved[kAll];
+  bytes.head = costs[step::kHeadLayer].saved[kAll];
   bytes.logits = costs.logits;
   bytes.logits_saved = costs.logits_saved;
   bytes.boundary = costs.boundary;
@@ -110,17 +110,17 @@ class Training final : public Evaluator {
   void forget() override { layers_.clear(); }
 
  private:
-  const passes::LayerCosts& costs(const ParallelPlan& plan) { return layers_.of(setting_, key_of(plan)); }
+  const step::LayerCosts& costs(const ParallelPlan& plan) { return layers_.of(setting_, key_of(plan)); }
   SickDevice& sick_device(std::pair<double, double> shares);
-  std::int32_t execute(const passes::TrainingInputs& inputs, Point& point);
-  void explain(const passes::TrainingInputs& inputs, std::int32_t critical, Point& point);
+  std::int32_t execute(const step::TrainingStep& inputs, Point& point);
+  void explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point);
 
   Machine& machine_;
   const Setting& setting_;
   LayerMemo layers_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< shares of clock and memory rate
-  passes::TrainingScratch scratch_;
+  step::TrainingScratch scratch_;
 };
 
 SickDevice& Training::sick_device(std::pair<double, double> shares) {
@@ -155,11 +155,11 @@ void Training::find_sick(Point& point) {
   }
 }
 
-std::int32_t Training::execute(const passes::TrainingInputs& inputs, Point& point) {
-  passes::FlattenedRun run = machine_.run_on(machine_.options().placement);
+std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
+  step::FlattenedRun run = machine_.run_on(machine_.options().placement);
   run.want_programs = point.details != nullptr && point.details->want_program;
   run.want_timeline = point.details != nullptr && point.details->want_timeline;
-  const std::int32_t critical = passes::execute_training(inputs, machine_.collectives(), run, point.out);
+  const std::int32_t critical = step::execute_training(inputs, machine_.collectives(), run, point.out);
   if (point.details != nullptr) {
     point.details->events = run.events;
     point.details->executed = std::move(run.programs);
@@ -170,7 +170,7 @@ std::int32_t Training::execute(const passes::TrainingInputs& inputs, Point& poin
 
 void Training::time(Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
-  const passes::TrainingInputs inputs{
+  const step::TrainingStep inputs{
       setting_,
       point.plan,
       costs(point.plan),
@@ -178,26 +178,26 @@ void Training::time(Point& point) {
       model::stage_parameters(setting_.model, setting_.workload.policy(), point.plan.tensor),
       point.pipeline,
       point.sick};
-  std::int32_t critical = passes::time_training(inputs, collectives, scratch_, point.out);
+  std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
   if (point.details != nullptr) explain(inputs, critical, point);
   if (collectives.unreachable()) point.cut_off(collectives);
 }
 
-void Training::explain(const passes::TrainingInputs& inputs, std::int32_t critical, Point& point) {
+void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
   Details& details = *point.details;
   details.stage_layers = block_counts(point.layers);
-  details.axis_bytes = passes::training_bytes(inputs);
+  details.axis_bytes = step::training_bytes(inputs);
   for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
     details.stage_forward.push_back(scratch_.forward[s].total());
     details.stage_backward.push_back(scratch_.backward[s].total());
   }
-  passes::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], collectives,
-                           details.operators);
+  step::explain_training(inputs, critical, point.out.breakdown[TimeClass::optimizer], collectives,
+                         details.operators);
   if (!details.want_program && !details.want_timeline) return;
   details.program =
-      std::make_shared<const timeline::StepProgram>(passes::make_step_program(inputs, collectives, scratch_));
+      std::make_shared<const timeline::PricedStep>(step::make_priced_step(inputs, collectives, scratch_));
   if (details.want_timeline && !machine_.flattened()) {
     details.timeline = timeline::step_timeline_json(*details.program);
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "engine/base/enum_array.h"
+#include "engine/spec/parallel_groups.h"
 #include "engine/spec/plan.h"
 
 namespace shardscape::network {
@@ -67,10 +68,16 @@ class PlanLayout {
     }
     return result;
   }
-  /// Gradients and what ZeRO shards go over data and context ranks together.
-  [[nodiscard]] RankGroup traffic_group(PlanAxis axis) const {
-    return axis == PlanAxis::data ? group(PlanAxis::data, PlanAxis::context) : group(axis);
+  /// The group of a kind, by its rule.
+  [[nodiscard]] RankGroup group_of_kind(ParallelGroup kind) const {
+    RankGroup result;
+    for (const PlanAxis axis : plan_.order) {
+      if (spans(kind, axis)) result.push(plan_.degree(axis), stride(axis));
+    }
+    return result;
   }
+  /// Over which an axis sends.
+  [[nodiscard]] RankGroup traffic_group(PlanAxis axis) const { return group_of_kind(group_of(axis)); }
   [[nodiscard]] AxisGroups traffic_groups() const {
     AxisGroups groups;
     for (const PlanAxis axis : enum_values<PlanAxis>()) groups[axis] = traffic_group(axis);

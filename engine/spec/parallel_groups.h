@@ -31,6 +31,21 @@ constexpr bool spans(ParallelGroup group, PlanAxis axis) {
   return kRules[static_cast<std::size_t>(group)][static_cast<std::size_t>(axis)];
 }
 
+/// The group over which an axis sends: gradients and what ZeRO shards go over data and context ranks together.
+constexpr ParallelGroup group_of(PlanAxis axis) {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return ParallelGroup::tensor;
+    case PlanAxis::context:
+      return ParallelGroup::context;
+    case PlanAxis::data:
+      return ParallelGroup::data_shard;
+    case PlanAxis::pipeline:
+      return ParallelGroup::pipeline;
+  }
+  return {};  // no axis: the switch has them all, or does not compile
+}
+
 /// Ranks of one such group.
 inline std::int32_t ranks_of(const ParallelPlan& plan, ParallelGroup group) {
   std::int32_t product = 1;

@@ -1,5 +1,5 @@
 // A training step as a program: what every stage runs for a microbatch, in order, and what frames it. Made by
-// engine/passes from a predicted plan; drawn, charted and exported here.
+// engine/step from a predicted plan; drawn, charted and exported here.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct ProgramStep {
 };
 
 /// One chunk of a stage, one microbatch.
-struct ChunkProgram {
+struct ChunkSteps {
   std::vector<ProgramStep> forward;
   std::vector<ProgramStep> backward;  ///< zero_bubble: the input gradient
   std::vector<ProgramStep> weight;    ///< zero_bubble only
@@ -54,8 +54,8 @@ struct BucketRelease {
 };
 
 /// Traffic of data parallelism over the shard groups, in `repeats` calls of `bytes` each.
-struct StageProgram {
-  std::vector<ChunkProgram> chunks;
+struct StageSteps {
+  std::vector<ChunkSteps> chunks;
   std::optional<ProgramStep> forward_gather;        ///< weights under ZeRO-3, beside each forward
   std::optional<ProgramStep> backward_gather;       ///< likewise, beside each backward
   std::optional<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
@@ -66,11 +66,11 @@ struct StageProgram {
   Work optimizer_work = {};
 };
 
-struct StepProgram {
+struct PricedStep {
   std::string title;
   ParallelPlan plan;
   schedule::PipelineShape shape;
-  std::vector<StageProgram> stages;
+  std::vector<StageSteps> stages;
   double boundary_bytes = 0;         ///< that one rank sends to the next stage per microbatch
   double boundary_gather_bytes = 0;  ///< if > 0 the receiver's tensor group gathers parts of these bytes
   double data_overlap = 0;           ///< share of a pass that can hide data-parallel traffic

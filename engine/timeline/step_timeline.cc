@@ -22,7 +22,7 @@ constexpr const char* kTrackNames[] = {"host", "compute", "communication", "wait
 
 class TimelineWriter {
  public:
-  explicit TimelineWriter(const StepProgram& program) : program_(program), offset_(program.step_fixed) {
+  explicit TimelineWriter(const PricedStep& program) : program_(program), offset_(program.step_fixed) {
     ends_ = schedule::run_in_order(program.shape, program.times, program.transfer, &spans_);
     choose_detail();
   }
@@ -45,8 +45,8 @@ class TimelineWriter {
   /// Microbatches whose operators are drawn.
   void choose_detail() {
     std::size_t per_microbatch = 0;
-    for (const StageProgram& stage : program_.stages) {
-      for (const ChunkProgram& chunk : stage.chunks) {
+    for (const StageSteps& stage : program_.stages) {
+      for (const ChunkSteps& chunk : stage.chunks) {
         per_microbatch += 2 * (chunk.forward.size() + chunk.backward.size() + chunk.weight.size()) + 12;
       }
     }
@@ -100,7 +100,7 @@ class TimelineWriter {
     if (detailed) slice(process, kWaitTrack, "pipeline", "wait", free_[stage], span.start);
     free_[stage] = program_.transfer.blocking ? span.sent : span.end;
     if (!detailed) return;
-    const ChunkProgram& chunk = program_.stages[stage].chunks[static_cast<std::size_t>(op.chunk)];
+    const ChunkSteps& chunk = program_.stages[stage].chunks[static_cast<std::size_t>(op.chunk)];
     const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
                                             : op.backward ? chunk.backward
                                                           : chunk.forward;
@@ -158,7 +158,7 @@ class TimelineWriter {
           {{"bound", "hbm"}});
   }
 
-  const StepProgram& program_;
+  const PricedStep& program_;
   double offset_;
   std::int32_t detailed_ = 0;
   std::vector<PipelineSpan> spans_;
@@ -169,6 +169,6 @@ class TimelineWriter {
 
 }  // namespace
 
-std::string step_timeline_json(const StepProgram& program) { return TimelineWriter(program).write(); }
+std::string step_timeline_json(const PricedStep& program) { return TimelineWriter(program).write(); }
 
 }  // namespace shardscape::timeline

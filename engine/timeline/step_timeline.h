@@ -18,6 +18,6 @@ namespace shardscape::timeline {
 constexpr std::size_t kMostOperatorSlices = 60'000;
 
 /// Pure; the same program gives the same text.
-std::string step_timeline_json(const StepProgram& program);
+std::string step_timeline_json(const PricedStep& program);
 
 }  // namespace shardscape::timeline

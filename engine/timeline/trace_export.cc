@@ -37,7 +37,7 @@ std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
 /// Builds one rank's nodes in program order.
 class RankBuilder {
  public:
-  RankBuilder(const StepProgram& program, const std::vector<ProcessGroup>& groups,
+  RankBuilder(const PricedStep& program, const std::vector<ProcessGroup>& groups,
               const std::vector<std::vector<std::int32_t>>& group_of, std::int32_t rank)
       : program_(program), groups_(groups), group_of_(group_of), rank_(rank) {
     const PlanLayout layout(program.plan);
@@ -61,9 +61,7 @@ class RankBuilder {
  private:
   using Ids = std::vector<std::uint64_t>;
 
-  [[nodiscard]] const StageProgram& stage() const {
-    return program_.stages[static_cast<std::size_t>(stage_)];
-  }
+  [[nodiscard]] const StageSteps& stage() const { return program_.stages[static_cast<std::size_t>(stage_)]; }
 
   std::uint64_t add(TraceNode node, const Ids& on) { return trace_.add(std::move(node), on); }
   /// What the next step waits for.
@@ -100,7 +98,7 @@ class RankBuilder {
   }
 
   void run(const PipelineOperation& op) {
-    const ChunkProgram& chunk = stage().chunks[static_cast<std::size_t>(op.chunk)];
+    const ChunkSteps& chunk = stage().chunks[static_cast<std::size_t>(op.chunk)];
     const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
                                             : op.backward ? chunk.backward
                                                           : chunk.forward;
@@ -300,7 +298,7 @@ class RankBuilder {
     std::int32_t buckets = 0;  ///< of the gradients; 0: the whole step
   };
 
-  const StepProgram& program_;
+  const PricedStep& program_;
   const std::vector<ProcessGroup>& groups_;
   const std::vector<std::vector<std::int32_t>>& group_of_;
   std::int32_t rank_ = 0, stage_ = 0, stride_ = 1;
@@ -316,7 +314,7 @@ class RankBuilder {
 
 }  // namespace
 
-TraceExport::TraceExport(const StepProgram& program) : program_(program) {
+TraceExport::TraceExport(const PricedStep& program) : program_(program) {
   const PlanLayout layout(program.plan);
   for (std::size_t axis = 0; axis < kAxisNames.size(); ++axis) {
     group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);

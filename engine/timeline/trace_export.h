@@ -19,7 +19,7 @@ namespace shardscape::timeline {
 class TraceExport : public TraceSource {
  public:
   /// `program` outlives the object.
-  explicit TraceExport(const StepProgram& program);
+  explicit TraceExport(const PricedStep& program);
 
   [[nodiscard]] std::int32_t ranks() const override {
     return static_cast<std::int32_t>(program_.plan.gpus());
@@ -29,7 +29,7 @@ class TraceExport : public TraceSource {
   [[nodiscard]] RankTrace rank(std::int32_t rank) const override;
 
  private:
-  const StepProgram& program_;
+  const PricedStep& program_;
   std::vector<ProcessGroup> groups_;
   std::vector<std::vector<std::int32_t>> group_of_;  ///< [axis][rank]
 };

@@ -24,7 +24,7 @@ std::int32_t chart_width() {
 
 }  // namespace
 
-std::string schedule_chart(const timeline::StepProgram& program, std::int32_t width) {
+std::string schedule_chart(const timeline::PricedStep& program, std::int32_t width) {
   std::vector<schedule::PipelineSpan> spans;
   const std::vector<double> ends =
       schedule::run_in_order(program.shape, program.times, program.transfer, &spans);

@@ -12,7 +12,7 @@
 namespace shardscape::cli {
 
 /// The chart, `width` characters wide; 0: as wide as the terminal, or 120 where there is none.
-std::string schedule_chart(const timeline::StepProgram& program, std::int32_t width);
+std::string schedule_chart(const timeline::PricedStep& program, std::int32_t width);
 
 /// Writes the traces of all ranks of a timed training step: of what was executed in flattened mode, of the
 /// stages' programs otherwise. Returns the number of nodes.

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/passes/training_bytes.h"
 #include "engine/simulate.h"
+#include "engine/step/training_bytes.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 

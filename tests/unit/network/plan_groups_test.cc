@@ -1,4 +1,4 @@
-#include "engine/network/plan_groups.h"
+#include "engine/network/rank_group.h"
 
 #include <gtest/gtest.h>
 
@@ -57,14 +57,14 @@ TEST(PlanGroups, SpanTheirAxesInEveryRankOrder) {
   do {
     SCOPED_TRACE(to_string(order));
     const ParallelPlan plan = plan_in(order);
-    const PlanGroups groups(plan);
-    EXPECT_EQ(members(groups[ParallelGroup::tensor]), peers(plan, {tensor}));
-    EXPECT_EQ(members(groups[ParallelGroup::context]), peers(plan, {context}));
-    EXPECT_EQ(members(groups[ParallelGroup::data_shard]), peers(plan, {data, context}));
-    EXPECT_EQ(members(groups[ParallelGroup::pipeline]), peers(plan, {pipeline}));
+    const PlanLayout layout(plan);
+    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::tensor)), peers(plan, {tensor}));
+    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::context)), peers(plan, {context}));
+    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::data_shard)), peers(plan, {data, context}));
+    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::pipeline)), peers(plan, {pipeline}));
     for (const ParallelGroup group : {ParallelGroup::tensor, ParallelGroup::context,
                                       ParallelGroup::data_shard, ParallelGroup::pipeline}) {
-      EXPECT_EQ(groups[group].size(), ranks_of(plan, group)) << name_of(group);
+      EXPECT_EQ(layout.group_of_kind(group).size(), ranks_of(plan, group)) << name_of(group);
     }
     ++orders;
   } while (std::ranges::next_permutation(order).found);

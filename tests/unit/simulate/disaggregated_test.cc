@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "engine/network/fabric.h"
-#include "engine/passes/kv_transfer.h"
 #include "engine/simulate.h"
+#include "engine/step/kv_transfer.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {

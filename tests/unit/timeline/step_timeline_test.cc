@@ -21,7 +21,7 @@ using nlohmann::json;
 
 struct DrawnStep {
   Prediction prediction;
-  std::shared_ptr<const StepProgram> program;
+  std::shared_ptr<const PricedStep> program;
   json document;
 };
 

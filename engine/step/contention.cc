@@ -1,0 +1,96 @@
+#include "engine/step/contention.h"
+
+#include <array>
+#include <vector>
+
+#include "engine/step/data_traffic.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using model::CollectiveCall;
+using network::PlanLayout;
+using network::RankGroup;
+
+class ContentionSum {
+ public:
+  ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives)
+      : in_(in),
+        collectives_(collectives),
+        layout_(in.plan),
+        groups_(layout_.traffic_groups()),
+        shard_(groups_[PlanAxis::data]) {}
+
+  /// Calls of all microbatches, `count` times per microbatch.
+  void add_calls(const std::vector<CollectiveCall>& calls, double count) {
+    for (const CollectiveCall& call : calls) {
+      const RankGroup& group = groups_[call.axis];
+      const Seconds time = collectives_.time(call.op, call.bytes, group);
+      siblings_ += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
+      calls_.push_back({&call, count * call.repeats * time});
+    }
+  }
+
+  /// Gathers or scatters that run `count` times beside passes of a step that takes `step` in all.
+  void add_data(const DataTraffic::Part& part, double count, Seconds step) {
+    if (part.bytes <= Bytes(0) || shard_.depth == 0) return;
+    const Seconds time = collectives_.time(part.op, part.bytes, shard_, part.calls);
+    siblings_ += count * (time - within(part.op, part.bytes, shard_, part.calls, time));
+    if (in_.setting.system.stack.communication.data_overlap <= 0) return;
+    const network::LinkSet links = collectives_.links(part.op, part.bytes, shard_, part.calls);
+    for (const Sent& sent : calls_) {
+      const CollectiveCall& call = *sent.call;
+      if (sent.seconds <= Seconds(0)) continue;
+      if (links.intersects(collectives_.links(call.op, call.bytes, groups_[call.axis])))
+        axes_ += (sent.seconds / step) * count * time;
+    }
+  }
+
+  [[nodiscard]] Seconds sum() const { return siblings_ + axes_; }
+
+ private:
+  struct Sent {
+    const CollectiveCall* call;
+    Seconds seconds;
+  };
+  Seconds within(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls, Seconds all) {
+    if (in_.plan.pipeline == 1) return all;
+    return collectives_.time_within_slice(op, bytes, group, calls,
+                                          {in_.plan.pipeline, layout_.stride(PlanAxis::pipeline)});
+  }
+
+  const TrainingStep& in_;
+  network::CollectiveModel& collectives_;
+  PlanLayout layout_;
+  network::AxisGroups groups_;
+  const RankGroup& shard_;
+  std::vector<Sent> calls_;
+  Seconds siblings_, axes_;
+};
+
+}  // namespace
+
+double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
+                       network::CollectiveModel& collectives) {
+  const double m = in.pipeline.microbatches;
+  ContentionSum sum(in, collectives);
+  for (const LayerRun& run : in.stage_layers(static_cast<std::int32_t>(stage))) {
+    if (!run.kind.is_block()) continue;
+    std::array<double, kParts> runs{};
+    for (const Pass pass : kTrainingPasses) {
+      for (const Segment& segment : in.segments(run.kind, pass))
+        ++runs[static_cast<std::size_t>(segment.part)];
+    }
+    for (std::size_t part = 0; part < kParts; ++part) {
+      if (runs[part] > 0) sum.add_calls(in.costs[run.kind].parts[part].calls, m * run.count * runs[part]);
+    }
+  }
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
+  for (const Pass pass : kTrainingPasses) {
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) sum.add_data(part, m, step);
+  }
+  return sum.sum() / step;
+}
+
+}  // namespace shardscape::step

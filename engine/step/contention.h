@@ -1,0 +1,29 @@
+// How far contention may carry a step away from what the hierarchical mode says of it.
+//
+// That mode prices an operation with all of its sibling groups sending at once, and traffic of different axes
+// as if each had the links to itself. Executed, two things are otherwise:
+//
+//   siblings  groups of other pipeline stages that share links are mostly at other work. With T the time of
+//             an operation among all siblings and T_s that among those of one stage, up to T - T_s of each
+//             operation is not there.
+//   axes      gathers and scatters run beside the passes of every microbatch. In D seconds of them the tensor
+//             and context calls of the pass are under way for the share q of the time; where both use the
+//             same links each gets half, so the pass takes D q longer (fair sharing of one link by two
+//             flows: while both are there, both take twice as long).
+//
+// The sum over the critical stage, as a share of the step. On 1,400 random plans of five studies
+// (bench/macro/mode_comparison --random 700, seeds 1 and 2) those beyond kDomainBand hold six of seven that
+// differ from execution by more than 5 %.
+//
+// Left out: gradients once per step (one backward out of all microbatches'), messages between stages.
+#pragma once
+
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+/// Of a healthy machine, from `step` on the stage that ends last.
+double contended_share(const TrainingStep& inputs, std::size_t stage, Seconds step,
+                       network::CollectiveModel& collectives);
+
+}  // namespace shardscape::step

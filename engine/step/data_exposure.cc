@@ -1,0 +1,149 @@
+#include "engine/step/data_exposure.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscape::step {
+
+GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage)
+    : parameters_(in.parameters),
+      layers_(in.layers[static_cast<std::size_t>(stage)]),
+      blocks_(layers_.count()),
+      cut_(in.cuts()) {
+  const bool first = in.first(stage), last = in.last(stage);
+  heads_ = last ? 1 : 0;
+  // A table that the head shares is whole after the embedding.
+  head_ = last ? parameters_.of_head(first).count : 0;
+  embedding_ = first ? parameters_.embedding.count : 0;
+  sum_ = in.parameters_of(stage).count;
+}
+
+double GradientShares::of_last(std::int32_t blocks) const {
+  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks)).count;
+}
+
+double GradientShares::after(std::int32_t layers) const {
+  if (sum_ <= 0) return 1;
+  if (cut_) return (head_ + embedding_ + of_last(std::min(layers, blocks_))) / sum_;
+  if (layers <= 0) return 0;
+  const std::int32_t blocks = std::clamp(layers - heads_, 0, blocks_);
+  return (head_ + of_last(blocks) + (layers > heads_ + blocks_ ? embedding_ : 0)) / sum_;
+}
+
+double whole_buckets(double buckets, double share) {
+  constexpr double kRounding = 1e-9;
+  return std::min(buckets, std::floor(share * buckets + kRounding));
+}
+
+LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
+                                : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
+  const EndLayers& end = scratch.ends[stage];
+  const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
+  const schedule::StageTime& time = scratch.times[stage];
+  return {end.head, (1.0 / std::max(1, in.layers[stage].count())) * blocks, end.embedding,
+          Seconds(in.cuts() ? time.weight : time.backward), ends};
+}
+
+namespace {
+
+/// A moment of the last backward: a chunk's pass, and how much of it is done.
+struct Moment {
+  std::int32_t chunk = 0;
+  double share = 0;    ///< of the chunk's own layers
+  double seconds = 0;  ///< since the pass began, where all chunks of the stage take its mean
+};
+
+/// When the first bucket may leave: 1 - overlap of the last backward, over all chunks of the stage, is done.
+Moment gate_of(double overlap, const LastBackward& backward) {
+  const auto chunks = static_cast<double>(backward.ends.size());
+  const double passes = (1 - overlap) * chunks;
+  const double before = std::min(std::floor(passes), chunks - 1.0), share = passes - before;
+  return {static_cast<std::int32_t>(chunks - 1 - before), share, share * backward.chunk.value()};
+}
+
+double time_of(const Moment& moment, const LastBackward& backward) {
+  return backward.ends[static_cast<std::size_t>(moment.chunk)] - (backward.chunk.value() - moment.seconds);
+}
+
+/// Calls visit(moment) at the end of every layer, in order. A pass was timed with the mean over the stage's
+/// chunks, while embedding and head lie in one chunk each, so the layers of a chunk may add up to more than
+/// its pass. They are laid one after the other from the beginning of the pass, each with its own time; what
+/// would end beyond the pass ends with it, so that a slow embedding at the end doesn't move the blocks
+/// before it. Under zero_bubble (only weight gradients count) every block takes the same share of the pass.
+template <class Visit>
+void each_layer(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
+  const auto chunks = static_cast<std::int32_t>(backward.ends.size());
+  const auto seconds_of = [&](LayerKind kind) {
+    return (kind.is_block()      ? backward.block
+            : kind == kHeadLayer ? backward.head
+                                 : backward.embedding)
+        .value();
+  };
+  for (std::int32_t c = chunks; c-- > 0;) {
+    LayerRuns runs;  // in the order of backward
+    for (const LayerRun& run : in.chunk_layers(stage, c)) {
+      if (!in.cuts() || in.cuts(run.kind)) runs.insert(runs.begin(), run);
+    }
+    double sum = 0;
+    for (const LayerRun& run : runs) sum += run.count * seconds_of(run.kind);
+    const double pass = backward.chunk.value();
+    double done = 0;
+    for (const LayerRun& run : runs) {
+      for (std::int32_t n = 1; n <= run.count; ++n) {
+        const double seconds = done + n * seconds_of(run.kind);
+        const double share = sum > 0 ? seconds / sum : 1;
+        visit(Moment{c, share, in.cuts() || share >= 1 ? share * pass : std::min(seconds, pass)});
+      }
+      done += run.count * seconds_of(run.kind);
+    }
+  }
+}
+
+}  // namespace
+
+Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const LastBackward& backward,
+                          double buckets, Seconds time) {
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  const double all = time.value(), each = all / buckets;
+  if (overlap <= 0 || all <= 0) return time;
+  const double gate = time_of(gate_of(overlap, backward), backward);
+  const GradientShares shares(in, stage);
+  double arrival = gate + all, left = all;
+  std::int32_t layers = 0;
+  each_layer(in, stage, backward, [&](const Moment& moment) {
+    const double at = time_of(moment, backward);
+    if (at > gate) arrival = std::max(arrival, at + left);
+    left = (buckets - whole_buckets(buckets, shares.after(++layers))) * each;
+  });
+  return Seconds(std::max(0.0, arrival - backward.ends[0]));
+}
+
+std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std::int32_t stage,
+                                                     const LastBackward& backward, double buckets) {
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  std::vector<timeline::BucketRelease> releases;
+  if (overlap <= 0) return releases;
+  const Moment gate = gate_of(overlap, backward);
+  const GradientShares shares(in, stage);
+  double gone = 0;
+  std::int32_t layers = 0;
+  const auto release = [&](const Moment& moment) {
+    const double whole = whole_buckets(buckets, shares.after(layers));
+    if (whole > gone)
+      releases.push_back({moment.chunk, moment.share, static_cast<std::int32_t>(whole - gone)});
+    gone = whole;
+  };
+  bool open = false;
+  each_layer(in, stage, backward, [&](const Moment& moment) {
+    const bool past = moment.chunk < gate.chunk || (moment.chunk == gate.chunk && moment.share >= gate.share);
+    if (past && !open) release(gate);
+    open = open || past;
+    ++layers;
+    if (open && !(moment.chunk == 0 && moment.share >= 1)) release(moment);
+  });
+  return releases;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,70 @@
+// What of the gradients' reduction shows at the end of a step, in closed form.
+//
+// Gradients of a layer are whole when the last microbatch's backward has come past it: the head's first, then
+// block after block, the embedding's at the very end. They travel in buckets of equal bytes, one after the
+// other. A bucket leaves when all of its gradients are whole (so at the end of a layer) and the bucket before
+// it has arrived; none leaves before 1 - data_overlap of that backward is done (Li et al. 2020, "PyTorch
+// Distributed", section 3.2.3). Let layer j of J end at time t_j, n buckets take c each, g_j of them be whole
+// after layer j, and the gate open at time G. Buckets are served in their order without a pause while any is
+// there, so the last one arrives at
+//
+//     max( G + n c,  max over t_j > G of  t_j + (n - g_(j-1)) c )
+//
+// since the last time without a pause began when the gate opened or when some layer ended, and all buckets
+// that were not whole before have been sent since then (Lindley 1952). The last layer always counts: at
+// least the bucket that holds its gradients is exposed.
+//
+// Chunks of an interleaved schedule have their last backwards at different times, with those of other
+// microbatches in between; zero_bubble makes gradients of blocks whole in the last weight gradient, and all
+// others before it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/step/price_training.h"
+#include "engine/timeline/stage_steps.h"
+
+namespace shardscape::step {
+
+/// The share of a stage's gradients that is whole after so many layers of the last backward. The inputs
+/// outlive it.
+class GradientShares {
+ public:
+  GradientShares(const TrainingStep& inputs, std::int32_t stage);
+
+  [[nodiscard]] double after(std::int32_t layers) const;
+
+ private:
+  /// Parameters of the last so many blocks, whose backward comes first.
+  [[nodiscard]] double of_last(std::int32_t blocks) const;
+
+  const model::StageParameters& parameters_;
+  model::StageLayers layers_;
+  double head_ = 0, embedding_ = 0, sum_ = 0;
+  std::int32_t heads_ = 0, blocks_ = 0;
+  bool cut_ = false;
+};
+
+/// Buckets that are whole when this share of the gradients is.
+double whole_buckets(double buckets, double share);
+
+/// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
+struct LastBackward {
+  Seconds head, block, embedding;  ///< of one layer; 0 where the stage has none
+  Seconds chunk;                   ///< the whole of it on one chunk, as the pipeline was timed
+  std::span<const double> ends;    ///< by chunk, seconds; chunk 0 ends last
+};
+
+/// Once the pipeline has been timed. The ends are those of the scratch.
+LastBackward last_backward(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
+
+/// From the end of the last backward to the last bucket's arrival. `time`: of all buckets.
+Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
+                          double buckets, Seconds time);
+
+/// What leaves within the last backward; the other buckets leave when it has ended.
+std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& inputs, std::int32_t stage,
+                                                     const LastBackward& backward, double buckets);
+
+}  // namespace shardscape::step

@@ -1,0 +1,75 @@
+// Iterations of servers as programs: every operator of every rank, every message of every collective.
+//
+// All replicas run the same iteration side by side. The requests of a replica form groups, as many as there
+// are pipeline stages; each has its iteration in turn on every stage, so that all stages have something to do
+// (inference.h). A stage passes its boundary on whole from every rank to its neighbour, and waits for the
+// receipt unless sends are asynchronous. The tokens of the sequences that get one go from the last stage back
+// to the first and are there when the host has sampled, streamed and scheduled them: only then may the next
+// iteration of their group begin.
+//
+//   host       launches the blocks of a pass one after the other: each begins with nothing launched ahead,
+//              ends not before it is launched, and pays the gap between its kernels
+//   attention  of all pieces of prompts together, then of all decoding sequences together
+//   the rest   as in emit_layer.h
+//
+// Left out: the parts of a decoding sequence's attention over a context group, as in price_iterations.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/execution/program_builder.h"
+#include "engine/step/emit_layer.h"
+#include "engine/step/price_iterations.h"
+
+namespace shardscape::step {
+
+/// What an executed iteration works on.
+struct IterationShape {
+  IterationCosts::Table table = IterationCosts::Table::decode;  ///< prompt or decode
+  std::int64_t tokens = 1;                                      ///< through every block
+  std::int64_t rows = 0;                                        ///< sequences that get a token
+  using BlockSeconds = std::array<double, model::kMostBlockKinds>;
+  BlockSeconds prompt_attention{}, decode_attention{};  ///< in each block, by kind
+  friend auto operator<=>(const IterationShape&, const IterationShape&) = default;
+};
+
+class IterationEmitter {
+ public:
+  /// All references must outlive this object.
+  IterationEmitter(const IterationCosts::Inputs& inputs, TokenCosts& costs,
+                   execution::ProgramBuilder& builder, const IterationShape& shape);
+
+  /// Adds the programs of all ranks: so many iterations of each of so many groups. A rank of the first stage
+  /// ends when the last group's next iteration could begin.
+  void build(std::int64_t groups, std::int64_t rounds);
+
+  /// What the host does between two iterations of a group: scheduling, and sampling and streaming its tokens.
+  [[nodiscard]] Seconds host_step() const;
+
+ private:
+  /// `prompt_attention`, `decode_attention`: seconds of the core.
+  std::vector<LayerEmitter::Step> steps_of(std::vector<model::Operator> operators,
+                                           double prompt_attention = 0, double decode_attention = 0);
+  std::int32_t build_pass(std::int32_t stage, bool opening);
+  [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
+  [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == in_.plan.pipeline; }
+
+  const IterationCosts::Inputs& in_;
+  execution::ProgramBuilder& builder_;
+  const IterationShape shape_;
+  const StackProfile& stack_;
+  std::int32_t tensor_lane_, context_lane_;
+  LayerEmitter layer_emitter_;
+  struct Block {
+    std::vector<LayerEmitter::Step> steps;
+    Seconds launch;
+  };
+  std::vector<Block> blocks_;  ///< by kind
+  std::vector<LayerEmitter::Step> embedding_, head_;
+  Bytes boundary_;
+  std::int32_t down_ = 0, back_ = 0;  ///< channels to the next stage, and from the last to the first
+};
+
+}  // namespace shardscape::step

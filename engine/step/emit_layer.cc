@@ -1,0 +1,131 @@
+#include "engine/step/emit_layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+
+namespace shardscape::step {
+
+using execution::Account;
+using execution::Instruction;
+using Kind = Instruction::Kind;
+
+Instruction compute(double seconds, Account account, std::int32_t name, std::uint16_t bound) {
+  return {Kind::compute, account, bound, name, 1, seconds};
+}
+Instruction join_lane(std::int32_t lane, Account account) {
+  return {Kind::join, account, static_cast<std::uint16_t>(lane), 0, 1, 0};
+}
+Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
+  return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
+}
+
+LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seconds, Account account,
+                                              const compute::OperatorCost& here) const {
+  return {seconds,
+          account,
+          builder_.name(name, {here.work, here.time.value()}),
+          builder_.bound(name_of(here.bound)),
+          here.time.value() / seconds,
+          {},
+          false};
+}
+
+std::int32_t LayerEmitter::lane_of(PlanAxis axis) const {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return tensor_lane_;
+    case PlanAxis::context:
+      return context_lane_;
+    case PlanAxis::data:
+    case PlanAxis::pipeline:
+      break;  // no layer calls their ranks
+  }
+  SHARDSCAPE_CHECK(false, name_of(axis));
+  return 0;
+}
+
+/// Starts a share of the bytes of a call, and adds nothing where there are none.
+void LayerEmitter::append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share) {
+  const std::int32_t lane = lane_of(call.axis);
+  const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
+  if (number < 0) return;
+  const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
+  items.push_back(
+      {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false, 1});
+}
+
+void LayerEmitter::append_join(std::vector<Item>& items, PlanAxis axis, double expected) const {
+  items.push_back({join_lane(lane_of(axis), class_of(axis)), expected, false, 1});
+}
+
+/// Adds `seconds` of the step's compute.
+void LayerEmitter::append_compute(std::vector<Item>& items, const Step& step, double seconds) {
+  items.push_back({compute(seconds, step.account, step.name, step.bound), seconds, false, step.stretch});
+}
+
+/// The exchange of keys and values beside the first part of attention.
+void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
+  const double hider = communication_.context_overlap * step.seconds;
+  const double comm =
+      step.comm.repeats * builder_.estimate(context_lane_, step.comm.op, step.comm.bytes).value();
+  append_calls(items, step.comm, 1);
+  if (hider > 0) append_compute(items, step, hider);
+  append_join(items, PlanAxis::context, std::max(0.0, comm - hider));
+  if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
+}
+
+/// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
+/// parts, each with the latencies of a call, take longer than the call in one piece.
+double LayerEmitter::hidden_share(const model::CollectiveCall& call, double beside) {
+  const double overlap = communication_.tensor_overlap;
+  const auto seconds = [&](double share) {
+    return share > 0
+               ? call.repeats * builder_.estimate(lane_of(call.axis), call.op, share * call.bytes).value()
+               : 0;
+  };
+  if (overlap <= 0) return 0;
+  const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
+  return exposed < seconds(1) ? overlap : 0;
+}
+
+void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
+  const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
+  // Whether the calls at i hide behind the operator before them (rather than behind the one after).
+  const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
+  const auto is_call = [&](std::size_t i) { return i < steps.size() && steps[i].seconds == 0; };
+  const auto hidden = [&](std::size_t i) {
+    return hidden_share(steps[i].comm, std::max(i > 0 ? seconds(i - 1) : 0, seconds(i + 1)));
+  };
+  double device = 0;
+  const std::size_t first = items.size();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (is_call(i)) {
+      const double comm = step.comm.repeats *
+                          builder_.estimate(lane_of(step.comm.axis), step.comm.op, step.comm.bytes).value();
+      const double exposed = 1 - hidden(i);
+      append_calls(items, step.comm, exposed);
+      append_join(items, step.comm.axis, exposed * comm);
+      continue;
+    }
+    const double of_next = is_call(i + 1) && hides_before(i + 1) ? hidden(i + 1) : 0;
+    const double of_last = i > 0 && is_call(i - 1) && !hides_before(i - 1) ? hidden(i - 1) : 0;
+    if (of_last > 0) append_calls(items, steps[i - 1].comm, of_last);
+    if (of_next > 0) append_calls(items, steps[i + 1].comm, of_next);
+    if (step.hidden_context) {
+      append_context(items, step);
+    } else {
+      append_compute(items, step, step.seconds);
+    }
+    if (of_last > 0) append_join(items, PlanAxis::tensor, 0);
+  }
+  for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
+  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},
+                   std::max(0.0, launch.value() - device),
+                   true,
+                   1});
+}
+
+}  // namespace shardscape::step

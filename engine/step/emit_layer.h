@@ -1,0 +1,90 @@
+// One layer as instructions of a program: its operators in order, its calls where they stand in that order,
+// and each call that the stack hides beside the operator that hides it (emit_training.h says how).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/execution/program_builder.h"
+#include "engine/step/price_layers.h"
+
+namespace shardscape::step {
+
+/// `bound`: what bounds the operator, as the number that ProgramBuilder::bound() gave the name.
+execution::Instruction compute(double seconds, execution::Account account, std::int32_t name,
+                               std::uint16_t bound = 0);
+execution::Instruction join_lane(std::int32_t lane, execution::Account account);
+execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_t channel, double bytes);
+
+class LayerEmitter {
+ public:
+  /// A compute operator or calls of one lane, in the order of execution.
+  struct Step {
+    double seconds = 0;  ///< compute, on a healthy device
+    execution::Account account = execution::Account::compute;
+    std::int32_t name = 0;
+    std::uint16_t bound = 0;
+    double stretch = 1;
+    model::CollectiveCall comm;  ///< where repeats > 0: calls instead of compute
+    /// Compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
+    /// for the share of its time that the stack's context_overlap allows.
+    bool hidden_context = false;
+  };
+  /// An instruction with the time that it is expected to take.
+  struct Item {
+    execution::Instruction instruction;
+    double expected = 0;
+    bool layer_end = false;
+    double stretch = 1;  ///< of compute: its time over that in `instruction`, which is a healthy device's
+  };
+
+  /// The references must outlive this object; the lanes are those of the tensor and the context groups.
+  LayerEmitter(const StackProfile::Communication& communication, execution::ProgramBuilder& builder,
+               std::int32_t tensor_lane, std::int32_t context_lane)
+      : communication_(communication),
+        builder_(builder),
+        tensor_lane_(tensor_lane),
+        context_lane_(context_lane) {}
+
+  /// Compute for `here` seconds where a healthy device takes `seconds`.
+  [[nodiscard]] Step compute_step(std::string_view name, double seconds, execution::Account account,
+                                  const compute::OperatorCost& here) const;
+  /// Appends the nodes of one part. `cost(node)`: of an operator on the device and on a healthy one; what takes
+  /// no time is left out.
+  struct Costs {
+    compute::OperatorCost here;
+    Seconds healthy;
+  };
+  template <class Cost>
+  void append_part(std::vector<Step>& steps, const std::vector<model::Operator>& operators, Part part,
+                   execution::Account account, const Cost& cost) const {
+    for (const Node& node : nodes(operators, part)) {
+      if (!node.call) {
+        const Costs costs = cost(node);
+        if (costs.healthy > Seconds(0))
+          steps.push_back(compute_step(node.op->name, costs.healthy.value(), account, costs.here));
+      } else if (!node.beside_core) {
+        steps.push_back({0, account, 0, 0, 1, node.comm(), false});
+      } else if (!steps.empty() && steps.back().seconds > 0) {
+        steps.back().comm = node.comm();
+        steps.back().hidden_context = true;
+      }
+    }
+  }
+  /// The steps as instructions, and the host's launch of all of them.
+  void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
+
+ private:
+  static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
+  void append_context(std::vector<Item>& items, const Step& step);
+  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
+  void append_join(std::vector<Item>& items, PlanAxis axis, double expected) const;
+  [[nodiscard]] std::int32_t lane_of(PlanAxis axis) const;
+  [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
+
+  const StackProfile::Communication& communication_;
+  execution::ProgramBuilder& builder_;
+  std::int32_t tensor_lane_, context_lane_;
+};
+
+}  // namespace shardscape::step

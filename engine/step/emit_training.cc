@@ -1,0 +1,307 @@
+#include "engine/step/emit_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "engine/model/partition.h"
+#include "engine/schedule/pipeline.h"
+#include "engine/step/data_exposure.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using execution::Account;
+using execution::Instruction;
+using network::CollectiveOp;
+using network::PlanLayout;
+using Kind = Instruction::Kind;
+
+constexpr std::size_t at(Pass pass) { return static_cast<std::size_t>(pass); }
+
+}  // namespace
+
+TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramBuilder& builder)
+    : in_(inputs),
+      builder_(builder),
+      stack_(inputs.setting.system.stack),
+      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
+      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
+      layer_emitter_(stack_.communication, builder, tensor_lane_, context_lane_) {
+  set_device(in_.setting);
+  const PlanLayout layout(in_.plan);
+  data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context), "data");
+  const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
+  const bool wraps = in_.pipeline.virtual_stages > 1;
+  const auto neighbour = [=](std::int32_t rank, std::int32_t step) {
+    const std::int32_t stage = rank / stride % stages, next = stage + step;
+    if (!wraps && (next < 0 || next >= stages)) return rank;
+    return rank + ((next + stages) % stages - stage) * stride;
+  };
+  down_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, 1); }, "to next stage");
+  up_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, -1); }, "to previous stage");
+}
+
+void TrainingEmitter::set_device(const Setting& setting) {
+  device_ = &setting.system.device;
+  for (const LayerKind kind : layer_kinds(in_.setting.model)) {
+    for (const Pass pass : kTrainingPasses) steps_[kind.index()][at(pass)] = steps_of(kind, pass, setting);
+  }
+}
+
+std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pass pass,
+                                                             const Setting& setting) const {
+  const std::vector<model::Operator> operators = training_operators(kind, in_.setting, in_.key());
+  std::vector<Step> steps;
+  for (const Segment& segment : in_.segments(kind, pass)) {
+    layer_emitter_.append_part(steps, operators, segment.part,
+                               segment.again ? Account::recompute : Account::compute, [&](const Node& node) {
+                                 return LayerEmitter::Costs{
+                                     cost_of(price(*node.op, setting), node.part),
+                                     cost_of(price(*node.op, in_.setting), node.part).time};
+                               });
+  }
+  return steps;
+}
+
+// ---- one pass ----
+
+std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass) {
+  std::vector<Item> items;
+  const auto append = [&](const LayerRun& run) {
+    const std::vector<Step>& steps = steps_[run.kind.index()][at(pass.pass)];
+    if (in_.segments(run.kind, pass.pass).empty()) return;
+    const Seconds launch = pass_launch(in_, run.kind, pass.pass);
+    for (std::int32_t n = 0; n < run.count; ++n) layer_emitter_.append(items, steps, launch);
+  };
+  const LayerRuns runs = in_.chunk_layers(pass.stage, pass.chunk);
+  if (pass.forward()) {
+    std::ranges::for_each(runs, append);
+  } else {
+    std::for_each(runs.rbegin(), runs.rend(), append);
+  }
+  return items;
+}
+
+bool TrainingEmitter::receives(const ChunkPass& pass) const {
+  if (pass.pass == Pass::weight) return false;
+  if (pass.forward()) return pass.stage > 0 || pass.chunk > 0;
+  return !in_.last(pass.stage) || pass.chunk + 1 < in_.pipeline.virtual_stages;
+}
+
+bool TrainingEmitter::sends(const ChunkPass& pass) const {
+  if (pass.pass == Pass::weight) return false;
+  if (!pass.forward()) return pass.stage > 0 || pass.chunk > 0;
+  return !in_.last(pass.stage) || pass.chunk + 1 < in_.pipeline.virtual_stages;
+}
+
+void TrainingEmitter::receive_boundary(const ChunkPass& pass) {
+  builder_.add(on_channel(Kind::receive, pass.forward() ? down_ : up_, 0));
+  const Boundary boundary = in_.boundary();
+  if (boundary.gathered <= Bytes(0)) return;
+  const std::int32_t gather = builder_.call(tensor_lane_, CollectiveOp::all_gather, boundary.gathered);
+  builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(tensor_lane_), gather, 1, 0});
+  builder_.add(join_lane(tensor_lane_, Account::pipeline_comm));
+}
+
+void TrainingEmitter::send_boundary(const ChunkPass& pass) {
+  const std::int32_t channel = pass.forward() ? down_ : up_;
+  builder_.add(on_channel(Kind::send, channel, in_.boundary().message.value()));
+  if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel, 0));
+}
+
+void TrainingEmitter::add(Instruction instruction, double stretch) const {
+  if (instruction.kind == Kind::compute) instruction.value *= stretch;
+  builder_.add(instruction);
+}
+
+void TrainingEmitter::emit(const std::vector<Item>& items) const {
+  for (const Item& item : items) add(item.instruction, item.stretch);
+}
+
+/// The calls begin when 1 - data_overlap of the items' time has passed, and end before the pass does.
+void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls) {
+  double total = 0;
+  for (const Item& item : items) total += item.expected;
+  const double begin = (1 - stack_.communication.data_overlap) * total;
+  double passed = 0;
+  bool begun = false;
+  const auto begin_calls = [&] {
+    begun = true;
+    for (const Instruction& call : calls) builder_.add(call);
+  };
+  for (const Item& item : items) {
+    const double rest = begin - passed;
+    passed += item.expected;
+    const bool here = !begun && passed > begin;
+    Instruction instruction = item.instruction;
+    if (here && instruction.kind == Kind::compute && rest > 0) {
+      Instruction before = instruction;
+      before.value = rest;
+      add(before, item.stretch);
+      instruction.value -= rest;
+    }
+    if (here) begin_calls();
+    add(instruction, item.stretch);
+  }
+  if (!begun) begin_calls();
+  builder_.add(join_lane(data_lane_, Account::data_comm));
+}
+
+Instruction TrainingEmitter::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
+  const std::int32_t number = builder_.call(data_lane_, part.op, bytes);
+  return {Kind::start,
+          Account::compute,
+          static_cast<std::uint16_t>(data_lane_),
+          number,
+          static_cast<std::int32_t>(std::lround(calls)),
+          0};
+}
+
+void TrainingEmitter::release_buckets(std::int32_t stage) {
+  const DataTraffic::Part& part = traffic_.gradients;
+  if (part.bytes <= Bytes(0)) return;
+  const double whole = whole_buckets(part.calls, GradientShares(in_, stage).after(layers_done_));
+  if (whole <= buckets_gone_) return;
+  builder_.add(start(part, whole - buckets_gone_, part.bytes / part.calls));
+  buckets_gone_ = whole;
+}
+
+/// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
+/// tail.
+void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<Item>& items) {
+  constexpr double kRounding = 1e-9;  // chunks add up in another order than last_backward_
+  const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
+  for (const Item& item : items) {
+    const double rest = gate - backward_done_;
+    backward_done_ += item.expected;
+    Instruction instruction = item.instruction;
+    if (!gate_open_ && backward_done_ > gate + kRounding * last_backward_) {
+      if (instruction.kind == Kind::compute && rest > 0) {
+        Instruction before = instruction;
+        before.value = rest;
+        add(before, item.stretch);
+        instruction.value -= rest;
+      }
+      gate_open_ = true;
+      release_buckets(pass.stage);
+    }
+    add(instruction, item.stretch);
+    if (!item.layer_end) continue;
+    ++layers_done_;
+    const bool tail = pass.chunk == 0 && &item == &items.back();
+    if (gate_open_ && !tail) release_buckets(pass.stage);
+  }
+}
+
+std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
+  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  const double chunks = in_.pipeline.virtual_stages;
+  if (receives(pass)) {
+    receive_boundary(pass);
+    builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  }
+  const std::vector<Item> items = layers_of(pass);
+  std::vector<Instruction> calls;
+  const auto add = [&](const DataTraffic::Part& part) {
+    const double mine = std::max(1.0, std::round(part.calls / chunks));
+    calls.push_back(start(part, mine, part.bytes / chunks / mine));
+  };
+  for (const DataTraffic::Part& part : traffic_.beside(pass.pass, in_.cuts())) add(part);
+  if (!calls.empty()) {
+    emit_beside(items, calls);
+  } else if (pass.last && pass.pass == gradient_pass()) {
+    emit_gradients(pass, items);
+  } else {
+    emit(items);
+  }
+  if (sends(pass)) send_boundary(pass);
+  std::string name = pass.pass == Pass::weight ? "W#" : pass.forward() ? "F#" : "B#";
+  if (in_.pipeline.virtual_stages > 1) name += " chunk " + std::to_string(pass.chunk);
+  return builder_.end_block(name);
+}
+
+std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
+  const auto finish = [&](const DataTraffic::Part& part, double calls) {
+    if (part.bytes <= Bytes(0)) return;
+    if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
+    builder_.add(join_lane(data_lane_, Account::data_comm));
+  };
+  finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
+  const OptimizerCost optimizer = optimizer_cost(in_, *device_, stage);
+  builder_.add(compute(optimizer.total().value(), Account::optimizer,
+                       builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
+                       builder_.bound(name_of(optimizer.update.bound))));
+  finish(traffic_.weights, traffic_.weights.calls);
+  return builder_.end_block("end of step");
+}
+
+/// Returns the sequence of its ranks.
+std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
+  traffic_ = data_traffic(in_, in_.parameters_of(stage));
+  last_backward_ = backward_done_ = buckets_gone_ = 0;
+  layers_done_ = 0;
+  gate_open_ = false;
+  const std::int32_t chunks = in_.pipeline.virtual_stages;
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    for (const Item& item : layers_of({stage, c, gradient_pass(), true})) last_backward_ += item.expected;
+  }
+  std::vector<std::int32_t> forward, backward, last, weight;
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    forward.push_back(build_pass({stage, c, Pass::forward, false}));
+    backward.push_back(build_pass({stage, c, Pass::backward, false}));
+    if (in_.cuts()) weight.push_back(build_pass({stage, c, Pass::weight, false}));
+  }
+  last.resize(static_cast<std::size_t>(chunks));
+  for (std::int32_t c = chunks; c-- > 0;) {
+    last[static_cast<std::size_t>(c)] = build_pass({stage, c, Pass::backward, true});
+  }
+  const std::int32_t last_weight = in_.cuts() ? build_pass({stage, 0, Pass::weight, true}) : 0;
+  const std::int32_t tail = build_tail(stage);
+
+  std::vector<schedule::PipelineOperation> order;
+  schedule::stage_order(in_.pipeline, stage, order);
+  std::vector<std::int32_t> blocks;
+  blocks.reserve(order.size() + 1);
+  for (const schedule::PipelineOperation& op : order) {
+    const bool final = op.microbatch + 1 == in_.pipeline.microbatches;
+    if (op.weight) {
+      blocks.push_back(final ? last_weight : weight.front());
+      continue;
+    }
+    const std::vector<std::int32_t>& of = !op.backward ? forward : final ? last : backward;
+    blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
+  }
+  blocks.push_back(tail);
+  return builder_.add_sequence(std::move(blocks), "stage " + std::to_string(stage));
+}
+
+/// Ranks of one stage whose devices are alike share a program.
+void TrainingEmitter::build_sick_ranks() {
+  std::map<std::pair<std::size_t, const Setting*>, std::int32_t> built;
+  for (const SickStage& sick : in_.sick) {
+    const auto [entry, fresh] = built.try_emplace({sick.stage, &sick.setting}, 0);
+    if (fresh) {
+      set_device(sick.setting);
+      entry->second = build_stage(static_cast<std::int32_t>(sick.stage));
+    }
+    builder_.set_sequence(sick.rank, entry->second);
+    builder_.set_memory_share(sick.rank,
+                              sick.setting.system.device.hbm_peak() / in_.setting.system.device.hbm_peak());
+  }
+}
+
+void TrainingEmitter::build() {
+  const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
+  std::vector<std::int32_t> sequences;
+  for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) sequences.push_back(build_stage(stage));
+  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
+    builder_.set_sequence(rank, sequences[static_cast<std::size_t>(rank / stride % in_.plan.pipeline)]);
+  }
+  build_sick_ranks();
+}
+
+}  // namespace shardscape::step

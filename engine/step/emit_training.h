@@ -1,0 +1,95 @@
+// One training step as programs: every operator of every rank, every message of every collective.
+//
+// The ingredients are those of price_training.h (operator times, calls, launches, schedule, tail); here they are
+// put in their places and the executor finds out what follows.
+//
+//   overlap of context traffic  the exchange runs beside the first `context_overlap` of the attention core
+//   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator, where
+//                               two calls with their latencies cost less than one
+//   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
+//   gradients once per step     buckets leave as the last microbatch's backward completes them (at the ends
+//                               of layers, data_exposure.h), the first when 1 - data_overlap of it is done
+//   host                        launches ahead within a pass, and meets the device where the next one begins
+//   zero_bubble                 the backward of a block in two passes; weights are gathered for the first,
+//                               gradients leave with the second
+//   boundaries                  a message to the neighbour, waited for by the sender unless sends are
+//                               asynchronous; cut over the tensor group, the receiver gathers it
+//   sick devices                their operators take what they take there; what is cut, started and hidden
+//                               where is decided by the times of healthy ones, so that all members of a
+//                               group make the same calls
+//
+// Chunks of an interleaved schedule hold equal numbers of blocks; the embedding is in the first stage's first
+// chunk and the head in the last stage's last one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/execution/program_builder.h"
+#include "engine/step/data_traffic.h"
+#include "engine/step/emit_layer.h"
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+class TrainingEmitter {
+ public:
+  /// All references must outlive this object.
+  TrainingEmitter(const TrainingStep& inputs, execution::ProgramBuilder& builder);
+
+  /// Adds the programs of all ranks.
+  void build();
+
+ private:
+  using Step = LayerEmitter::Step;
+  using Item = LayerEmitter::Item;
+  struct ChunkPass {
+    std::int32_t stage = 0, chunk = 0;
+    Pass pass = Pass::forward;
+    bool last = false;  ///< of the last microbatch
+    [[nodiscard]] bool forward() const { return pass == Pass::forward; }
+  };
+
+  /// From here on programs are for devices of this setting.
+  void set_device(const Setting& setting);
+  [[nodiscard]] std::vector<Step> steps_of(LayerKind kind, Pass pass, const Setting& setting) const;
+
+  /// The pass that makes the gradients of weights.
+  [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
+  std::vector<Item> layers_of(const ChunkPass& pass);
+  std::int32_t build_pass(const ChunkPass& pass);
+  void receive_boundary(const ChunkPass& pass);
+  void send_boundary(const ChunkPass& pass);
+  [[nodiscard]] bool receives(const ChunkPass& pass) const;
+  [[nodiscard]] bool sends(const ChunkPass& pass) const;
+  void add(execution::Instruction instruction, double stretch) const;
+  void emit(const std::vector<Item>& items) const;
+  void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls);
+  void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
+  void release_buckets(std::int32_t stage);
+  execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
+  std::int32_t build_tail(std::int32_t stage);
+  std::int32_t build_stage(std::int32_t stage);
+  void build_sick_ranks();
+
+  const TrainingStep& in_;
+  execution::ProgramBuilder& builder_;
+  const StackProfile& stack_;
+  const DeviceSpec* device_ = nullptr;
+  /// What a layer runs in a pass, on that device.
+  std::array<std::array<std::vector<Step>, std::size(kTrainingPasses)>, kLayerKinds> steps_;
+  std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
+  LayerEmitter layer_emitter_;
+  std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
+  // Of the stage under construction.
+  DataTraffic traffic_;
+  double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward, all chunks
+  double backward_done_ = 0;      ///< of it, in the chunks built so far
+  std::int32_t layers_done_ = 0;  ///< likewise
+  bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
+  double buckets_gone_ = 0;
+};
+
+}  // namespace shardscape::step

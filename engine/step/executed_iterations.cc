@@ -1,0 +1,180 @@
+#include "engine/step/executed_iterations.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/model/block.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using serving::IterationTime;
+
+/// Attention times at which iterations are executed: so many per factor of two.
+constexpr double kPerOctave = 4;
+
+struct Bracket {
+  double low = 0, high = 0;
+  double high_share = 0;
+};
+
+/// The sampled attention times around `seconds`.
+Bracket bracket(double seconds) {
+  if (seconds <= 0) return {};
+  const double step = std::floor(std::log2(seconds) * kPerOctave);
+  const double low = std::exp2(step / kPerOctave), high = std::exp2((step + 1) / kPerOctave);
+  return {low, high, (seconds - low) / (high - low)};
+}
+
+/// The classes of time that a rank books where it works; its waits are found from when the ranks end.
+bool works(TimeClass c) { return c != TimeClass::pipeline_comm && c != TimeClass::bubble; }
+
+}  // namespace
+
+ExecutedIterations::ExecutedIterations(const IterationCosts::Inputs& inputs, TokenCosts& costs,
+                                       network::CollectiveModel& collectives, FlattenedRun& run, bool plainly)
+    : in_(inputs),
+      costs_(costs),
+      collectives_(collectives),
+      run_(run),
+      plainly_(plainly),
+      samples_(inputs, costs, collectives),
+      layout_(inputs.plan) {}
+
+std::int32_t ExecutedIterations::rank_of(std::int32_t replica, std::int32_t stage) const {
+  return replica * layout_.stride(PlanAxis::data) + stage * layout_.stride(PlanAxis::pipeline);
+}
+
+std::optional<ExecutedIterations::Outcome> ExecutedIterations::outcome(const IterationShape& shape,
+                                                                       std::int64_t groups,
+                                                                       std::int64_t rounds) {
+  execution::ProgramBuilder builder(run_.network, in_.setting.system.stack.communication, collectives_,
+                                    run_.placement);
+  IterationEmitter(in_, costs_, builder, shape).build(groups, rounds);
+  if (collectives_.unreachable() || builder.unreachable()) {
+    run_.unreachable = true;
+    return std::nullopt;
+  }
+  const execution::Programs programs = builder.finish();
+  const execution::ExecutionResult& result = run_.executor.run(programs, run_.network.bytes_per_second());
+  SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
+  run_.events += result.events;
+  run_.messages += result.messages;
+  run_.operators += result.operators;
+  return Outcome{result.end, result.accounts};
+}
+
+/// The replica that needs the most time from the end of one outcome to the end of the other.
+std::int32_t ExecutedIterations::slowest_replica(const Outcome& before, const Outcome& after) const {
+  std::int32_t slowest = 0;
+  double longest = -1;
+  for (std::int32_t replica = 0; replica < in_.plan.data; ++replica) {
+    const auto rank = static_cast<std::size_t>(rank_of(replica, 0));
+    const double seconds = after.end[rank] - (before.end.empty() ? 0 : before.end[rank]);
+    if (seconds > longest) slowest = replica, longest = seconds;
+  }
+  return slowest;
+}
+
+IterationTime ExecutedIterations::execute(const IterationShape& shape) {
+  const std::optional<Outcome> trip = outcome(shape, 1, 1);
+  if (!trip) return {};
+  // By class of time: what one iteration of a group adds on all stages between two executions, `passes`
+  // passes apart, on the slowest replica.
+  const auto booked = [&](const Outcome& before, const Outcome& after, double passes) {
+    const std::int32_t replica = slowest_replica(before, after);
+    IterationTime time{};
+    for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) {
+      const auto rank = static_cast<std::size_t>(rank_of(replica, stage));
+      for (const TimeClass c : enum_values<TimeClass>()) {
+        if (!works(c)) continue;
+        const double earlier = before.accounts.empty() ? 0 : before.accounts[rank][c];
+        time[c] += (after.accounts[rank][c] - earlier) / passes;
+      }
+    }
+    const auto origin = static_cast<std::size_t>(rank_of(replica, 0));
+    const double end = after.end[origin] - (before.end.empty() ? 0 : before.end[origin]);
+    return std::pair(time, end);
+  };
+  auto [time, end] = booked({}, *trip, 1);
+  if (in_.plan.pipeline == 1) return time;
+  const StackProfile::Host& host = in_.setting.system.stack.host;
+  const double step =
+      (host.decode_step_fixed + static_cast<double>(shape.rows) * host.decode_sequence).value();
+  const double moving = std::max(0.0, end - step - serving::total(time));
+  if (in_.groups > 1) {
+    const std::optional<Outcome> first = outcome(shape, in_.groups, 1),
+                                 second = outcome(shape, in_.groups, 2);
+    if (!first || !second) return {};
+    std::tie(time, end) = booked(*first, *second, static_cast<double>(in_.groups));
+  }
+  time[TimeClass::host] += step;
+  const double rest = std::max(0.0, end - serving::total(time));
+  time[TimeClass::pipeline_comm] = std::min(moving, rest);
+  time[TimeClass::bubble] = rest - time[TimeClass::pipeline_comm];
+  return time;
+}
+
+const IterationTime& ExecutedIterations::executed(const IterationShape& shape) {
+  if (plainly_) return last_ = execute(shape);
+  const auto [entry, fresh] = known_.try_emplace(shape);
+  if (fresh) entry->second = execute(shape);
+  return entry->second;
+}
+
+std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const serving::Iteration& iteration) {
+  const double rows = iteration.decoding + iteration.first_tokens;
+  const Table table = IterationCosts::table_of(iteration);
+  std::vector<Corner> list = {{{table, 0, 0, {}, {}}, 1}};
+  const auto split = [&](auto&& assign, const auto& choices) {
+    std::vector<Corner> next;
+    for (const Corner& corner : list) {
+      for (const auto& [value, share] : choices) {
+        if (share <= 0) continue;
+        next.push_back(corner);
+        assign(next.back().shape, value);
+        next.back().share *= share;
+      }
+    }
+    list = std::move(next);
+  };
+  const auto times = [](double seconds) {
+    const Bracket b = bracket(seconds);
+    return std::array<std::pair<double, double>, 2>{{{b.low, 1 - b.high_share}, {b.high, b.high_share}}};
+  };
+  const auto tokens = samples_.shares(table, iteration.prompt_tokens + iteration.decoding);
+  if (table == Table::decode) {  // every sequence gets a token
+    split([](IterationShape& s, std::int64_t n) { s.tokens = s.rows = n; }, tokens);
+  } else {
+    split([](IterationShape& s, std::int64_t n) { s.tokens = n; }, tokens);
+    if (rows > 0)
+      split([](IterationShape& s, std::int64_t n) { s.rows = n; }, samples_.shares(Table::head, rows));
+  }
+  for (std::size_t k = 0; k < model::block_kinds(in_.setting.model).size(); ++k) {
+    double prompt = iteration.prompt_tokens > 0 ? costs_.prompt_attention(k, iteration).value() : 0;
+    double decode =
+        iteration.decoding > 0 ? costs_.decode_attention(k, iteration.decoding, iteration.cached).value() : 0;
+    if (in_.plan.context == 1 && prompt > 0) {  // nothing runs beside the one or the other
+      prompt += decode;
+      decode = 0;
+    }
+    split([k](IterationShape& s, double seconds) { s.prompt_attention[k] = seconds; }, times(prompt));
+    split([k](IterationShape& s, double seconds) { s.decode_attention[k] = seconds; }, times(decode));
+  }
+  return list;
+}
+
+IterationTime ExecutedIterations::operator()(const serving::Iteration& iteration) {
+  IterationTime time{};
+  for (const Corner& corner : corners(iteration)) {
+    if (run_.unreachable) return {};
+    const IterationTime& part = executed(corner.shape);
+    for (const TimeClass c : enum_values<TimeClass>()) time[c] += corner.share * part[c];
+  }
+  return time;
+}
+
+}  // namespace shardscape::step

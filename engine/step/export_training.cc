@@ -1,0 +1,202 @@
+#include "engine/step/export_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "engine/model/partition.h"
+#include "engine/network/rank_group.h"
+#include "engine/step/data_exposure.h"
+#include "engine/step/data_traffic.h"
+#include "engine/timeline/collective_kind.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using model::Operator;
+using model::OperatorKind;
+using network::CollectiveOp;
+using timeline::ChunkSteps;
+using timeline::ProgramStep;
+using timeline::StepKind;
+
+/// What one rank puts in, out of CollectiveModel's bytes.
+double input_bytes(CollectiveOp op, Bytes bytes, std::int32_t ranks) {
+  return op == CollectiveOp::all_gather ? bytes.value() / ranks : bytes.value();
+}
+
+class StepMaker {
+ public:
+  StepMaker(const TrainingStep& in, network::CollectiveModel& collectives, const TrainingScratch& scratch)
+      : in_(in),
+        collectives_(collectives),
+        scratch_(scratch),
+        stack_(in.setting.system.stack),
+        layout_(in.plan) {
+    for (const LayerKind kind : layer_kinds(in.setting.model))
+      operators_[kind.index()] = training_operators(kind, in.setting, in.key());
+  }
+
+  timeline::PricedStep make() {
+    timeline::PricedStep program;
+    program.title = in_.setting.model.name;
+    program.plan = in_.plan;
+    program.shape = in_.pipeline;
+    program.times = scratch_.times;
+    program.transfer = scratch_.transfer;
+    program.stage_end = scratch_.end;
+    for (const StageTail& tail : scratch_.tails) {
+      program.tails.push_back({tail.data_comm.value(), tail.optimizer.value()});
+    }
+    program.data_overlap = stack_.communication.data_overlap;
+    program.step_fixed = stack_.host.step_fixed.value();
+    set_boundary(program);
+    for (std::int32_t s = 0; s < in_.plan.pipeline; ++s) program.stages.push_back(make_stage(s));
+    return program;
+  }
+
+ private:
+  void set_boundary(timeline::PricedStep& program) const {
+    const Boundary boundary = in_.boundary();
+    program.boundary_bytes = boundary.message.value();
+    program.boundary_gather_bytes = (boundary.gathered / in_.plan.tensor).value();
+  }
+
+  timeline::StageSteps make_stage(std::int32_t s) {
+    const auto index = static_cast<std::size_t>(s);
+    slice_ = network::stage_slice(s, layout_, in_.plan);
+    const std::int32_t v = in_.pipeline.virtual_stages;
+    timeline::StageSteps stage;
+    for (std::int32_t c = 0; c < v; ++c) {
+      ChunkSteps chunk;
+      std::vector<std::pair<LayerKind, std::string>> layers;  // with their names
+      std::int32_t blocks = 0;
+      double weight_host = 0;
+      for (const LayerRun& run : in_.chunk_layers(s, c)) {
+        for (std::int32_t n = 0; n < run.count; ++n) {
+          layers.emplace_back(run.kind, run.kind.is_block()           ? "block " + std::to_string(blocks++)
+                                        : run.kind == kEmbeddingLayer ? "embedding"
+                                                                      : "head");
+        }
+        if (in_.cuts(run.kind)) weight_host += weight_wait(run);
+      }
+      for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
+      for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+        append_pass(chunk.backward, layer->first, Pass::backward, layer->second);
+        append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
+      }
+      append_wait(chunk.weight, weight_host);
+      append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
+      append_wait(chunk.backward, (scratch_.backward[index][TimeClass::host].value() - weight_host) / v);
+      stage.chunks.push_back(std::move(chunk));
+    }
+    add_data_parallel(s, stage);
+    stage.optimizer = scratch_.tails[index].optimizer.value();
+    return stage;
+  }
+
+  static void append_wait(std::vector<ProgramStep>& steps, double seconds) {
+    if (seconds <= 0) return;
+    ProgramStep step;
+    step.kind = StepKind::wait;
+    step.name = "host";
+    step.seconds = seconds;
+    steps.push_back(std::move(step));
+  }
+  /// By how much the host's launches of weight gradients outlast the device.
+  [[nodiscard]] double weight_wait(const LayerRun& run) const {
+    const Seconds launch = pass_launch(in_, run.kind, Pass::weight);
+    return run.count * std::max(0.0, (launch - in_.costs[run.kind][Part::weight].device).value());
+  }
+
+  void append_pass(std::vector<ProgramStep>& steps, LayerKind kind, Pass pass, const std::string& layer) {
+    const std::vector<Operator>& operators = operators_[kind.index()];
+    for (const Segment& segment : in_.segments(kind, pass)) {
+      const std::string prefix = layer + (segment.again ? " again " : " ");
+      for (const Node& node : nodes(operators, segment.part)) {
+        const std::string name = prefix + std::string(node.op->name);
+        if (node.call) {
+          append_call(steps, node, name);
+        } else {
+          append_compute(steps, cost_of(price(*node.op, in_.setting), node.part), name);
+        }
+      }
+    }
+  }
+  static void append_compute(std::vector<ProgramStep>& steps, const compute::OperatorCost& cost,
+                             const std::string& name) {
+    if (cost.time <= Seconds(0)) return;
+    ProgramStep step;
+    step.name = name;
+    step.seconds = cost.time.value();
+    step.work = cost.work;
+    step.bound = name_of(cost.bound);
+    steps.push_back(std::move(step));
+  }
+
+  void append_call(std::vector<ProgramStep>& steps, const Node& node, const std::string& name) {
+    const model::CollectiveCall& call = node.comm();
+    ProgramStep step;
+    step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
+    step.name = name;
+    step.collective = timeline::kind_of(call.op);
+    step.axis = call.axis;
+    const network::RankGroup group = layout_.group(call.axis);
+    step.bytes = input_bytes(call.op, call.bytes, group.size());
+    step.repeats = static_cast<std::int32_t>(call.repeats);
+    step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
+    if (call.axis == PlanAxis::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
+    if (node.beside_core)
+      step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
+    steps.push_back(std::move(step));
+  }
+
+  void add_data_parallel(std::int32_t s, timeline::StageSteps& stage) {
+    const auto index = static_cast<std::size_t>(s);
+    stage.optimizer_work = optimizer_cost(in_, in_.setting.system.device, s).update.work;
+    const DataTraffic calls = data_traffic(in_, in_.parameters_of(s));
+    // A pass through a chunk needs that chunk's share.
+    const double chunks = in_.pipeline.virtual_stages;
+    const auto step = [&](const DataTraffic::Part& call, const char* name,
+                          double parts) -> std::optional<ProgramStep> {
+      if (call.bytes <= Bytes(0)) return std::nullopt;
+      const network::RankGroup group = layout_.traffic_group(PlanAxis::data);
+      ProgramStep made;
+      made.kind = StepKind::collective;
+      made.name = name;
+      made.collective = timeline::kind_of(call.op);
+      made.axis = PlanAxis::data;
+      const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
+      made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
+      made.repeats = static_cast<std::int32_t>(calls_of_part);
+      made.seconds = collectives_.time(call.op, call.bytes, group, call.calls, slice_).value() / parts;
+      return made;
+    };
+    stage.forward_gather = step(calls.forward_gather, "weights for forward", chunks);
+    stage.backward_gather = step(calls.backward_gather, "weights for backward", chunks);
+    stage.microbatch_gradients = step(calls.backward_scatter, "gradients of a microbatch", chunks);
+    stage.gradients = step(calls.gradients, "gradients", 1);
+    if (stage.gradients)
+      stage.releases = bucket_releases(in_, s, last_backward(in_, scratch_, index), calls.gradients.calls);
+    stage.weights = step(calls.weights, "updated weights", 1);
+  }
+
+  const TrainingStep& in_;
+  network::CollectiveModel& collectives_;
+  const TrainingScratch& scratch_;
+  const StackProfile& stack_;
+  network::PlanLayout layout_;
+  std::array<std::vector<Operator>, kLayerKinds> operators_;
+  network::Slice slice_;  ///< the stage at hand
+};
+
+}  // namespace
+
+timeline::PricedStep make_priced_step(const TrainingStep& inputs, network::CollectiveModel& collectives,
+                                      const TrainingScratch& scratch) {
+  return StepMaker(inputs, collectives, scratch).make();
+}
+
+}  // namespace shardscape::step

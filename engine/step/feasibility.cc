@@ -1,0 +1,73 @@
+#include "engine/step/feasibility.h"
+
+#include "engine/model/block.h"
+
+namespace shardscape::step {
+
+namespace {
+
+Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
+  // A causally balanced context split gives each rank two pieces.
+  if (plan.context > 1 && tokens % (2L * plan.context) != 0) return Reason::sequence_by_context;
+  if (plan.sequence_parallel && tokens / plan.context % plan.tensor != 0) return Reason::sequence_by_context;
+  return Reason::none;
+}
+
+Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
+  const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
+  const bool uniform = setting.system.stack.partition == PartitionRule::uniform;
+  // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
+  // the head.
+  constexpr std::int64_t kEnds = 2;
+  const bool too_few = uniform                   ? chunks > setting.model.layers
+                       : plan.virtual_stages > 1 ? chunks > setting.model.layers + kEnds
+                                                 : false;
+  if (too_few) return Reason::fewer_layers_than_stages;
+  if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
+  return Reason::none;
+}
+
+Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
+  if (workload.phase == Phase::inference) {
+    if (plan.disaggregated()) return Reason::none;  // requests go where there is least to do
+    return workload.concurrency % plan.data == 0 ? Reason::none : Reason::requests_by_data;
+  }
+  const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
+  if (workload.global_batch % per_microbatch != 0) return Reason::batch_by_data;
+  const std::int64_t microbatches = workload.global_batch / per_microbatch;
+  if (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1 &&
+      microbatches % plan.pipeline != 0) {
+    return Reason::microbatches_by_stages;
+  }
+  return Reason::none;
+}
+
+/// Of the pool that prefills.
+Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
+  if (!plan.disaggregated()) return Reason::none;
+  ParallelPlan pool;
+  pool.tensor = plan.prefill.tensor;
+  pool.pipeline = plan.prefill.pipeline;
+  const Reason tensor = model::tensor_rule(setting.model, pool.tensor);
+  return tensor != Reason::none ? tensor : pipeline_rule(setting, pool);
+}
+
+}  // namespace
+
+Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
+  const WorkloadSpec& workload = setting.workload;
+  const std::int64_t tokens =
+      workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
+  for (const Reason reason :
+       {model::tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
+        pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan)}) {
+    if (reason != Reason::none) return {Status::indivisible, reason};
+  }
+  for (const Precision precision : workload.policy().multiplied())
+    if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
+  const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
+  if (chunked) return {Status::unsupported, Reason::schedule};
+  return {};
+}
+
+}  // namespace shardscape::step

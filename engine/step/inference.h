@@ -1,0 +1,121 @@
+// Latency and throughput of a replica under a steady load: continuous batching (engine/serving) with the
+// engine's own costs of each iteration.
+//
+//   groups    a replica's requests are split into as many groups as there are pipeline stages, so that every
+//             stage has one to work on; groups are alike and run in lock-step, each with iterations as long
+//             as a trip through all stages, or as the busiest stage needs for one of every group. Where they
+//             do not divide, the largest group is taken for all.
+//   places    requests admitted at once: the stack's largest batch, or as many as the key-value cache holds
+//             with their last token, in whole blocks. The cache is the stack's share of what weights,
+//             activations and reserve leave on the fullest device.
+//   outputs   TTFT, ITL, e2e (mean and percentiles) in the steady state; tokens per second = concurrency x
+//             output tokens / e2e (Little's law); the breakdown is that of the mean request, `bubble` the
+//             time in which nothing is done for it (waiting for its turn, decoding paused by others'
+//             prompts).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/memory/memory.h"
+#include "engine/network/collective_model.h"
+#include "engine/prediction.h"
+#include "engine/serving/server.h"
+#include "engine/step/executed_iterations.h"
+#include "engine/step/operator_table.h"
+#include "engine/step/price_iterations.h"
+
+namespace shardscape::step {
+
+/// How the requests of one replica are served.
+struct ServingShape {
+  std::int64_t groups = 1;    ///< per replica
+  std::int64_t clients = 1;   ///< per group
+  std::int64_t slots = 1;     ///< per group, admitted at once
+  std::int64_t resident = 1;  ///< requests per replica whose cache is kept
+};
+
+/// `free` and `request`: bytes of each stage that are left without a cache, and those of one request's cache.
+/// One request is always admitted; where it does not fit, the memory it needs says so.
+ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
+                           const std::vector<Bytes>& request);
+
+/// Tokens of a request's cache when its last token is written, in whole blocks.
+double cached_tokens(const Setting& setting);
+
+/// Tokens that a sequence meets with half of its output done, the token it comes from included.
+double half_done_tokens(const WorkloadSpec& workload);
+
+/// Requests whose cache fits into the stack's share of what every stage has left; at least 1, and no more
+/// than there are.
+std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
+                          const std::vector<Bytes>& request);
+
+/// So many tokens of cache, in whole blocks.
+double whole_blocks(const Setting& setting, std::int64_t tokens);
+
+/// What plans of one setting share. Never changes a result.
+class InferenceMemo {
+ public:
+  TokenCosts& token_costs(const Setting& setting, const ParallelPlan& plan);
+  const serving::Trajectory& trajectory(const serving::Load& load, const serving::Rules& rules);
+  void clear();
+
+ private:
+  std::map<std::pair<std::int32_t, std::int32_t>, TokenCosts> costs_;                  ///< tp, cp
+  std::map<std::pair<std::int64_t, std::int64_t>, serving::Trajectory> trajectories_;  ///< clients, slots
+};
+
+struct InferenceInputs {
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const std::vector<model::StageLayers>& layers;  ///< per stage
+  ServingShape shape;
+};
+
+serving::Load load_of(const InferenceInputs& inputs);
+serving::Rules rules_of(const InferenceInputs& inputs);
+/// `collectives` and `memo` must outlive the result.
+IterationCosts iteration_costs(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, IterationCosts::Unit unit);
+
+/// A function from an iteration to its time: priced, or executed where `flattened` is given (`plainly`: anew
+/// each time, nothing is remembered). All references must outlive the function.
+serving::Timer iteration_timer(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                               InferenceMemo& memo, bool plainly, FlattenedRun* flattened);
+
+/// TTFT, ITL, e2e with their percentiles, the decode batch and the breakdown.
+void fill_latencies(const serving::Measured& measured, Prediction& prediction);
+
+/// Fills ttft, itl, e2e, step_time (one decode iteration of a full batch of mean length), rates and
+/// breakdown. `plainly`: every iteration one by one. `flattened`: by executed iterations; nothing is filled
+/// where dead links cut a group off.
+void time_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives, InferenceMemo& memo,
+                    bool plainly, Prediction& prediction, FlattenedRun* flattened = nullptr);
+
+/// What a rank sends in the iterations that serve one request, for the mean request. An iteration counts in
+/// full for each of the requests that it serves, as it does in their time.
+AxisBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                          InferenceMemo& memo);
+
+/// Iterations in a row that differ only in that every decoding sequence meets one token more from one to the
+/// next.
+struct WeightedIterations {
+  serving::Iteration first;
+  std::int64_t iterations = 1;
+  double weight = 0;  ///< how often each of them is met in the course of the mean request
+};
+/// The operator table of these iterations.
+void explain_iterations(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                        InferenceMemo& memo, const std::vector<WeightedIterations>& iterations,
+                        std::vector<OperatorRow>& rows);
+
+/// The operator table of the mean request: every iteration that serves it counts in full, so that the rows
+/// add up to the breakdown. Phases: prefill, the iterations that read prompts (whose sequences decode
+/// beside them), and decode. An operator's row shows the shape that takes most of its time.
+void explain_inference(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                       InferenceMemo& memo, std::vector<OperatorRow>& rows);
+
+}  // namespace shardscape::step

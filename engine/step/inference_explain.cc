@@ -1,0 +1,186 @@
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/model/block.h"
+#include "engine/step/inference.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using serving::Iteration;
+using serving::Trajectory;
+using Table = IterationCosts::Table;
+
+/// Weighted sums over iterations, of the attention of one block of a kind.
+struct AttentionWork {
+  Seconds prompt, decode;
+};
+
+/// What iterations of one phase do, weighted by the requests that they serve.
+struct PhaseWork {
+  std::map<std::int64_t, double> block, head;  ///< weight by tokens at which the table is priced
+  double prompt_weight = 0, decode_weight = 0;
+  std::array<AttentionWork, model::kMostBlockKinds> attention;
+  Iteration prompt_example, decode_example;
+};
+
+Iteration last_of(const WeightedIterations& segment) {
+  Iteration last = segment.first;
+  last.cached += last.decoding * static_cast<double>(segment.iterations - 1);
+  return last;
+}
+
+void add_attention(const model::StageLayers& blocks, const WeightedIterations& segment, double weight,
+                   TokenCosts& costs, PhaseWork& work) {
+  const Iteration& first = segment.first;
+  if (first.prompt_tokens > 0) {
+    work.prompt_weight += weight;
+    for (const auto& [kind, count] : blocks)
+      work.attention[kind].prompt += weight * costs.prompt_attention(kind, first);
+    if (first.prompt_pairs > work.prompt_example.prompt_pairs) work.prompt_example = first;
+  }
+  if (first.decoding > 0) {
+    const Iteration last = last_of(segment);
+    // The time is linear in the tokens met, so the mean over the iterations is that of the first and the
+    // last.
+    for (const auto& [kind, count] : blocks) {
+      const Seconds ends = costs.decode_attention(kind, first.decoding, first.cached) +
+                           costs.decode_attention(kind, last.decoding, last.cached);
+      work.attention[kind].decode += 0.5 * weight * ends;
+    }
+    work.decode_weight += weight;
+    if (last.cached > work.decode_example.cached) work.decode_example = last;
+  }
+}
+
+/// Rows of one operator of one phase become one.
+void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::size_t begin) {
+  for (OperatorRow& row : from) {
+    std::size_t i = begin;
+    while (i < rows.size() && (rows[i].phase != row.phase || rows[i].name != row.name)) ++i;
+    if (i == rows.size()) {
+      rows.push_back(std::move(row));
+      continue;
+    }
+    OperatorRow& sum = rows[i];
+    const Seconds before = sum.count * sum.time, more = row.count * row.time;
+    if (more > before) sum.shape = row.shape, sum.bound = row.bound;
+    sum.count += row.count;
+    sum.time = (before + more) / sum.count;
+  }
+  from.clear();
+}
+
+class RowTable {
+ public:
+  RowTable(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+           std::vector<OperatorRow>& rows)
+      : in_(in),
+        collectives_(collectives),
+        costs_(memo.token_costs(in.setting, in.plan)),
+        rows_(rows),
+        begin_(rows.size()),
+        blocks_(model::all_layers(in.setting.model)) {}
+
+  void add(const PhaseWork& work, const char* phase, bool reads) {
+    for (const auto& [tokens, weight] : work.block) {
+      add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
+      for (const auto& [kind, count] : blocks_) {
+        add_rest(reads ? costs_.prompt_block(kind, tokens) : costs_.decode_block(kind, tokens), phase,
+                 weight * count);
+      }
+    }
+    for (const auto& [kind, count] : blocks_) {
+      const AttentionWork& attention = work.attention[kind];
+      if (work.prompt_weight > 0) {
+        const Iteration& i = work.prompt_example;
+        add_attention({phase, "attention", name_of(costs_.prompt_attention_bound(kind, i))}, count,
+                      work.prompt_weight, attention.prompt, i.prompt_tokens, i.prompt_pairs);
+      }
+      if (work.decode_weight > 0) {
+        const Iteration& i = work.decode_example;
+        add_attention({phase, "decode_attention", name_of(costs_.decode_attention_bound(kind, i))}, count,
+                      work.decode_weight, attention.decode, i.decoding, i.cached);
+      }
+    }
+    for (const auto& [rows, weight] : work.head) add_rest(costs_.head_rows(rows), phase, weight);
+  }
+
+ private:
+  void add_rest(const std::vector<model::Operator>& operators, const char* phase, double count) {
+    std::vector<Node> rest = listed_nodes(operators, Part::forward);
+    std::erase_if(rest, [](const Node& node) { return !node.call && node.op->attention_core; });
+    std::vector<OperatorRow> fresh;
+    RowWriter(in_.setting, in_.plan, collectives_, {}, fresh).add(rest, phase, count);
+    merge(fresh, rows_, begin_);
+  }
+
+  struct AttentionName {
+    const char *phase, *name;
+    std::string_view bound;
+  };
+  void add_attention(const AttentionName& name, double blocks, double weight, Seconds total, double queries,
+                     double pairs) {
+    const double heads = static_cast<double>(in_.setting.model.heads) / in_.plan.tensor;
+    const double keys = pairs / queries;
+    const auto whole = [](double value) { return std::to_string(static_cast<std::int64_t>(value + 0.5)); };
+    const std::string shape = whole(heads) + " heads, " + whole(queries) + " q x " + whole(keys) + " kv";
+    rows_.push_back(
+        {name.phase, name.name, shape, weight * blocks, total / weight, std::string(name.bound), ""});
+  }
+
+  const InferenceInputs& in_;
+  network::CollectiveModel& collectives_;
+  TokenCosts& costs_;
+  std::vector<OperatorRow>& rows_;
+  std::size_t begin_;
+  model::StageLayers blocks_;
+};
+
+}  // namespace
+
+void explain_iterations(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                        const std::vector<WeightedIterations>& iterations, std::vector<OperatorRow>& rows) {
+  const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
+  TokenCosts& tokens = memo.token_costs(in.setting, in.plan);
+  PhaseWork prefill, decode;
+  for (const WeightedIterations& group : iterations) {
+    const Iteration& first = group.first;
+    const double weight = group.weight * static_cast<double>(group.iterations);
+    PhaseWork& work = first.prompt_tokens > 0 ? prefill : decode;
+    for (const auto& [at, share] :
+         costs.shares(IterationCosts::table_of(first), first.prompt_tokens + first.decoding)) {
+      if (share > 0) work.block[at] += weight * share;
+    }
+    if (const double heads = first.decoding + first.first_tokens; heads > 0) {
+      for (const auto& [at, share] : costs.shares(Table::head, heads)) {
+        if (share > 0) work.head[at] += weight * share;
+      }
+    }
+    add_attention(model::all_layers(in.setting.model), group, weight, tokens, work);
+  }
+  RowTable table(in, collectives, memo, rows);
+  table.add(prefill, "prefill", true);
+  table.add(decode, "decode", false);
+}
+
+void explain_inference(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
+                       std::vector<OperatorRow>& rows) {
+  const Trajectory& course = memo.trajectory(load_of(in), rules_of(in));
+  double done = 0;
+  for (const Trajectory::Request& request : course.requests)
+    done += request.done > course.from && request.done <= course.to ? 1 : 0;
+  std::vector<WeightedIterations> iterations;
+  for (auto i = static_cast<std::size_t>(course.from); i < static_cast<std::size_t>(course.to); ++i) {
+    const Trajectory::Segment& segment = course.segments[i];
+    iterations.push_back(
+        {segment.first, segment.iterations, static_cast<double>(segment.progressing) / done});
+  }
+  explain_iterations(in, collectives, memo, iterations, rows);
+}
+
+}  // namespace shardscape::step

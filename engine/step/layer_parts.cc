@@ -1,0 +1,59 @@
+#include "engine/step/layer_parts.h"
+
+#include <algorithm>
+
+namespace shardscape::step {
+
+using model::Operator;
+using model::OperatorKind;
+
+Segments segments(Pass pass, Recompute recompute, bool cut) {
+  switch (pass) {
+    case Pass::forward:
+      return {{Part::forward, false}};
+    case Pass::weight:
+      return cut ? Segments{{Part::weight, false}} : Segments{};
+    case Pass::backward:
+      break;
+  }
+  Segments list;
+  if (recompute == Recompute::full) list.push_back({Part::forward, true});
+  if (recompute == Recompute::selective) list.push_back({Part::core, true});
+  list.push_back({cut ? Part::input : Part::backward, false});
+  return list;
+}
+
+std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
+  const bool forward = runs_forward(part);
+  const auto comm_of = [&](const Operator& op) -> const model::CollectiveCall& {
+    return forward ? op.forward_comm : op.backward_comm;
+  };
+  const auto is_ring = [&](const Operator& op) {
+    return comm_of(op).repeats > 0 && comm_of(op).axis == PlanAxis::context;
+  };
+  const auto ring = std::ranges::find_if(operators, is_ring);
+  std::vector<Node> list;
+  list.reserve(operators.size());
+  const auto add = [&](const Operator& op) {
+    if (part == Part::core && !op.attention_core) return;
+    if (part == Part::weight && op.kind != OperatorKind::gemm) return;
+    const Part share = part == Part::core ? Part::forward : part;
+    if (op.kind != OperatorKind::collective) list.push_back({&op, share});
+    if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op)) list.push_back({&op, share, true});
+    if (op.attention_core && ring != operators.end()) list.push_back({&*ring, share, true, true});
+  };
+  if (forward) {
+    std::ranges::for_each(operators, add);
+  } else {
+    for (std::size_t i = operators.size(); i-- > 0;) add(operators[i]);
+  }
+  return list;
+}
+
+std::vector<Node> listed_nodes(const std::vector<Operator>& operators, Part part) {
+  std::vector<Node> list = nodes(operators, part);
+  std::ranges::stable_sort(list, {}, &Node::op);
+  return list;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,69 @@
+// What a microbatch does in one layer, said once: the parts of its operators' work, which of them make up a
+// pass under which recompute policy, and in which order operators and calls run.
+//
+//   forward   every operator; a call runs where its operator stands
+//   core      the attention core alone, with the keys and values that other context ranks send it
+//   backward  the gradients of inputs and weights, from the last operator to the first
+//   input     the same without the gradients of the matrices' weights, which zero_bubble puts off (Qi et al.
+//             2023, "Zero Bubble Pipeline Parallelism")
+//   weight    those alone
+//
+// A ring of keys and values runs beside the attention core: its node stands behind that of the core.
+//
+// Sums over parts are LayerCost; prices (price_training.h), programs of ranks (emit_training.h), timelines and
+// traces (export_training.h), bytes (training_bytes.h) and the operator table (operator_table.h) all read this
+// list.
+#pragma once
+
+#include <boost/container/static_vector.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "engine/model/operator.h"
+#include "engine/spec/plan.h"
+
+namespace shardscape::step {
+
+enum class Part : std::uint8_t { forward, core, backward, input, weight };
+inline constexpr std::size_t kParts = 5;
+
+/// Whether a part runs what forward runs.
+constexpr bool runs_forward(Part part) { return part == Part::forward || part == Part::core; }
+
+/// The passes of a microbatch through a layer.
+enum class Pass : std::uint8_t {
+  forward,
+  backward,
+  weight  ///< the part of a backward that is cut which runs later: gradients of weights
+};
+inline constexpr Pass kTrainingPasses[] = {Pass::forward, Pass::backward, Pass::weight};
+
+/// A part as it runs in a pass.
+struct Segment {
+  Part part = Part::forward;
+  bool again = false;  ///< what forward has computed before: its time is that of recomputation
+};
+using Segments = boost::container::static_vector<Segment, 2>;
+
+/// What a pass consists of, in order. `cut`: the layer's backward puts weight gradients off.
+Segments segments(Pass pass, Recompute recompute, bool cut);
+
+/// An operator's own work in a part, or the call that it makes there.
+struct Node {
+  const model::Operator* op = nullptr;
+  Part part = Part::forward;  ///< whose share of the operator's work it is
+  bool call = false;
+  bool beside_core = false;  ///< a call that runs beside the attention core, the node before
+
+  [[nodiscard]] const model::CollectiveCall& comm() const {
+    return runs_forward(part) ? op->forward_comm : op->backward_comm;
+  }
+};
+
+/// The nodes of a part, in the order in which they run. They refer to `operators`.
+std::vector<Node> nodes(const std::vector<model::Operator>& operators, Part part);
+
+/// The same in the order of the operators, for sums and tables.
+std::vector<Node> listed_nodes(const std::vector<model::Operator>& operators, Part part);
+
+}  // namespace shardscape::step

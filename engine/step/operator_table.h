@@ -1,0 +1,52 @@
+// The operator table behind `simulate --explain`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/network/collective_model.h"
+#include "engine/prediction.h"
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+/// Writes rows of operators and calls, one per node that takes time. Collectives show their full time, hidden
+/// parts included.
+class RowWriter {
+ public:
+  /// Collectives are those of the slice. All references outlive it.
+  RowWriter(const Setting& setting, const ParallelPlan& plan, network::CollectiveModel& collectives,
+            const network::Slice& slice, std::vector<OperatorRow>& rows);
+
+  /// One part of a layer, run `count` times. Backward of a product is its input gradient (_dgrad) and its
+  /// weight gradient (_wgrad); what adding the weight gradients of the list to their buffers takes is a row of
+  /// its own.
+  void add(const std::vector<model::Operator>& operators, Part part, const std::string& phase, double count) {
+    add(listed_nodes(operators, part), phase, count);
+  }
+  void add(const std::vector<Node>& nodes, const std::string& phase, double count);
+
+ private:
+  struct Accumulation {
+    double gradients = 0;
+    compute::OperatorCost cost;
+    Seconds longest;  ///< of one product
+  };
+  void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
+               const compute::OperatorCost& cost);
+  void add_gradients(const model::Operator& op, const std::string& phase, double count, Accumulation& sum);
+  void add_call(const Node& node, const std::string& phase, double count);
+
+  const Setting& setting_;
+  network::PlanLayout layout_;
+  network::CollectiveModel& collectives_;
+  network::Slice slice_;
+  std::vector<OperatorRow>& rows_;
+};
+
+/// Appends the rows of a training step on one stage, its optimizer with `optimizer` in all. Both gradients of
+/// a layer stand together, whatever a schedule puts off.
+void explain_training(const TrainingStep& inputs, std::int32_t stage, Seconds optimizer,
+                      network::CollectiveModel& collectives, std::vector<OperatorRow>& rows);
+
+}  // namespace shardscape::step

@@ -1,0 +1,125 @@
+#include "engine/step/pools.h"
+
+#include <algorithm>
+
+namespace shardscape::step {
+
+namespace {
+
+using serving::DisaggregatedMeasured;
+using serving::Iteration;
+
+/// What one server's iterations are priced for. All requests may come to the same server, so its costs are
+/// sampled up to the load of all of them.
+InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
+  ServingShape shape = pool.shape;
+  shape.clients = std::max<std::int64_t>(setting.workload.concurrency, 1);
+  return {setting, pool.plan, pool.layers, shape};
+}
+
+serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
+  return {pool.plan.data * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
+}
+
+/// One decode iteration of the sequences of a server where they are spread evenly, half of their output done.
+Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
+  Iteration iteration;
+  iteration.decoding = static_cast<double>(std::min(pool.shape.clients, pool.shape.slots));
+  iteration.cached = iteration.decoding * half_done_tokens(setting.workload);
+  return iteration;
+}
+
+Iteration one_prompt(const Setting& setting) {
+  const auto tokens = static_cast<double>(setting.workload.prompt_tokens);
+  return {0, 0, tokens, tokens * tokens, 0.5 * tokens * tokens, 1};
+}
+
+void fill(const Setting& setting, std::int64_t gpus, const DisaggregatedMeasured& measured, Prediction& out) {
+  fill_latencies(measured.requests, out);
+  out.breakdown[TimeClass::kv_transfer] = Seconds(measured.exposed_transfer);
+  out.kv_transfer = Seconds(measured.transfer);
+  out.tokens_per_s_per_gpu = measured.requests.requests_per_s *
+                             static_cast<double>(setting.workload.output_tokens) / static_cast<double>(gpus);
+}
+
+void explain(const Setting& setting, const PoolInputs& pool, network::CollectiveModel& collectives,
+             InferenceMemo& memo, const std::vector<serving::ServedIteration>& iterations, double requests,
+             std::vector<OperatorRow>& rows) {
+  std::vector<WeightedIterations> weighted;
+  for (const serving::ServedIteration& served : iterations)
+    weighted.push_back({served.iteration, 1, static_cast<double>(served.progressing) / requests});
+  explain_iterations(inputs_of(setting, pool), collectives, memo, weighted, rows);
+}
+
+}  // namespace
+
+ParallelPlan prefill_plan(const ParallelPlan& plan) {
+  ParallelPlan pool;
+  pool.tensor = plan.prefill.tensor;
+  pool.pipeline = plan.prefill.pipeline;
+  pool.data = plan.prefill.data;
+  pool.order = plan.order;
+  return pool;
+}
+
+ParallelPlan decode_plan(const ParallelPlan& plan) {
+  ParallelPlan pool = plan;
+  pool.prefill = {};
+  return pool;
+}
+
+double prefill_cached_tokens(const Setting& setting) {
+  return whole_blocks(setting, setting.workload.prompt_tokens);
+}
+
+std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& pool) {
+  return (setting.workload.concurrency + pool.data - 1) / pool.data;
+}
+
+ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,
+                        const std::vector<Bytes>& request) {
+  const std::int64_t requests = requests_per_replica(setting, pool);
+  const std::int64_t places = cache_places(setting, free, request);
+  ServingShape shape;
+  shape.groups = std::min<std::int64_t>({pool.pipeline, requests, places});
+  shape.clients = (requests + shape.groups - 1) / shape.groups;
+  shape.slots = std::min(places / shape.groups, setting.system.stack.serving.max_batch);
+  shape.resident = std::min(requests, shape.groups * shape.slots);
+  return shape;
+}
+
+bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& collectives,
+                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
+                        FlattenedPools* flattened, Prediction& out, std::vector<OperatorRow>* operators) {
+  const Setting& setting = in.setting;
+  const KvTraffic traffic = kv_traffic(setting, {in.prefill.plan, in.prefill.layers, in.prefill.placement},
+                                       {in.decode.plan, in.decode.layers, in.decode.placement}, network);
+  const InferenceInputs prefill = inputs_of(setting, in.prefill), decode = inputs_of(setting, in.decode);
+  const serving::Timer read = iteration_timer(prefill, collectives.prefill, memo, plainly,
+                                              flattened != nullptr ? &flattened->prefill : nullptr);
+  const serving::Timer write = iteration_timer(decode, collectives.decode, memo, plainly,
+                                               flattened != nullptr ? &flattened->decode : nullptr);
+  // One iteration of each pool shows whether dead links cut ranks off, before anything is served.
+  read(one_prompt(setting));
+  out.step_time = Seconds(serving::total(write(even_decode(setting, in.decode))));
+  const bool cut = flattened != nullptr && (flattened->prefill.unreachable || flattened->decode.unreachable);
+  if (traffic.unreachable || cut) return false;
+  if (collectives.prefill.unreachable() || collectives.decode.unreachable()) return true;
+
+  const serving::KvFabric fabric{traffic.wires,       network.bytes_per_second(),
+                                 traffic.flows,       in.prefill.plan.data,
+                                 in.decode.plan.data, setting.system.stack.serving.kv_transfer,
+                                 setting.model.layers};
+  const serving::DisaggregatedLoad load{load_of(prefill), pool_of(setting, in.prefill, read),
+                                        pool_of(setting, in.decode, write), fabric};
+  const DisaggregatedMeasured measured = serving::serve_disaggregated(load, operators != nullptr);
+  fill(setting, in.prefill.plan.gpus() + in.decode.plan.gpus(), measured, out);
+  out.kv_bytes = traffic.request;
+  if (operators == nullptr) return true;
+  const double requests = measured.requests_measured;
+  explain(setting, in.prefill, collectives.prefill, memo, measured.prefill_iterations, requests, *operators);
+  explain(setting, in.decode, collectives.decode, memo, measured.decode_iterations, requests, *operators);
+  return true;
+}
+
+}  // namespace shardscape::step

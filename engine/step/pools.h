@@ -1,0 +1,68 @@
+// Latency and throughput of two pools of replicas, one that reads prompts and one that decodes
+// (engine/serving/pooled_course.h), with the engine's own costs of each iteration and each transfer.
+//
+//   ranks    the first ranks of the machine prefill, the others decode; each pool is laid out by itself in
+//            the plan's rank order
+//   servers  as many per replica as it has pipeline stages (but no more than it can hold requests), so that
+//            every stage has one to work on
+//   places   per server: the stack's largest batch, or as many requests as the key-value cache has whole
+//            blocks for: with their prompt in the first pool, with their last token in the second
+//   outputs  as in inference.h; rates are those of the requests done. The first token comes out of the
+//            second pool: TTFT contains the transfer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/step/inference.h"
+#include "engine/step/kv_transfer.h"
+
+namespace shardscape::step {
+
+/// The plan of one pool alone.
+ParallelPlan prefill_plan(const ParallelPlan& plan);
+ParallelPlan decode_plan(const ParallelPlan& plan);
+
+/// Tokens of a request's cache in each pool, in whole blocks.
+double prefill_cached_tokens(const Setting& setting);
+
+/// Requests of one replica where they are spread evenly; at least 1.
+std::int64_t requests_per_replica(const Setting& setting, const ParallelPlan& pool);
+
+/// The servers of one replica and their places. `free`, `request`: as in serving_shape().
+ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const std::vector<Bytes>& free,
+                        const std::vector<Bytes>& request);
+
+struct PoolInputs {
+  ParallelPlan plan;                       ///< of this pool alone
+  std::vector<model::StageLayers> layers;  ///< per stage
+  ServingShape shape;
+  std::vector<std::int32_t> placement;  ///< of its ranks on the fabric
+};
+
+struct DisaggregatedInputs {
+  const Setting& setting;
+  const PoolInputs& prefill;
+  const PoolInputs& decode;
+};
+
+/// The collectives of each pool, set to its ranks.
+struct PoolCollectives {
+  network::CollectiveModel& prefill;
+  network::CollectiveModel& decode;
+};
+
+/// What execution needs; of each pool.
+struct FlattenedPools {
+  FlattenedRun prefill, decode;
+};
+
+/// Fills what time_inference() does, and the transfers. False where dead links cut the pools off from each
+/// other; whether links are dead inside a pool, its collectives say. `operators`, where given: the table of
+/// explain_inference(), of both pools.
+bool time_disaggregated(const DisaggregatedInputs& inputs, const PoolCollectives& collectives,
+                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
+                        FlattenedPools* flattened, Prediction& prediction,
+                        std::vector<OperatorRow>* operators);
+
+}  // namespace shardscape::step

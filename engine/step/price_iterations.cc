@@ -1,0 +1,346 @@
+#include "engine/step/price_iterations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+#include "engine/step/training_bytes.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using model::LayerKey;
+using model::Operator;
+using model::OperatorKind;
+using network::CollectiveOp;
+using serving::IterationTime;
+
+/// The forward sums of an operator list but for its attention core.
+PartCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
+  PartCost cost;
+  for (const Node& node : listed_nodes(operators, Part::forward)) {
+    if (node.call) {
+      cost.calls.push_back(node.comm());
+      cost.call_count += node.comm().repeats;
+    } else if (node.op->kind != OperatorKind::attention) {
+      cost.device += price_forward(*node.op, setting);
+    }
+  }
+  return cost;
+}
+
+Operator attention_of(const std::vector<Operator>& operators) {
+  return *std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+}
+
+}  // namespace
+
+Seconds price_forward(const Operator& op, const Setting& setting) {
+  if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
+  return compute::gemm(op.gemm, op.operands, setting.system.device,
+                       {compute::output_bytes(op.operands), false})
+      .time;
+}
+
+TokenCosts::TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context)
+    : setting_(setting), tensor_(tensor), context_(context) {
+  for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
+    cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
+                      attention_of(decode_block(kind, 1)),
+                      {}});
+  }
+}
+
+LayerKey TokenCosts::key(std::int64_t sequences, std::int32_t context) const {
+  return {tensor_, context, static_cast<std::int32_t>(sequences), false};
+}
+
+std::vector<Operator> TokenCosts::prompt_block(std::size_t kind, std::int64_t tokens) const {
+  return model::block_operators(setting_, kind, key(1, context_), tokens, model::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
+  return model::embedding_operators(setting_, key(1, context_), tokens, model::Mode::prefill);
+}
+
+std::vector<Operator> TokenCosts::decode_block(std::size_t kind, std::int64_t sequences) const {
+  return model::decode_block_operators(setting_, kind, key(sequences, context_), 1);
+}
+
+std::vector<Operator> TokenCosts::decode_embedding(std::int64_t sequences) const {
+  return model::decode_embedding_operators(setting_, key(sequences, 1));
+}
+
+std::vector<Operator> TokenCosts::head_rows(std::int64_t rows) const {
+  return model::decode_head_operators(setting_, key(rows, 1));
+}
+
+const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
+  const auto [entry, fresh] = prompt_.try_emplace(tokens);
+  if (fresh) {
+    entry->second = {{},
+                     price_rest(prompt_embedding(tokens), setting_),
+                     model::boundary_bytes(setting_, key(1, context_), tokens)};
+    for (std::size_t kind = 0; kind < cores_.size(); ++kind)
+      entry->second.blocks.push_back(price_rest(prompt_block(kind, tokens), setting_));
+  }
+  return entry->second;
+}
+
+const TokenCost& TokenCosts::decode(std::int64_t sequences) {
+  const auto [entry, fresh] = decode_.try_emplace(sequences);
+  if (fresh) {
+    entry->second = {{},
+                     price_rest(decode_embedding(sequences), setting_),
+                     model::boundary_bytes(setting_, key(sequences, 1), 1)};
+    for (std::size_t kind = 0; kind < cores_.size(); ++kind)
+      entry->second.blocks.push_back(price_rest(decode_block(kind, sequences), setting_));
+  }
+  return entry->second;
+}
+
+const PartCost& TokenCosts::head(std::int64_t rows) {
+  const auto [entry, fresh] = head_.try_emplace(rows);
+  if (fresh) entry->second = price_rest(head_rows(rows), setting_);
+  return entry->second;
+}
+
+compute::OperatorCost TokenCosts::price_prompt_attention(std::size_t kind,
+                                                         const serving::Iteration& iteration) const {
+  Operator core = cores_[kind].prompt;
+  core.attention.batch = 1;
+  core.attention.queries = std::max(1.0, iteration.prompt_tokens / context_);
+  core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
+  core.attention.visible = iteration.masked_pairs / iteration.prompt_pairs;
+  return price(core, setting_).forward;
+}
+
+compute::OperatorCost TokenCosts::price_decode_attention(std::size_t kind, double sequences,
+                                                         double cached) const {
+  Operator core = cores_[kind].decode;
+  core.attention.batch = sequences;
+  core.attention.keys = cached / sequences / context_;
+  return price(core, setting_).forward;
+}
+
+Seconds TokenCosts::prompt_attention(std::size_t kind, const serving::Iteration& iteration) const {
+  return price_prompt_attention(kind, iteration).time;
+}
+
+Bound TokenCosts::prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const {
+  return price_prompt_attention(kind, iteration).bound;
+}
+
+Bound TokenCosts::decode_attention_bound(std::size_t kind, const serving::Iteration& iteration) const {
+  return price_decode_attention(kind, iteration.decoding, iteration.cached).bound;
+}
+
+Seconds TokenCosts::decode_attention(std::size_t kind, double sequences, double cached) {
+  std::vector<Chord>& chords = cores_[kind].chords;
+  const auto index = static_cast<std::size_t>(sequences);
+  if (chords.size() <= index) chords.resize(index + 1);
+  Chord& chord = chords[index];
+  const double shortest = static_cast<double>(setting_.workload.prompt_tokens) + 1;
+  if (chord.at_shortest < 0) {
+    const double span = std::max<double>(1, static_cast<double>(setting_.workload.output_tokens) - 1);
+    const Seconds low = price_decode_attention(kind, sequences, sequences * shortest).time;
+    const Seconds high = price_decode_attention(kind, sequences, sequences * (shortest + span)).time;
+    chord = {low.value(), (high - low).value() / span};
+  }
+  return Seconds(chord.at_shortest + chord.per_token * (cached / sequences - shortest));
+}
+
+IterationCosts::IterationCosts(const Inputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
+                               Unit unit)
+    : in_(inputs),
+      all_(model::all_layers(inputs.setting.model)),
+      costs_(costs),
+      collectives_(collectives),
+      layout_(inputs.plan),
+      unit_(unit) {
+  const std::int64_t prompt = in_.load.prompt_tokens;
+  const std::int64_t sequences = std::min(in_.load.clients, in_.rules.slots);
+  const std::int64_t most =
+      std::min(std::max(in_.rules.token_budget, prompt), sequences * prompt + sequences);
+  tables_ = {samples(most, {prompt, in_.rules.token_budget}), samples(sequences, {}), samples(sequences, {})};
+}
+
+IterationCosts::Samples IterationCosts::samples(std::int64_t most,
+                                                std::initializer_list<std::int64_t> exact) {
+  std::vector<std::int64_t> tokens(exact);
+  tokens.push_back(most);
+  for (std::int64_t power = 1; power < most; power *= 2) tokens.push_back(power);
+  std::ranges::sort(tokens);
+  Samples list;
+  for (const std::int64_t count : tokens) {
+    if (count > most || (!list.empty() && list.back().tokens == count)) continue;
+    list.push_back({count, false, {}, {}, {}});
+  }
+  return list;
+}
+
+IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
+  Amounts sum;
+  sum.device = layer.device.value();
+  sum.calls = layer.call_count;
+  for (const model::CollectiveCall& call : layer.calls) {
+    const double amount = unit_ == Unit::seconds
+                              ? collectives_.time(call.op, call.bytes, layout_.group(call.axis)).value()
+                              : sent_bytes(call.op, call.bytes, in_.plan.degree(call.axis)).value();
+    sum.comm[call.axis] += call.repeats * amount;
+  }
+  return sum;
+}
+
+void IterationCosts::price_hops(Bytes boundary, std::vector<double>& hops) {
+  const auto boundaries = static_cast<std::size_t>(in_.plan.pipeline - 1);
+  if (boundaries > 0 && unit_ == Unit::seconds)
+    collectives_.boundary_times(boundary, layout_.group(PlanAxis::pipeline), false, hops);
+  hops.resize(boundaries, boundary.value());
+}
+
+double IterationCosts::Cost::hop(std::size_t boundary) const {
+  return low->hops[boundary] + share * (high->hops[boundary] - low->hops[boundary]);
+}
+
+double IterationCosts::Cost::trip() const {
+  double sum = 0;
+  for (std::size_t boundary = 0; boundary < high->hops.size(); ++boundary) sum += hop(boundary);
+  return sum;
+}
+
+const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& sample) {
+  if (sample.priced) return sample;
+  sample.priced = true;
+  if (table == Table::head) {
+    sample.end = amounts(costs_.head(sample.tokens));
+    return sample;
+  }
+  const TokenCost& cost =
+      table == Table::prompt ? costs_.prompt(sample.tokens) : costs_.decode(sample.tokens);
+  for (std::size_t kind = 0; kind < cost.blocks.size(); ++kind)
+    sample.block[kind] = amounts(cost.blocks[kind]);
+  sample.end = amounts(cost.embedding);
+  price_hops(cost.boundary, sample.hops);
+  return sample;
+}
+
+std::array<IterationCosts::Share, 2> IterationCosts::shares(Table table, double tokens) const {
+  const Samples& list = tables_[static_cast<std::size_t>(table)];
+  auto above = std::ranges::lower_bound(list, tokens, {},
+                                        [](const Sample& s) { return static_cast<double>(s.tokens); });
+  if (above == list.end()) --above;
+  const auto high = static_cast<double>(above->tokens);
+  if (above == list.begin() || high <= tokens) return {{{above->tokens, 1}, {above->tokens, 0}}};
+  const auto low = static_cast<double>((above - 1)->tokens);
+  const double share = (tokens - low) / (high - low);
+  return {{{above->tokens, share}, {(above - 1)->tokens, 1 - share}}};
+}
+
+IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
+  Samples& list = tables_[static_cast<std::size_t>(table)];
+  const auto [high_share, low_share] = shares(table, tokens);
+  const auto above = std::ranges::lower_bound(list, high_share.tokens, {}, &Sample::tokens);
+  const Sample& high = price_sample(table, *above);
+  if (low_share.share <= 0) return {high.block, high.end, &high, &high, 1};
+  const Sample& low = price_sample(table, *(above - 1));
+  const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
+  const auto mix_parts = [&](const Amounts& a, const Amounts& b) {
+    Amounts mixed{mix(a.device, b.device), b.calls, {}};
+    for (const PlanAxis axis : enum_values<PlanAxis>()) mixed.comm[axis] = mix(a.comm[axis], b.comm[axis]);
+    return mixed;
+  };
+  Cost cost{{}, mix_parts(low.end, high.end), &low, &high, high_share.share};
+  for (const auto& [kind, count] : all_) cost.block[kind] = mix_parts(low.block[kind], high.block[kind]);
+  return cost;
+}
+
+IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
+  const auto blocks = [&](PlanAxis axis) {
+    double most = 0;
+    for (const model::StageLayers& stage : in_.layers) {
+      double sum = 0;
+      for (const auto& [kind, count] : stage) sum += count * body.block[kind].comm[axis];
+      most = std::max(most, sum);
+    }
+    return most;
+  };
+  IterationTime sum{};
+  for (const PlanAxis axis : enum_values<PlanAxis>())
+    sum[class_of(axis)] = blocks(axis) + body.end.comm[axis] + head.end.comm[axis];
+  sum[TimeClass::pipeline_comm] = in_.plan.pipeline > 1 ? body.hop(0) : 0;
+  return sum;
+}
+
+IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
+  const bool reads = iteration.prompt_tokens > 0;
+  const Cost body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
+  const double rows = iteration.decoding + iteration.first_tokens;
+  const Cost head = rows > 0 ? at(Table::head, rows) : Cost{};
+  if (unit_ == Unit::bytes) return bytes(body, head);
+
+  const StackProfile& stack = in_.setting.system.stack;
+  const double gap = stack.host.decode_gap.value();
+  const auto exposed = [&](PlanAxis axis, double comm, double beside) {
+    return exposed_calls(stack.communication, axis, Seconds(comm), Seconds(beside)).value();
+  };
+  IterationTime time{};
+  BlockSeconds busy_block{};
+  for (const auto& [kind, blocks] : all_) {
+    const Amounts& amounts = body.block[kind];
+    const double prompt_attention = reads ? costs_.prompt_attention(kind, iteration).value() : 0;
+    const double decode_attention =
+        iteration.decoding > 0 ? costs_.decode_attention(kind, iteration.decoding, iteration.cached).value()
+                               : 0;
+    const double device = amounts.device + (prompt_attention + decode_attention);
+    double block = device;  // with what is exposed
+    for (const PlanAxis axis : enum_values<PlanAxis>()) {
+      if (amounts.comm[axis] <= 0) continue;
+      const double comm = exposed(axis, amounts.comm[axis], prompt_attention);
+      time[class_of(axis)] += blocks * comm;
+      block += comm;
+    }
+    const double launch = stack.host.decode_layer.value() + amounts.calls * stack.host.per_collective.value();
+    time[TimeClass::compute] += blocks * device;
+    time[TimeClass::host] += blocks * (std::max(0.0, launch - block) + gap);
+    busy_block[kind] = std::max(launch, block) + gap;
+  }
+  double embedding_end = body.end.device, head_end = head.end.device;
+  for (const PlanAxis axis : enum_values<PlanAxis>()) {
+    if (body.end.comm[axis] + head.end.comm[axis] <= 0) continue;
+    time[class_of(axis)] += exposed(axis, body.end.comm[axis] + head.end.comm[axis], 0);
+    embedding_end += exposed(axis, body.end.comm[axis], 0);
+    head_end += exposed(axis, head.end.comm[axis], 0);
+  }
+  double& compute = time[TimeClass::compute];
+  compute = compute + body.end.device + head.end.device;
+  time[TimeClass::pipeline_comm] = body.trip();
+  double& host = time[TimeClass::host];
+  host = host + stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
+  if (in_.plan.pipeline > 1 && in_.groups > 1) {
+    const double busy = longest_stage(busy_block, embedding_end, head_end, body);
+    time[TimeClass::bubble] = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
+  }
+  return time;
+}
+
+/// Seconds that the busiest stage spends on one iteration of one group.
+double IterationCosts::longest_stage(const BlockSeconds& block, double embedding, double head,
+                                     const Cost& hops) const {
+  double longest = 0;
+  const std::size_t last = in_.layers.size() - 1;
+  for (std::size_t stage = 0; stage <= last; ++stage) {
+    double busy = 0;
+    for (const auto& [kind, count] : in_.layers[stage]) busy += count * block[kind];
+    if (stage == 0) busy += embedding;
+    if (stage == last) busy += head;
+    if (stage < last && !in_.setting.system.stack.communication.pipeline_async) busy += hops.hop(stage);
+    longest = std::max(longest, busy);
+  }
+  return longest;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,169 @@
+// What one iteration of a server costs on a plan: the engine's own operators and collectives, at the number
+// of tokens that the iteration works on.
+//
+//   time = layers x (max(operators + attention + exposed communication, host launch) + gap)
+//          + embedding + LM head of the sequences that get a token + stage hops
+//          + fixed host cost of a step + host cost per such sequence
+//
+// which is the trip through all stages. Groups that take turns on them (inference.h) wait where their number
+// times the busiest stage's share is longer than the trip; a stage is busy until what it sends has arrived
+// unless sends are asynchronous.
+//
+// Everything but attention depends on the number of tokens m alone (weights are read once whatever m). It is
+// priced where m is a power of two, and at those m that a load meets most (all sequences decoding, a whole
+// prompt, a full budget), and runs linearly between: exact at those, elsewhere off by no more than the tiles
+// of a product jump in one octave.
+//
+// Attention is priced for what the iteration does: the decode kernel for the decoding sequences at their mean
+// length, linearly between the shortest and the longest that the load meets; the prompt kernel for all pieces
+// at once, with as many query-key pairs as they have.
+//
+// Left out: merging the parts of a decoding sequence's attention over a context group; different lengths of
+// the sequences of one batch (they only matter where a kernel waits for its longest).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/model/layer_key.h"
+#include "engine/model/stage_layers.h"
+#include "engine/network/collective_model.h"
+#include "engine/serving/server.h"
+#include "engine/step/price_layers.h"
+
+namespace shardscape::step {
+
+/// Device time of an operator's forward alone: inference has no use for gradients.
+Seconds price_forward(const model::Operator& op, const Setting& setting);
+
+/// Device time and calls of one forward trip's parts at one number of tokens, without the attention core.
+struct TokenCost {
+  std::vector<PartCost> blocks;  ///< by kind
+  PartCost embedding;
+  Bytes boundary;
+};
+
+/// The parts of a (tensor, context) layout that depend on no fabric and no plan beside: shared by plans.
+class TokenCosts {
+ public:
+  TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context);
+
+  /// A prompt iteration of `tokens`; a decode iteration of as many sequences; the head for as many rows.
+  const TokenCost& prompt(std::int64_t tokens);
+  const TokenCost& decode(std::int64_t sequences);
+  const PartCost& head(std::int64_t rows);
+  /// Attention of one block of a kind.
+  [[nodiscard]] Seconds prompt_attention(std::size_t kind, const serving::Iteration& iteration) const;
+  [[nodiscard]] Seconds decode_attention(std::size_t kind, double sequences, double cached);
+  [[nodiscard]] Bound prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
+  [[nodiscard]] Bound decode_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
+
+  /// The operators of one block, of the embedding and of the head behind those prices.
+  [[nodiscard]] std::vector<model::Operator> prompt_block(std::size_t kind, std::int64_t tokens) const;
+  [[nodiscard]] std::vector<model::Operator> prompt_embedding(std::int64_t tokens) const;
+  [[nodiscard]] std::vector<model::Operator> decode_block(std::size_t kind, std::int64_t sequences) const;
+  [[nodiscard]] std::vector<model::Operator> decode_embedding(std::int64_t sequences) const;
+  [[nodiscard]] std::vector<model::Operator> head_rows(std::int64_t rows) const;
+
+ private:
+  struct Chord {
+    double at_shortest = -1;  ///< < 0: not priced yet
+    double per_token = 0;
+  };
+  [[nodiscard]] model::LayerKey key(std::int64_t sequences, std::int32_t context) const;
+  [[nodiscard]] compute::OperatorCost price_prompt_attention(std::size_t kind,
+                                                             const serving::Iteration& iteration) const;
+  [[nodiscard]] compute::OperatorCost price_decode_attention(std::size_t kind, double sequences,
+                                                             double cached) const;
+
+  const Setting& setting_;
+  std::int32_t tensor_, context_;
+  struct Core {
+    model::Operator prompt, decode;
+    std::vector<Chord> chords;  ///< by sequences
+  };
+  std::vector<Core> cores_;  ///< by kind of block
+  std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
+  std::unordered_map<std::int64_t, PartCost> head_;
+};
+
+/// Iterations of one plan on the fabric as it is now. All references outlive it.
+class IterationCosts {
+ public:
+  /// seconds, or the bytes that a rank sends in each class of communication (on the stage that sends most).
+  enum class Unit : std::uint8_t { seconds, bytes };
+
+  struct Inputs {
+    const Setting& setting;
+    const ParallelPlan& plan;
+    const std::vector<model::StageLayers>& layers;  ///< per stage
+    serving::Load load;
+    serving::Rules rules;
+    std::int64_t groups = 1;  ///< that take turns on the stages
+  };
+
+  IterationCosts(const Inputs& inputs, TokenCosts& costs, network::CollectiveModel& collectives,
+                 Unit unit = Unit::seconds);
+
+  serving::IterationTime operator()(const serving::Iteration& iteration);
+
+  enum class Table : std::uint8_t { prompt, decode, head };
+  /// Where a table is priced for `tokens`, and how much of each counts: one sample, or its two neighbours.
+  struct Share {
+    std::int64_t tokens = 0;
+    double share = 0;
+  };
+  [[nodiscard]] std::array<Share, 2> shares(Table table, double tokens) const;
+  /// The table that an iteration's block is taken from.
+  static Table table_of(const serving::Iteration& iteration) {
+    return iteration.prompt_tokens > 0 ? Table::prompt : Table::decode;
+  }
+
+ private:
+  /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
+  struct Amounts {
+    double device = 0, calls = 0;
+    EnumArray<PlanAxis, double> comm;
+  };
+  using BlockParts = std::array<Amounts, model::kMostBlockKinds>;  ///< by kind
+  struct Sample {
+    std::int64_t tokens = 0;
+    bool priced = false;
+    BlockParts block;
+    Amounts end;               ///< the embedding, or the head
+    std::vector<double> hops;  ///< over each boundary between stages
+  };
+  using Samples = std::vector<Sample>;
+  /// Between two samples.
+  struct Cost {
+    BlockParts block;
+    Amounts end;
+    const Sample *low = nullptr, *high = nullptr;
+    double share = 1;  ///< of the higher one
+    [[nodiscard]] double hop(std::size_t boundary) const;
+    [[nodiscard]] double trip() const;  ///< all hops
+  };
+
+  static Samples samples(std::int64_t most, std::initializer_list<std::int64_t> exact);
+  [[nodiscard]] Cost at(Table table, double tokens);
+  const Sample& price_sample(Table table, Sample& sample);
+  [[nodiscard]] Amounts amounts(const PartCost& layer);
+  void price_hops(Bytes boundary, std::vector<double>& hops);
+  using BlockSeconds = std::array<double, model::kMostBlockKinds>;  ///< by kind
+  [[nodiscard]] double longest_stage(const BlockSeconds& block, double embedding, double head,
+                                     const Cost& hops) const;
+  [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;
+
+  const Inputs in_;
+  model::StageLayers all_;  ///< blocks of the model
+  TokenCosts& costs_;
+  network::CollectiveModel& collectives_;
+  network::PlanLayout layout_;
+  Unit unit_;
+  std::array<Samples, 3> tables_;
+};
+
+}  // namespace shardscape::step

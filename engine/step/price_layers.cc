@@ -1,0 +1,190 @@
+#include "engine/step/price_layers.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/model/block.h"
+#include "engine/model/embedding.h"
+#include "engine/model/head.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using model::Operator;
+using model::OperatorKind;
+
+compute::GemmShape input_gradient(const compute::GemmShape& f) { return {f.m, f.k, f.n, f.batch}; }
+compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f.n, f.m, f.batch}; }
+
+OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const Precision precision = op.operands;
+  const compute::GemmShape& f = op.gemm;
+  const compute::GemmOutput activation{compute::output_bytes(precision), false};
+  const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
+  const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
+  const compute::GemmCost dgrad = compute::gemm(input_gradient(f), precision, device, activation);
+  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), precision, device, gradient);
+  const Work input_work{f.flops(), dgrad.hbm_bytes}, weight_work{f.flops(), wgrad.hbm_bytes};
+  return {{forward.time, forward.bound, {f.flops(), forward.hbm_bytes}},
+          {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound,
+           input_work + weight_work},
+          wgrad.time,
+          weight_work};
+}
+
+OperatorTimes price_attention(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const PrecisionPolicy policy = setting.workload.policy();
+  const Precision precision = policy.attention;
+  if (op.attention.queries == 1) return {compute::decode(op.attention, policy.kv_cache, device), {}};
+  if (setting.system.stack.attention == AttentionKernel::flash) {
+    return {compute::flash_forward(op.attention, precision, device),
+            compute::flash_backward(op.attention, precision, device)};
+  }
+  return {compute::naive_forward(op.attention, precision, device),
+          compute::naive_backward(op.attention, precision, device)};
+}
+
+double backward_kernels(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return 2;
+    case OperatorKind::attention:
+      return 1;
+    case OperatorKind::pointwise:
+      return op.backward.kernels;
+    case OperatorKind::collective:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+OperatorTimes price(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return price_gemm(op, setting);
+    case OperatorKind::attention:
+      return price_attention(op, setting);
+    case OperatorKind::pointwise:
+      return {compute::pointwise(op.forward.traffic, op.forward.vector_flops, op.forward.kernels, device),
+              compute::pointwise(op.backward.traffic, op.backward.vector_flops, op.backward.kernels, device)};
+    case OperatorKind::collective:
+      break;
+  }
+  return {{Seconds(0), Bound::link}, {Seconds(0), Bound::link}};
+}
+
+ProductGradients price_gradients(const Operator& op, const Setting& setting) {
+  const DeviceSpec& device = setting.system.device;
+  const Precision precision = op.operands;
+  ProductGradients gradients;
+  gradients.input_shape = input_gradient(op.gemm);
+  gradients.weight_shape = weight_gradient(op.gemm);
+  const compute::GemmCost input =
+      compute::gemm(gradients.input_shape, precision, device, {compute::output_bytes(precision), false});
+  gradients.input = {input.time, input.bound};
+  gradients.weight = compute::weight_gradient(gradients.weight_shape, precision,
+                                              setting.system.stack.state.gradient_bytes, device);
+  return gradients;
+}
+
+compute::OperatorCost cost_of(const OperatorTimes& times, Part part) {
+  switch (part) {
+    case Part::forward:
+    case Part::core:
+      return times.forward;
+    case Part::backward:
+      return times.backward;
+    case Part::weight:
+      return {times.weight, times.backward.bound, times.weight_work};
+    case Part::input:
+      break;
+  }
+  return {times.backward.time - times.weight, times.backward.bound, times.backward.work - times.weight_work};
+}
+
+LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
+  std::vector<OperatorTimes> times;
+  for (const Operator& op : operators) times.push_back(price(op, setting));
+  LayerCost cost;
+  const auto part_cost = [&](Part part) -> PartCost& { return cost.parts[static_cast<std::size_t>(part)]; };
+  for (const Part part : {Part::forward, Part::core, Part::backward, Part::weight, Part::input}) {
+    PartCost& sum = part_cost(part);
+    for (const Node& node : listed_nodes(operators, part)) {
+      if (node.call) {
+        sum.calls.push_back(node.comm());
+        sum.call_count += node.comm().repeats;
+        continue;
+      }
+      const Seconds time = cost_of(times[static_cast<std::size_t>(node.op - operators.data())], part).time;
+      sum.device += time;
+      if (node.op->attention_core) sum.attention_core += time;
+    }
+  }
+  part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;
+  double kernels = 0, products = 0;
+  for (const Operator& op : operators) {
+    kernels += backward_kernels(op);
+    if (op.kind == OperatorKind::gemm) ++products;
+  }
+  if (kernels > 0) cost.weight_kernels = products / kernels;
+  return cost;
+}
+
+std::vector<Operator> training_operators(LayerKind kind, const Setting& setting, const model::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  constexpr auto kMode = model::Mode::training;
+  if (kind == kEmbeddingLayer) return model::embedding_operators(setting, key, tokens, kMode);
+  if (kind == kHeadLayer) return model::head_operators(setting, key, tokens, kMode);
+  return model::block_operators(setting, kind.block, key, tokens, kMode);
+}
+
+std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
+  std::vector<LayerKind> kinds = {kEmbeddingLayer, kHeadLayer};
+  for (std::size_t block = 0; block < model::block_kinds(model).size(); ++block)
+    kinds.push_back(block_layer(block));
+  return kinds;
+}
+
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
+  const std::int64_t tokens = setting.workload.sequence_length;
+  LayerCosts costs;
+  for (const LayerKind kind : layer_kinds(setting.model)) {
+    const std::vector<Operator> operators = training_operators(kind, setting, key);
+    LayerCost& cost = costs.layers[kind.index()];
+    cost = price_layer(operators, setting);
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      cost.saved[static_cast<std::size_t>(recompute)] =
+          model::saved_bytes(operators, recompute, setting, key, tokens);
+    }
+    if (!kind.is_block()) continue;
+    cost.put_off = model::put_off_bytes(operators);
+    cost.working = model::backward_working_bytes(setting, kind.block, key, tokens);
+  }
+  costs.logits = model::logits_bytes(setting, key, tokens);
+  costs.logits_saved = model::saved_logits_bytes(setting, key, tokens);
+  costs.boundary = model::boundary_bytes(setting, key, tokens);
+  return costs;
+}
+
+Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+                      Seconds attention) {
+  switch (axis) {
+    case PlanAxis::tensor:
+      return (1 - stack.tensor_overlap) * comm;
+    case PlanAxis::context:
+      return std::max(Seconds(0), comm - stack.context_overlap * attention);
+    case PlanAxis::data:
+    case PlanAxis::pipeline:
+      break;  // no layer calls their ranks
+  }
+  SHARDSCAPE_CHECK(comm == Seconds(0), name_of(axis), comm.value());
+  return comm;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,99 @@
+// Device time, collectives and saved bytes of a block, the embedding and the head: the part of a prediction
+// that plans share.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "engine/compute/gradients.h"
+#include "engine/model/layer_key.h"
+#include "engine/model/stage_layers.h"
+#include "engine/spec/scenario.h"
+#include "engine/step/layer_parts.h"
+
+namespace shardscape::step {
+
+/// What one operator costs on one device, without its communication.
+struct OperatorTimes {
+  compute::OperatorCost forward, backward;
+  Seconds weight = Seconds(0);  ///< the part of backward that computes gradients of weights
+  Work weight_work = {};        ///< likewise
+};
+
+/// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
+/// gradient buffer.
+OperatorTimes price(const model::Operator& op, const Setting& setting);
+
+/// The kernels of a product's backward one by one; together they are price().backward.
+struct ProductGradients {
+  compute::GemmShape input_shape, weight_shape;
+  compute::OperatorCost input;
+  compute::WeightGradientCost weight;
+};
+ProductGradients price_gradients(const model::Operator& op, const Setting& setting);
+
+/// The share of an operator's times that a part takes.
+compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
+
+/// The sums over one part of an operator list.
+struct PartCost {
+  Seconds device;
+  Seconds attention_core;                    ///< the attention core's part of `device`
+  std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
+  double call_count = 0;
+};
+
+struct LayerCost {
+  std::array<PartCost, kParts> parts;
+  double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
+  std::array<Bytes, 3> saved{};  ///< by Recompute
+  // Of blocks.
+  Bytes put_off;  ///< what weight gradients need, see model::put_off_bytes
+  Bytes working;  ///< see model::backward_working_bytes
+
+  [[nodiscard]] const PartCost& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
+};
+
+LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
+
+/// A layer: the embedding, the head, or a block of one of the model's kinds (model::block_kinds).
+struct LayerKind {
+  enum class Role : std::uint8_t { embedding, head, block };
+  Role role = Role::block;
+  std::size_t block = 0;
+
+  [[nodiscard]] constexpr bool is_block() const { return role == Role::block; }
+  /// In tables by kind.
+  [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(role) + block; }
+  friend constexpr bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+inline constexpr LayerKind kEmbeddingLayer{LayerKind::Role::embedding}, kHeadLayer{LayerKind::Role::head};
+constexpr LayerKind block_layer(std::size_t kind) { return {LayerKind::Role::block, kind}; }
+inline constexpr std::size_t kLayerKinds = block_layer(model::kMostBlockKinds).index();
+
+/// Those of a model.
+std::vector<LayerKind> layer_kinds(const ModelSpec& model);
+
+/// The operators of a layer in training.
+std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
+                                                const model::LayerKey& key);
+
+/// What calls of a layer over the groups of an axis, `comm` long, leave exposed beside so much attention.
+Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+                      Seconds attention);
+
+/// Everything about the layers of a training step that depends on a LayerKey only.
+struct LayerCosts {
+  std::array<LayerCost, kLayerKinds> layers;  ///< by kind; see operator[]
+  Bytes logits;
+  Bytes logits_saved;  ///< from the loss to its backward
+  Bytes boundary;
+
+  [[nodiscard]] const LayerCost& operator[](LayerKind kind) const { return layers[kind.index()]; }
+};
+
+/// Of training.
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key);
+
+}  // namespace shardscape::step

@@ -1,0 +1,422 @@
+#include "engine/step/price_training.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "engine/model/block.h"
+#include "engine/model/partition.h"
+#include "engine/spec/parallel_groups.h"
+#include "engine/spec/zero.h"
+#include "engine/step/contention.h"
+#include "engine/step/data_exposure.h"
+#include "engine/step/data_traffic.h"
+
+namespace shardscape::step {
+
+namespace {
+
+using network::AxisGroups;
+using network::CollectiveOp;
+using network::PlanLayout;
+using network::Slice;
+
+using AxisTimes = EnumArray<PlanAxis, Seconds>;
+
+AxisTimes price_calls(const std::vector<model::CollectiveCall>& calls, const AxisGroups& groups,
+                      network::CollectiveModel& collectives, const Slice& slice) {
+  AxisTimes sum;
+  for (const model::CollectiveCall& call : calls)
+    sum[call.axis] += call.repeats * collectives.time(call.op, call.bytes, groups[call.axis], 1, slice);
+  return sum;
+}
+
+/// Times of the pieces that the stages of a slice are put together from.
+class LayerTimer {
+ public:
+  LayerTimer(const TrainingStep& in, const LayerCosts& costs, const AxisGroups& groups,
+             network::CollectiveModel& collectives, const Slice& slice)
+      : in_(in),
+        costs_(costs),
+        groups_(groups),
+        collectives_(collectives),
+        communication_(in.setting.system.stack.communication),
+        slice_(slice) {}
+
+  /// The device waits where the host launches more slowly than it computes.
+  [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const {
+    PassTime time;
+    for (const Segment& segment : in_.segments(kind, pass)) add_device(costs_[kind], segment, time);
+    time[TimeClass::host] = std::max(Seconds(0), pass_launch(in_, kind, pass) - time.total());
+    return time;
+  }
+
+ private:
+  void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
+    const PartCost& part = layer[segment.part];
+    const AxisTimes comm = price_calls(part.calls, groups_, collectives_, slice_);
+    time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
+    for (const PlanAxis axis : enum_values<PlanAxis>()) {
+      if (comm[axis] > Seconds(0))
+        time[class_of(axis)] += exposed_calls(communication_, axis, comm[axis], part.attention_core);
+    }
+  }
+
+  const TrainingStep& in_;
+  const LayerCosts& costs_;
+  const AxisGroups& groups_;
+  network::CollectiveModel& collectives_;
+  const StackProfile::Communication& communication_;
+  Slice slice_;
+};
+
+compute::OptimizerState optimizer_state(const Setting& setting) {
+  const StackProfile::State& state = setting.system.stack.state;
+  return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
+          bytes_per_element(setting.workload.policy().weights)};
+}
+
+/// One microbatch over all chunks of a stage.
+struct StagePasses {
+  PassTime forward, backward;
+  Seconds weight;  ///< the part of backward that zero_bubble puts off
+  EndLayers ends;
+};
+
+/// The passes of stages whose layers cost the same.
+class StageTimer {
+ public:
+  StageTimer(const TrainingStep& in, const LayerTimer& timer) : in_(in), timer_(timer) {}
+
+  [[nodiscard]] StagePasses of(std::int32_t stage) {
+    StagePasses passes;
+    for (const LayerRun& run : in_.stage_layers(stage)) {
+      const Layer& layer = timed(run.kind);
+      passes.forward += run.count * layer.forward;
+      PassTime backward = run.count * layer.backward;
+      if (in_.cuts(run.kind)) {
+        const PassTime weight = run.count * layer.weight;
+        backward += weight;
+        passes.weight += weight.total();
+      }
+      passes.backward += backward;
+      if (run.kind == kEmbeddingLayer) passes.ends.embedding = backward.total();
+      if (run.kind == kHeadLayer) passes.ends.head = backward.total();
+    }
+    return passes;
+  }
+
+ private:
+  struct Layer {
+    PassTime forward, backward, weight;
+  };
+  const Layer& timed(LayerKind kind) {
+    std::optional<Layer>& layer = layers_[kind.index()];
+    if (!layer) {
+      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}};
+      if (in_.cuts(kind)) layer->weight = timer_(kind, Pass::weight);
+    }
+    return *layer;
+  }
+
+  const TrainingStep& in_;
+  const LayerTimer& timer_;
+  std::array<std::optional<Layer>, kLayerKinds> layers_;
+};
+
+/// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
+double memory_share(const TrainingStep& in, std::optional<std::size_t> stage = {}) {
+  double share = 1;
+  for (const SickStage& sick : in.sick) {
+    if (stage && sick.stage != *stage) continue;
+    share = std::min(share, sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
+  }
+  return share;
+}
+
+/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
+/// the groups of all stages cost the same, and no stage is named.
+Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
+               const network::CollectiveModel& collectives) {
+  if (!collectives.has_faults()) return {};
+  return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
+}
+
+void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
+                      network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.forward.resize(stages);
+  scratch.backward.resize(stages);
+  scratch.weight.resize(stages);
+  scratch.ends.resize(stages);
+  const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
+    const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
+    return StageTimer(in, timer).of(static_cast<std::int32_t>(s));
+  };
+  const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
+  StageTimer first(in, first_timer);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const bool alike = s == 0 || !collectives.has_faults();
+    const StagePasses passes = alike ? first.of(static_cast<std::int32_t>(s)) : passes_of(in.costs, s);
+    scratch.forward[s] = passes.forward;
+    scratch.backward[s] = passes.backward;
+    scratch.weight[s] = passes.weight;
+    scratch.ends[s] = passes.ends;
+  }
+  for (const SickStage& sick : in.sick) {
+    collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
+    const StagePasses passes = passes_of(sick.costs, sick.stage);
+    PassTime& forward = scratch.forward[sick.stage];
+    PassTime& backward = scratch.backward[sick.stage];
+    if (passes.forward.total() > forward.total()) forward = passes.forward;
+    if (passes.backward.total() <= backward.total()) continue;
+    backward = passes.backward;
+    scratch.weight[sick.stage] = passes.weight;
+    scratch.ends[sick.stage] = passes.ends;
+  }
+  collectives.set_memory_share(1);
+}
+
+/// Adds to the passes of each stage what data parallelism costs every microbatch.
+void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
+                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  const double overlap = in.setting.system.stack.communication.data_overlap;
+  for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
+    const auto s = static_cast<std::size_t>(stage);
+    collectives.set_memory_share(memory_share(in, s));
+    const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
+    const Slice slice = slice_of(s, layout, in, collectives);
+    const auto exposed = [&](Pass pass, Seconds hider) {
+      Seconds time;
+      for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+        time += collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
+      return std::max(Seconds(0), time - overlap * hider);
+    };
+    const Seconds weight = scratch.weight[s];
+    const Seconds input = exposed(Pass::backward, scratch.backward[s].total() - weight);
+    const Seconds put_off = exposed(Pass::weight, weight);
+    scratch.forward[s][TimeClass::data_comm] += exposed(Pass::forward, scratch.forward[s].total());
+    scratch.backward[s][TimeClass::data_comm] += input + put_off;
+    scratch.weight[s] += put_off;
+  }
+  collectives.set_memory_share(1);
+}
+
+/// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
+void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
+               network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.tails.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
+    const Slice slice = slice_of(s, layout, in, collectives);
+    const auto cost = [&](const DataTraffic::Part& part) {
+      return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
+    };
+    collectives.set_memory_share(memory_share(in, s));
+    scratch.tails[s].data_comm = cost(traffic.weights);
+    if (traffic.gradients.bytes > Bytes(0)) {
+      scratch.tails[s].data_comm +=
+          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
+                            traffic.gradients.calls, cost(traffic.gradients));
+    }
+    const auto optimizer_on = [&](const DeviceSpec& device) {
+      return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
+    };
+    scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
+    for (const SickStage& sick : in.sick) {
+      if (sick.stage == s)
+        scratch.tails[s].optimizer =
+            std::max(scratch.tails[s].optimizer, optimizer_on(sick.setting.system.device));
+    }
+  }
+  collectives.set_memory_share(1);
+}
+
+/// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
+/// stage sends when it has worked, so that messages of different boundaries are under way at different
+/// times.
+void price_boundaries(const TrainingStep& in, const AxisGroups& groups, network::CollectiveModel& collectives,
+                      std::vector<double>& seconds) {
+  const Boundary boundary = in.boundary();
+  const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
+  collectives.boundary_times(boundary.message, groups[PlanAxis::pipeline], closed, seconds);
+  // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
+  // another, so that a chain whose boundaries cost the same is seen to be so below.
+  if (!closed) seconds.back() = seconds.front();
+  if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
+  if (boundary.gathered <= Bytes(0)) return;
+  const Seconds gather =
+      collectives.time(CollectiveOp::all_gather, boundary.gathered, groups[PlanAxis::tensor]);
+  for (double& of_boundary : seconds) of_boundary += gather.value();
+}
+
+/// When each stage ends, with the real transfers and with free ones.
+void run_pipeline(const TrainingStep& in, const AxisGroups& groups, network::CollectiveModel& collectives,
+                  TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.times.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const double chunks = in.pipeline.virtual_stages;
+    scratch.times[s] = {scratch.forward[s].total().value() / chunks,
+                        scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks};
+  }
+  scratch.transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
+  scratch.transfer.seconds.assign(1, 0);
+  const auto run = [&](std::vector<double>& end) {
+    if (scratch.reference) {
+      std::vector<schedule::PipelineSpan> spans;
+      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
+      scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
+    } else {
+      const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
+      end.assign(fast.stages.begin(), fast.stages.end());
+      scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
+    }
+  };
+  run(scratch.end_without_transfers);
+  if (stages == 1) {
+    scratch.end = scratch.end_without_transfers;
+  } else {
+    collectives.set_memory_share(memory_share(in));
+    price_boundaries(in, groups, collectives, scratch.transfer.seconds);
+    run(scratch.end);
+    collectives.set_memory_share(1);
+  }
+}
+
+void fill_rates(const TrainingStep& in, Prediction& out) {
+  const WorkloadSpec& workload = in.setting.workload;
+  const auto gpus = static_cast<double>(in.plan.gpus());
+  const auto batch = static_cast<double>(workload.global_batch);
+  out.tokens_per_s_per_gpu =
+      batch * static_cast<double>(workload.sequence_length) / out.step_time.value() / gpus;
+  const Flops useful = batch * model::model_flops_per_sequence(in.setting.model, workload.sequence_length);
+  out.mfu =
+      useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
+}
+
+}  // namespace
+
+LayerRuns TrainingStep::stage_layers(std::int32_t stage) const {
+  LayerRuns runs;
+  if (first(stage)) runs.push_back({kEmbeddingLayer, 1});
+  for (const auto& [kind, count] : layers[static_cast<std::size_t>(stage)])
+    runs.push_back({block_layer(kind), count});
+  if (last(stage)) runs.push_back({kHeadLayer, 1});
+  return runs;
+}
+
+LayerRuns TrainingStep::chunk_layers(std::int32_t stage, std::int32_t chunk) const {
+  const std::int32_t chunks = pipeline.virtual_stages;
+  LayerRuns runs;
+  if (first(stage) && chunk == 0) runs.push_back({kEmbeddingLayer, 1});
+  for (const auto& [kind, count] :
+       model::layers_of_chunk(layers[static_cast<std::size_t>(stage)], chunks, chunk))
+    runs.push_back({block_layer(kind), count});
+  if (last(stage) && chunk + 1 == chunks) runs.push_back({kHeadLayer, 1});
+  return runs;
+}
+
+Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
+  return step::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, cuts(kind));
+}
+
+model::Parameters TrainingStep::parameters_of(std::int32_t stage) const {
+  return parameters.of_stage(layers, static_cast<std::size_t>(stage));
+}
+
+/// Without sequence parallelism all ranks of a tensor group hold the same: each may send its part of it alone
+/// (Narayanan et al. 2021, section 4.1, "scatter/gather communication optimization").
+Boundary TrainingStep::boundary() const {
+  const bool scatter = setting.system.stack.communication.scatter_boundaries && !plan.sequence_parallel;
+  if (!scatter || plan.tensor == 1) return {costs.boundary, Bytes(0)};
+  return {costs.boundary / plan.tensor, costs.boundary};
+}
+
+Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  const LayerCost& layer = in.costs[kind];
+  const auto own = [&](Part part) {
+    switch (part) {
+      case Part::forward:
+        return host.forward_layer;
+      case Part::backward:
+        return host.backward_layer;
+      case Part::input:
+        return (1 - layer.weight_kernels) * host.backward_layer;
+      case Part::weight:
+        return layer.weight_kernels * host.backward_layer;
+      case Part::core:
+        break;
+    }
+    return Seconds(0);
+  };
+  Seconds sum;
+  for (const Segment& segment : in.segments(kind, pass)) {
+    if (segment.part == Part::core) continue;
+    Seconds launch = own(segment.part), progress;
+    for (const model::CollectiveCall& call : layer[segment.part].calls) {
+      launch += call.repeats * host.per_collective;
+      progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
+    }
+    sum += std::max(launch, progress);
+  }
+  return sum;
+}
+
+OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
+  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
+  OptimizerCost cost;
+  cost.parameters = in.parameters_of(stage).count / (sharded ? shards : 1.0);
+  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
+  const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
+  if (sliced && shards > 1)
+    cost.slices = in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)]).tensors * shards;
+  cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
+  return cost;
+}
+
+void fill_training_rates(const TrainingStep& in, Prediction& out) { fill_rates(in, out); }
+
+std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
+                           TrainingScratch& scratch, Prediction& out) {
+  const PlanLayout layout(in.plan);
+  const AxisGroups groups = layout.traffic_groups();
+  fill_stage_times(in, layout, groups, collectives, scratch);
+  add_data_parallel(in, layout, groups, collectives, scratch);
+  run_pipeline(in, groups, collectives, scratch);
+  add_tails(in, layout, groups, collectives, scratch);
+
+  const auto after_pipeline = [&](std::size_t s) {
+    return Seconds(scratch.end[s]) + scratch.tails[s].data_comm + scratch.tails[s].optimizer;
+  };
+  std::size_t critical = 0;
+  for (std::size_t s = 1; s < scratch.end.size(); ++s) {
+    if (after_pipeline(s) > after_pipeline(critical)) critical = s;
+  }
+  const Seconds fixed = in.setting.system.stack.host.step_fixed;
+  // The healthy machine is timed first and faults after it: then the time is there already.
+  const bool first = out.step_time <= Seconds(0);
+  out.step_time = after_pipeline(critical) + fixed;
+  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
+
+  const double m = in.pipeline.microbatches;
+  PassTime busy = m * scratch.forward[critical];
+  busy += m * scratch.backward[critical];
+  Breakdown& b = out.breakdown;
+  b = busy;
+  b[TimeClass::data_comm] += scratch.tails[critical].data_comm;
+  b[TimeClass::pipeline_comm] =
+      Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
+  b[TimeClass::bubble] =
+      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
+  b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
+  b[TimeClass::host] += fixed;
+
+  fill_rates(in, out);
+  return static_cast<std::int32_t>(critical);
+}
+
+}  // namespace shardscape::step

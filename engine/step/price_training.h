@@ -1,0 +1,154 @@
+// The time of one training step, from layer costs to the breakdown along the critical rank.
+//
+//   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
+//   stage    its layers, the embedding on the first, the head on the last
+//   pipeline the schedule over all stages and microbatches
+//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, weight gather
+//            under ZeRO-1 and 2
+//
+// The critical rank is the stage that ends last.
+//
+// A sick device (throttled memory, a low clock) slows the stage that it sits in: the peers of its tensor and
+// context groups wait for it in every layer, so the passes of the whole stage run at its pace. With several
+// sick devices each pass of a stage runs at the pace of its slowest. Other replicas wait where gradients are
+// exchanged; since one pipeline stands for all replicas, devices that are sick on different stages of
+// different replicas count as if they were of the same one: never too short, exact for one sick device.
+//
+// A sick link slows the stages whose groups, or groups that contend with them, send over it, and the
+// boundaries between stages whose messages cross it.
+//
+// Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
+// replicas.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/memory/memory.h"
+#include "engine/network/collective_model.h"
+#include "engine/prediction.h"
+#include "engine/schedule/pipeline_memo.h"
+#include "engine/step/price_layers.h"
+
+namespace shardscape::step {
+
+/// One direction of one microbatch through a layer or a stage.
+struct PassTime : Breakdown {
+  PassTime() = default;
+  PassTime(const Breakdown& times) : Breakdown(times) {}
+
+  /// Over the classes that a pass can have, in the order of the table; the others are zero.
+  [[nodiscard]] Seconds total() const {
+    Seconds sum;
+    for (const TimeClass c : {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm,
+                              TimeClass::context_comm, TimeClass::data_comm, TimeClass::host}) {
+      sum += (*this)[c];
+    }
+    return sum;
+  }
+};
+
+/// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
+struct SickStage {
+  std::size_t stage = 0;
+  std::int32_t rank = 0;  ///< of the plan, on the sick device
+  const LayerCosts& costs;
+  const Setting& setting;  ///< with the sick device
+};
+
+/// Layers of one kind that follow each other.
+struct LayerRun {
+  LayerKind kind;
+  std::int32_t count = 1;
+};
+using LayerRuns = boost::container::small_vector<LayerRun, 4>;
+
+/// What passes a boundary between stages, per microbatch and rank.
+struct Boundary {
+  Bytes message;   ///< to the same rank of the next stage
+  Bytes gathered;  ///< over the receiver's tensor group, which got a part on each rank; 0: nothing
+};
+
+/// One training step of a plan: what every stage runs, as layers, passes of layers (layer_parts.h) and what
+/// frames them. Prices, programs, timelines, bytes and tables are all read from it.
+struct TrainingStep {
+  const Setting& setting;
+  const ParallelPlan& plan;
+  const LayerCosts& costs;
+  const std::vector<model::StageLayers>& layers;  ///< per stage
+  model::StageParameters parameters;
+  schedule::PipelineShape pipeline;
+  std::span<const SickStage> sick = {};  ///< any number per stage
+
+  [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
+  [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == plan.pipeline; }
+  [[nodiscard]] model::LayerKey key() const {
+    return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
+  }
+  /// The layers of a stage, and of one of its chunks, in the order of forward.
+  [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
+  [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;
+  /// Whether backward puts the gradients of weights off, and whether that of a layer does.
+  [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
+  [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind.is_block(); }
+  /// What a pass through a layer of a kind consists of. Recompute is of blocks.
+  [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
+  /// Held by one rank of the stage, before ZeRO.
+  [[nodiscard]] model::Parameters parameters_of(std::int32_t stage) const;
+  [[nodiscard]] Boundary boundary() const;
+};
+
+/// Backward of the layers beside the blocks, one microbatch; 0 where the stage has none.
+struct EndLayers {
+  Seconds head, embedding;
+};
+
+/// What a stage does after its last backward.
+struct StageTail {
+  Seconds data_comm;  ///< exposed gradient traffic and the gather of updated weights
+  Seconds optimizer;
+};
+
+/// Scratch that outlives a point.
+struct TrainingScratch {
+  std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
+  std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
+  std::vector<EndLayers> ends;
+  std::vector<StageTail> tails;
+  std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
+  schedule::Transfer transfer;
+  std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
+  /// Of the last microbatch's backward, [stage][chunk]; empty where each stage is one chunk.
+  std::vector<double> chunk_end;
+  schedule::PipelineMemo pipelines;
+  bool reference = false;  ///< walk the schedule operation by operation instead
+};
+
+/// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical
+/// stage.
+std::int32_t time_training(const TrainingStep& inputs, network::CollectiveModel& collectives,
+                           TrainingScratch& scratch, Prediction& prediction);
+
+/// Host time of a pass through a layer: of each part its launches and those of its calls, or what the
+/// library's thread needs to serve the calls, whichever is longer. Of a backward that is cut the host launches
+/// both parts in proportion to their kernels; every call goes with the input gradient. The attention core that
+/// is computed again is launched with the backward that it is for.
+Seconds pass_launch(const TrainingStep& inputs, LayerKind kind, Pass pass);
+
+/// One step of the optimizer.
+struct OptimizerCost {
+  double parameters = 0;  ///< that the rank owns
+  compute::OperatorCost update;
+  double slices = 0;  ///< of tensors, that the host cuts under ZeRO-1 and 2
+  Seconds slicing;
+  [[nodiscard]] Seconds total() const { return update.time + slicing; }
+};
+/// On a device of a stage.
+OptimizerCost optimizer_cost(const TrainingStep& inputs, const DeviceSpec& device, std::int32_t stage);
+
+/// Fills tokens_per_s_per_gpu and mfu from step_time.
+void fill_training_rates(const TrainingStep& inputs, Prediction& prediction);
+
+}  // namespace shardscape::step

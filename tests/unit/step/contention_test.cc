@@ -1,0 +1,76 @@
+// What may contend, against the classes of the breakdown where nothing hides.
+#include "engine/step/contention.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape {
+namespace {
+
+Setting contended_setting(FabricSpec fabric) {
+  Setting s;
+  s.model = test::llama(16, 1024, 16, 4, 4096, 1000);
+  s.system.device = test::round_device();
+  s.system.fabric = std::move(fabric);
+  s.system.stack = test::plain_stack();
+  s.workload = test::training(1024, 16);
+  return s;
+}
+
+Prediction timed_plan(const Setting& setting, const ParallelPlan& plan) {
+  return Simulator(setting, {.reference = false, .time_infeasible = true}).run(plan);
+}
+
+TEST(Contention, IsWhatDataTrafficMeetsOnTheSameLinks) {
+  // One port per rank: tensor and data groups share it. All data traffic D runs beside passes in which tensor
+  // calls take the share T / step, so D T / step; the few calls of embedding and head are left out. Where
+  // nothing overlaps, D and T are the exposed classes, and nothing contends.
+  Setting setting = contended_setting(test::crossbar(8, 50e9, 1e-6));
+  ParallelPlan plan = test::plan_of(2, 1, 1, 4);
+  plan.zero_stage = 3;
+  const Prediction apart = timed_plan(setting, plan);
+  EXPECT_EQ(apart.contended_share, 0);
+  EXPECT_FALSE(apart.outside_domain());
+  setting.system.stack.communication.data_overlap = 1;
+  const Prediction together = timed_plan(setting, plan);
+  const double step = together.step_time.value();
+  const double most = apart.breakdown[TimeClass::data_comm].value() *
+                      apart.breakdown[TimeClass::tensor_comm].value() / (step * step);
+  EXPECT_LE(together.contended_share, most * (1 + 1e-9));
+  EXPECT_GE(together.contended_share, 0.85 * most);
+  EXPECT_EQ(together.outside_domain(), together.contended_share > kDomainBand);
+}
+
+TEST(Contention, DataTrafficOnItsOwnLinksMeetsNobody) {
+  // Tensor groups inside nodes of two, data groups across: no link in common.
+  Setting setting =
+      contended_setting({"pairs",
+                         {test::dimension("inner", DimensionKind::fully_connected, {2}, 300e9, 1e-6),
+                          test::dimension("outer", DimensionKind::switched, {4}, 50e9, 1e-6)}});
+  setting.system.stack.communication.data_overlap = 1;
+  ParallelPlan plan = test::plan_of(2, 1, 1, 4);
+  plan.zero_stage = 3;
+  EXPECT_EQ(timed_plan(setting, plan).contended_share, 0);
+}
+
+TEST(Contention, IsWhatGroupsOfOtherStagesTakeOfTheLinks) {
+  // Eight ranks in a ring. Tensor pairs of neighbours have a link each way for themselves. Pairs four apart
+  // with the stages in between (order pp-cp-dp-tp) cross the same four links, eight pairs' flows over eight
+  // links each way: among all of them a pair gets a quarter of a link, among those of one stage (every fourth
+  // rank) all of it; so three quarters of the bytes' time would go. Latency stays, hence a little less.
+  Setting setting =
+      contended_setting({"ring", {test::dimension("ring", DimensionKind::ring, {8}, 50e9, 1e-9)}});
+  ParallelPlan plan = test::plan_of(2, 1, 4, 1);
+  EXPECT_EQ(timed_plan(setting, plan).contended_share, 0);
+  plan.order = {PlanAxis::pipeline, PlanAxis::context, PlanAxis::data, PlanAxis::tensor};
+  const Prediction far = timed_plan(setting, plan);
+  const double share = far.breakdown[TimeClass::tensor_comm] / far.step_time;
+  EXPECT_GT(share, 0.05);
+  EXPECT_LE(far.contended_share, 0.75 * share * 1.02);
+  EXPECT_GE(far.contended_share, 0.4 * share);
+}
+
+}  // namespace
+}  // namespace shardscape
