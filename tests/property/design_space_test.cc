@@ -185,7 +185,9 @@ TEST(DesignSpaceProperty, HoldsEachDistinctPlanOnce) {
     ASSERT_EQ(listed, brute_force(c.spec, c.gpus, c.phase)) << "seed " << seed;
     non_empty += space.plans() > 0 ? 1 : 0;
   }
-  EXPECT_GT(non_empty, kSeeds / 4);  // the generator does exercise the claim
+  if (test::all_seeds()) {
+    EXPECT_GT(non_empty, kSeeds / 4);  // the generator does exercise the claim
+  }
 }
 
 TEST(DesignSpaceProperty, FindInvertsPoint) {
