@@ -6,6 +6,11 @@
 namespace shardscape::sweep {
 
 /// 'text', as messages about expressions and points show what somebody wrote.
-inline std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
+inline std::string quote(std::string_view text) {
+  std::string quoted(1, '\'');
+  quoted += text;
+  quoted += '\'';
+  return quoted;
+}
 
 }  // namespace shardscape::sweep
