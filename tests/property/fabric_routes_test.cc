@@ -307,7 +307,9 @@ TEST(FabricRoutes, FollowTheRulesOnRandomFabrics) {
       ASSERT_EQ(visited(fabric, from, to), rules.route(from, to)) << from << " -> " << to;
     }
   }
-  if (test::all_seeds()) EXPECT_EQ(met.size(), 10U);
+  if (test::all_seeds()) {
+    EXPECT_EQ(met.size(), 10U);
+  }
 }
 
 /// Hops between all vertices over the living links, by Floyd and Warshall.

@@ -26,7 +26,9 @@ TEST(FlowSimulatorProperty, AgreesWithTheNaiveSolver) {
     ASSERT_NEAR(fast.completion_time, naive.completion_time, 1e-9 * naive.completion_time);
     messages += fast.received;
   }
-  if (test::all_seeds()) EXPECT_GT(messages, 50000);
+  if (test::all_seeds()) {
+    EXPECT_GT(messages, 50000);
+  }
 }
 
 // Scaling all bytes and capacities by one factor, or all times by another, scales the result: the equations

@@ -86,7 +86,9 @@ TEST(ProgramExport, RandomPlansTakeTheirExecutedTime) {
   }
   EXPECT_GE(plans, test::at_least(51));
   EXPECT_GE(faulty, test::at_least(11));
-  if (test::all_seeds()) EXPECT_GT(exact, 0.9 * plans);
+  if (test::all_seeds()) {
+    EXPECT_GT(exact, 0.9 * plans);
+  }
 }
 
 /// A torus of 4 x 4 with a ring of four of them outside, or nodes of 8 behind switches that reduce.

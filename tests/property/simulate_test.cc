@@ -157,7 +157,9 @@ TEST(EveryServingPool, ReferencePathAgrees) {
     }
   }
   EXPECT_GE(timed_plans, test::at_least(201));
-  if (test::all_seeds()) EXPECT_GT(with_transfer, timed_plans / 2);
+  if (test::all_seeds()) {
+    EXPECT_GT(with_transfer, timed_plans / 2);
+  }
 }
 
 TEST_P(EveryPrediction, HistoryLeavesNoTrace) {

@@ -126,7 +126,9 @@ TEST(TraceExport, RandomPlansStayCloseToThePrediction) {
   }
   RecordProperty("worst", std::to_string(worst));
   EXPECT_GE(plans, test::at_least(31));
-  if (test::all_seeds()) EXPECT_GT(close, 0.8 * plans);
+  if (test::all_seeds()) {
+    EXPECT_GT(close, 0.8 * plans);
+  }
 }
 
 }  // namespace
