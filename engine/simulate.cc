@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/evaluate/evaluator.h"
+#include "engine/evaluate/evaluators.h"
 #include "engine/prediction_range.h"
 #include "engine/step/feasibility.h"
 

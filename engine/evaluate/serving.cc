@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/evaluate/evaluator.h"
+#include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
 #include "engine/step/inference.h"
 #include "engine/step/serving_memory.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/base/hash.h"
-#include "engine/evaluate/evaluator.h"
+#include "engine/evaluate/evaluators.h"
 #include "engine/model/partition.h"
 #include "engine/step/export_training.h"
 #include "engine/step/operator_table.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/spec/zero.h"
 
 namespace shardscape::memory {

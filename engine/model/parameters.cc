@@ -1,6 +1,6 @@
 #include "engine/model/parameters.h"
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 

@@ -1,6 +1,6 @@
 #include "engine/model/partition.h"
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 
 namespace shardscape::model {
 

@@ -8,7 +8,7 @@
 
 namespace shardscape::model {
 
-/// Kinds of block in one model (block.h numbers them).
+/// Kinds of block in one model (block_kinds.h numbers them).
 inline constexpr std::size_t kMostBlockKinds = 4;
 
 struct BlockRun {

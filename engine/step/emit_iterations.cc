@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 
 namespace shardscape::step {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 
 namespace shardscape::step {
 

@@ -1,6 +1,6 @@
 #include "engine/step/feasibility.h"
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 
 namespace shardscape::step {
 

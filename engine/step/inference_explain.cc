@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/step/inference.h"
 
 namespace shardscape::step {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/network/rank_group.h"
 #include "engine/network/traffic_builder.h"
 

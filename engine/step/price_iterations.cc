@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 #include "engine/step/training_bytes.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/model/partition.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"

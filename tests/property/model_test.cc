@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/model/head.h"
 #include "engine/model/parameters.h"
 #include "engine/model/partition.h"

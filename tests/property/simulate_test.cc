@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/network/fabric.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/prediction_fields.h"

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "engine/memory/memory.h"
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::memory {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
 #include "tests/support/engine_fixture.h"

@@ -1,4 +1,4 @@
-#include "engine/model/block.h"
+#include "engine/model/block_kinds.h"
 
 #include <array>
 
