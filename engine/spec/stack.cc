@@ -72,6 +72,8 @@ Problems StackProfile::validate() const {
   check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
   check(communication.bucket, "communication.bucket", ranges::kBucket);
   check_algorithms(communication.algorithms, problems);
+  problems.require(tables.usual_zero_stage >= 0 && tables.usual_zero_stage <= 3, "usual_zero_stage",
+                   "is 0..3");
   check(serving.token_budget, "serving.token_budget", ranges::kTokens);
   check(serving.max_batch, "serving.max_batch", ranges::kRequests);
   if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {

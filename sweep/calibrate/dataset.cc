@@ -105,11 +105,12 @@ void Dataset::add_plans(const SourceTable& source, ActsOn sort,
   const validate::ColumnIndex index(source.table);
   std::vector<validate::TableProblem> problems;
   std::vector<validate::PlanRow> rows;
+  validate::TableNames names(presets_);
   for (const validate::TableRow& cells : source.table.rows) {
     validate::RowReader reader(source.table, index, cells, problems);
-    std::optional<validate::PlanRow> row = validate::read_plan_row(reader);
+    std::optional<validate::PlanRow> row = validate::read_plan_row(reader, names);
     SHARDSCAPE_CHECK(row.has_value(), source.table.file, cells.line);
-    if (keep(row->id)) rows.push_back(*std::move(row));
+    if (keep(row->id) && !row->unmodelled) rows.push_back(*std::move(row));
   }
   std::ranges::stable_sort(rows, validate::setting_less);
   Group group;
