@@ -170,7 +170,7 @@ void write_predictions(const results::OutputPath& output, const std::vector<Vali
   std::size_t rows = 0, problems = 0;
   for (const ValidatedFile& file : files) {
     evaluations.push_back({file.path, &file.evaluation});
-    rows += file.evaluation.rows.size();
+    rows += file.evaluation.rows.size() + file.evaluation.unpredicted.size();
     problems += file.evaluation.problems.size();
   }
   if (rows == 0 && problems > 0) return;

@@ -27,6 +27,7 @@ constexpr double kLargeCollective = 256 * 1024;
 /// A row as far as its kind understands it.
 struct Benchmark {
   std::string what;
+  std::string kin;  ///< see EvaluatedRow
   Regime regime;
   tl::expected<double, std::string> predicted_s = tl::unexpected(std::string());  ///< or why there is none
   double bytes = 0;                                                               ///< of a collective
@@ -38,7 +39,10 @@ std::string count(std::int64_t value) { return std::to_string(value); }
 class Benchmarks {
  public:
   Benchmarks(Presets& presets, const EvaluateOptions& options)
-      : presets_(presets), options_(options), names_(presets), collectives_(presets, options.folder) {}
+      : presets_(presets),
+        options_(options),
+        names_(presets, options.device),
+        collectives_(presets, options.folder) {}
 
   /// Nothing where the row cannot be read; reported.
   std::optional<Benchmark> read(TableKind kind, RowReader& reader) {
@@ -107,6 +111,7 @@ class Benchmarks {
     shape.k = reader.integer("k").value_or(1);
     row.regime.operation = "gemm";
     row.what = count(shape.m) + " x " + count(shape.n) + " x " + count(shape.k);
+    row.kin = count(shape.n) + " x " + count(shape.k);
     if (device == nullptr || reader.failed()) return;
     if (!device->supports(precision)) {
       row.predicted_s =
@@ -129,6 +134,7 @@ class Benchmarks {
     row.regime.precision = name_of(Precision::bf16);
     row.what = count(batch) + " x " + count(tokens + step) + " tokens, " + count(heads) + "/" +
                count(kv_heads) + " heads of " + count(head_dim);
+    row.kin = count(heads) + '/' + count(kv_heads) + " x " + count(head_dim);
     if (!reader.failed() && heads % kv_heads != 0)
       reader.bad("num_heads", count(heads) + " do not divide by the " + count(kv_heads) + " of the keys");
     if (device == nullptr || reader.failed()) return;
@@ -156,6 +162,7 @@ class Benchmarks {
     const double elements = reader.positive("message_size").value_or(1);
     row.regime.gpus = reader.integer("num_gpus", 2).value_or(2);
     row.bytes = element * elements;
+    row.kin = row.regime.operation + ' ' + count(row.regime.gpus);
     row.what = row.regime.operation + " of " + cell(row.bytes) + " B, " + count(row.regime.gpus) + " GPUs";
     return row.bytes;
   }
@@ -281,7 +288,8 @@ void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOpt
       if (measured && bands[i].has(*row, *measured)) out.metrics[i].pairs.push_back(pair);
     }
     out.predictions.push_back({cell(pair.predicted)});
-    out.rows.push_back({cells.line, row_id(reader, table, cells), row->what, -1, {}, {}, row->regime});
+    out.rows.push_back(
+        {cells.line, row_id(reader, table, cells), row->what, -1, {}, {}, row->regime, row->kin});
   }
 }
 

@@ -96,13 +96,8 @@ void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions&
       out.metrics[2].pairs.push_back({own.row, row->measured_s, *with_tile});
     }
     out.predictions.push_back({cell(own.predicted), cell(with_tile)});
-    out.rows.push_back({cells.line,
-                        row_id(reader, table, cells),
-                        describe(row->shape),
-                        -1,
-                        {},
-                        {},
-                        regime_of(*row)});
+    out.rows.push_back(
+        {cells.line, row_id(reader, table, cells), describe(row->shape), -1, {}, {}, regime_of(*row)});
   }
 }
 

@@ -13,10 +13,10 @@ namespace {
 enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
 
 /// Every readable row, each id once. Rows that are not are told what else is wrong with them: their presets.
-std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const std::filesystem::path& folder,
+std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const EvaluateOptions& options,
                                std::vector<TableProblem>& problems) {
   const ColumnIndex index(table);
-  TableNames names(presets);
+  TableNames names(presets, options.device);
   std::map<std::string, int> line_of;
   std::vector<PlanRow> rows;
   for (const TableRow& cells : table.rows) {
@@ -32,7 +32,7 @@ std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const std::
     }
     const auto named = [&](const char* column) { return reader.text(column).value_or(""); };
     for (const RowRefusal& why :
-         check_presets(named("model"), named("cluster"), named("stack"), presets, folder)) {
+         check_presets(named("model"), named("cluster"), named("stack"), presets, options.folder)) {
       reader.bad(why.column, why.message);
     }
   }
@@ -63,6 +63,16 @@ std::string describe(const PlanRow& row) {
             std::to_string(row.workload.output_tokens) + " tokens, concurrency " +
             std::to_string(row.workload.concurrency);
   }
+  return text;
+}
+
+/// Public tables repeat a plan over releases, precisions and numbers of replicas.
+std::string kin_of(const PlanRow& row) {
+  if (row.software.empty()) return {};
+  const ParallelPlan& plan = row.plan;
+  std::string text = row.model;
+  for (const std::int32_t degree : {plan.tensor, plan.context, plan.pipeline, plan.virtual_stages})
+    text += ' ' + std::to_string(degree);
   return text;
 }
 
@@ -101,7 +111,8 @@ void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Regim
   if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
   value(kE2e, prompts, prediction.e2e.value(), row.e2e_s);
-  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime)});
+  out.rows.push_back(
+      {row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime), kin_of(row)});
 }
 
 }  // namespace
@@ -116,7 +127,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",
                             "predicted_oom",         "predicted_ttft_s",
                             "predicted_itl_s",       "predicted_e2e_s"};
-  std::vector<PlanRow> rows = read_rows(table, presets, options.folder, out.problems);
+  std::vector<PlanRow> rows = read_rows(table, presets, options, out.problems);
   for (const PlanRow& row : rows) {
     if (row.unmodelled) out.unpredicted.push_back({row.line, *row.unmodelled});
   }

@@ -41,6 +41,8 @@ struct EvaluatedRow {
   int group = -1;    ///< plans: rows to choose among have the same number
   std::optional<bool> measured_oom, predicted_oom;
   Regime regime = {};
+  /// Rows of one shape group or plan, which stand or fall together in a cross-validation; empty: the row alone.
+  std::string kin = {};
 };
 
 /// A row of the table as it was read, good or not.

@@ -227,7 +227,7 @@ void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
-  if (above_one("expert_parallel") || above_one("moe_tensor_parallel"))
+  if (above_one("expert_parallel"))
     say("mixtures of experts are not modelled (" + row.model + ")");
   if (above_one("attention_data_parallel") || above_one("prefill_attention_data_parallel") ||
       above_one("decode_attention_data_parallel"))

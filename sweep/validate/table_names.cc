@@ -55,15 +55,21 @@ Nameless unknown(const char* what, const std::string& text, const std::map<std::
 
 }  // namespace
 
+void TableNames::add_device(const std::string& preset) {
+  const auto device = presets_.device(preset);
+  if (!device) return;  // rows that name it say what is wrong
+  clusters_.insert_or_assign(preset, (*device)->facts.cluster);
+  devices_.emplace((*device)->name, preset);
+  for (const std::string& name : (*device)->facts.also) devices_.emplace(name, preset);
+}
+
 void TableNames::read() {
   if (std::exchange(read_, true)) return;
+  if (yaml::is_path(own_device_)) add_device(own_device_);
   const yaml::Catalog& catalog = presets_.catalog();
   for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::device)) {
     devices_.emplace(entry.name, entry.name);
-    const auto device = presets_.device(entry.name);
-    if (!device) continue;  // rows that name it say what is wrong
-    clusters_.emplace(entry.name, (*device)->facts.cluster);
-    for (const std::string& name : (*device)->facts.also) devices_.emplace(name, entry.name);
+    add_device(entry.name);
   }
   for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
     stacks_.emplace(entry.name, entry.name);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "engine/spec/precision.h"
@@ -23,10 +24,12 @@ struct Nameless {
   bool understood = false;
 };
 
-/// Reads every device and stack preset once, when first asked. `presets` outlives it.
+/// Reads every device and stack preset once, when first asked. `presets` outlives it. `own_device`: a device
+/// preset or a path, whose name stands for it even where no preset has it.
 class TableNames {
  public:
-  explicit TableNames(Presets& presets) : presets_(presets) {}
+  explicit TableNames(Presets& presets, std::string own_device = {})
+      : presets_(presets), own_device_(std::move(own_device)) {}
 
   using Named = tl::expected<std::string, Nameless>;
 
@@ -52,7 +55,10 @@ class TableNames {
  private:
   void read();
 
+  void add_device(const std::string& preset);
+
   Presets& presets_;
+  std::string own_device_;
   bool read_ = false;
   std::map<std::string, std::string> devices_;   ///< name in tables -> preset
   std::map<std::string, std::string> clusters_;  ///< device preset -> cluster preset
