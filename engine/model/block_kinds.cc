@@ -14,17 +14,22 @@ const DenseMlp kDenseMlp{};
 
 const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
 
-/// x + attention(norm(x)), and then y + mlp(norm(y)) of that.
+/// x + attention(norm(x)), and then y + mlp(norm(y)) of that; or with the norms on what attention and MLP
+/// give, or both.
 void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
-  ops.push_back(b.norm("input_norm"));
+  const NormPlace place = b.model().norm_place;
+  const bool before = place != NormPlace::after, after = place != NormPlace::before;
+  if (before) ops.push_back(b.norm("input_norm"));
   ops.push_back(b.enter_tensor_region("attention_gather"));
   kind.attention.append_operators(ops, b);
   ops.push_back(b.leave_tensor_region("attention_reduce"));
+  if (after) ops.push_back(b.norm("attention_output_norm"));
   ops.push_back(b.residual("attention_residual", b.dropout()));
-  ops.push_back(b.norm("mlp_norm"));
+  if (before) ops.push_back(b.norm("mlp_norm"));
   ops.push_back(b.enter_tensor_region("mlp_gather"));
   kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
   ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  if (after) ops.push_back(b.norm("mlp_output_norm"));
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
 
@@ -48,7 +53,7 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
 
 std::vector<Operator> operators_of(std::size_t kind, const OperatorBuilder& b) {
   std::vector<Operator> ops;
-  ops.reserve(18);
+  ops.reserve(22);
   const bool parallel = b.model().parallel_residual;
   (parallel ? append_parallel_block : append_sequential_block)(ops, kind_of(b.model(), kind), b);
   return ops;
@@ -150,7 +155,7 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
 
 Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
                             std::int32_t tensor) {
-  const double vectors = (model.shared_norm ? 1 : 2) * (model.norm == NormKind::layernorm ? 2 : 1);
+  const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
   return weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy);

@@ -72,6 +72,10 @@ class OperatorBuilder {
   /// Rotary positions of so many columns.
   [[nodiscard]] Operator rotary(double columns) const;
 
+  /// The norms of queries and keys, so many columns in all: a kernel each. Over the whole width a tensor group
+  /// would add up a sum of squares for each token; that message of 4 bytes is left out.
+  [[nodiscard]] Operator qk_norm(double columns) const;
+
   /// `keeps_input`: not where another operator keeps the same tensor.
   [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
   /// Bias, dropout and residual addition in one kernel.
@@ -89,6 +93,7 @@ class OperatorBuilder {
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
+  [[nodiscard]] Operator norm_of(std::string_view name, double elements, bool keeps_input) const;
   [[nodiscard]] bool drops(double probability) const { return mode_ == Mode::training && probability > 0; }
   [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double repeats) const;
 

@@ -10,6 +10,14 @@ double qkv_columns(const ModelSpec& model, std::int32_t tensor) {
   return static_cast<double>((model.heads / tensor + 2 * kv_heads) * model.head_dim);
 }
 
+/// Gains of the norms of queries and keys on one rank: those of a head are on all of them, those of the whole
+/// width are split as the columns are.
+double qk_gains(const ModelSpec& model, std::int32_t tensor) {
+  if (model.qk_norm != QkNorm::full_width) return model.qk_norm_parameters();
+  const std::int64_t kv_heads = MhaGqa().kv(model).local(tensor);
+  return model.norm_vectors() * static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim);
+}
+
 }  // namespace
 
 void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const {
@@ -18,6 +26,9 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   const std::int64_t kv_heads = kv(model).local(tensor);
   const double qkv = qkv_columns(model, tensor);
   ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)));
+  if (model.qk_norm != QkNorm::none) {
+    ops.push_back(b.qk_norm(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
+  }
   if (model.position == PositionKind::rotary) {
     ops.push_back(b.rotary(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
   }
@@ -43,7 +54,9 @@ PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) c
   const double columns = qkv_columns(model, tensor);
   const double rows = static_cast<double>(model.attention_width()) / tensor;
   const double qkv_bias = model.has_qkv_bias() ? 1 : 0, output_bias = model.has_output_bias() ? 1 : 0;
-  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden, 2 + qkv_bias + output_bias};
+  const double norms = model.qk_norm == QkNorm::none ? 0 : 2 * model.norm_vectors();
+  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden + qk_gains(model, tensor),
+          2 + qkv_bias + output_bias + norms};
 }
 
 double MhaGqa::product_parameters(const ModelSpec& model) const {

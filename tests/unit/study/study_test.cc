@@ -300,6 +300,7 @@ TEST(Overrides, ProblemsAreThoseOfTheSetting) {
     options.overrides = {setting};
     return bad(training(""), options);
   };
+  EXPECT_TRUE(reports(with("model.layer=2"), "--set model.layer=2: model.layer", "unknown key"));
   EXPECT_TRUE(reports(with("gpus=x"), "--set gpus=x: gpus", "integer"));
   EXPECT_TRUE(reports(with("space.tensor_paralel=2"), "--set space.tensor_paralel=2: space.tensor_paralel",
                       "\"tensor_parallel\""));
