@@ -1,6 +1,8 @@
 #include "engine/model/block_kinds.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include "engine/model/attention/mha_gqa.h"
 #include "engine/model/mlp/dense.h"
@@ -10,9 +12,16 @@ namespace shardscape::model {
 namespace {
 
 const MhaGqa kMhaGqa{};
+const MhaGqa kLocalMhaGqa{true};
 const DenseMlp kDenseMlp{};
 
 const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
+
+/// Layers with and without the window in one model.
+bool mixes_windows(const ModelSpec& model) {
+  return model.window_pattern.find('G') != std::string::npos &&
+         model.window_pattern.find('G') < static_cast<std::size_t>(std::max<std::int64_t>(model.layers, 0));
+}
 
 /// x + attention(norm(x)), and then y + mlp(norm(y)) of that; or with the norms on what attention and MLP
 /// give, or both.
@@ -73,12 +82,29 @@ Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t toke
 
 }  // namespace
 
-std::span<const BlockKind> block_kinds(const ModelSpec& /*model*/) {
-  static const std::array<BlockKind, 1> kKinds = {{{kMhaGqa, kDenseMlp}}};
-  return kKinds;
+std::span<const BlockKind> block_kinds(const ModelSpec& model) {
+  static const std::array<BlockKind, 2> kKinds = {{{kLocalMhaGqa, kDenseMlp}, {kMhaGqa, kDenseMlp}}};
+  const std::span<const BlockKind> kinds = kKinds;
+  if (model.sliding_window == 0) return kinds.subspan(1);
+  return mixes_windows(model) ? kinds : kinds.first(1);
 }
 
-StageLayers all_layers(const ModelSpec& model) { return {0, static_cast<std::int32_t>(model.layers)}; }
+std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer) {
+  if (!mixes_windows(model)) return 0;
+  return model.window_pattern[static_cast<std::size_t>(layer) % model.window_pattern.size()] == 'G' ? 1 : 0;
+}
+
+StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count) {
+  if (!mixes_windows(model)) return {0, count};
+  StageLayers layers;
+  for (std::int32_t layer = first; layer < first + count; ++layer)
+    layers.add(kind_of_layer(model, layer), 1);
+  return layers;
+}
+
+StageLayers all_layers(const ModelSpec& model) {
+  return layers_between(model, 0, static_cast<std::int32_t>(model.layers));
+}
 
 std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                       std::int64_t tokens, Mode mode) {
@@ -138,6 +164,15 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
   const double inner = kind_of(model, kind).mlp.gradient_width(model, key.tensor);
   return Bytes(bytes_per_element(setting.workload.policy().gradients) * local_tokens(key, tokens) *
                (hidden + inner));
+}
+
+double attention_window(const ModelSpec& model, std::size_t kind) {
+  return kind_of(model, kind).attention.window(model);
+}
+
+double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens) {
+  const double window = attention_window(model, kind);
+  return window > 0 ? std::min(tokens, window) : tokens;
 }
 
 KvUnits kv_units(const ModelSpec& model, std::size_t kind) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/spec/causal_window.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -68,7 +70,8 @@ Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes 
   return op;
 }
 
-Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const {
+Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
+                                         double window) const {
   const bool decodes = mode_ == Mode::decode;
   Operator op;
   op.name = decodes ? "decode_attention" : "attention";
@@ -80,8 +83,8 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
   shape.kv_heads = kv_heads;
   shape.head_dim = head_dim;
   shape.queries = queries_;
-  shape.keys = keys_;
-  shape.visible = decodes ? 1 : 0.5;
+  shape.keys = decodes && window > 0 ? std::min(keys_, window) : keys_;
+  shape.visible = decodes ? 1 : visible_share(keys_, window);
   shape.dropout = attention_dropout();
   shape.score_flops = (model_.position == PositionKind::alibi ? kAlibiFlops : 0) +
                       (model_.attention_soft_cap ? kSoftCapFlops : 0);

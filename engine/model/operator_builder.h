@@ -61,7 +61,10 @@ class OperatorBuilder {
   [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
 
   /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes().
-  [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const;
+  /// `window`: see AttentionBlock. In decode the keys of a context group's ranks lie in order: the last ranks
+  /// have those of the window.
+  [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
+                                        double window) const;
   /// What the core keeps beside its inputs: for flash the log-sum-exp of each row of scores; naive keeps
   /// softmax output, dropout mask and dropout output of each score (5 a s^2 b).
   [[nodiscard]] Bytes core_bytes(double rows, double scores) const;

@@ -53,13 +53,9 @@ double ModelSpec::parameters() const {
 }
 
 std::string ModelSpec::too_long(std::int64_t tokens) const {
-  const std::string more = std::to_string(tokens) + " tokens are more than the ";
-  if (position == PositionKind::learned && tokens > max_positions)
-    return more + std::to_string(max_positions) + " learned positions of model " + name;
-  if (sliding_window == 0 || tokens <= sliding_window) return "";
-  return more + std::to_string(sliding_window) + " that layers of model " + name +
-         " look back on (its sliding_window), and windows are not modelled: take at most so many, or a copy "
-         "of the model without the window";
+  if (position != PositionKind::learned || tokens <= max_positions) return "";
+  return std::to_string(tokens) + " tokens are more than the " + std::to_string(max_positions) +
+         " learned positions of model " + name;
 }
 
 Problems ModelSpec::validate() const {

@@ -48,8 +48,7 @@ struct ModelSpec {
   QkNorm qk_norm = QkNorm::none;
   PositionKind position = PositionKind::learned;
   double rotary_fraction = 1;  ///< share of each head's dimensions that rotary positions turn
-  /// A token attends to the last so many tokens in some layers; 0: to all before it. Windows shorter than the
-  /// sequence are not modelled: a study that needs one is refused.
+  /// A token attends to the last so many tokens, itself included, in some layers; 0: to all before it.
   std::int64_t sliding_window = 0;
   /// Which layers have the window: `L` (local) or `G` (global) for each, from the first on and again from the
   /// start where it ends (Gemma 2: LG, Gemma 3: LLLLLG). Empty: all of them.
@@ -105,8 +104,8 @@ struct ModelSpec {
   [[nodiscard]] double final_norm_parameters() const;
   [[nodiscard]] double parameters() const;  ///< whole model
 
-  /// Why a sequence of so many tokens is more than the model takes; empty where it is not. A table of learned
-  /// positions is as long as it is, and attention over a window that is shorter is not modelled.
+  /// Why a sequence of so many tokens is more than the model takes; empty where it is not: a table of learned
+  /// positions is as long as it is.
   [[nodiscard]] std::string too_long(std::int64_t tokens) const;
   /// Every rule that is broken, by field.
   [[nodiscard]] Problems validate() const;

@@ -1,5 +1,7 @@
 #include "engine/model/attention/mha_gqa.h"
 
+#include "engine/spec/causal_window.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -34,7 +36,7 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   }
   if (b.key().context > 1) ops.push_back(b.context_ring(b.message(kv(model).local_elements(tensor))));
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
-                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv)));
+                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv), window(model)));
   const double width = b.per_rank(model.attention_width());
   Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
   // The backward of flash needs its output, which selective recompute brings again: the projection's input,
@@ -64,7 +66,8 @@ double MhaGqa::product_parameters(const ModelSpec& model) const {
 }
 
 double MhaGqa::core_flops(const ModelSpec& model, double tokens) const {
-  return 4 * tokens * tokens * static_cast<double>(model.attention_width());
+  const double visible = visible_share(tokens, window(model));
+  return 4 * tokens * tokens * (2 * visible) * static_cast<double>(model.attention_width());
 }
 
 Reason MhaGqa::tensor_rule(const ModelSpec& model, std::int32_t tensor) const {
