@@ -97,8 +97,7 @@ std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer) {
 StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count) {
   if (!mixes_windows(model)) return {0, count};
   StageLayers layers;
-  for (std::int32_t layer = first; layer < first + count; ++layer)
-    layers.add(kind_of_layer(model, layer), 1);
+  for (std::int32_t layer = first; layer < first + count; ++layer) layers.add(kind_of_layer(model, layer), 1);
   return layers;
 }
 

@@ -115,8 +115,7 @@ compute::OperatorCost TokenCosts::price_prompt_attention(std::size_t kind,
   core.attention.queries = std::max(1.0, iteration.prompt_tokens / context_);
   core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
   const bool local = model::attention_window(setting_.model, kind) > 0;
-  core.attention.visible =
-      (local ? iteration.window_pairs : iteration.masked_pairs) / iteration.prompt_pairs;
+  core.attention.visible = (local ? iteration.window_pairs : iteration.masked_pairs) / iteration.prompt_pairs;
   return price(core, setting_).forward;
 }
 

@@ -36,7 +36,8 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   }
   if (b.key().context > 1) ops.push_back(b.context_ring(b.message(kv(model).local_elements(tensor))));
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
-                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv), window(model)));
+                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv),
+                                 window(model)));
   const double width = b.per_rank(model.attention_width());
   Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
   // The backward of flash needs its output, which selective recompute brings again: the projection's input,

@@ -227,7 +227,7 @@ TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
   EXPECT_TRUE(reports(range, "study:1:19: model.layers", "from 1"));
   Diagnostics twice;
   EXPECT_FALSE(read("{base: b, layers: 2, layers: 3}", twice).has_value());
-  EXPECT_TRUE(reports(twice, "model.layers", "duplicate key"));
+  EXPECT_TRUE(reports(twice, "study:1:22: model.layers", "duplicate key"));
   Diagnostics unknown;
   EXPECT_FALSE(read("{base: c, layers: 2}", unknown).has_value());
   EXPECT_TRUE(reports(unknown, "study:1:8: model.base", "unknown model"));

@@ -422,10 +422,10 @@ TEST(HuggingFace, FamiliesThatAreNotModelledSayWhy) {
   EXPECT_TRUE(reports(bad_config(R"({"model_type": "opt", "hidden_size": 512, "num_hidden_layers": 24,
       "num_attention_heads": 16, "ffn_dim": 4096, "vocab_size": 50272, "do_layer_norm_before": false,
       "word_embed_proj_dim": 256})"),
-                      "do_layer_norm_before", "must be true"));
+                      "config.json:2:72: do_layer_norm_before", "must be true"));
   EXPECT_TRUE(reports(bad_config(R"({"model_type": "mpt", "d_model": 64, "n_layers": 2, "n_heads": 2,
       "vocab_size": 50, "norm_type": "rmsnorm"})"),
-                      "norm_type", "supported: layernorm"));
+                      "config.json:2:25: norm_type", "supported: layernorm"));
 }
 
 }  // namespace
