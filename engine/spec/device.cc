@@ -54,6 +54,7 @@ Problems DeviceSpec::validate() const {
   check(sm.cluster, "sm.cluster", ranges::kCluster);
   check(kernel_latency, "kernel_latency", ranges::kTime);
   check(cold_start, "cold_start", ranges::kTime);
+  node.validate(problems);
   check(facts.power_watts, "power", ranges::kPowerIfKnown);
   check(facts.die_area_mm2, "die.area_mm2", ranges::kDieAreaIfKnown);
   check(facts.process_nm, "die.process_nm", ranges::kProcessIfKnown);

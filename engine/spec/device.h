@@ -10,6 +10,7 @@
 
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/node_collectives.h"
 #include "engine/spec/precision.h"
 
 namespace shardscape {
@@ -86,6 +87,7 @@ struct DeviceSpec {
   /// What the first run of a kernel takes beside it: instruction and translation caches are empty, as a
   /// profiler leaves them that clears caches between kernels.
   Seconds cold_start;
+  NodeCollectives node;  ///< YAML: `nccl` and `custom_all_reduce`
   Facts facts;
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {

@@ -72,6 +72,9 @@ Problems StackProfile::validate() const {
   check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
   check(communication.bucket, "communication.bucket", ranges::kBucket);
   check_algorithms(communication.algorithms, problems);
+  problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,
+                   "communication.all_reduce",
+                   "has no effect without communication.protocols: true, which prices calls inside a node");
   check(serving.token_budget, "serving.token_budget", ranges::kTokens);
   check(serving.max_batch, "serving.max_batch", ranges::kRequests);
   if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {

@@ -12,6 +12,7 @@
 #include "engine/base/quantity.h"
 #include "engine/spec/collective_algorithm.h"
 #include "engine/spec/fabric_spec.h"
+#include "engine/spec/node_collectives.h"
 
 namespace shardscape {
 
@@ -86,6 +87,10 @@ struct StackProfile {
     Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
     /// What the library can do; each call takes the cheapest. A ring serves where nothing else fits a group.
     std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
+    /// Calls inside a node take what the device's protocols do (network/protocols.h), where it has constants.
+    bool protocols = false;
+    /// Whose kernels all-reduce inside a node; with `protocols`.
+    AllReduceKernels all_reduce = AllReduceKernels::library;
     /// Every algorithm that carries out an operation which the engine prices.
     static std::vector<Algorithm> all_algorithms();
   };

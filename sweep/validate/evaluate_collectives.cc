@@ -72,8 +72,9 @@ class Bench {
  public:
   Bench(FabricSpec spec, const StackProfile& stack, const DeviceSpec& device, network::RankGroup group)
       : spec_(std::move(spec)),
+        node_(device.node),
         fabric_(spec_),
-        model_(fabric_, stack.communication, device.hbm_peak()),
+        model_(fabric_, stack.communication, device.hbm_peak(), &node_),
         group_(group) {}
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -98,6 +99,7 @@ class Bench {
   }
 
   FabricSpec spec_;
+  NodeCollectives node_;
   network::Fabric fabric_;
   network::CollectiveModel model_;
   network::RankGroup group_;

@@ -63,6 +63,56 @@ void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
 }
 
 template <class V>
+void describe(V& v, NcclProtocols& nccl) {
+  const auto flagged = [](NcclProtocols::Flagged& protocol, bool first) {
+    return [&protocol, first](V& p) {
+      if (!first) p.optional("start", protocol.start);
+      p.optional("step", protocol.step);
+      p.optional("bandwidth", protocol.bandwidth);
+      p.optional("limit", protocol.limit);
+    };
+  };
+  v.optional("start", nccl.start);
+  v.optional_group("ll", flagged(nccl.ll, true));
+  v.optional_group("ll128", flagged(nccl.ll128, false));
+  v.optional_group("simple", [&](V& simple) {
+    simple.optional("start", nccl.simple.start);
+    simple.optional("step", nccl.simple.step);
+    simple.optional("link_share", nccl.simple.link_share);
+    simple.optional("own_bandwidth", nccl.simple.own_bandwidth);
+  });
+  v.optional_group("all_to_all", [&](V& all) {
+    all.optional("start", nccl.all_to_all.start);
+    all.optional("small_peer", nccl.all_to_all.small_peer);
+    all.optional("small_bandwidth", nccl.all_to_all.small_bandwidth);
+    all.optional("large_start", nccl.all_to_all.large_start);
+    all.optional("large_peer", nccl.all_to_all.large_peer);
+    all.optional("large_link_share", nccl.all_to_all.large_link_share);
+    all.optional("own_bandwidth", nccl.all_to_all.own_bandwidth);
+  });
+}
+
+template <class V>
+void describe(V& v, CustomAllReduce& custom) {
+  const auto kernels = [](CustomAllReduce::Kernels& k) {
+    return [&k](V& group) {
+      group.optional("start", k.start);
+      group.optional("rank", k.rank);
+      group.optional("one_shot_bandwidth", k.one_shot_bandwidth);
+      group.optional("second_start", k.second_start);
+      group.optional("two_shot_bandwidth", k.two_shot_bandwidth);
+      group.optional("pair_limit", k.pair_limit);
+      group.optional("two_shot_limit", k.two_shot_limit);
+    };
+  };
+  v.optional_group("vllm", kernels(custom.vllm));
+  v.optional_group("trtllm", kernels(custom.trtllm));
+  v.optional("multimem_start", custom.multimem_start);
+  v.optional("multimem_bandwidth", custom.multimem_bandwidth);
+  v.optional("eager_floor", custom.eager_floor);
+}
+
+template <class V>
 void describe_facts(V& v, DeviceSpec::Facts& facts) {
   v.optional_group("die", [&](V& die) {
     die.fact("area_mm2", facts.die_area_mm2);
@@ -101,6 +151,8 @@ void describe(V& v, DeviceSpec& d) {
   });
   v.required("kernel_latency", d.kernel_latency);
   v.optional("cold_start", d.cold_start);
+  v.optional_group("nccl", [&](V& nccl) { describe(nccl, d.node.nccl); });
+  v.optional_group("custom_all_reduce", [&](V& custom) { describe(custom, d.node.custom); });
   describe_facts(v, d.facts);
 }
 
@@ -158,6 +210,7 @@ void describe_kind(V& v, DimensionSpec& d) {
            {"groups", "routers_per_group", "hosts_per_router", "global_bandwidth", "global_latency"}))
     describe(v, d.dragonfly);
   if (only(DimensionKind::custom, {"switches", "links"})) describe(v, d.custom);
+  if (only(DimensionKind::switched, {"gpus_per_tray"})) v.maybe("gpus_per_tray", d.gpus_per_tray);
   if (tree || d.kind == DimensionKind::switched) {
     v.maybe("nics_per_node", d.nics_per_node);
     v.optional("in_network_reduction", d.in_network_reduction);
@@ -224,6 +277,8 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
+  v.optional("protocols", c.protocols);
+  v.optional("all_reduce", c.all_reduce);
   v.choices("algorithms", c.algorithms, StackProfile::Communication::all_algorithms());
 }
 
