@@ -213,7 +213,7 @@ CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Commu
     : fabric_(fabric),
       communication_(communication),
       memory_rate_(memory_rate),
-      node_(communication.protocols && node != nullptr && node->nccl.known() ? node : nullptr),
+      node_(node),
       healthy_(std::make_unique<PricedNetwork>(fabric, communication)),
       healthy_maker_(std::make_unique<CurveMaker>(*healthy_)) {}
 
@@ -305,7 +305,8 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
 BytesPerSecond CollectiveModel::node_link(CollectiveOp op, const SiblingGroups& groups) const {
   const bool priced = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter ||
                       op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
-  if (node_ == nullptr || !priced) return BytesPerSecond(0);
+  const bool known = communication_.protocols && node_ != nullptr && node_->nccl.known();
+  if (!known || !priced) return BytesPerSecond(0);
   return communication_.scale_up_fraction * link_behind_switch(fabric_, groups);
 }
 

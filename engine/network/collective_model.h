@@ -263,7 +263,7 @@ class CollectiveModel {
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
   BytesPerSecond memory_rate_;
-  const NodeCollectives* node_;  ///< null: every call is priced by its links
+  const NodeCollectives* node_;  ///< perhaps null
   double memory_share_ = 1;
   std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
   std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;

@@ -88,12 +88,15 @@ TEST(Protocols, AboveTheirLimitsCustomKernelsLeaveToTheSwitchesOrTheLibrary) {
 
 /// 8 GPUs behind a switch, and as many nodes on another.
 struct TwoNodes {
-  explicit TwoNodes(bool protocols = true) {
+  explicit TwoNodes(bool protocols = true) : communication(stack(protocols)) {}
+  static StackProfile::Communication stack(bool protocols) {
+    StackProfile::Communication communication;
     communication.call = Seconds(2e-6);
     communication.rank_step = Seconds(0.5e-6);
     communication.protocols = protocols;
     communication.scale_up_fraction = 0.9;
     communication.bucket = Bytes(1e6);
+    return communication;
   }
   double us(CollectiveOp op, double bytes, std::int32_t extent = 8, std::int32_t stride = 1) {
     RankGroup group;
@@ -151,7 +154,7 @@ TEST(Protocols, CallsAreNeverShorterThanTheirLinks) {
 
 TEST(Protocols, SickLinksSlowThemByWhatTheyCarryLess) {
   // An all-gather sends 7/8 of the tensor over each link to the switch; at a third of the bandwidth that takes
-  // twice as long beside. The fixed parts stay. The other node goes on as it was.
+  // twice as long beside. The fixed parts stay.
   TwoNodes nodes;
   const double healthy = nodes.us(CollectiveOp::all_gather, 1e7);
   const auto uplink = [&](std::int32_t rank) {
@@ -164,8 +167,7 @@ TEST(Protocols, SickLinksSlowThemByWhatTheyCarryLess) {
   nodes.model.set_faults({{{uplink(3), 1.0 / 3, Seconds(0), false}}});
   EXPECT_NEAR(nodes.us(CollectiveOp::all_gather, 1e7), healthy + 2 * 7.0 / 8 * 1e7 / 90e3, 1e-6 * healthy);
   nodes.model.set_faults({{{uplink(3), 1, Seconds(0), true}}});
-  nodes.us(CollectiveOp::all_gather, 1e7);
-  EXPECT_TRUE(nodes.model.unreachable());
+  EXPECT_GT(nodes.us(CollectiveOp::all_gather, 1e7), healthy);  // by way of the other node
   nodes.model.set_faults({});
   EXPECT_EQ(nodes.us(CollectiveOp::all_gather, 1e7), healthy);
 }
