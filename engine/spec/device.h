@@ -75,6 +75,9 @@ struct DeviceSpec {
     std::int64_t link_ports = 0;
     BytesPerSecond link_bandwidth_per_port;
     double power_watts = 0;
+    /// What tables of measurements mean that name the device alone: the preset of the machine it is sold in.
+    std::string cluster;
+    std::vector<std::string> also;  ///< further names that such tables have for it
   };
 
   std::string name;

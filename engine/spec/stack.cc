@@ -75,6 +75,8 @@ Problems StackProfile::validate() const {
   problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,
                    "communication.all_reduce",
                    "has no effect without communication.protocols: true, which prices calls inside a node");
+  problems.require(tables.usual_zero_stage >= 0 && tables.usual_zero_stage <= 3, "usual_zero_stage",
+                   "is 0..3");
   check(serving.token_budget, "serving.token_budget", ranges::kTokens);
   check(serving.max_batch, "serving.max_batch", ranges::kRequests);
   if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {

@@ -13,6 +13,7 @@
 #include "engine/spec/collective_algorithm.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/node_collectives.h"
+#include "engine/spec/plan.h"
 
 namespace shardscape {
 
@@ -117,6 +118,13 @@ struct StackProfile {
     double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
   };
+  /// What a table of measurements means that names software, and leaves blank what its runs have in common.
+  struct Tables {
+    std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
+    std::int64_t usual_zero_stage = 0;  ///< 0..3
+    Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
+    bool usual_sequence_parallel = false;         ///< where tp is above 1
+  };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
     Bytes workspace;           ///< scratch of matrix and reduction kernels, from the framework's allocator
@@ -139,6 +147,7 @@ struct StackProfile {
   Serving serving;
   State state;
   Memory memory;
+  Tables tables;
 
   [[nodiscard]] Problems validate() const;
 };

@@ -1,6 +1,7 @@
 #include "sweep/calibrate/calibrate.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "sweep/calibrate/constant_fit.h"
@@ -57,6 +58,21 @@ class Calibrator {
     }
   }
 
+  /// Public tables have rows of many devices and call a stack by the software it stands for.
+  [[nodiscard]] RowSelection selection() {
+    RowSelection rows = options_.rows;
+    if (rows.stacks == std::vector{options_.stack}) {
+      const std::vector<std::string>& names = result_.before.stack.tables.software;
+      rows.software.insert(rows.software.end(), names.begin(), names.end());
+    }
+    rows.software.insert(rows.software.end(), rows.stacks.begin(), rows.stacks.end());
+    if (result_.before.device) {
+      rows.devices = result_.before.device->facts.also;
+      rows.devices.push_back(result_.before.device->name);
+    }
+    return rows;
+  }
+
   void read_table(const validate::Table& table) {
     const std::optional<validate::TableKind> kind = validate::recognise(table.columns);
     SourceTable source{kind.value_or(validate::TableKind::plans), table, {}};
@@ -64,7 +80,7 @@ class Calibrator {
     source.options.folder = std::filesystem::path(table.file).parent_path();
     source.options.collective_stack = kFittedStack;
     if (options_.device) source.options.device = *options_.device;
-    if (kind) source.table = select_rows(table, *kind, options_.rows);
+    if (kind) source.table = select_rows(table, *kind, selection());
     // What validate reports once there is something to report on.
     if (kind && source.table.rows.empty()) {
       problems_.insert(problems_.end(), source.table.problems.begin(), source.table.problems.end());
@@ -101,7 +117,7 @@ class Calibrator {
   }
 
   [[nodiscard]] bool moves(const Constant& constant) const {
-    if (constant.of_device() && !options_.device) return false;
+    if (constant.of_device() ? !options_.device : options_.device_alone) return false;
     return (options_.only.empty() || contains(options_.only, constant)) && !contains(options_.keep, constant);
   }
 
@@ -116,6 +132,13 @@ class Calibrator {
 
   /// Impossible plans are left out and mentioned; anything else wrong stops the calibration.
   void sort_problems(const validate::Evaluation& evaluation, validate::Table& table) {
+    for (const validate::UnpredictedRow& row : evaluation.unpredicted) {
+      result_.left_out.push_back({table.file, row.line, "", row.reason, true});
+      std::erase_if(table.rows, [&](const validate::TableRow& cells) { return cells.line == row.line; });
+    }
+    for (const validate::EvaluatedRow& row : evaluation.rows) {
+      if (!row.kin.empty()) kin_.emplace(row.id, row.kin);
+    }
     for (const validate::TableProblem& found : evaluation.problems) {
       if (!found.rejected) {
         problems_.push_back(found);
@@ -128,6 +151,12 @@ class Calibrator {
 
   [[nodiscard]] bool fitted(const std::string& id) const {
     return !options_.hold_out || !validate::is_held_out(id, *options_.hold_out);
+  }
+
+  /// Of the row's plan or shape group where it has one.
+  [[nodiscard]] int fold(const std::string& id) const {
+    const auto kin = kin_.find(id);
+    return fold_of(kin == kin_.end() ? id : kin->second, options_.folds);
   }
 
   ConstantFit::Progress progress() const {
@@ -165,12 +194,13 @@ class Calibrator {
     for (std::size_t k = 0; k < fold_candidates_.size(); ++k) fit_fold(fit, sort, k);
   }
 
-  void fit_fold(const ConstantFit& fit, ActsOn sort, std::size_t fold) {
+  void fit_fold(const ConstantFit& fit, ActsOn sort, std::size_t fold_left_out) {
     const Dataset others(sources_, sort, presets_, [&](const std::string& id) {
-      return fitted(id) && fold_of(id, options_.folds) != static_cast<int>(fold);
+      return fitted(id) && fold(id) != static_cast<int>(fold_left_out);
     });
-    const std::string what = "fold " + std::to_string(fold + 1) + " of " + std::to_string(options_.folds);
-    fit.apply(fit.refit(others, what), fold_candidates_[fold]);
+    const std::string what =
+        "fold " + std::to_string(fold_left_out + 1) + " of " + std::to_string(options_.folds);
+    fit.apply(fit.refit(others, what), fold_candidates_[fold_left_out]);
   }
 
   /// What is written is what is reported: values as their text says.
@@ -206,8 +236,8 @@ class Calibrator {
   }
 
   /// Rows of one fold as that fold's candidate predicts them. Both evaluations are of the same rows.
-  void take_fold(const validate::Evaluation& from, int fold, validate::Evaluation& to) const {
-    const auto of_fold = [&](std::size_t row) { return fold_of(from.rows[row].id, options_.folds) == fold; };
+  void take_fold(const validate::Evaluation& from, int number, validate::Evaluation& to) const {
+    const auto of_fold = [&](std::size_t row) { return fold(from.rows[row].id) == number; };
     for (std::size_t i = 0; i < from.rows.size(); ++i) {
       if (!of_fold(i)) continue;
       to.rows[i] = from.rows[i];
@@ -224,6 +254,7 @@ class Calibrator {
   const CalibrateOptions& options_;
   Problems problems_;
   std::vector<SourceTable> sources_;
+  std::map<std::string, std::string> kin_;  ///< id -> plan or shape group
   Candidate start_;
   std::vector<Candidate> fold_candidates_;
   Calibration result_;

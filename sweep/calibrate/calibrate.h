@@ -8,7 +8,8 @@
 //
 // Beside the constants, s (fit.h) is fitted: what the model typically errs by on these rows.
 //
-// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id;
+// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, those
+// of public tables by their plan or shape group (validate::EvaluatedRow::kin), which never is split;
 // each fold is predicted with the constants that the other folds give. Which constants move is settled once,
 // on all rows of the fit. Rows that are held out take part in nothing but their own error table.
 #pragma once
@@ -37,6 +38,7 @@ struct CalibrateProgress {
 struct CalibrateOptions {
   std::string stack;                  ///< a preset or a path
   std::optional<std::string> device;  ///< fit its facts, too; also that of GEMM rows that name none
+  bool device_alone = false;          ///< the stack, which collectives need, stays as it is
   RowSelection rows;
   std::vector<const Constant*> only;                      ///< fit these; empty: all
   std::vector<const Constant*> keep;                      ///< leave these alone

@@ -40,12 +40,41 @@ std::size_t column_of(validate::Table& table, const std::string& name) {
   return table.columns.size() - 1;
 }
 
-void fill_ids(validate::Table& table) {
+void fill_ids(validate::Table& table, const std::string& prefix) {
   const std::size_t id = column_of(table, "id");
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     std::string& cell = table.rows[i].cells[id];
-    if (cell.empty()) cell = std::to_string(i + 1);
+    if (cell.empty()) cell = prefix + std::to_string(i + 1);
   }
+}
+
+std::optional<std::size_t> find_column(const validate::Table& table, const char* name) {
+  const auto found = std::ranges::find(table.columns, name);
+  if (found == table.columns.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - table.columns.begin());
+}
+
+/// Keeps the rows whose cell begins with one of the words; none left is a problem that says what there is.
+void keep_rows(validate::Table& table, std::size_t column, const std::vector<std::string>& words) {
+  const std::string before = stacks_there(table, column);
+  std::erase_if(table.rows, [&](const validate::TableRow& row) {
+    const std::string& cell = row.cells[column];
+    return std::ranges::none_of(
+        words, [&](const std::string& word) { return cell == word || cell.starts_with(word + ' '); });
+  });
+  if (table.rows.empty())
+    table.problems.push_back(
+        {table.file, 0, table.columns[column], "no row has " + join_names(words) + "; " + before});
+}
+
+/// Rows of a public table.
+void select_public(validate::Table& table, const RowSelection& selection) {
+  if (const auto device = find_column(table, "device"); device && !selection.devices.empty())
+    keep_rows(table, *device, selection.devices);
+  const auto software = find_column(table, "software");
+  if (!software) return;
+  if (!selection.all && !table.rows.empty()) keep_rows(table, *software, selection.software);
+  for (validate::TableRow& row : table.rows) row.cells[*software] = kFittedStack;
 }
 
 double log_ratio(double predicted, double measured) {
@@ -58,7 +87,13 @@ double log_ratio(double predicted, double measured) {
 validate::Table select_rows(const validate::Table& table, validate::TableKind kind,
                             const RowSelection& selection) {
   validate::Table result = table;
-  if (kind != validate::TableKind::plans) fill_ids(result);
+  const bool own = kind == validate::TableKind::plans || kind == validate::TableKind::gemm ||
+                   kind == validate::TableKind::collectives;
+  if (kind != validate::TableKind::plans) fill_ids(result, own ? "" : std::string(name_of(kind)) + ' ');
+  if (!own || find_column(result, "software")) {
+    select_public(result, selection);
+    return result;
+  }
   const auto found = std::ranges::find(result.columns, "stack");
   if (found == result.columns.end()) {
     if (kind == validate::TableKind::collectives) {
@@ -105,11 +140,12 @@ void Dataset::add_plans(const SourceTable& source, ActsOn sort,
   const validate::ColumnIndex index(source.table);
   std::vector<validate::TableProblem> problems;
   std::vector<validate::PlanRow> rows;
+  validate::TableNames names(presets_);
   for (const validate::TableRow& cells : source.table.rows) {
     validate::RowReader reader(source.table, index, cells, problems);
-    std::optional<validate::PlanRow> row = validate::read_plan_row(reader);
+    std::optional<validate::PlanRow> row = validate::read_plan_row(reader, names);
     SHARDSCAPE_CHECK(row.has_value(), source.table.file, cells.line);
-    if (keep(row->id)) rows.push_back(*std::move(row));
+    if (keep(row->id) && !row->unmodelled) rows.push_back(*std::move(row));
   }
   std::ranges::stable_sort(rows, validate::setting_less);
   Group group;

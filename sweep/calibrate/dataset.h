@@ -22,14 +22,17 @@ inline constexpr const char* kFittedStack = "(fitted)";
 
 /// Which rows of a table take part.
 struct RowSelection {
-  std::vector<std::string> stacks;  ///< those whose `stack` is one of these
-  bool all = false;                 ///< whatever their stack
+  std::vector<std::string> stacks;         ///< those whose `stack` is one of these
+  bool all = false;                        ///< whatever their stack
+  std::vector<std::string> software = {};  ///< public tables: those whose software begins with one of these
+  std::vector<std::string> devices = {};   ///< public tables: of these devices only; empty: of any
   std::string where = {};  ///< of them, those for which this holds (row_filter.h); empty: no condition
 };
 
 /// The rows of the selection, `stack` replaced by kFittedStack; the kind of table must have been recognised.
 /// Tables without a stack column, and cells of collectives that are blank, belong to every stack. Rows that
-/// have no id get their number in the table. A selection without rows is a problem that names the stacks
+/// have no id get their number in the table, those of public kernels with the kind before it. Public tables
+/// (device and software in place of cluster and stack) give the rows of `software` and `devices`. A selection without rows is a problem that names the stacks
 /// that there are.
 validate::Table select_rows(const validate::Table& table, validate::TableKind kind,
                             const RowSelection& selection);

@@ -30,6 +30,9 @@ constexpr const char* kCalibrateExamples =
     "  shardscape calibrate nccl.csv --stack nccl-tests --where \"gpus == gpus_per_node\" -o nccl.yaml\n"
     "  shardscape calibrate kernels.csv --stack pytorch --device a100-sxm-80gb -o out.yaml    also writes "
     "out.device.yaml\n"
+    "  shardscape calibrate gemm.csv attention.csv nccl.csv --device my-gpu.yaml -o my-gpu.fitted.yaml    "
+    "the "
+    "device alone\n"
     "\n"
     "Tables are those of 'shardscape validate'. Bounded least squares on the logarithm of predicted over "
     "measured,\n"
@@ -120,12 +123,13 @@ using Outputs = std::vector<results::OutputPath>;
 
 void check_outputs(const CalibrateArguments& arguments, OptionReader& reader, Outputs& checked) {
   std::vector<fs::path> outputs = {arguments.output};
-  if (!arguments.device.empty()) outputs.push_back(device_output(arguments));
+  const bool both = !arguments.device.empty() && !arguments.stack.empty();
+  if (both) outputs.push_back(device_output(arguments));
   if (outputs.size() == 2 && outputs[0] == outputs[1]) {
     reader.bad("--device-output", "the stack goes to the same file");
   }
-  if (arguments.device.empty() && !arguments.device_output.empty()) {
-    reader.bad("--device-output", "has no effect without --device");
+  if (!both && !arguments.device_output.empty()) {
+    reader.bad("--device-output", "has no effect without --device and --stack");
   }
   std::vector<fs::path> inputs = arguments.files;
   inputs.insert(inputs.end(), {arguments.stack, arguments.device});  // where they are files
@@ -142,19 +146,21 @@ calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, co
                                          Outputs& outputs) {
   OptionReader reader;
   if (arguments.files.empty()) reader.bad("MEASUREMENTS", "is required");
-  if (arguments.stack.empty()) reader.bad("--stack", "is required");
+  if (arguments.stack.empty() && arguments.device.empty())
+    reader.bad("--stack", "is required; or --device, to fit the device alone to kernels and collectives");
   if (arguments.output.empty()) {
     reader.bad("-o", "is required");
   } else {
     check_outputs(arguments, reader, outputs);
   }
   calibrate::CalibrateOptions options;
-  options.stack = arguments.stack;
+  options.device_alone = arguments.stack.empty();
+  options.stack = options.device_alone ? validate::EvaluateOptions{}.collective_stack : arguments.stack;
   if (!arguments.device.empty()) options.device = arguments.device;
   options.rows.all = arguments.all;
   options.rows.where = arguments.where;
   options.rows.stacks = arguments.rows_of;
-  if (arguments.rows_of.empty()) options.rows.stacks = {arguments.stack};
+  if (arguments.rows_of.empty()) options.rows.stacks = {options.stack};
   if (arguments.all && !arguments.rows_of.empty()) reader.bad("--rows-of", "has no effect beside --all");
   options.only = reader.constants("--only", arguments.only);
   options.keep = reader.constants("--keep", arguments.keep);
@@ -210,10 +216,10 @@ std::string reproducing_command(const CalibrateArguments& arguments,
   const auto name = [](const fs::path& path) { return path.filename().string(); };
   std::vector<std::string> words = {"shardscape", "calibrate"};
   for (const fs::path& file : arguments.files) words.push_back(name(file));
-  words.insert(words.end(), {"--stack", name(arguments.stack)});
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
+  add("--stack", name(arguments.stack));
   add("--device", name(arguments.device));
   for (const std::string& stack : arguments.rows_of) add("--rows-of", stack);
   if (arguments.all) words.emplace_back("--all");
@@ -254,9 +260,10 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
     results::write_output(file, calibrate::preset_text(*calibration, of_device, original, header));
   };
   const yaml::Catalog& catalog = presets.catalog();
-  write(false, outputs[0], original_text(catalog, yaml::PresetKind::stack, arguments.stack));
+  if (!options.device_alone)
+    write(false, outputs[0], original_text(catalog, yaml::PresetKind::stack, arguments.stack));
   if (options.device) {
-    write(true, outputs[1], original_text(catalog, yaml::PresetKind::device, *options.device));
+    write(true, outputs.back(), original_text(catalog, yaml::PresetKind::device, *options.device));
   }
   for (const validate::TableProblem& problem : calibration->left_out) {
     print_problems(std::cerr, std::vector{to_string(problem) + "; left out"});

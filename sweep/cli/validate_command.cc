@@ -5,10 +5,12 @@
 #include <optional>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
 #include "results_schema/output_file.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/usage.h"
 #include "sweep/cli/validate_report.h"
+#include "sweep/validate/error_groups.h"
 #include "sweep/validate/predictions_file.h"
 #include "sweep/validate/published.h"
 #include "sweep/yaml/loader.h"
@@ -45,6 +47,7 @@ struct ValidateArguments {
   std::string collective_stack = validate::EvaluateOptions{}.collective_stack;
   std::vector<std::string> bars;
   std::string hold_out;
+  std::string by;
   std::size_t worst = ValidateView{}.worst;
   bool json = false, check = false, rows = false, force = false;
 };
@@ -53,16 +56,21 @@ struct ValidateArguments {
 std::string help_text() {
   std::string text = kValidateExamples;
   text += "\nA table is recognised by its header. Columns in [] may be absent; blank cells are unknown.\n";
-  for (const validate::TableKind kind :
-       {validate::TableKind::plans, validate::TableKind::gemm, validate::TableKind::collectives}) {
-    text += "\nColumns of a table of " + std::string(name_of(kind)) + ":\n";
-    for (const validate::Column& column : validate::columns_of(kind)) {
+  const auto add = [&](const std::string& title, std::span<const validate::Column> columns) {
+    text += "\nColumns of a table of " + title + ":\n";
+    for (const validate::Column& column : columns) {
       const bool free = column.use == validate::ColumnUse::free;
       std::string name = free ? "[" + std::string(column.name) + "]" : std::string(column.name);
       if (column.use == validate::ColumnUse::needed) name += " *";
       name.resize(std::max<std::size_t>(name.size(), 30), ' ');
       text += "  " + name + " " + std::string(column.meaning) + '\n';
     }
+  };
+  for (const validate::TableKind kind : enum_values<validate::TableKind>()) {
+    add(std::string(name_of(kind)), validate::columns_of(kind));
+    if (kind == validate::TableKind::plans)
+      add("plans of others, by device and software; those of plans besides, which may be absent",
+          validate::public_plan_columns());
   }
   return text + "\n* cells must be filled.";
 }
@@ -162,7 +170,7 @@ void write_predictions(const results::OutputPath& output, const std::vector<Vali
   std::size_t rows = 0, problems = 0;
   for (const ValidatedFile& file : files) {
     evaluations.push_back({file.path, &file.evaluation});
-    rows += file.evaluation.rows.size();
+    rows += file.evaluation.rows.size() + file.evaluation.unpredicted.size();
     problems += file.evaluation.problems.size();
   }
   if (rows == 0 && problems > 0) return;
@@ -192,11 +200,16 @@ int verdict(const std::vector<ValidatedFile>& files, bool check) {
 }
 
 int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
-  ValidateView view{arguments.rows, arguments.worst, arguments.check, {}};
+  ValidateView view{arguments.rows, arguments.worst, arguments.check, {}, {}};
   if (!arguments.hold_out.empty()) {
     const auto hold_out = validate::parse_hold_out(arguments.hold_out);
     if (!hold_out) throw BadInput("--hold-out: " + hold_out.error());
     view.hold_out = *hold_out;
+  }
+  if (!arguments.by.empty()) {
+    const auto by = validate::parse_regime_keys(arguments.by);
+    if (!by) throw BadInput("--by: " + by.error());
+    view.by = *by;
   }
   const std::vector<validate::Bar> bars = parse_bars(arguments.bars);
   std::optional<results::OutputPath> predictions;
@@ -238,6 +251,10 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option("--hold-out", arguments->hold_out,
                    "Report the rows that a fit holds out apart from the others")
       ->type_name("N/M");
+  command
+      ->add_option("--by", arguments->by,
+                   "Errors by group, too: " + join_names(validate::regime_keys()) + ", joined by commas")
+      ->type_name("KEYS");
   command->add_option("--device", arguments->device, "Device of GEMM rows that name none")
       ->capture_default_str();
   command->add_option("--stack", arguments->collective_stack, "Stack of collective rows that name none")

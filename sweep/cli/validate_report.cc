@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
+#include "sweep/validate/error_groups.h"
 
 namespace shardscape::cli {
 
@@ -58,6 +60,36 @@ void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Pa
     for (const Part& part : parts) add_error_row(part.evaluation.metrics[i], part.name, table);
   }
   if (!table.empty()) table.print(out, 2);
+}
+
+void print_groups(std::ostream& out, const Evaluation& evaluation, const std::vector<std::string>& keys) {
+  TextTable table;
+  for (const std::string& key : keys) table.add_column(key, Align::left);
+  table.add_column("absolute error", Align::left);
+  for (const char* heading : {"rows", "mean", "median", "p90", "max", "bias"}) table.add_column(heading);
+  for (const validate::ErrorGroup& group : validate::error_groups(evaluation, keys)) {
+    const auto metric = std::ranges::find(evaluation.metrics, group.metric, &Metric::key);
+    const validate::ErrorStatistics& errors = group.errors;
+    std::vector<std::string> cells = group.key;
+    cells.insert(cells.end(), {metric->name, format_count(errors.n), format_percent(errors.mean),
+                               format_percent(errors.median), format_percent(errors.p90),
+                               format_percent(errors.max), signed_percent(errors.bias)});
+    table.add_row(std::move(cells));
+  }
+  if (table.empty()) return;
+  out << '\n';
+  table.print(out, 2);
+}
+
+/// How many rows there is no prediction for, by reason.
+void print_unpredicted(std::ostream& out, const Evaluation& evaluation) {
+  if (evaluation.unpredicted.empty()) return;
+  std::map<std::string, std::size_t> counts;
+  for (const validate::UnpredictedRow& row : evaluation.unpredicted) ++counts[row.reason];
+  const std::size_t rows = evaluation.unpredicted.size();
+  out << "  not predicted: " << format_count(rows) << (rows == 1 ? " row" : " rows")
+      << ", neither right nor wrong\n";
+  for (const auto& [reason, n] : counts) out << "    " << format_count(n) << ": " << echo(reason) << '\n';
 }
 
 std::optional<double> value_of(std::span<const Statistic> statistics, const std::string& path) {
@@ -164,7 +196,9 @@ void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView
   if (!file.title.empty()) out << "  " << echo(file.title) << '\n';
   if (!file.source.empty()) out << "  " << file.source << '\n';
   const std::vector<Part> split = parts(evaluation, view);
+  print_unpredicted(out, evaluation);
   print_errors(out, evaluation, split);
+  if (!view.by.empty()) print_groups(out, evaluation, view.by);
   print_verdicts(out, evaluation, "");
   for (const Part& part : split) print_verdicts(out, part.evaluation, part.name);
   for (const Metric& metric : evaluation.metrics) print_pairs(out, file, metric, view);
@@ -214,16 +248,34 @@ ordered_json bars_json(const ValidatedFile& file) {
   return bars;
 }
 
+ordered_json groups_json(const Evaluation& evaluation, const std::vector<std::string>& keys) {
+  ordered_json groups = ordered_json::array();
+  for (const validate::ErrorGroup& group : validate::error_groups(evaluation, keys)) {
+    ordered_json& json = groups.emplace_back(ordered_json::object());
+    for (std::size_t i = 0; i < keys.size(); ++i) json[keys[i]] = group.key[i];
+    json["metric"] = group.metric;
+    json["n"] = group.errors.n;
+    json["mape"] = group.errors.mean;
+    json["median"] = group.errors.median;
+    json["p90"] = group.errors.p90;
+    json["max"] = group.errors.max;
+    json["bias"] = group.errors.bias;
+  }
+  return groups;
+}
+
 ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
   ordered_json json = {{"path", file.path}, {"kind", name_of(file.evaluation.kind)}};
   if (!file.title.empty()) json["title"] = file.title;
   if (!file.source.empty()) json["source"] = file.source;
   json["rows"] = file.evaluation.rows.size();
+  json["not_predicted"] = file.evaluation.unpredicted.size();
   json.update(statistics_json(file.evaluation));
   for (const Part& part : parts(file.evaluation, view)) {
     json["parts"][part.key] = statistics_json(part.evaluation);
     json["parts"][part.key]["rows"] = part.evaluation.rows.size();
   }
+  if (!view.by.empty()) json["groups"] = groups_json(file.evaluation, view.by);
   if (view.rows) json["row_list"] = rows_json(file.evaluation);
   if (view.check) json["checks"] = bars_json(file);
   ordered_json problems = ordered_json::array();

@@ -26,6 +26,7 @@ struct ValidateView {
   std::size_t worst = 5;  ///< rows shown per metric otherwise
   bool check = false;     ///< the bars, too
   std::optional<validate::HoldOut> hold_out;
+  std::vector<std::string> by;  ///< parts of regimes to group errors by
 };
 
 std::vector<validate::BarResult> bar_results(const ValidatedFile& file);

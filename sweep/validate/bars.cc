@@ -10,8 +10,9 @@ namespace shardscape::validate {
 
 namespace {
 
-constexpr std::array kMetrics = {"step_time", "memory", "ttft",      "ttft_alone",    "itl",
-                                 "e2e",       "time",   "time_long", "time_row_tile", "time_node"};
+constexpr std::array kMetrics = {"step_time",     "memory",    "ttft",       "ttft_alone", "itl",
+                                 "e2e",           "time",      "time_long",  "time_10us",  "time_20us",
+                                 "time_row_tile", "time_node", "time_large", "time_small"};
 constexpr std::array kErrors = {"mape", "median", "p90", "max"};
 constexpr std::array kLowerBounds = {"oom.accuracy", "oom.precision", "oom.recall", "ranking.spearman"};
 constexpr std::array kRegrets = {"ranking.regret_mean", "ranking.regret_max"};
@@ -32,6 +33,8 @@ std::vector<Bar> default_bars(TableKind kind) {
       return {{"time_long.mape", 0.02}, {"time_row_tile.mape", 0.10}};
     case TableKind::collectives:
       return {{"time_node.median", 0.15}};
+    default:
+      break;
   }
   return {};
 }

@@ -1,5 +1,5 @@
 #include "engine/compute/gemm.h"
-#include "sweep/validate/evaluators.h"
+#include "sweep/validate/table_evaluators.h"
 
 namespace shardscape::validate {
 
@@ -67,6 +67,14 @@ std::string describe(const compute::GemmShape& shape) {
   return std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k);
 }
 
+Regime regime_of(const GemmRow& row) {
+  Regime regime;
+  regime.device = row.device->name;
+  regime.precision = name_of(row.precision);
+  regime.operation = "gemm";
+  return regime;
+}
+
 }  // namespace
 
 void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
@@ -88,7 +96,8 @@ void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions&
       out.metrics[2].pairs.push_back({own.row, row->measured_s, *with_tile});
     }
     out.predictions.push_back({cell(own.predicted), cell(with_tile)});
-    out.rows.push_back({cells.line, row_id(reader, table, cells), describe(row->shape), -1, {}, {}});
+    out.rows.push_back(
+        {cells.line, row_id(reader, table, cells), describe(row->shape), -1, {}, {}, regime_of(*row)});
   }
 }
 

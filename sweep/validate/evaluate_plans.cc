@@ -3,8 +3,8 @@
 #include <tuple>
 
 #include "sweep/space/point_text.h"
-#include "sweep/validate/evaluators.h"
 #include "sweep/validate/predict_plans.h"
+#include "sweep/validate/table_evaluators.h"
 
 namespace shardscape::validate {
 
@@ -13,9 +13,10 @@ namespace {
 enum PlanMetric : std::size_t { kStepTime, kMemory, kTtft, kTtftAlone, kItl, kE2e };
 
 /// Every readable row, each id once. Rows that are not are told what else is wrong with them: their presets.
-std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const std::filesystem::path& folder,
+std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const EvaluateOptions& options,
                                std::vector<TableProblem>& problems) {
   const ColumnIndex index(table);
+  TableNames names(presets, options.device);
   std::map<std::string, int> line_of;
   std::vector<PlanRow> rows;
   for (const TableRow& cells : table.rows) {
@@ -25,13 +26,13 @@ std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const std::
       if (!fresh)
         reader.bad("id", "'" + *id + "' is the name of line " + std::to_string(first->second) + ", too");
     }
-    if (auto row = read_plan_row(reader)) {
+    if (auto row = read_plan_row(reader, names)) {
       rows.push_back(*std::move(row));
       continue;
     }
     const auto named = [&](const char* column) { return reader.text(column).value_or(""); };
     for (const RowRefusal& why :
-         check_presets(named("model"), named("cluster"), named("stack"), presets, folder)) {
+         check_presets(named("model"), named("cluster"), named("stack"), presets, options.folder)) {
       reader.bad(why.column, why.message);
     }
   }
@@ -65,7 +66,31 @@ std::string describe(const PlanRow& row) {
   return text;
 }
 
-void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evaluation& out) {
+/// Public tables repeat a plan over releases, precisions and numbers of replicas.
+std::string kin_of(const PlanRow& row) {
+  if (row.software.empty()) return {};
+  const ParallelPlan& plan = row.plan;
+  std::string text = row.model;
+  for (const std::int32_t degree : {plan.tensor, plan.context, plan.pipeline, plan.virtual_stages})
+    text += ' ' + std::to_string(degree);
+  return text;
+}
+
+Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::path& folder) {
+  Regime regime;
+  const auto cluster = presets.cluster(row.cluster, folder);
+  regime.device = cluster ? (*cluster)->device.name : row.device;
+  regime.precision = name_of(row.workload.precision);
+  regime.phase = name_of(row.workload.phase);
+  regime.model = row.model;
+  regime.model_kind = "dense";
+  regime.stack = row.stack;
+  regime.software = row.software.substr(0, row.software.find(' '));
+  regime.gpus = row.gpus;
+  return regime;
+}
+
+void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Regime regime, Evaluation& out) {
   const bool training = row.workload.phase == Phase::training;
   const bool oom = prediction.status == Status::memory;
   const std::size_t number = out.rows.size();
@@ -81,11 +106,13 @@ void add(const PlanRow& row, const Prediction& prediction, Groups& groups, Evalu
   value(kStepTime, training, prediction.step_time.value(), row.step_time_s);
   value(kMemory, true, reserved_by_allocator(prediction).value(), row.memory_peak_bytes);
   cells.push_back(oom ? "1" : "0");
-  value(kTtft, !training, prediction.ttft.value(), row.ttft_s);
-  if (!training && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
+  const bool prompts = !training && !row.itl_only;
+  value(kTtft, prompts, prediction.ttft.value(), row.ttft_s);
+  if (prompts && row.workload.concurrency == 1) pair(kTtftAlone, prediction.ttft.value(), row.ttft_s);
   value(kItl, !training && row.workload.output_tokens > 1, prediction.itl.value(), row.itl_s);
-  value(kE2e, !training, prediction.e2e.value(), row.e2e_s);
-  out.rows.push_back({row.line, row.id, describe(row), groups.number(row), row.oom, oom});
+  value(kE2e, prompts, prediction.e2e.value(), row.e2e_s);
+  out.rows.push_back(
+      {row.line, row.id, describe(row), groups.number(row), row.oom, oom, std::move(regime), kin_of(row)});
 }
 
 }  // namespace
@@ -100,13 +127,17 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes",
                             "predicted_oom",         "predicted_ttft_s",
                             "predicted_itl_s",       "predicted_e2e_s"};
-  const std::vector<PlanRow> rows = read_rows(table, presets, options.folder, out.problems);
+  std::vector<PlanRow> rows = read_rows(table, presets, options, out.problems);
+  for (const PlanRow& row : rows) {
+    if (row.unmodelled) out.unpredicted.push_back({row.line, *row.unmodelled});
+  }
+  std::erase_if(rows, [](const PlanRow& row) { return row.unmodelled.has_value(); });
   const std::vector<RowPrediction> predictions =
       predict_plans(rows, presets, options.folder, options.reference);
   Groups groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (predictions[i]) {
-      add(rows[i], *predictions[i], groups, out);
+      add(rows[i], *predictions[i], groups, regime_of(rows[i], presets, options.folder), out);
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {

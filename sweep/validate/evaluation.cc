@@ -1,8 +1,9 @@
 #include "sweep/validate/evaluation.h"
 
 #include <algorithm>
+#include <map>
 
-#include "sweep/validate/evaluators.h"
+#include "sweep/validate/table_evaluators.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::validate {
@@ -12,6 +13,35 @@ namespace {
 void sort_by_line(std::vector<TableProblem>& problems) {
   std::ranges::stable_sort(problems, {}, &TableProblem::line);
 }
+
+/// Rows, and lines that could not even be read as rows.
+std::vector<TableLine> lines_of(const Table& table) {
+  std::map<int, std::string> ids;
+  for (const TableProblem& problem : table.problems) {
+    if (problem.line > 1) ids.emplace(problem.line, "");
+  }
+  const auto id = ColumnIndex(table).find("id");
+  for (const TableRow& row : table.rows) ids[row.line] = id ? row.cells[*id] : "";
+  std::vector<TableLine> lines;
+  for (const auto& [line, text] : ids) lines.push_back({line, text});
+  return lines;
+}
+
+struct RegimeKey {
+  std::string_view name;
+  std::string (*get)(const Regime&);
+};
+constexpr RegimeKey kRegimeKeys[] = {
+    {"device", [](const Regime& r) { return r.device; }},
+    {"precision", [](const Regime& r) { return r.precision; }},
+    {"phase", [](const Regime& r) { return r.phase; }},
+    {"model", [](const Regime& r) { return r.model; }},
+    {"model_kind", [](const Regime& r) { return r.model_kind; }},
+    {"stack", [](const Regime& r) { return r.stack; }},
+    {"software", [](const Regime& r) { return r.software; }},
+    {"operation", [](const Regime& r) { return r.operation; }},
+    {"gpus", [](const Regime& r) { return r.gpus > 0 ? std::to_string(r.gpus) : std::string(); }},
+};
 
 void add_errors(const Metric& metric, std::vector<Statistic>& list) {
   const ErrorStatistics errors = error_statistics(metric.pairs);
@@ -50,14 +80,30 @@ void add_ranking(const Evaluation& evaluation, std::vector<Statistic>& list) {
 
 }  // namespace
 
+std::span<const std::string_view> regime_keys() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names;
+    for (const RegimeKey& key : kRegimeKeys) names.push_back(key.name);
+    return names;
+  }();
+  return kNames;
+}
+
+std::string regime_part(const Regime& regime, std::string_view key) {
+  const auto found = std::ranges::find(kRegimeKeys, key, &RegimeKey::name);
+  const std::string text = found == std::end(kRegimeKeys) ? "" : found->get(regime);
+  return text.empty() ? "-" : text;
+}
+
 Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions& options) {
   Evaluation out;
   out.problems = table.problems;
+  out.lines = lines_of(table);
   if (table.columns.empty()) return out;
   const std::optional<TableKind> kind = recognise(table.columns);
   if (!kind) {
     out.problems.push_back({table.file, 1, "",
-                            "the header is that of no measurement table (plans, GEMM kernels, collectives); "
+                            "the header is that of no measurement table (plans, kernels, collectives); "
                             "'shardscape validate --help' lists their columns"});
     return out;
   }
@@ -76,8 +122,11 @@ Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions&
     case TableKind::collectives:
       evaluate_collectives(table, presets, options, out);
       break;
+    default:
+      evaluate_benchmarks(table, presets, options, out);
   }
   sort_by_line(out.problems);
+  std::ranges::stable_sort(out.unpredicted, {}, &UnpredictedRow::line);
   return out;
 }
 
@@ -86,6 +135,8 @@ Evaluation subset(const Evaluation& evaluation, const std::function<bool(const E
   part.kind = evaluation.kind;
   part.prediction_columns = evaluation.prediction_columns;
   part.problems = evaluation.problems;
+  part.lines = evaluation.lines;
+  part.unpredicted = evaluation.unpredicted;
   constexpr std::size_t kDropped = static_cast<std::size_t>(-1);
   std::vector<std::size_t> place(evaluation.rows.size(), kDropped);
   for (std::size_t i = 0; i < evaluation.rows.size(); ++i) {

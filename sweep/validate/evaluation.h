@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,12 +24,37 @@ struct EvaluateOptions {
   std::string collective_stack = "nccl-tests";  ///< of collective rows that name none
 };
 
+/// What a row is one of: rows of one regime are expected to err alike. Empty: it has no such thing.
+struct Regime {
+  std::string device, precision, phase, model, model_kind, stack, software, operation;
+  std::int64_t gpus = 0;
+};
+/// Names of a regime's parts, as `--by` takes them.
+std::span<const std::string_view> regime_keys();
+/// The part of that name as text; "-" where the row has none.
+std::string regime_part(const Regime& regime, std::string_view key);
+
 struct EvaluatedRow {
   int line = 0;
   std::string id;
   std::string what;  ///< the row in short, for readers: plan, shape or collective
   int group = -1;    ///< plans: rows to choose among have the same number
   std::optional<bool> measured_oom, predicted_oom;
+  Regime regime = {};
+  /// Rows of one shape group or plan, which stand or fall together in a cross-validation; empty: the row alone.
+  std::string kin = {};
+};
+
+/// A row of the table as it was read, good or not.
+struct TableLine {
+  int line = 0;
+  std::string id;  ///< as the table has it; empty where it has none
+};
+
+/// A row that is sound, and that nothing here can predict.
+struct UnpredictedRow {
+  int line = 0;
+  std::string reason;
 };
 
 /// One measured quantity; `pairs` has the rows where it is measured and predicted.
@@ -42,6 +69,8 @@ struct Evaluation {
   TableKind kind = TableKind::plans;
   std::vector<EvaluatedRow> rows;                     ///< those that could be predicted
   std::vector<Metric> metrics;                        ///< of the kind, in a fixed order, measured or not
+  std::vector<TableLine> lines;                       ///< every line of the table, in order
+  std::vector<UnpredictedRow> unpredicted;            ///< neither right nor wrong
   std::vector<std::string> prediction_columns;        ///< after `id`
   std::vector<std::vector<std::string>> predictions;  ///< one per row; empty where it makes no sense
   std::vector<TableProblem> problems;                 ///< of the table and its rows, by line

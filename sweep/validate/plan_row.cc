@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
 #include "sweep/space/design_space.h"
 
@@ -95,11 +96,28 @@ std::optional<std::int64_t> read_code(RowReader& reader, const PlanAxisRow& axis
   return reader.choice(axis.column, axis.names);
 }
 
-void read_settings(RowReader& reader, ParallelPlan& plan) {
+/// What a blank cell means: nothing, or what runs of this software have in common.
+std::int32_t code_of_blank(const PlanAxisRow& axis, const StackProfile::Tables* usual,
+                           const ParallelPlan& plan) {
+  if (usual == nullptr) return axis.idle;
+  if (axis.key == PlanKey::zero_stage) return static_cast<std::int32_t>(usual->usual_zero_stage);
+  if (axis.key == PlanKey::recompute) return static_cast<std::int32_t>(usual->usual_recompute);
+  if (axis.key == PlanKey::sequence_parallel && plan.tensor > 1)
+    return usual->usual_sequence_parallel ? 1 : 0;
+  return axis.idle;
+}
+
+void read_settings(RowReader& reader, const StackProfile::Tables* usual, PlanRow& row) {
+  ParallelPlan& plan = row.plan;
   for (const PlanAxisRow& axis : kPlanRows) {
     if (!is_setting(axis) || axis.key == PlanKey::microbatch) continue;
-    axis.set(plan, static_cast<std::int32_t>(read_code(reader, axis).value_or(axis.idle)));
+    const std::optional<std::int64_t> code = read_code(reader, axis);
+    axis.set(plan, code ? static_cast<std::int32_t>(*code) : code_of_blank(axis, usual, plan));
   }
+  row.recompute_unstated = usual != nullptr && !reader.text(row_of(PlanKey::recompute).column);
+  // Other people's tables say it by the virtual stages alone.
+  if (plan.virtual_stages > 1 && !reader.has_column(row_of(PlanKey::schedule).column))
+    plan.schedule = ScheduleKind::interleaved;
   const char* const virtual_stages = row_of(PlanKey::virtual_stages).column;
   if (plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved)
     reader.bad(virtual_stages, "more than 1 needs the schedule 'interleaved'");
@@ -107,11 +125,11 @@ void read_settings(RowReader& reader, ParallelPlan& plan) {
     reader.bad(virtual_stages, "more than 1 needs more than one pipeline stage");
 }
 
-void read_training(RowReader& reader, PlanRow& row) {
+void read_training(RowReader& reader, const StackProfile::Tables* usual, PlanRow& row) {
   reader.need("sequence_length");
   row.workload.sequence_length = reader.integer("sequence_length").value_or(0);
   read_batches(reader, row);
-  read_settings(reader, row.plan);
+  read_settings(reader, usual, row);
   for (const char* column : {"prompt_tokens", "output_tokens", "concurrency"}) {
     if (reader.text(column)) reader.bad(column, "has no effect in training; leave it blank");
   }
@@ -135,12 +153,36 @@ void reject_training_settings(RowReader& reader) {
   }
 }
 
+/// Prompts of chats and exam questions, where a table of ITL does not give them: some hundred tokens, which
+/// the outputs of such rows outweigh.
+constexpr std::int64_t kUnstatedPrompt = 256;
+
+/// Other people's tables: the mean batch where they do not say how many requests were in flight.
+void read_measured_load(RowReader& reader, PlanRow& row) {
+  WorkloadSpec& load = row.workload;
+  const std::optional<std::int64_t> prompt = reader.rounded("prompt_tokens");
+  const std::optional<std::int64_t> output = reader.rounded("output_tokens");
+  const std::optional<std::int64_t> requests = reader.rounded("concurrency");
+  const std::optional<std::int64_t> batch = reader.rounded("mean_batch");
+  load.prompt_tokens = prompt.value_or(kUnstatedPrompt);
+  load.output_tokens = output.value_or(0);
+  load.concurrency = (prompt && requests ? requests : batch ? batch : requests).value_or(0);
+  row.itl_only = !prompt || !requests;
+  if (!output && !row.unmodelled) row.unmodelled = "the row does not say how many tokens were generated";
+  if (load.concurrency == 0 && !row.unmodelled)
+    row.unmodelled = "the row does not say how many requests were in flight";
+}
+
 void read_inference(RowReader& reader, PlanRow& row) {
-  reader.need("prompt_tokens");
-  reader.need("output_tokens");
-  row.workload.prompt_tokens = reader.integer("prompt_tokens").value_or(0);
-  row.workload.output_tokens = reader.integer("output_tokens").value_or(0);
-  row.workload.concurrency = reader.integer("concurrency").value_or(1);
+  if (!row.software.empty()) {
+    read_measured_load(reader, row);
+  } else {
+    reader.need("prompt_tokens");
+    reader.need("output_tokens");
+    row.workload.prompt_tokens = reader.integer("prompt_tokens").value_or(0);
+    row.workload.output_tokens = reader.integer("output_tokens").value_or(0);
+    row.workload.concurrency = reader.integer("concurrency").value_or(1);
+  }
   reject_training_settings(reader);
   for (const char* column : kTrainingMeasurements) {
     if (reader.text(column)) reader.bad(column, "inference has none; leave it blank");
@@ -156,19 +198,100 @@ void read_measurements(RowReader& reader, PlanRow& row) {
   row.oom = reader.flag("measured_oom");
 }
 
-}  // namespace
+/// A name of the table as one of ours. What has no preset for good reason makes the row unmodelled.
+std::string named(RowReader& reader, const char* column, const TableNames::Named& name, PlanRow& row) {
+  if (name) return *name;
+  if (!name.error().understood) {
+    reader.bad(column, name.error().why);
+  } else if (!row.unmodelled) {
+    row.unmodelled = name.error().why;
+  }
+  return {};
+}
 
-std::optional<PlanRow> read_plan_row(RowReader& reader) {
-  PlanRow row;
-  row.line = reader.line();
-  for (const char* column : {"id", "phase", "model", "cluster", "stack"}) reader.need(column);
+void read_precision(RowReader& reader, PlanRow& row) {
+  const std::optional<std::string> cell = reader.text("precision");
+  if (!cell) return;
+  const std::optional<Precision> precision = TableNames::precision(*cell);
+  if (precision) {
+    row.workload.precision = *precision;
+  } else {
+    reader.bad("precision", "unknown '" + *cell + "'" + did_you_mean(*cell, enum_names<Precision>()) +
+                                "; one of " + TableNames::precisions());
+  }
+}
+
+/// Experts, and pools that no column of ours describes.
+void read_unmodelled(RowReader& reader, PlanRow& row) {
+  const auto above_one = [&](const char* column) { return reader.integer(column, 0).value_or(1) > 1; };
+  const auto say = [&](const std::string& why) {
+    if (!row.unmodelled) row.unmodelled = why;
+  };
+  if (above_one("expert_parallel"))
+    say("mixtures of experts are not modelled (" + row.model + ")");
+  if (above_one("attention_data_parallel") || above_one("prefill_attention_data_parallel") ||
+      above_one("decode_attention_data_parallel"))
+    say("attention that is data-parallel inside a replica is not modelled");
+  if (reader.text("mode").value_or("") == "disagg" && !reader.text("concurrency"))
+    say("the row does not say how many requests were in flight");
+}
+
+/// The pools of disaggregated serving in the columns of other people's tables.
+void read_pools(RowReader& reader, PlanRow& row) {
+  const std::int64_t workers = reader.integer("prefill_workers", 0).value_or(0);
+  row.plan.tensor = static_cast<std::int32_t>(reader.integer("decode_tensor_parallel").value_or(1));
+  row.plan.data = static_cast<std::int32_t>(reader.integer("decode_workers").value_or(1));
+  row.plan.prefill.tensor = static_cast<std::int32_t>(reader.integer("prefill_tensor_parallel").value_or(1));
+  row.plan.prefill.data = static_cast<std::int32_t>(workers);
+  row.gpus = row.plan.gpus();
+}
+
+/// Who ran what on what.
+void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
+  for (const char* column : {"id", "model"}) reader.need(column);
   row.id = reader.text("id").value_or("");
   row.model = reader.text("model").value_or("");
-  row.cluster = reader.text("cluster").value_or("");
-  row.stack = reader.text("stack").value_or("");
-  const std::optional<Phase> phase = reader.choice<Phase>("phase");
+  if (!names.has_model(row.model)) row.unmodelled = known_experts(row.model);
+  if (reader.has_column("device") && !reader.has_column("cluster")) {
+    reader.need("device");
+    row.device = reader.text("device").value_or("");
+    if (!row.device.empty()) row.cluster = named(reader, "device", names.cluster(row.device), row);
+  } else {
+    reader.need("cluster");
+    row.cluster = reader.text("cluster").value_or("");
+  }
+  if (reader.has_column("software") && !reader.has_column("stack")) {
+    reader.need("software");
+    row.software = reader.text("software").value_or("");
+    if (!row.software.empty()) row.stack = named(reader, "software", names.stack(row.software), row);
+  } else {
+    reader.need("stack");
+    row.stack = reader.text("stack").value_or("");
+  }
+}
+
+/// A table of steps has sequences, one of servers has prompts.
+std::optional<Phase> read_phase(RowReader& reader) {
+  if (reader.has_column("phase") || (reader.has_column("cluster") && reader.has_column("stack"))) {
+    reader.need("phase");
+    return reader.choice<Phase>("phase");
+  }
+  return reader.has_column("sequence_length") ? Phase::training : Phase::inference;
+}
+
+}  // namespace
+
+std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
+  PlanRow row;
+  row.line = reader.line();
+  read_who(reader, names, row);
+  const std::optional<Phase> phase = read_phase(reader);
   row.workload.phase = phase.value_or(Phase::training);
-  row.workload.precision = reader.choice<Precision>("precision").value_or(Precision::bf16);
+  read_precision(reader, row);
+  read_unmodelled(reader, row);
+  read_measurements(reader, row);
+  if (row.unmodelled && !reader.failed()) return row;
+  const StackProfile::Tables* const usual = row.software.empty() ? nullptr : names.usual(row.stack);
   const PlanAxisRow& order = row_of(PlanKey::order);
   if (const auto cell = reader.text(order.column)) {
     const std::optional<std::int32_t> code = parse_code(order, *cell);
@@ -176,11 +299,16 @@ std::optional<PlanRow> read_plan_row(RowReader& reader) {
       reader.bad(order.column, "'" + *cell + "': must name " + order_names() + " once each, joined by '-'");
     order.set(row.plan, code.value_or(order.idle));
   }
-  read_degrees(reader, row);
-  if (phase == Phase::training) read_training(reader, row);
+  const bool pools = reader.integer("prefill_workers", 0).value_or(0) > 0;
+  if (pools) {
+    read_pools(reader, row);
+  } else {
+    read_degrees(reader, row);
+  }
+  if (phase == Phase::training) read_training(reader, usual, row);
   if (phase == Phase::inference) read_inference(reader, row);
-  read_measurements(reader, row);
   if (reader.failed()) return std::nullopt;
+  if (row.unmodelled) return row;
   row.plan = sweep::canonical(row.plan, *phase);
   return row;
 }

@@ -147,6 +147,24 @@ std::vector<RowRefusal> check_presets(const std::string& model, const std::strin
   return refusals;
 }
 
+namespace {
+
+/// As stated or, where the table does not state it, with as little computed again as fits.
+Prediction run_row(Simulator& simulator, const PlanRow& row) {
+  Prediction first = simulator.run(row.plan);
+  if (!row.recompute_unstated || first.status != Status::memory) return first;
+  ParallelPlan plan = row.plan;
+  for (const Recompute stronger : {Recompute::selective, Recompute::full}) {
+    if (stronger <= row.plan.recompute) continue;
+    plan.recompute = stronger;
+    Prediction next = simulator.run(plan);
+    if (next.status == Status::ok) return next;
+  }
+  return first;  // nothing fits
+}
+
+}  // namespace
+
 bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
 
 std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
@@ -166,8 +184,8 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
     }
     for (std::size_t i = begin; i < end; ++i) {
       const ParallelPlan& plan = rows[order[i]].plan;
-      results[order[i]] =
-          simulator ? judged(simulator->run(plan), *setting, plan) : tl::unexpected(setting.error());
+      results[order[i]] = simulator ? judged(run_row(*simulator, rows[order[i]]), *setting, plan)
+                                    : tl::unexpected(setting.error());
     }
   }
   return results;

@@ -1,37 +1,81 @@
 #include "sweep/validate/predictions_file.h"
 
 #include <algorithm>
+#include <map>
 
 #include "engine/base/safe_text.h"
 
 namespace shardscape::validate {
 
-std::string predictions_csv(std::span<const NamedEvaluation> evaluations) {
-  std::vector<std::string> columns;
-  for (const NamedEvaluation& named : evaluations) {
-    for (const std::string& column : named.evaluation->prediction_columns) {
-      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
-    }
+namespace {
+
+/// Line -> why nothing is predicted for it. Problems come first: they are what to mend.
+std::map<int, std::string> reasons(const Evaluation& evaluation) {
+  std::map<int, std::string> by_line;
+  for (const TableProblem& problem : evaluation.problems) {
+    std::string& text = by_line[problem.line];
+    if (!text.empty()) text += "; ";
+    if (!problem.column.empty()) text += problem.column + ": ";
+    text += problem.message;
   }
-  const bool several = evaluations.size() > 1;
-  std::string text = several ? "file,id" : "id";
-  for (const std::string& column : columns) text += ',' + column;
-  text += '\n';
-  for (const auto& [file, evaluation] : evaluations) {
-    const std::vector<std::string>& own = evaluation->prediction_columns;
-    for (std::size_t row = 0; row < evaluation->rows.size(); ++row) {
-      if (several) text += csv_cell(file) + ',';
-      text += csv_cell(evaluation->rows[row].id);
-      for (const std::string& column : columns) {
-        const auto found = std::ranges::find(own, column);
-        text += ',';
-        if (found != own.end())
-          text += evaluation->predictions[row][static_cast<std::size_t>(found - own.begin())];
+  for (const UnpredictedRow& row : evaluation.unpredicted) by_line.emplace(row.line, row.reason);
+  return by_line;
+}
+
+class Writer {
+ public:
+  explicit Writer(std::span<const NamedEvaluation> evaluations) : several_(evaluations.size() > 1) {
+    for (const NamedEvaluation& named : evaluations) {
+      for (const std::string& column : named.evaluation->prediction_columns) {
+        if (std::ranges::find(columns_, column) == columns_.end()) columns_.push_back(column);
       }
-      text += '\n';
+    }
+    text_ = several_ ? "file,line,id" : "line,id";
+    for (const std::string& column : columns_) text_ += ',' + column;
+    text_ += ",reason\n";
+  }
+
+  void add(const NamedEvaluation& named) {
+    const Evaluation& evaluation = *named.evaluation;
+    const std::map<int, std::string> why = reasons(evaluation);
+    std::map<int, std::size_t> rows;
+    for (std::size_t i = 0; i < evaluation.rows.size(); ++i) rows.emplace(evaluation.rows[i].line, i);
+    for (const TableLine& line : evaluation.lines) {
+      if (several_) text_ += csv_cell(named.file) + ',';
+      text_ += std::to_string(line.line) + ',' + csv_cell(line.id);
+      const auto row = rows.find(line.line);
+      const auto reason = why.find(line.line);
+      for (const std::string& column : columns_) {
+        text_ += ',';
+        if (row != rows.end()) text_ += value(evaluation, row->second, column);
+      }
+      text_ += ',';
+      if (row == rows.end() && reason != why.end()) text_ += csv_cell(reason->second);
+      text_ += '\n';
     }
   }
-  return text;
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  static std::string value(const Evaluation& evaluation, std::size_t row, const std::string& column) {
+    const std::vector<std::string>& own = evaluation.prediction_columns;
+    const auto found = std::ranges::find(own, column);
+    return found == own.end() ? ""
+                              : evaluation.predictions[row][static_cast<std::size_t>(found - own.begin())];
+  }
+
+  bool several_;
+  std::vector<std::string> columns_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string predictions_csv(std::span<const NamedEvaluation> evaluations) {
+  Writer writer(evaluations);
+  for (const NamedEvaluation& named : evaluations) writer.add(named);
+  return writer.take();
 }
 
 }  // namespace shardscape::validate

@@ -28,6 +28,8 @@ class Presets {
 
   /// From now on `name` means this profile (what-ifs, fits). Old pointers to the name see it, too.
   void replace_stack(const std::string& name, StackProfile stack);
+  /// It was replaced, or read before.
+  [[nodiscard]] bool has_stack(const std::string& name) const { return stacks_.contains(name); }
   /// The same for the device of that name, and in every cluster that is made of it.
   void replace_device(const DeviceSpec& device);
 

@@ -1,6 +1,7 @@
 #include "sweep/validate/row_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/spec/ranges.h"
@@ -39,6 +40,15 @@ std::optional<double> RowReader::positive(std::string_view column) {
   if (value && ranges::kMeasured.holds(*value)) return value;
   bad(column, "'" + *cell + "': must be a number above 0, " + ranges::kMeasured.text() +
                   ", or blank where it is not known");
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> RowReader::rounded(std::string_view column) {
+  const std::optional<double> value = positive(column);
+  if (!value) return std::nullopt;
+  constexpr double kMost = std::numeric_limits<std::int32_t>::max();
+  if (*value <= kMost) return std::max<std::int64_t>(1, std::llround(*value));
+  bad(column, "'" + text(column).value_or("") + "': must be at most 2147483647");
   return std::nullopt;
 }
 

@@ -33,12 +33,15 @@ class RowReader {
             std::vector<TableProblem>& problems)
       : table_(table), index_(index), row_(row), problems_(problems) {}
 
+  [[nodiscard]] bool has_column(std::string_view column) const { return index_.find(column).has_value(); }
   /// Cells that are blank, absent or (with a problem reported) unreadable give nothing.
   [[nodiscard]] std::optional<std::string> text(std::string_view column) const;
   std::optional<std::int64_t> integer(std::string_view column, std::int64_t low = 1,
                                       std::int64_t high = std::numeric_limits<std::int32_t>::max());
   std::optional<double> positive(std::string_view column);  ///< within ranges::kMeasured
-  std::optional<bool> flag(std::string_view column);        ///< 0 or 1, false or true
+  /// A positive number, rounded to a whole one, at least 1.
+  std::optional<std::int64_t> rounded(std::string_view column);
+  std::optional<bool> flag(std::string_view column);  ///< 0 or 1, false or true
   /// The position among `names`.
   std::optional<std::size_t> choice(std::string_view column, std::span<const std::string_view> names);
   template <class E>

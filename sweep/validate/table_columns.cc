@@ -39,16 +39,57 @@ constexpr Column kLoadColumns[] = {
     {"source", free, "free text"},
 };
 
-std::vector<Column> plan_columns() {
-  std::vector<Column> columns(std::begin(kRowColumns), std::end(kRowColumns));
+constexpr Column kPublicRowColumns[] = {
+    {"id", needed, "name of the row, each once"},
+    {"model", needed, "a model preset or path; -lN: only N layers"},
+    {"device", needed, "a device preset or a name it goes by; its preset names the cluster"},
+    {"software", needed,
+     "software that a stack preset stands for; what follows the first word is its version"},
+    {"gpus", needed, "all of them"},
+    {"phase", free, "blank: training where there is a column sequence_length"},
+    {"cluster", free, "in place of device"},
+    {"stack", free, "in place of software"},
+    {"precision", free, "of the policy; bfloat16, fp8-mx, .. are understood; blank: bf16"},
+};
+// The plan's axes stand between; blank cells mean what the stack says is usual.
+constexpr Column kPublicLoadColumns[] = {
+    {"expert_parallel", free, "above 1: mixtures of experts are not predicted"},
+    {"expert_tensor_parallel", free, "of the experts, where there are any"},
+    {"moe_tensor_parallel", free, "likewise"},
+    {"attention_data_parallel", free, "above 1: not predicted"},
+    {"mode", free, "agg, disagg or energy"},
+    {"prefill_workers", free, "replicas of the pool that prefills"},
+    {"prefill_tensor_parallel", free, "of the pool that prefills"},
+    {"prefill_expert_parallel", free, ""},
+    {"prefill_attention_data_parallel", free, "above 1: not predicted"},
+    {"decode_workers", free, "replicas of the pool that decodes"},
+    {"decode_tensor_parallel", free, "of the pool that decodes"},
+    {"decode_expert_parallel", free, ""},
+    {"decode_attention_data_parallel", free, "above 1: not predicted"},
+    {"mean_batch", free,
+     "sequences decoded together; stands in for a blank concurrency, then only ITL counts"},
+    {"measured_tokens_per_s_per_gpu", free, ""},
+    {"measured_power_w", free, ""},
+    {"file", free, "free text"},
+};
+
+enum class PlanForm : std::uint8_t { ours, others };
+
+std::vector<Column> plan_columns(PlanForm form) {
+  const bool ours = form == PlanForm::ours;
+  const std::span<const Column> rows = ours ? std::span<const Column>(kRowColumns) : kPublicRowColumns;
+  std::vector<Column> columns(rows.begin(), rows.end());
   const auto add = [&](const PlanAxisRow& row) {
-    if (row.cell != nullptr) columns.push_back({row.column, row.cell_due ? expected : free, row.cell});
+    if (row.cell != nullptr)
+      columns.push_back({row.column, ours && row.cell_due ? expected : free, row.cell});
   };
   for (const PlanAxisRow& row : kPlanRows) {
     if (row.key != PlanKey::microbatch) add(row);
   }
   add(row_of(PlanKey::microbatch));  // beside the batches
-  columns.insert(columns.end(), std::begin(kLoadColumns), std::end(kLoadColumns));
+  for (const Column& column : kLoadColumns)
+    columns.push_back({column.name, ours ? column.use : free, column.meaning});
+  if (!ours) columns.insert(columns.end(), std::begin(kPublicLoadColumns), std::end(kPublicLoadColumns));
   return columns;
 }
 
@@ -88,8 +129,145 @@ constexpr Column kCollectiveColumns[] = {
     {"source", free, "free text"},
 };
 
+constexpr Column kGemmAloneColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"gemm_dtype", needed, "of the operands"},
+    {"m", needed, "rows of the output"},
+    {"n", needed, "columns of the output"},
+    {"k", needed, "length of the inner product"},
+    {"measured_time_s", free, "seconds"},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kPrefillColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"batch_size", needed, "sequences"},
+    {"isl", needed, "tokens of each prompt"},
+    {"num_heads", needed, "of the queries"},
+    {"num_key_value_heads", needed, "of the keys"},
+    {"head_dim", needed, ""},
+    {"measured_time_s", free, "seconds"},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kDecodeColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"batch_size", needed, "sequences"},
+    {"isl", needed, "tokens before the first step"},
+    {"num_heads", needed, "of the queries"},
+    {"num_key_value_heads", needed, "of the keys"},
+    {"head_dim", needed, ""},
+    {"step", needed, "tokens made before; isl + step are cached"},
+    {"measured_time_s", free, "seconds"},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kNcclColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"op_name", needed, "all_reduce, reduce_scatter, all_gather or alltoall"},
+    {"nccl_dtype", needed, "half, bfloat16, float or int8"},
+    {"num_gpus", needed, "ranks, in one node or NVLink domain"},
+    {"message_size", needed, "elements, as nccl-tests counts: of the whole tensor"},
+    {"measured_time_s", free, "seconds"},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kCustomAllReduceColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"op_name", needed, "all_reduce"},
+    {"kernel_source", needed, "the engine: TRTLLM, vLLM_.. or SGLang_.., and eager or graph"},
+    {"allreduce_dtype", needed, "half, bfloat16 or float"},
+    {"num_gpus", needed, "ranks, in one node or NVLink domain"},
+    {"message_size", needed, "elements"},
+    {"measured_time_s", free, "seconds"},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kExpertColumns[] = {
+    {"id", free, "name of the row"},      {"device", needed, "a device preset or a name it goes by"},
+    {"num_tokens", needed, ""},           {"hidden_size", needed, ""},
+    {"inter_size", needed, ""},           {"topk", needed, ""},
+    {"num_experts", needed, ""},          {"moe_tp_size", needed, ""},
+    {"moe_ep_size", needed, ""},          {"distribution", needed, "of tokens over experts"},
+    {"measured_time_s", free, "seconds"}, {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kLatentColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"op_name", needed, "mla_context or mla_generation"},
+    {"mla_dtype", needed, ""},
+    {"kv_cache_dtype", needed, ""},
+    {"batch_size", needed, ""},
+    {"isl", needed, ""},
+    {"step", needed, ""},
+    {"num_heads", needed, ""},
+    {"tp_size", needed, ""},
+    {"measured_time_s", free, "seconds"},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
+constexpr Column kExchangeColumns[] = {
+    {"id", free, "name of the row"},
+    {"device", needed, "a device preset or a name it goes by"},
+    {"op_name", needed, "ll (low latency) or normal"},
+    {"node_num", needed, ""},
+    {"hidden_size", needed, ""},
+    {"num_token", needed, ""},
+    {"num_topk", needed, ""},
+    {"num_experts", needed, ""},
+    {"dispatch_sms", free, ""},
+    {"dispatch_transmit_us", free, "microseconds, like all below"},
+    {"dispatch_notify_us", free, ""},
+    {"combine_sms", free, ""},
+    {"combine_transmit_us", free, ""},
+    {"combine_notify_us", free, ""},
+    {"dispatch_avg_t_us", free, ""},
+    {"combine_avg_t_us", free, ""},
+    {"file", free, "free text"},
+    {"source", free, "free text"},
+};
+
 bool names(std::span<const Column> columns, std::string_view name) {
   return std::ranges::find(columns, name, &Column::name) != columns.end();
+}
+
+/// Other people's tables name what they measured by device or software.
+bool is_public(std::span<const std::string> header) {
+  const auto has = [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); };
+  return (has("device") || has("software")) && !(has("cluster") && has("stack"));
+}
+
+std::span<const Column> columns_for(TableKind kind, std::span<const std::string> header) {
+  return kind == TableKind::plans && is_public(header) ? public_plan_columns() : columns_of(kind);
+}
+
+/// What may stand in a column's place.
+std::string_view alternative(std::string_view column) {
+  if (column == "device") return "cluster";
+  return column == "software" ? "stack" : "";
+}
+
+double share_of(std::span<const Column> columns, std::span<const std::string> header) {
+  int due = 0, there = 0;
+  for (const Column& column : columns) {
+    if (column.use == free) continue;
+    ++due;
+    there += std::ranges::find(header, column.name) != header.end() ? 1 : 0;
+  }
+  return static_cast<double>(there) / due;
 }
 
 }  // namespace
@@ -97,28 +275,44 @@ bool names(std::span<const Column> columns, std::string_view name) {
 std::span<const Column> columns_of(TableKind kind) {
   switch (kind) {
     case TableKind::plans: {
-      static const std::vector<Column> kPlanColumns = plan_columns();
+      static const std::vector<Column> kPlanColumns = plan_columns(PlanForm::ours);
       return kPlanColumns;
     }
     case TableKind::gemm:
       return kGemmColumns;
     case TableKind::collectives:
       return kCollectiveColumns;
+    case TableKind::gemm_alone:
+      return kGemmAloneColumns;
+    case TableKind::attention_prefill:
+      return kPrefillColumns;
+    case TableKind::attention_decode:
+      return kDecodeColumns;
+    case TableKind::nccl:
+      return kNcclColumns;
+    case TableKind::custom_all_reduce:
+      return kCustomAllReduceColumns;
+    case TableKind::experts:
+      return kExpertColumns;
+    case TableKind::latent_attention:
+      return kLatentColumns;
+    case TableKind::expert_exchange:
+      return kExchangeColumns;
   }
   return {};
+}
+
+std::span<const Column> public_plan_columns() {
+  static const std::vector<Column> kColumns = plan_columns(PlanForm::others);
+  return kColumns;
 }
 
 std::optional<TableKind> recognise(std::span<const std::string> header) {
   std::optional<TableKind> best;
   double best_share = 0.5;
-  for (const TableKind kind : {TableKind::plans, TableKind::gemm, TableKind::collectives}) {
-    int due = 0, there = 0;
-    for (const Column& column : columns_of(kind)) {
-      if (column.use == free) continue;
-      ++due;
-      there += std::ranges::find(header, column.name) != header.end() ? 1 : 0;
-    }
-    const double share = static_cast<double>(there) / due;
+  for (const TableKind kind : enum_values<TableKind>()) {
+    double share = share_of(columns_of(kind), header);
+    if (kind == TableKind::plans) share = std::max(share, share_of(public_plan_columns(), header));
     if (share < best_share || (best && share == best_share)) continue;
     best = kind;
     best_share = share;
@@ -128,12 +322,15 @@ std::optional<TableKind> recognise(std::span<const std::string> header) {
 
 std::vector<TableProblem> check_header(const Table& table, TableKind kind) {
   std::vector<TableProblem> problems;
-  const std::span<const Column> known = columns_of(kind);
+  const std::span<const Column> known = columns_for(kind, table.columns);
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(table.columns, name) != table.columns.end();
+  };
   std::vector<std::string_view> absent;
   for (const Column& column : known) {
-    if (std::ranges::find(table.columns, column.name) != table.columns.end()) continue;
+    if (has(column.name)) continue;
     absent.push_back(column.name);
-    if (column.use == free) continue;
+    if (column.use == free || has(alternative(column.name))) continue;
     const std::string right =
         column.use == needed ? "every row needs it" : "leave its cells blank where they are not known";
     problems.push_back({table.file, 1, std::string(column.name), "missing column; " + right});

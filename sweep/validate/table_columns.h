@@ -1,4 +1,4 @@
-// The columns of the three kinds of measurement tables: one list for reading, messages and documentation.
+// The columns of the kinds of measurement tables: one list for reading, messages and documentation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,20 @@
 
 namespace shardscape::validate {
 
-enum class TableKind : std::uint8_t { plans, gemm, collectives };
+enum class TableKind : std::uint8_t {
+  plans,
+  gemm,         ///< under a profiler, with its tile and clock
+  collectives,  ///< on clusters
+  // Repeated launches of one kernel or collective on one device or node, by its public benchmarks.
+  gemm_alone,
+  attention_prefill,
+  attention_decode,
+  nccl,
+  custom_all_reduce,
+  experts,  ///< grouped products
+  latent_attention,
+  expert_exchange  ///< dispatch and combine
+};
 
 /// needed: the column must be there and its cells filled. expected: the column must be there, cells may be
 /// blank. free: the column may be absent.
@@ -26,6 +39,8 @@ struct Column {
 };
 
 std::span<const Column> columns_of(TableKind kind);
+/// Those of other people's tables of plans: device and software in place of cluster and stack.
+std::span<const Column> public_plan_columns();
 
 /// The kind that shares most column names with the header; nothing where none shares half of its own needed
 /// and expected columns.
@@ -37,6 +52,8 @@ std::vector<TableProblem> check_header(const Table& table, TableKind kind);
 }  // namespace shardscape::validate
 
 namespace shardscape {
-SHARDSCAPE_ENUM_NAMES(validate::TableKind, "plans", "gemm", "collectives");
+SHARDSCAPE_ENUM_NAMES(validate::TableKind, "plans", "gemm", "collectives", "gemm-alone", "attention-prefill",
+                      "attention-decode", "nccl", "custom-all-reduce", "experts", "latent-attention",
+                      "expert-exchange");
 SHARDSCAPE_ENUM_NAMES(validate::ColumnUse, "needed", "expected", "free");
 }  // namespace shardscape

@@ -133,6 +133,8 @@ void describe_facts(V& v, DeviceSpec::Facts& facts) {
     links.fact("bandwidth_per_port", facts.link_bandwidth_per_port);
   });
   v.fact("power", facts.power_watts, Dimension::power);
+  v.fact("cluster", facts.cluster);
+  v.words("also", facts.also);
 }
 
 template <class V>
@@ -323,6 +325,10 @@ void describe(V& v, StackProfile& s) {
     memory.optional("workspace", s.memory.workspace);
     memory.optional("fragmentation", s.memory.fragmentation);
   });
+  v.words("software", s.tables.software);
+  v.fact("usual_zero_stage", s.tables.usual_zero_stage);
+  v.fact("usual_recompute", s.tables.usual_recompute);
+  v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
 }
 
 }  // namespace shardscape::yaml

@@ -124,6 +124,16 @@ void Reader::remarks(const char* key, std::vector<std::pair<std::string, std::st
   }
 }
 
+void Reader::words(const char* key, std::vector<std::string>& values) {
+  const Node* node = take(key);
+  if (node == nullptr) return;
+  state_.seen(at(key), node->where);
+  const std::vector<Node> one = node->is_list() ? std::vector<Node>{} : std::vector<Node>{*node};
+  for (const Node& item : node->is_list() ? node->items : one) {
+    keep(key, item, parse_value<std::string>(item), values.emplace_back());
+  }
+}
+
 std::pair<const Node*, const Node*> Reader::take_one_of(const char* key, const char* total_key) {
   const Node* each = take(key);
   const Node* total = take(total_key);
@@ -222,6 +232,14 @@ void Writer::remarks(const char* key, const std::vector<std::pair<std::string, s
   group(key, [&](Writer& inner) {
     for (const auto& [name, text] : values) inner.required(name.c_str(), text);
   });
+}
+
+void Writer::words(const char* key, const std::vector<std::string>& values) {
+  if (values.empty()) return;
+  Node list = Node::list();
+  list.flow = true;
+  for (const std::string& value : values) list.items.push_back(make_scalar(value));
+  map_.set(key, std::move(list));
 }
 
 void Writer::ends(const char* both_key, const char* from_key, const char* to_key, std::int64_t a,

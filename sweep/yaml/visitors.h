@@ -11,6 +11,7 @@
 //   anything_else()                   keys not named so far can't be judged
 //   fact(key, value)                  informational: optional, written only where stated, no what-if
 //   remarks(key, values)              informational: a free map of key and text
+//   words(key, texts)                 informational: a list of words, or one
 //   by_name<Enum>(key, array)         a map from names of Enum to numbers, 0 where a name is absent
 //   shared(key, total_key, count, value)  an amount per part, or the total over `count` parts
 //   choices<Enum>(key, values, all)   a list of names of Enum, or `auto` for all of them
@@ -116,6 +117,7 @@ class Reader {
   }
   void fact(const char* key, double& value, Dimension dimension);
   void remarks(const char* key, std::vector<std::pair<std::string, std::string>>& values);
+  void words(const char* key, std::vector<std::string>& values);
 
   template <class E, class Array>
   void by_name(const char* key, Array& values) {
@@ -253,6 +255,7 @@ class Writer {
     if (value != 0) map_.set(key, Node::scalar(format_quantity(value, dimension)));
   }
   void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values);
+  void words(const char* key, const std::vector<std::string>& values);
 
   template <class E, class Array>
   void by_name(const char* key, const Array& values) {
@@ -343,6 +346,7 @@ class Lister {
   void remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {
     fact(key, values);
   }
+  void words(const char* key, const std::vector<std::string>& values) { fact(key, values); }
 
   template <class E>
   void choices(const char* key, const std::vector<E>&, const std::vector<E>&) {

@@ -212,6 +212,47 @@ TEST_F(CalibrateTest, DevicesGoToAFileOfTheirOwn) {
   EXPECT_TRUE(contains(finished.out, "device.sm.tensor_efficiency")) << finished.out;
 }
 
+// Kernels as they would be on a card whose memory is slower: the fit finds the memory, in folds of whole shapes.
+TEST_F(CalibrateTest, KernelsAloneFitADeviceAlone) {
+  const fs::path card = fs::path(test::source_dir()) / "hw_presets/devices/h200-sxm-141gb.yaml";
+  std::string mine = std::regex_replace(read_file(card), std::regex("\nname: [^\n]*"), "\nname: my-gpu");
+  write("my-gpu.yaml", mine);
+  write("slow.yaml", std::regex_replace(mine, std::regex("\n  hbm: 0[.0-9]+"), "\n  hbm: 0.6"));
+  std::string table = "device,batch_size,isl,num_heads,num_key_value_heads,head_dim,step,measured_time_s\n";
+  std::vector<std::string> rows;
+  for (const int batch : {32, 64, 128}) {
+    for (const int heads : {32, 64}) {
+      for (const int tokens : {4096, 8192, 16384})
+        rows.push_back("my-gpu," + std::to_string(batch) + ",1," + std::to_string(heads) + ",8,128," +
+                       std::to_string(tokens - 1) + ',');
+    }
+  }
+  const auto lines = [&](const std::vector<std::string>& times) {
+    std::string text = table;
+    for (std::size_t i = 0; i < rows.size(); ++i) text += rows[i] + (times.empty() ? "" : times[i]) + '\n';
+    return text;
+  };
+  write("decode.csv", lines({}));
+  const Finished predicted =
+      run({"validate", "decode.csv", "--device", "./slow.yaml", "--predictions", "p.csv"});
+  ASSERT_EQ(predicted.code, 0) << predicted.err;
+  std::vector<std::string> times;
+  for (const test::CsvRow& row : test::read_csv(work() / "p.csv"))
+    times.push_back(row.at("predicted_time_s"));
+  ASSERT_EQ(times.size(), rows.size());
+  write("decode.csv", lines(times));
+  const Finished finished = run({"calibrate", "decode.csv", "--device", "./my-gpu.yaml", "--only",
+                                 "device.sustained.hbm", "--folds", "2", "--json", "-o", "fitted.yaml"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_FALSE(fs::exists(work() / "fitted.device.yaml"));
+  const std::string fitted = read_file(work() / "fitted.yaml");
+  EXPECT_TRUE(fitted.starts_with("# Fitted: shardscape calibrate decode.csv --device my-gpu.yaml")) << fitted;
+  const json file = json::parse(finished.out).at("files").at(0);
+  EXPECT_GT(file.at("before").at("time").at("mape"), 0.1);
+  EXPECT_LT(file.at("after").at("time").at("mape"), 0.01);
+  EXPECT_LT(file.at("cross_validated").at("time").at("mape"), 0.01);
+}
+
 TEST_F(CalibrateTest, ConditionsSelectRows) {
   write("nccl.csv",
         "cluster,collective,gpus,gpus_per_node,bytes,median_s\n"

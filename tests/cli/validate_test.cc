@@ -107,7 +107,11 @@ TEST_F(ValidateTest, BadRowsAreLocatedAndTheOthersReported) {
   const json file = json::parse(finished.out).at("files").at(0);
   EXPECT_EQ(file.at("step_time").at("n"), 2);
   EXPECT_EQ(file.at("problems").size(), 4U);
-  EXPECT_EQ(test::read_csv(work() / "out.csv").size(), 2U);
+  const std::vector<test::CsvRow> lines = test::read_csv(work() / "out.csv");
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_TRUE(contains(lines[3].at("reason"), "gpus: there are 8")) << lines[3].at("reason");
+  EXPECT_EQ(lines[3].at("predicted_step_time_s"), "");
+  EXPECT_EQ(lines[0].at("reason"), "");
 }
 
 /// A table that is wrong in one way; `good` of its rows are predicted all the same.
@@ -231,6 +235,12 @@ std::vector<Broken> broken_tables() {
        "device," + kernels + "a100,a,64,64,64,,,,,,,1e-5\n",
        0,
        {"runs.csv:2: device: unknown device"}},
+      {"names of others",
+       "id,model,device,gpus,software,precision,global_batch,sequence_length\n"
+       "a,llama3.1-8b,h100,8,nemo-x,fp9,8,4096\n",
+       0,
+       {"runs.csv:2: device: no device is called 'h100'",
+        "runs.csv:2: software: no software or stack is called", "runs.csv:2: precision: unknown 'fp9'"}},
       {"call",
        calls + "a,dgx-a100,nccl-tests,all_reduce,8,8,1e6,1e-4\nb,dgx,nope,all_reduc,8,3,-1,1e-4\n",
        1,
@@ -255,6 +265,36 @@ TEST_F(ValidateTest, BrokenTablesNameRowAndColumn) {
     EXPECT_EQ(file.at("rows"), broken.good);
     EXPECT_GE(file.at("problems").size(), broken.said.size() > 1 ? 2U : 1U);
   }
+}
+
+TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
+  write("runs.csv",
+        "id,model,device,gpus,tensor_parallel,expert_parallel,precision,prompt_tokens,output_tokens,"
+        "concurrency,"
+        "software,mode,measured_ttft_s,measured_itl_s,mean_batch\n"
+        "a,llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,8,nim 1.2,agg,0.2,0.01,\n"
+        "b,deepseek-v3,h100-sxm-80gb,8,8,8,fp8,1000,200,8,nim,agg,0.2,0.01,\n"
+        "c,llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,,nim,agg,0.2,0.01,\n");
+  const Finished finished =
+      run({"validate", "runs.csv", "--json", "--by", "device,model", "--predictions", "out.csv"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const json file = json::parse(finished.out).at("files").at(0);
+  EXPECT_EQ(file.at("rows"), 1);
+  EXPECT_EQ(file.at("not_predicted"), 2);
+  EXPECT_EQ(file.at("itl").at("n"), 1);
+  EXPECT_EQ(file.at("groups").at(0).at("device"), "h100-sxm-80gb");
+  EXPECT_EQ(file.at("groups").at(0).at("model"), "llama3.1-8b");
+  EXPECT_EQ(file.at("groups").at(0).at("n"), 1);
+  const std::vector<test::CsvRow> lines = test::read_csv(work() / "out.csv");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[0].at("predicted_itl_s"), "");
+  EXPECT_TRUE(contains(lines[1].at("reason"), "mixtures of experts"));
+  EXPECT_TRUE(contains(lines[2].at("reason"), "how many requests"));
+  const Finished text = run({"validate", "runs.csv", "--by", "device"});
+  EXPECT_TRUE(contains(text.out, "not predicted: 2 rows")) << text.out;
+  const Finished bad = run({"validate", "runs.csv", "--by", "devise"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_TRUE(contains(bad.err, "did you mean 'device'?")) << bad.err;
 }
 
 TEST_F(ValidateTest, TtftAloneIsThatOfConcurrencyOne) {

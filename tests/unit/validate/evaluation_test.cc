@@ -8,6 +8,7 @@
 #include "engine/simulate.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/load_study.h"
+#include "sweep/validate/error_groups.h"
 #include "sweep/validate/predictions_file.h"
 #include "tests/support/paths.h"
 #include "tests/support/plan_table.h"
@@ -229,19 +230,91 @@ TEST(Predictions, OneRowPerRowInOrder) {
   const NamedEvaluation one[] = {{"p.csv", &plans}};
   const std::string single = predictions_csv(one);
   EXPECT_TRUE(single.starts_with(
-      "id,predicted_step_time_s,predicted_memory_peak_bytes,predicted_oom,predicted_ttft_s,predicted_itl_s,"
-      "predicted_e2e_s\n\"x,1\","))
+      "line,id,predicted_step_time_s,predicted_memory_peak_bytes,predicted_oom,predicted_ttft_s,"
+      "predicted_itl_s,predicted_e2e_s,reason\n2,\"x,1\","))
       << single;
-  EXPECT_TRUE(single.ends_with(",,,\n")) << single;
+  EXPECT_TRUE(single.ends_with(",,,,\n")) << single;
   const NamedEvaluation both[] = {{"p.csv", &plans}, {"g.csv", &gemms}};
   const Table table = parse_csv(predictions_csv(both), "out.csv");
   EXPECT_TRUE(table.problems.empty());
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.columns[0], "file");
   EXPECT_EQ(table.rows[1].cells[0], "g.csv");
-  EXPECT_EQ(table.rows[1].cells[2], "");
+  EXPECT_EQ(table.rows[1].cells[1], "2");
+  EXPECT_EQ(table.rows[1].cells[2], "");  // no id
+  EXPECT_EQ(table.rows[1].cells[3], "");
   const auto time = std::ranges::find(table.columns, "predicted_time_s") - table.columns.begin();
   EXPECT_EQ(table.rows[1].cells[static_cast<std::size_t>(time)], gemms.predictions[0][0]);
+}
+
+// One bad row, one that is not modelled, one good: each line of the table has its line, blank with a reason.
+TEST(Predictions, EveryLineHasItsLine) {
+  const Evaluation evaluation = evaluated(
+      "h100-sxm-80gb,bfloat16,4096,4096,4096,1e-3\n"
+      "l40s,bfloat16,64,64,64,1e-5\n"
+      "h100,bfloat16,64,64,64,1e-5\n"
+      "short\n"
+      "v100-sxm-32gb,bfloat16,64,64,64,\n",
+      "device,gemm_dtype,m,n,k,measured_time_s\n");
+  EXPECT_EQ(evaluation.kind, TableKind::gemm_alone);
+  EXPECT_EQ(evaluation.rows.size(), 1U);
+  EXPECT_EQ(evaluation.unpredicted.size(), 2U);
+  EXPECT_EQ(evaluation.problems.size(), 2U);
+  EXPECT_EQ(value(evaluation, "time_long.n"), 1);
+  const NamedEvaluation one[] = {{"g.csv", &evaluation}};
+  const Table table = parse_csv(predictions_csv(one), "out.csv");
+  EXPECT_EQ(table.columns, (std::vector<std::string>{"line", "id", "predicted_time_s", "reason"}));
+  ASSERT_EQ(table.rows.size(), 5U);
+  const char* const reasons[] = {"", "no preset describes the device l40s",
+                                 "device: no device is called 'h100'", "has 1 cells", "has no unit for bf16"};
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(table.rows[i].cells[0], std::to_string(i + 2));
+    EXPECT_EQ(table.rows[i].cells[2].empty(), i > 0);
+    EXPECT_NE(table.rows[i].cells[3].find(reasons[i]), std::string::npos) << table.rows[i].cells[3];
+  }
+}
+
+TEST(Benchmarks, MessagesAreCountedInElements) {
+  const std::string header = "device,op_name,nccl_dtype,num_gpus,message_size,measured_time_s\n";
+  const Evaluation evaluation = evaluated(
+      "h100-sxm-80gb,all_reduce,half,8,1048576,1e-4\nh100-sxm-80gb,all_reduce,int8,8,2097152,1e-4\n"
+      "h100-sxm-80gb,alltoall,int8,8,1024,1e-5\n",
+      header);
+  ASSERT_EQ(evaluation.kind, TableKind::nccl);
+  ASSERT_EQ(evaluation.rows.size(), 3U) << (evaluation.problems.empty() ? "" : problems_of(evaluation)[0]);
+  EXPECT_EQ(evaluation.predictions[0], evaluation.predictions[1]);
+  EXPECT_EQ(value(evaluation, "time_large.n"), 2);
+  EXPECT_EQ(value(evaluation, "time_small.n"), 1);
+  EXPECT_EQ(regime_part(evaluation.rows[0].regime, "gpus"), "8");
+}
+
+TEST(Benchmarks, ExpertsAreReadAndNotPredicted) {
+  const Evaluation evaluation =
+      evaluated("b200-sxm-180gb,ll,1,7168,1,8,256\n",
+                "device,op_name,node_num,hidden_size,num_token,num_topk,num_experts\n");
+  EXPECT_EQ(evaluation.kind, TableKind::expert_exchange);
+  EXPECT_TRUE(evaluation.problems.empty());
+  ASSERT_EQ(evaluation.unpredicted.size(), 1U);
+  EXPECT_EQ(evaluation.prediction_columns,
+            (std::vector<std::string>{"predicted_dispatch_s", "predicted_combine_s"}));
+}
+
+TEST(ErrorGroups, SplitTheRowsOfEveryMetric) {
+  const Evaluation evaluation = evaluated(
+      "h100-sxm-80gb,bfloat16,4096,4096,4096,1e-3\nb200-sxm-180gb,bfloat16,4096,4096,4096,1e-3\n"
+      "b200-sxm-180gb,bfloat16,8192,4096,4096,1e-3\n",
+      "device,gemm_dtype,m,n,k,measured_time_s\n");
+  const auto keys = parse_regime_keys("device,precision");
+  ASSERT_TRUE(keys);
+  const std::vector<ErrorGroup> groups = error_groups(evaluation, *keys);
+  ASSERT_EQ(groups.size(), 2U * 3U);  // all, over 0.1 ms, over 10 us
+  EXPECT_EQ(groups[0].key, (std::vector<std::string>{"b200-sxm-180gb", "bf16"}));
+  EXPECT_EQ(groups[0].errors.n, 2U);
+  EXPECT_EQ(groups[1].errors.n, 1U);
+  EXPECT_DOUBLE_EQ(groups[1].errors.bias, evaluation.metrics[0].pairs[0].error());
+  EXPECT_FALSE(parse_regime_keys("device,devise"));
+  EXPECT_FALSE(parse_regime_keys("device,device"));
+  EXPECT_FALSE(parse_regime_keys(""));
 }
 
 }  // namespace

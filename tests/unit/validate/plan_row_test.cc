@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "sweep/validate/table_columns.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::validate {
 namespace {
@@ -22,7 +25,26 @@ class PlanRowTest : public testing::Test {
     }
     const ColumnIndex index(table);
     RowReader reader(table, index, row, problems_);
-    return read_plan_row(reader);
+    return read_plan_row(reader, names_);
+  }
+
+  /// A row of other people's table, every column of theirs there.
+  std::optional<PlanRow> read_public(const std::map<std::string, std::string>& cells, bool training) {
+    problems_.clear();
+    Table table;
+    table.file = "t.csv";
+    TableRow row{2, {}};
+    for (const Column& column : public_plan_columns()) {
+      const bool ours = column.name == "cluster" || column.name == "stack" || column.name == "phase" ||
+                        column.name == "schedule";
+      if (ours || (!training && column.name == "sequence_length")) continue;
+      table.columns.emplace_back(column.name);
+      const auto found = cells.find(table.columns.back());
+      row.cells.push_back(found == cells.end() ? "" : found->second);
+    }
+    const ColumnIndex index(table);
+    RowReader reader(table, index, row, problems_);
+    return read_plan_row(reader, names_);
   }
 
   [[nodiscard]] std::vector<std::string> blamed() const {
@@ -47,7 +69,114 @@ class PlanRowTest : public testing::Test {
   }
 
   std::vector<TableProblem> problems_;
+  Presets presets_{yaml::Catalog({test::source_dir()})};
+  TableNames names_{presets_};
 };
+
+/// Other people's tables: device and software in place of cluster and stack.
+class PublicRowTest : public PlanRowTest {
+ protected:
+  PublicRowTest() {
+    StackProfile recipes;
+    recipes.name = "recipes";
+    recipes.tables = {{}, 1, Recompute::selective, true};
+    presets_.replace_stack("recipes", recipes);
+  }
+
+  static std::map<std::string, std::string> step(const std::map<std::string, std::string>& more = {}) {
+    std::map<std::string, std::string> cells = {{"id", "r"},
+                                                {"model", "llama3.1-8b"},
+                                                {"device", "gb200"},
+                                                {"software", "recipes 25.04"},
+                                                {"gpus", "16"},
+                                                {"tensor_parallel", "2"},
+                                                {"precision", "bfloat16"},
+                                                {"global_batch", "64"},
+                                                {"sequence_length", "4096"}};
+    for (const auto& [column, cell] : more) cells[column] = cell;
+    return cells;
+  }
+};
+
+TEST_F(PublicRowTest, BlanksMeanWhatTheStackSaysIsUsual) {
+  const auto row =
+      read_public(step({{"software", "recipes"}, {"pipeline_parallel", "2"}, {"virtual_stages", "4"}}), true);
+  ASSERT_TRUE(row) << (problems_.empty() ? "" : to_string(problems_[0]));
+  EXPECT_EQ(row->cluster, "gb200-nvl72");
+  EXPECT_EQ(row->stack, "recipes");
+  EXPECT_EQ(row->workload.phase, Phase::training);
+  EXPECT_EQ(row->workload.precision, Precision::bf16);
+  EXPECT_EQ(row->plan.data, 4);
+  EXPECT_EQ(row->plan.zero_stage, 1);
+  EXPECT_TRUE(row->plan.sequence_parallel);
+  EXPECT_EQ(row->plan.recompute, Recompute::selective);
+  EXPECT_TRUE(row->recompute_unstated);
+  EXPECT_EQ(row->plan.schedule, ScheduleKind::interleaved);
+  EXPECT_FALSE(row->unmodelled);
+}
+
+TEST_F(PublicRowTest, StatedCellsStandAgainstWhatIsUsual) {
+  const auto row = read_public(
+      step({{"software", "recipes"}, {"zero_stage", "3"}, {"recompute", "full"}, {"sequence_parallel", "0"}}),
+      true);
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->plan.zero_stage, 3);
+  EXPECT_FALSE(row->plan.sequence_parallel);
+  EXPECT_EQ(row->plan.recompute, Recompute::full);
+  EXPECT_FALSE(row->recompute_unstated);
+  EXPECT_EQ(row->plan.schedule, ScheduleKind::one_f_one_b);
+}
+
+TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
+  for (const auto& [column, cell, why] : std::vector<std::array<std::string, 3>>{
+           {"expert_parallel", "8", "mixtures of experts"},
+           {"model", "deepseek-v3", "mixtures of experts"},
+           {"model", "Qwen/Qwen3-30B-A3B-Instruct-2507", "mixtures of experts"},
+           {"device", "l40s", "no preset describes the device l40s"},
+           {"attention_data_parallel", "4", "data-parallel inside a replica"}}) {
+    const auto row = read_public(step({{"software", "recipes"}, {column, cell}}), true);
+    ASSERT_TRUE(row) << cell << (problems_.empty() ? "" : to_string(problems_[0]));
+    ASSERT_TRUE(row->unmodelled) << cell;
+    EXPECT_NE(row->unmodelled->find(why), std::string::npos) << *row->unmodelled;
+    EXPECT_TRUE(problems_.empty());
+  }
+  EXPECT_FALSE(read_public(step({{"software", "recipes"}, {"expert_parallel", "0"}}), true)->unmodelled);
+}
+
+TEST_F(PublicRowTest, UnknownNamesAreProblemsThatSayWhatThereIs) {
+  EXPECT_FALSE(
+      read_public(step({{"device", "h100-sxm-80g"}, {"software", "nemoo"}, {"precision", "bf61"}}), true));
+  EXPECT_EQ(blamed(), (std::vector<std::string>{"device", "software", "precision"}));
+  EXPECT_NE(problems_[0].message.find("did you mean 'h100-sxm-80gb'"), std::string::npos)
+      << problems_[0].message;
+  EXPECT_NE(problems_[0].message.find("gb200"), std::string::npos);
+  EXPECT_NE(problems_[1].message.find("there are"), std::string::npos) << problems_[1].message;
+  EXPECT_NE(problems_[2].message.find("bfloat16"), std::string::npos) << problems_[2].message;
+}
+
+TEST_F(PublicRowTest, AMeanBatchStandsInForRequestsInFlight) {
+  const std::map<std::string, std::string> load = {
+      {"id", "r"},   {"model", "llama3.1-8b"}, {"device", "h100-sxm-80gb"}, {"software", "recipes"},
+      {"gpus", "2"}, {"tensor_parallel", "2"}, {"mean_batch", "31.6"},      {"output_tokens", "637.7"}};
+  auto cells = load;
+  const auto energy = read_public(cells, false);
+  ASSERT_TRUE(energy) << (problems_.empty() ? "" : to_string(problems_[0]));
+  EXPECT_EQ(energy->workload.phase, Phase::inference);
+  EXPECT_EQ(energy->workload.concurrency, 32);
+  EXPECT_EQ(energy->workload.output_tokens, 638);
+  EXPECT_TRUE(energy->itl_only);
+  cells["prompt_tokens"] = "1000";
+  cells["concurrency"] = "64";
+  const auto full = read_public(cells, false);
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->workload.concurrency, 64);
+  EXPECT_FALSE(full->itl_only);
+  cells.erase("concurrency");
+  cells.erase("mean_batch");
+  const auto none = read_public(cells, false);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->unmodelled);
+}
 
 TEST_F(PlanRowTest, BlanksTakeTheDocumentedDefaults) {
   const auto row = read(training());

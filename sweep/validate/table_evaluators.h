@@ -12,6 +12,10 @@ void evaluate_gemms(const Table& table, Presets& presets, const EvaluateOptions&
 void evaluate_collectives(const Table& table, Presets& presets, const EvaluateOptions& options,
                           Evaluation& out);
 
+/// Kernels and collectives alone, as TableKind lists them.
+void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOptions& options,
+                         Evaluation& out);
+
 /// The row's own id, or its number in the table, from 1.
 std::string row_id(const RowReader& reader, const Table& table, const TableRow& row);
 

@@ -1,0 +1,140 @@
+#include "sweep/validate/table_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "engine/base/suggest.h"
+
+namespace shardscape::validate {
+
+namespace {
+
+/// Cards that public tables measure and that no preset describes: PCIe cards without NVLink.
+constexpr std::array<std::string_view, 3> kWithoutPreset = {"l40s", "rtx_pro_6000_server", "b60"};
+
+struct FormatAlias {
+  std::string_view text, name;
+};
+/// Names in tables of kernels and of NVIDIA's recipes (Megatron Bridge: "cs" current scaling, one scale per
+/// tensor; "mx" microscaling, one per 32; "alt" no further described there).
+constexpr auto kFormatAliases = std::to_array<FormatAlias>({
+    {"bfloat16", "bf16"},
+    {"float16", "fp16"},
+    {"half", "fp16"},
+    {"float", "fp32"},
+    {"float32", "fp32"},
+    {"fp8-cs", "fp8"},
+    {"fp8-alt", "fp8"},
+    {"fp8-mx", "mxfp8"},
+    {"fp8_block", "fp8"},
+});
+
+/// Families of mixtures of experts, by the beginning of their names without the owner ("Qwen/").
+constexpr auto kExpertFamilies = std::to_array<std::string_view>(
+    {"deepseek", "gpt-oss", "grok", "mixtral", "llama-4", "llama4", "kimi", "glm-4.5"});
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+std::vector<std::string> keys_of(const std::map<std::string, std::string>& names) {
+  std::vector<std::string> keys;
+  for (const auto& [key, preset] : names) keys.push_back(key);
+  return keys;
+}
+
+Nameless unknown(const char* what, const std::string& text, const std::map<std::string, std::string>& names) {
+  const std::vector<std::string> keys = keys_of(names);
+  return {std::string("no ") + what + " is called '" + text + "'" + did_you_mean(text, keys) +
+          "; there are " + join_names(keys)};
+}
+
+}  // namespace
+
+void TableNames::add_device(const std::string& preset) {
+  const auto device = presets_.device(preset);
+  if (!device) return;  // rows that name it say what is wrong
+  clusters_.insert_or_assign(preset, (*device)->facts.cluster);
+  devices_.emplace((*device)->name, preset);
+  for (const std::string& name : (*device)->facts.also) devices_.emplace(name, preset);
+}
+
+void TableNames::read() {
+  if (std::exchange(read_, true)) return;
+  if (yaml::is_path(own_device_)) add_device(own_device_);
+  const yaml::Catalog& catalog = presets_.catalog();
+  for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::device)) {
+    devices_.emplace(entry.name, entry.name);
+    add_device(entry.name);
+  }
+  for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
+    stacks_.emplace(entry.name, entry.name);
+  }
+  for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::stack)) {
+    const auto stack = presets_.stack(entry.name);
+    if (!stack) continue;
+    // As software, a name may mean another profile than the one which is called so.
+    for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
+  }
+}
+
+TableNames::Named TableNames::device(const std::string& text) {
+  if (yaml::is_path(text)) return text;
+  read();
+  if (const auto found = devices_.find(text); found != devices_.end()) return found->second;
+  if (std::ranges::find(kWithoutPreset, text) != kWithoutPreset.end())
+    return tl::unexpected(Nameless{"no preset describes the device " + text, true});
+  return tl::unexpected(unknown("device", text, devices_));
+}
+
+TableNames::Named TableNames::cluster(const std::string& device_text) {
+  const Named device_name = device(device_text);
+  if (!device_name) return device_name;
+  const auto found = clusters_.find(*device_name);
+  if (found != clusters_.end() && !found->second.empty()) return found->second;
+  return tl::unexpected(Nameless{"device " + device_text +
+                                 " names no cluster; give the column cluster, or "
+                                 "the device's preset the key 'cluster'"});
+}
+
+TableNames::Named TableNames::stack(const std::string& text) {
+  if (yaml::is_path(text)) return text;
+  read();
+  if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
+  if (presets_.has_stack(text)) return text;  // a fit's own
+  const std::string first_word = text.substr(0, text.find(' '));
+  if (const auto found = stacks_.find(first_word); found != stacks_.end()) return found->second;
+  return tl::unexpected(unknown("software or stack", text, stacks_));
+}
+
+std::optional<Precision> TableNames::precision(std::string_view text) {
+  if (const auto own = parse_enum<Precision>(text)) return own;
+  const auto alias = std::ranges::find(kFormatAliases, text, &FormatAlias::text);
+  return alias == kFormatAliases.end() ? std::nullopt : parse_enum<Precision>(alias->name);
+}
+
+std::string TableNames::precisions() {
+  std::string text = join_names(enum_names<Precision>());
+  for (const FormatAlias& alias : kFormatAliases) {
+    if (parse_enum<Precision>(alias.name)) text += ", " + std::string(alias.text);
+  }
+  return text;
+}
+
+std::optional<std::string> known_experts(std::string_view model) {
+  const std::string name = lower(model.substr(model.rfind('/') + 1));
+  const bool family =
+      std::ranges::any_of(kExpertFamilies, [&](std::string_view start) { return name.starts_with(start); });
+  // "qwen3-30b-a3b": so many parameters, of which so many are active.
+  const std::size_t active = name.find("b-a");
+  const bool counted = active != std::string::npos && active + 3 < name.size() &&
+                       std::isdigit(static_cast<unsigned char>(name[active + 3])) != 0;
+  if (!family && !counted) return std::nullopt;
+  return "mixtures of experts are not modelled (" + std::string(model) + ")";
+}
+
+}  // namespace shardscape::validate

@@ -1,0 +1,71 @@
+// What tables of other people call devices, software and number formats, as presets of ours.
+//
+// A device preset says which names it stands for (`also:`) and which machine it is sold in (`cluster:`), a
+// stack preset which software it describes (`software:`).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+#include "engine/spec/precision.h"
+#include "sweep/validate/presets.h"
+
+namespace shardscape::validate {
+
+/// Why a name means nothing here.
+struct Nameless {
+  std::string why;
+  /// The name is understood, but there is nothing to predict with: a reason, no mistake of the table.
+  bool understood = false;
+};
+
+/// Reads every device and stack preset once, when first asked. `presets` outlives it. `own_device`: a device
+/// preset or a path, whose name stands for it even where no preset has it.
+class TableNames {
+ public:
+  explicit TableNames(Presets& presets, std::string own_device = {})
+      : presets_(presets), own_device_(std::move(own_device)) {}
+
+  using Named = tl::expected<std::string, Nameless>;
+
+  /// The device preset of a preset's name, of a name it goes by, or of a path.
+  Named device(const std::string& text);
+  /// The cluster preset that a device of this name is measured in.
+  Named cluster(const std::string& device_text);
+  /// The stack preset of a preset's name, of software that it stands for, or of a path. What follows the
+  /// first word is a version.
+  Named stack(const std::string& text);
+  /// There is a model preset of this name, or a file.
+  bool has_model(const std::string& text) { return presets_.model(text).has_value(); }
+  /// What runs of a stack have in common; null where there is no such stack.
+  const StackProfile::Tables* usual(const std::string& stack_preset) {
+    const auto found = presets_.stack(stack_preset);
+    return found ? &(*found)->tables : nullptr;
+  }
+  /// The number format or policy, by our name or that of common tables ("bfloat16", "fp8-mx").
+  static std::optional<Precision> precision(std::string_view text);
+  /// Names that precision() knows.
+  static std::string precisions();
+
+ private:
+  void read();
+
+  void add_device(const std::string& preset);
+
+  Presets& presets_;
+  std::string own_device_;
+  bool read_ = false;
+  std::map<std::string, std::string> devices_;   ///< name in tables -> preset
+  std::map<std::string, std::string> clusters_;  ///< device preset -> cluster preset
+  std::map<std::string, std::string> stacks_;    ///< software -> preset
+};
+
+/// Why no model preset will be found under this name: a mixture of experts that is known by it.
+std::optional<std::string> known_experts(std::string_view model);
+
+}  // namespace shardscape::validate

@@ -1,0 +1,79 @@
+#include "sweep/validate/table_names.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/support/paths.h"
+
+namespace shardscape::validate {
+namespace {
+
+yaml::Catalog shipped_presets() { return yaml::Catalog({test::source_dir()}); }
+
+// A name that two presets claim would depend on their order.
+TEST(TableNames, NoNameStandsForTwoPresets) {
+  const yaml::Catalog catalog = shipped_presets();
+  Presets presets(catalog);
+  std::map<std::string, std::string> owner;
+  for (const auto& entry : catalog.list(yaml::PresetKind::device)) {
+    const auto device = presets.device(entry.name);
+    ASSERT_TRUE(device) << device.error();
+    std::vector<std::string> names = (*device)->facts.also;
+    names.push_back(entry.name);
+    for (const std::string& name : names) EXPECT_TRUE(owner.emplace(name, entry.name).second) << name;
+  }
+  owner.clear();
+  for (const auto& entry : catalog.list(yaml::PresetKind::stack)) {
+    const auto stack = presets.stack(entry.name);
+    ASSERT_TRUE(stack) << stack.error();
+    for (const std::string& name : (*stack)->tables.software)
+      EXPECT_TRUE(owner.emplace(name, entry.name).second) << name << " is also " << owner[name];
+  }
+}
+
+TEST(TableNames, AMachineIsMadeOfTheDeviceThatNamesIt) {
+  const yaml::Catalog catalog = shipped_presets();
+  Presets presets(catalog);
+  for (const auto& entry : catalog.list(yaml::PresetKind::device)) {
+    const std::string name = (*presets.device(entry.name))->facts.cluster;
+    if (name.empty()) continue;
+    const auto cluster = presets.cluster(name);
+    ASSERT_TRUE(cluster) << entry.name << ": " << cluster.error();
+    EXPECT_EQ((*cluster)->device.name, entry.name);
+  }
+}
+
+TEST(TableNames, SoftwareGoesByItsFirstWord) {
+  Presets presets(shipped_presets());
+  StackProfile profile;
+  profile.tables.software = {"engine"};
+  presets.replace_stack("mine", profile);
+  TableNames names(presets);
+  EXPECT_EQ(names.stack("megatron-lm").value(), "megatron-lm");
+  EXPECT_EQ(names.stack("megatron-lm 0.9").value(), "megatron-lm");
+  EXPECT_EQ(names.stack("mine").value(), "mine");  // a fit's own
+  EXPECT_FALSE(names.stack("engine 1"));           // only presets stand for software
+  EXPECT_EQ(names.device("gb200").value(), "gb200-186gb");
+  EXPECT_EQ(names.cluster("gb200").value(), "gb200-nvl72");
+  EXPECT_TRUE(names.device("b60").error().understood);
+  EXPECT_FALSE(names.device("b61").error().understood);
+}
+
+TEST(TableNames, FormatsHaveTheirCommonNames) {
+  EXPECT_EQ(TableNames::precision("bfloat16"), Precision::bf16);
+  EXPECT_EQ(TableNames::precision("half"), Precision::fp16);
+  EXPECT_EQ(TableNames::precision("fp8-cs"), Precision::fp8);
+  EXPECT_EQ(TableNames::precision("fp9"), std::nullopt);
+}
+
+TEST(TableNames, ExpertsAreKnownByTheirNames) {
+  for (const char* name : {"deepseek-v3", "openai/gpt-oss-120b", "Qwen/Qwen3-235B-A22B", "qwen3-30b-a3b",
+                           "grok-1-l8", "meta-llama/Llama-4-Scout-17B-16E-Instruct"})
+    EXPECT_TRUE(known_experts(name)) << name;
+  for (const char* name : {"llama3.1-8b", "Qwen/Qwen3-32B", "mpt-7b", "nemotron4-15b"})
+    EXPECT_FALSE(known_experts(name)) << name;
+}
+
+}  // namespace
+}  // namespace shardscape::validate
