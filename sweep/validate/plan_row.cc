@@ -168,7 +168,7 @@ std::optional<PlanRow> read_plan_row(RowReader& reader) {
   row.stack = reader.text("stack").value_or("");
   const std::optional<Phase> phase = reader.choice<Phase>("phase");
   row.workload.phase = phase.value_or(Phase::training);
-  row.workload.precision = reader.choice<Precision>("precision").value_or(Precision::bf16);
+  row.workload.precision = reader.choice<PolicyName>("precision").value_or(PolicyName::bf16);
   const PlanAxisRow& order = row_of(PlanKey::order);
   if (const auto cell = reader.text(order.column)) {
     const std::optional<std::int32_t> code = parse_code(order, *cell);
