@@ -57,8 +57,8 @@ endfunction()
 function(shardscape_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Both see ghosts in g++ 12's own headers when optimising: std::string's operator+ (GCC bug 105651) and std::optional (GCC bug 80635).
-    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow)
+    # They see ghosts in g++ 12's own headers when optimising: std::string's operator+ (GCC bug 105651), std::optional (GCC bug 80635).
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
     if(CMAKE_UNITY_BUILD)  # types of one file's anonymous namespace in its own classes: no fault where many files are compiled as one
       target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
     endif()
