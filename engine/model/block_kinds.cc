@@ -50,8 +50,8 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
 /// microbatch stands with the latter.
 Operator cast_for(const Operator& product, const OperatorBuilder& b) {
   const StackProfile::Quantisation& stack = b.stack().quantisation;
-  const double traffic =
-      stack.passes * (bytes_per_element(b.policy().activations) + 2 * b.policy().operand_bytes(product.operands));
+  const double traffic = stack.passes * (bytes_per_element(b.policy().activations) +
+                                         2 * b.policy().operand_bytes(product.operands));
   const compute::GemmShape& g = product.gemm;
   const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
   Operator op;

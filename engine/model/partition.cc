@@ -31,7 +31,8 @@ void partition_balanced(const ModelSpec& model, const StageLayers& all, std::int
 }
 
 /// Chunks of as many layers each, the embedding before and the loss behind them counted.
-bool partition_with_ends(const StageLayers& all, std::int32_t virtual_stages, std::vector<StageLayers>& layers) {
+bool partition_with_ends(const StageLayers& all, std::int32_t virtual_stages,
+                         std::vector<StageLayers>& layers) {
   const auto stages = static_cast<std::int32_t>(layers.size()), chunks = stages * virtual_stages;
   constexpr std::int32_t kEnds = 2;
   if ((all.count() + kEnds) % chunks != 0) return false;

@@ -73,7 +73,15 @@ constexpr PrecisionPolicy policy_of(PolicyName name, Phase phase) {
   const double scales = name == PolicyName::mxfp8 ? 1.0 / 32 : 0;  // those of fp4: operand_bytes()
   if (format == Precision::fp8 || format == Precision::fp4) {
     const bool training = phase == Phase::training;
-    return {training ? kBf16 : format, training ? 2.0 : 0.0, format, kBf16, kBf16, kBf16, kBf16, kBf16, kBf16,
+    return {training ? kBf16 : format,
+            training ? 2.0 : 0.0,
+            format,
+            kBf16,
+            kBf16,
+            kBf16,
+            kBf16,
+            kBf16,
+            kBf16,
             scales};
   }
   return {format, 0, format, format, format, format, format, format, format, 0};

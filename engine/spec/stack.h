@@ -77,9 +77,9 @@ struct StackProfile {
     double scale_out_scaling = 1;
     /// scale_out_fraction * scale_out_scaling^(log2(nodes) - 1) on a job that fills this fabric.
     [[nodiscard]] double scale_out_share(const FabricSpec& fabric) const;
-    double tensor_overlap = 0;    ///< share of TP communication hidden behind compute, 0..1
-    double context_overlap = 0;   ///< share of CP communication hidden behind attention, 0..1
-    double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
+    double tensor_overlap = 0;   ///< share of TP communication hidden behind compute, 0..1
+    double context_overlap = 0;  ///< share of CP communication hidden behind attention, 0..1
+    double data_overlap = 0;     ///< share of the last microbatch's backward that can hide DP traffic, 0..1
     /// Of the time that traffic beside every microbatch (gathers of ZeRO-3, scatters of ZeRO-2) is under way
     /// beside compute, what is not lost again by compute that shares SMs and memory with it, 0..1.
     double data_hidden = 1;

@@ -159,7 +159,7 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
 }
 
 /// The first microbatch's forward, the gather of updated weights beside it.
-void TrainingEmitter::emit_first(const ChunkPass& pass, const std::vector<Item>& items) {
+void TrainingEmitter::emit_first(const std::vector<Item>& items) {
   const double chunks = in_.pipeline.virtual_stages;
   const double calls = std::max(1.0, std::round(traffic_.weights.calls / chunks));
   builder_.add(start(traffic_.weights, calls, weights_hidden_ * traffic_.weights.bytes / chunks / calls));
@@ -246,7 +246,7 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   if (!calls.empty()) {
     emit_beside(items, calls, traffic);
   } else if (pass.first_gathers) {
-    emit_first(pass, items);
+    emit_first(items);
   } else if (pass.last && pass.pass == gradient_pass()) {
     emit_gradients(pass, items);
   } else {

@@ -70,7 +70,7 @@ class TrainingEmitter {
   /// `traffic`: what the calls are expected to take.
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
                    Seconds traffic);
-  void emit_first(const ChunkPass& pass, const std::vector<Item>& items);
+  void emit_first(const std::vector<Item>& items);
   void split_weights(std::int32_t stage);
   void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
   void release_buckets(std::int32_t stage);

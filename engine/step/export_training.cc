@@ -196,8 +196,10 @@ class StepMaker {
             ? hidden_gather(stack_.communication, Seconds(whole->seconds), forward).value() / whole->seconds
             : 0;
     const double chunks = in_.pipeline.virtual_stages;
-    if (hidden > 0) stage.first_gather = step({part.op, hidden * part.bytes, part.calls}, "updated weights", chunks);
-    if (hidden < 1) stage.weights = step({part.op, (1 - hidden) * part.bytes, part.calls}, "updated weights", 1);
+    if (hidden > 0)
+      stage.first_gather = step({part.op, hidden * part.bytes, part.calls}, "updated weights", chunks);
+    if (hidden < 1)
+      stage.weights = step({part.op, (1 - hidden) * part.bytes, part.calls}, "updated weights", 1);
   }
 
   /// What compute loses while traffic is under way beside a pass, behind the pass. Left out: under zero_bubble,
@@ -205,7 +207,8 @@ class StepMaker {
   void lose_to_traffic(std::size_t s, timeline::StageSteps& stage) const {
     if (in_.cuts()) return;
     const double chunks = in_.pipeline.virtual_stages;
-    const auto append = [&](std::vector<ProgramStep> ChunkSteps::*steps, double traffic, const PassTime& pass) {
+    const auto append = [&](std::vector<ProgramStep> ChunkSteps::*steps, double traffic,
+                            const PassTime& pass) {
       if (traffic <= 0) return;
       const Seconds alone = pass.total() - pass[TimeClass::data_comm];
       const Seconds lost = beside_pass(stack_.communication, Seconds(chunks * traffic), alone).lost;

@@ -215,8 +215,7 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroup
     collectives.set_memory_share(memory_share(in, s));
     const Seconds weights = cost(traffic.weights);
     scratch.tails[s].data_comm =
-        weights -
-        hidden_gather(in.setting.system.stack.communication, weights, scratch.forward[s].total());
+        weights - hidden_gather(in.setting.system.stack.communication, weights, scratch.forward[s].total());
     if (traffic.gradients.bytes > Bytes(0)) {
       scratch.tails[s].data_comm +=
           exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),

@@ -150,9 +150,9 @@ constexpr std::array kConstants = {
         "communication.gather_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "the gather of updated weights hidden behind the first forward"),
     entry(
-        [](Candidate& c) -> auto& { return c.stack.quantisation.passes; }, "quantisation.passes", std::nullopt,
-        time, linear, 0.0, 5.0, "from casts within other kernels to one kernel for each step of them", 0.5,
-        "casts to 8 and 4 bits"),
+        [](Candidate& c) -> auto& { return c.stack.quantisation.passes; }, "quantisation.passes",
+        std::nullopt, time, linear, 0.0, 5.0,
+        "from casts within other kernels to one kernel for each step of them", 0.5, "casts to 8 and 4 bits"),
     entry(
         [](Candidate& c) -> auto& { return c.stack.quantisation.weight_bytes; }, "quantisation.weight_bytes",
         std::nullopt, time, linear, 0.0, 40.0, "from no traffic to ten passes over fp32 sums", 4.0,

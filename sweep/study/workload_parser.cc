@@ -91,7 +91,7 @@ class WorkloadParser {
     reader_.take("precision");
     const AxisPlace place{node, path("precision"), diagnostics_};
     add_axis<PolicyName>("precision", parse_axis<PolicyName>(place, yaml::parse_value<PolicyName>),
-                        &WorkloadSpec::precision);
+                         &WorkloadSpec::precision);
   }
 
   template <class T>

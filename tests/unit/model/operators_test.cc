@@ -164,7 +164,8 @@ TEST(PutOffBytes, FollowTheProducts) {
 
 TEST(NarrowProducts, LeaveMessagesNormsHeadAndCacheAsTheyAre) {
   const Setting wide = grouped_query();
-  for (const PolicyName precision : {PolicyName::fp8, PolicyName::fp4, PolicyName::mxfp8, PolicyName::nvfp4}) {
+  for (const PolicyName precision :
+       {PolicyName::fp8, PolicyName::fp4, PolicyName::mxfp8, PolicyName::nvfp4}) {
     SCOPED_TRACE(name_of(precision));
     Setting narrow = wide;
     narrow.workload.precision = precision;
