@@ -74,6 +74,9 @@ struct GemmRequest {
   /// libraries that compute the transpose name it the other way round; the faster one counts.
   std::optional<GemmTile> tile;
   std::optional<Hertz> locked_clock;  ///< as profiled, see above
+  /// A kernel alone, launched over and over for a moment: at the clock that the short burst leaves, not the
+  /// one that a whole step sustains.
+  bool burst = false;
 };
 
 struct GemmCost {

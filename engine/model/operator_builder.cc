@@ -86,7 +86,7 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
 }
 
 Bytes OperatorBuilder::core_bytes(double rows, double scores) const {
-  if (stack_.attention == AttentionKernel::flash) return Bytes(kFp32Bytes * rows);
+  if (is_fused(stack_.attention)) return Bytes(kFp32Bytes * rows);
   const double element = bytes_per_element(policy_.attention);
   return Bytes((attention_dropout() ? 2 * element + kMaskBytes : element) * scores);
 }

@@ -15,11 +15,16 @@
 
 namespace shardscape {
 
-/// The attention core.
-///   flash  tiled, the score matrix never leaves SRAM (Dao 2023)
-///   naive  the score matrix is written and read back
-enum class AttentionKernel : std::uint8_t { naive, flash };
-SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash");
+/// The attention core. In all but the first the score matrix never leaves SRAM.
+///   naive        the score matrix is written and read back
+///   flash        FlashAttention-2 (Dao 2023), at the rates that the device gives for it
+///   flash_alibi  FlashAttention-2 that adds a bias to each score (ALiBi)
+///   flash3       FlashAttention-3 (Shah et al. 2024) on Hopper and later, FlashAttention-2 before
+///   cudnn        the fused attention of cuDNN 9, which Transformer Engine calls
+///   trtllm       the kernels of TensorRT-LLM for prompts and decoding
+enum class AttentionKernel : std::uint8_t { naive, flash, flash_alibi, flash3, cudnn, trtllm };
+SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash", "flash_alibi", "flash3", "cudnn", "trtllm");
+constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKernel::naive; }
 
 /// How layers are split over the stages (model/partition.h).
 ///   uniform   every stage holds the same number, by which the layers must divide

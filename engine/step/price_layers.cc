@@ -39,7 +39,7 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const PrecisionPolicy policy = setting.workload.policy();
   const Precision precision = policy.attention;
   if (op.attention.queries == 1) return {compute::decode(op.attention, policy.kv_cache, device), {}};
-  if (setting.system.stack.attention == AttentionKernel::flash) {
+  if (is_fused(setting.system.stack.attention)) {
     return {compute::flash_forward(op.attention, precision, device),
             compute::flash_backward(op.attention, precision, device)};
   }

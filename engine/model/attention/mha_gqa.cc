@@ -28,7 +28,7 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
   // The backward of flash needs its output, which selective recompute brings again: the projection's input,
   // or, where that casts, another tensor beside the copy. Naive attention needs none.
-  if (b.stack().attention == AttentionKernel::flash) {
+  if (is_fused(b.stack().attention)) {
     const bool casts = b.policy().products != b.policy().attention;
     if (casts) projection.saved += b.attention_tensor(width);
     if (!casts) projection.saved_selective = Bytes(0);
