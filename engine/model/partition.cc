@@ -1,5 +1,7 @@
 #include "engine/model/partition.h"
 
+#include <algorithm>
+
 #include "engine/model/block_kinds.h"
 
 namespace shardscape::model {
@@ -26,6 +28,22 @@ void partition_balanced(const ModelSpec& model, std::int32_t virtual_stages,
   }
 }
 
+/// Chunks of as many layers each, the embedding before and the loss behind them counted.
+bool partition_with_ends(const StageLayers& all, std::int32_t virtual_stages,
+                         std::vector<StageLayers>& layers) {
+  const auto stages = static_cast<std::int32_t>(layers.size()), chunks = stages * virtual_stages;
+  constexpr std::int32_t kEnds = 2;
+  if ((all.count() + kEnds) % chunks != 0) return false;
+  const std::int32_t each = (all.count() + kEnds) / chunks;
+  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int32_t begin = std::max(0, chunk * each - 1);
+    const std::int32_t end = std::min(all.count(), (chunk + 1) * each - 1);
+    for (const BlockRun& run : all.slice(begin, end - begin))
+      layers[static_cast<std::size_t>(chunk % stages)].add(run.kind, run.count);
+  }
+  return true;
+}
+
 }  // namespace
 
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
@@ -37,6 +55,7 @@ bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t s
     partition_balanced(model, virtual_stages, layers);
     return true;
   }
+  if (!even && rule == PartitionRule::with_ends) return partition_with_ends(all, virtual_stages, layers);
   if (!even) return false;
   const auto each = static_cast<std::int32_t>(model.layers / chunks);
   for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {

@@ -15,7 +15,8 @@ Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
 
 Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-  const bool uniform = setting.system.stack.partition == PartitionRule::uniform;
+  const PartitionRule rule = setting.system.stack.partition;
+  const bool uniform = rule != PartitionRule::balanced;
   // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
   // the head.
   constexpr std::int64_t kEnds = 2;
@@ -23,7 +24,8 @@ Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
                        : plan.virtual_stages > 1 ? chunks > setting.model.layers + kEnds
                                                  : false;
   if (too_few) return Reason::fewer_layers_than_stages;
-  if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
+  const bool ends_divide = rule == PartitionRule::with_ends && (setting.model.layers + kEnds) % chunks == 0;
+  if (uniform && setting.model.layers % chunks != 0 && !ends_divide) return Reason::layers_by_pipeline;
   return Reason::none;
 }
 

@@ -34,6 +34,18 @@
 
 namespace shardscape::step {
 
+/// Data-parallel traffic beside a pass.
+struct BesidePass {
+  Seconds beyond;  ///< what outlasts the pass
+  Seconds lost;    ///< by compute while the traffic is under way
+  [[nodiscard]] Seconds exposed() const { return beyond + lost; }
+};
+/// `traffic` long, beside a pass of so many seconds.
+BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass);
+
+/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides.
+Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward);
+
 /// One direction of one microbatch through a layer or a stage.
 struct PassTime : Breakdown {
   PassTime() = default;

@@ -285,6 +285,8 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("tensor_overlap", c.tensor_overlap);
   v.optional("context_overlap", c.context_overlap);
   v.optional("data_overlap", c.data_overlap);
+  v.optional("data_hidden", c.data_hidden);
+  v.optional("gather_overlap", c.gather_overlap);
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
@@ -319,6 +321,10 @@ void describe(V& v, StackProfile& s) {
     state.optional("gradient_comm_bytes", s.state.gradient_comm_bytes);
     state.optional("master_bytes", s.state.master_bytes);
     state.optional("moment_bytes", s.state.moment_bytes);
+  });
+  v.optional_group("quantisation", [&](V& quantisation) {
+    quantisation.optional("passes", s.quantisation.passes);
+    quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
   });
   v.optional_group("memory", [&](V& memory) {
     memory.optional("reserve", s.memory.reserve);

@@ -161,7 +161,7 @@ class ScenarioGenerator {
                      ? training(pick<std::int64_t>({256, 512, 1024}), pick<std::int64_t>({16, 32, 64, 192}))
                      : inference(pick<std::int64_t>({128, 512, 1000}), pick<std::int64_t>({1, 2, 64}),
                                  pick<std::int64_t>({1, 4, 16, 24}));
-    s.workload.precision = pick({Precision::bf16, Precision::bf16, Precision::fp32});
+    s.workload.precision = pick({PolicyName::bf16, PolicyName::bf16, PolicyName::fp32});
     return s;
   }
 
@@ -241,6 +241,10 @@ class ScenarioGenerator {
     s.communication.zero_bucket = Bytes(pick({0.0, 1e8}));
     s.communication.protocols = s.fused_pointwise;
     if (s.fused_pointwise && s.keep_gathered) s.communication.all_reduce = AllReduceKernels::vllm;
+    // Of what has been drawn, so that scenarios of earlier numbers stay as they are.
+    s.communication.data_hidden = s.fused_loss ? 0.4 : 1;
+    s.communication.gather_overlap = s.keep_gathered ? 0.7 : 0;
+    s.quantisation = {s.keep_gathered ? 1.0 : 0.0, s.fused_loss ? 8.0 : 0.0};
     s.memory = {Bytes(between(0, 2e9)), Bytes(pick({0.0, 1e8})), between(1, 1.2)};
     return s;
   }

@@ -95,7 +95,7 @@ TEST_F(FeasibilityTest, RequestsByData) {
 }
 
 TEST_F(FeasibilityTest, Precision) {
-  setting.workload.precision = Precision::fp8;
+  setting.workload.precision = PolicyName::fp8;
   expect(test::plan_of(1, 1, 1, 1), Status::unsupported, Reason::precision);
   auto& units = setting.system.device.sm.tensor_flops_per_clock;
   units[static_cast<std::size_t>(Precision::fp8)] = 2048;
@@ -114,7 +114,7 @@ TEST_F(FeasibilityTest, Schedule) {
 }
 
 TEST_F(FeasibilityTest, IndivisibleComesBeforeUnsupported) {
-  setting.workload.precision = Precision::fp8;
+  setting.workload.precision = PolicyName::fp8;
   expect(test::plan_of(8, 1, 1, 1), Status::indivisible, Reason::heads_by_tensor);
 }
 
