@@ -38,7 +38,8 @@ bool partition_with_ends(const ModelSpec& model, std::int32_t virtual_stages,
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t begin = std::max<std::int64_t>(0, chunk * each - 1);
     const std::int64_t end = std::min(model.layers, (chunk + 1) * each - 1);
-    for (const BlockRun& run : layers_between(model, begin, static_cast<std::int32_t>(end - begin)))
+    for (const BlockRun& run :
+         layers_between(model, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin)))
       layers[static_cast<std::size_t>(chunk % stages)].add(run.kind, run.count);
   }
   return true;
