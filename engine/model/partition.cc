@@ -29,16 +29,17 @@ void partition_balanced(const ModelSpec& model, std::int32_t virtual_stages,
 }
 
 /// Chunks of as many layers each, the embedding before and the loss behind them counted.
-bool partition_with_ends(const StageLayers& all, std::int32_t virtual_stages,
+bool partition_with_ends(const ModelSpec& model, std::int32_t virtual_stages,
                          std::vector<StageLayers>& layers) {
-  const auto stages = static_cast<std::int32_t>(layers.size()), chunks = stages * virtual_stages;
-  constexpr std::int32_t kEnds = 2;
-  if ((all.count() + kEnds) % chunks != 0) return false;
-  const std::int32_t each = (all.count() + kEnds) / chunks;
-  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::int32_t begin = std::max(0, chunk * each - 1);
-    const std::int32_t end = std::min(all.count(), (chunk + 1) * each - 1);
-    for (const BlockRun& run : all.slice(begin, end - begin))
+  constexpr std::int64_t kEnds = 2;
+  const auto stages = static_cast<std::int64_t>(layers.size()), chunks = stages * virtual_stages;
+  if ((model.layers + kEnds) % chunks != 0) return false;
+  const std::int64_t each = (model.layers + kEnds) / chunks;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t begin = std::max<std::int64_t>(0, chunk * each - 1);
+    const std::int64_t end = std::min(model.layers, (chunk + 1) * each - 1);
+    for (const BlockRun& run :
+         layers_between(model, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin)))
       layers[static_cast<std::size_t>(chunk % stages)].add(run.kind, run.count);
   }
   return true;
@@ -55,7 +56,7 @@ bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t s
     partition_balanced(model, virtual_stages, layers);
     return true;
   }
-  if (!even && rule == PartitionRule::with_ends) return partition_with_ends(all, virtual_stages, layers);
+  if (!even && rule == PartitionRule::with_ends) return partition_with_ends(model, virtual_stages, layers);
   if (!even) return false;
   const auto each = static_cast<std::int32_t>(model.layers / chunks);
   for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {

@@ -3,8 +3,8 @@
 //   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last
 //   pipeline the schedule over all stages and microbatches
-//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, weight gather
-//            under ZeRO-1 and 2
+//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
+//            gather under ZeRO-1 and 2 what the first forward does not hide
 //
 // The critical rank is the stage that ends last.
 //

@@ -80,7 +80,9 @@ TEST(Windows, AsLongAsTheSequenceChangeNothing) {
         const Prediction plain = outcome(windows_of(0, "", phase), mode, stages);
         for (const char* pattern : {"", "LG", "LLLLLG"}) {
           const Prediction with = outcome(windows_of(1024, pattern, phase), mode, stages);
-          const auto near = [&](double a, double b) { EXPECT_NEAR(a, b, 1e-9 * b) << pattern; };
+          // Executed iterations stand between samples of each kind's attention.
+          const double share = mode == ExecutionMode::flattened ? 1e-3 : 1e-9;
+          const auto near = [&](double a, double b) { EXPECT_NEAR(a, b, share * b) << pattern; };
           near(with.step_time.value(), plain.step_time.value());
           near(with.itl.value(), plain.itl.value());
           near(with.ttft.value(), plain.ttft.value());
@@ -92,16 +94,16 @@ TEST(Windows, AsLongAsTheSequenceChangeNothing) {
   }
 }
 
-// Six layers, 600 of 900 tokens, 8 KV heads of 64 on 2 ranks, a key and a value of 2 bytes: per sequence and
-// local layer 300 tokens less.
+// Six layers, 600 of 900 tokens, which take 912 in blocks of 16, 8 KV heads of 64 on 2 ranks, a key and a value
+// of 2 bytes: per sequence and local layer 312 tokens less.
 TEST(Windows, BoundTheCache) {
   const auto cache = [](const std::string& pattern) {
     Setting s = windows_of(pattern == "G" ? 0 : 600, pattern == "G" ? "" : pattern, Phase::inference);
     return outcome(s).memory.kv_cache.value();
   };
   const double all = cache("G"), token = 4 * 2 * 64 * 2.0;
-  EXPECT_NEAR(all - cache("LG"), 4 * 3 * 300 * token, 1e-9 * all);
-  EXPECT_NEAR(all - cache(""), 4 * 6 * 300 * token, 1e-9 * all);
+  EXPECT_NEAR(all - cache("LG"), 4 * 3 * 312 * token, 1e-9 * all);
+  EXPECT_NEAR(all - cache(""), 4 * 6 * 312 * token, 1e-9 * all);
 }
 
 TEST(Windows, DecodeStreamsTheWindow) {
