@@ -228,7 +228,6 @@ class CollectiveModel {
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
-  double beyond_links(const OpCosts& costs, Candidate& candidate, double bytes);
   [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                     double healthy) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);

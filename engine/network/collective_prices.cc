@@ -125,15 +125,15 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
     return Seconds(0);
   }
   Candidate& candidate = costs.candidates[chosen];
-  if (costs.node_link > BytesPerSecond(0)) seconds += beyond_links(costs, candidate, bytes);
+  if (costs.node_link > BytesPerSecond(0)) {
+    const double undisturbed = healthy() ? seconds : healthy_time(costs, candidate, bytes);
+    seconds += beyond_links(costs, candidate, bytes, undisturbed);
+  }
   return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
 }
 
-/// What the closed form of a call inside a node takes longer than healthy ranks and links: 0 where it does not.
-double CollectiveModel::beyond_links(const OpCosts& costs, Candidate& candidate, double bytes) {
-  return beyond_links(costs, candidate, bytes, healthy_time(costs, candidate, bytes));
-}
-
+/// What the closed form of a call inside a node takes longer than healthy ranks and links, whose network time is
+/// `healthy`: 0 where it does not.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
   const std::int32_t n = costs.group.size();
@@ -149,7 +149,9 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   if (!(costs.node_link > BytesPerSecond(0))) return Seconds(0);
-  return Seconds(beyond_links(costs, costs.candidates.front(), bytes.value()));
+  Candidate& candidate = costs.candidates.front();
+  return Seconds(
+      beyond_links(costs, candidate, bytes.value(), healthy_time(costs, candidate, bytes.value())));
 }
 
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
