@@ -182,7 +182,7 @@ class Benchmarks {
     if (device == nullptr || reader.failed()) return;
     // A device with constants of its own for calls inside a node is held to them; others to the stack's.
     if (const auto alone =
-            network::collective_in_node(*device, collective_of(*operation),
+            network::collective_in_node(*device, network::operation_of(collective_of(*operation)),
                                         static_cast<std::int32_t>(row.regime.gpus), Bytes(row.bytes))) {
       row.regime.stack.clear();
       row.predicted_s = alone->value();
