@@ -169,7 +169,7 @@ class LibraryProduct {
         operand_(operand_bytes(precision)),
         burst_(burst) {
     const double clock = device.sm.clock.value();
-    math_per_second_ = device.sm.tensor_efficiency * device.sustained.tensor *
+    math_per_second_ = device.sm.tensor_efficiency *
                        device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
     port_per_second_ = device.products.port * clock;
     depth_ = kStepBytes / bytes_per_element(precision);
@@ -246,10 +246,10 @@ class LibraryProduct {
     if (fitted.resident == 0) cost.tile.stages = kPairStages;
     cost.split_k = static_cast<std::int32_t>(best.split);
     cost.waves = best.rounds;
-    cost.time = device_.kernel_latency + Seconds(body);
-    cost.bound = device_.kernel_latency.value() > body ? Bound::launch
-                 : hbm > std::max(best.compute, power) ? Bound::hbm
-                                                       : Bound::compute;
+    cost.time = device_.products.latency + Seconds(body);
+    cost.bound = device_.products.latency.value() > body ? Bound::launch
+                 : hbm > std::max(best.compute, power)   ? Bound::hbm
+                                                         : Bound::compute;
     const double rows = std::ceil(p_.m / best.tile.m), columns = std::ceil(p_.n / best.tile.n);
     const double partials = best.split > 1 ? 2 * kPartialBytes * p_.elements() * best.split : 0;
     cost.hbm_bytes = Bytes(operands + c);
@@ -319,7 +319,7 @@ GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& dev
                    shape.k, shape.batch);
   SHARDSCAPE_CHECK(device.supports(precision), name_of(precision), device.name);
   const Product product(shape, output);
-  if (device.knows_energy() && !request.locked_clock)
+  if (!request.locked_clock && (request.burst ? device.knows_energy() : device.steps_by_energy()))
     return LibraryProduct(product, precision, device, request.burst).run(request.tile);
   const Machine machine(device, precision, request.locked_clock);
   GemmCost best;

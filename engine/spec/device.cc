@@ -16,8 +16,8 @@ constexpr Bytes kLeastRegisters(2.0 * 32 * 32 * 4);
 }  // namespace
 
 FlopsPerSecond DeviceSpec::tensor_sustained(Precision p) const {
-  const FlopsPerSecond units = sm.tensor_efficiency * sustained.tensor * tensor_peak(p);
-  if (!knows_energy()) return units;
+  const FlopsPerSecond units = sm.tensor_efficiency * tensor_peak(p);
+  if (!steps_by_energy()) return sustained.tensor * units;
   const double share = units.value() * flop_joules(p) / (facts.power_watts - energy.idle_watts);
   // As the units and the limit meet in a product: the 4-norm of their times.
   const double squared = share * share;
@@ -25,14 +25,13 @@ FlopsPerSecond DeviceSpec::tensor_sustained(Precision p) const {
 }
 
 double DeviceSpec::flop_joules(Precision p) const {
-  constexpr double kPico = 1e-12;
+  constexpr double kPico = 1e-12, kLanes = 8;
   const double bf16 = kPico * energy.flop_pj;
   if (p == Precision::fp8) return energy.fp8 * bf16;
   if (p == Precision::fp4) return energy.fp4 * bf16;
-  const auto rate = [&](Precision of) { return sm.tensor_flops_per_clock[static_cast<std::size_t>(of)]; };
-  const double whole = std::max(rate(Precision::bf16), rate(Precision::fp16));
-  // Units that do fewer FLOPs per clock of a wider type draw as much.
-  return rate(p) > 0 && whole > rate(p) ? bf16 * whole / rate(p) : bf16;
+  // Units do half the FLOPs per clock of a type twice as wide at the same power; fp32 is the vector lanes'.
+  if (p == Precision::tf32) return 2 * bf16;
+  return p == Precision::fp32 ? kLanes * bf16 : bf16;
 }
 
 Problems DeviceSpec::validate() const {
@@ -80,6 +79,7 @@ Problems DeviceSpec::validate() const {
     problems.require(energy.burst_watts >= facts.power_watts, "energy.burst_watts",
                      "must be at least the device's power");
   }
+  check(products.latency, "products.latency", ranges::kTime);
   check(products.step, "products.step", ranges::kTime);
   check(products.reduction, "products.reduction", ranges::kTime);
   check(products.output, "products.output", ranges::kOverhead);

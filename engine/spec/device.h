@@ -80,10 +80,13 @@ struct DeviceSpec {
     double fp4 = 0.25;       ///< likewise
     double byte_pj = 0;      ///< per byte of HBM traffic, in pJ
     double burst_watts = 0;  ///< what a kernel alone may draw before the limit acts
+    /// Whether whole steps follow from energies, too, rather than from `sustained.tensor`.
+    bool steps = true;
   };
   /// How the library's kernels of matrix products run on a device whose `energy` is known (compute/gemm.h).
   struct Products {
-    Seconds step = Seconds(100e-9);  ///< at least, per 128 bytes of depth: latency that stages don't hide
+    Seconds latency = Seconds(3e-6);  ///< start-up and drain
+    Seconds step = Seconds(100e-9);   ///< at least, per 128 bytes of depth: latency that stages don't hide
     Seconds reduction = Seconds(2.5e-6);  ///< the second kernel of split-K
     double output = 1;                    ///< times that an output crosses HBM: partial lines, read first
     double port = 64;                     ///< bytes of operands per clock that reach an SM in a busy machine
@@ -121,8 +124,9 @@ struct DeviceSpec {
   /// What the inner loop of a matrix kernel runs at in a long step: the peak at the clock that the power limit
   /// leaves.
   [[nodiscard]] FlopsPerSecond tensor_sustained(Precision p) const;
-  /// Whether the power limit is a matter of energies rather than of `sustained.tensor`.
+  /// Whether the power limit of a kernel alone is known, and of a step: else `sustained.tensor` stands for it.
   [[nodiscard]] bool knows_energy() const { return energy.flop_pj > 0; }
+  [[nodiscard]] bool steps_by_energy() const { return knows_energy() && energy.steps; }
   /// What one FLOP of the matrix units takes, in joules.
   [[nodiscard]] double flop_joules(Precision p) const;
   [[nodiscard]] bool supports(Precision p) const {

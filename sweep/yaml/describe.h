@@ -107,8 +107,10 @@ void describe(V& v, DeviceSpec& d) {
     energy.optional("fp4", d.energy.fp4);
     energy.optional("byte_pj", d.energy.byte_pj);
     energy.optional("burst_watts", d.energy.burst_watts);
+    energy.optional("steps", d.energy.steps);
   });
   v.optional_group("products", [&](V& products) {
+    products.optional("latency", d.products.latency);
     products.optional("step", d.products.step);
     products.optional("reduction", d.products.reduction);
     products.optional("output", d.products.output);

@@ -49,7 +49,7 @@ TEST_F(OwnInputsTest, SharesOfPeaksThatADeviceLeavesOutAreNamed) {
   const std::string warning =
       "warning: mine.yaml:1:1: device mine does not say sustained.tensor, sustained.hbm, sustained.l2, "
       "attention.forward, attention.backward: taken as 1, 100 % of its peaks, which kernels don't reach; the "
-      "devices that come with the program have sustained.tensor 0.621 to 0.77, ";
+      "devices that come with the program have sustained.tensor 0.62 to 0.87, ";
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"check", "study.yaml"}, {"simulate", "study.yaml"}, {"sweep", "study.yaml", "-o", "out.h5"}}) {
     const Finished finished = run(words);
@@ -82,13 +82,6 @@ TEST_F(OwnInputsTest, ADeviceWithItsSharesIsThePreset) {
   const double bare = step_time("study.yaml");
   write("mine.yaml", std::string(kDevice) + kShares);
   EXPECT_GT(step_time("study.yaml"), 1.15 * bare);
-  const std::string slow = "kernel_latency: 3 us";
-  std::string energies = kDevice;
-  energies.replace(energies.find(slow), slow.size(), "kernel_latency: 2.6 us");
-  write("mine.yaml", energies +
-                         "sustained: {hbm: 0.8, l2: 0.65}\nattention: {forward: 0.35, backward: 0.3}\n"
-                         "energy: {idle_watts: 100, flop_pj: 0.872, byte_pj: 28, burst_watts: 949}\n"
-                         "products: {step: 96.7 ns, reduction: 2.15 us, output: 1.03}\npower: 700 W\n");
   const std::string finer =
       "hardware={device.sm.tensor_efficiency: 0.978, device.sm.cluster: 2, device.sm.fragment.n: 256, "
       "device.sm.fragment.per_cta: 1}";

@@ -74,6 +74,7 @@ inline constexpr NumberLaw kDeviceLaws[] = {
     {"energy.fp4", kSlower},
     {"energy.byte_pj", kSlower},
     {"energy.burst_watts", kNoTime},
+    {"products.latency", kSlower},
     {"products.step", kSlower},
     {"products.reduction", kSlower},
     {"products.output", kSlower},

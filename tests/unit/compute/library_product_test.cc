@@ -20,7 +20,7 @@ DeviceSpec powered() {
   DeviceSpec device = test::a100();
   device.facts.power_watts = 400;
   device.energy = {60, 1, 0.5, 0.25, 30, 500};
-  device.products = {Seconds(200e-9), Seconds(3e-6), 1.5, 64, false};
+  device.products = {Seconds(3e-6), Seconds(200e-9), Seconds(3e-6), 1.5, 64, false};
   return device;
 }
 
@@ -30,11 +30,11 @@ double four_norm(double a, double b, double c) {
 
 TEST(LibraryProduct, OneRoundInClosedForm) {
   // 9 x 12 tiles of 128 x 128 on 108 SMs: one round of 64 steps. A step of 64 takes 2 x 128 x 128 x 64 / 2048 =
-  // 1024 clocks at 0.85 x 1.41 GHz; its 256 rows of 128 bytes come in 512 clocks of the port. C leaves in 512.
+  // 1024 clocks at 1.41 GHz; its 256 rows of 128 bytes come in 512 clocks of the port. C leaves in 512.
   const DeviceSpec device = powered();
   const GemmShape shape{9 * 128, 12 * 128, 4096};
   const GemmTile tile{128, 128, 64, 0};
-  const double compute = 64 * 1024 / (0.85 * 1.41e9) + 512 / 1.41e9;
+  const double compute = 64 * 1024 / 1.41e9 + 512 / 1.41e9;
   const double operands = 2.0 * 4096 * (1152 + 1536), c = 2.0 * 1152 * 1536;
   const double hbm = (operands + 1.5 * c) / (0.8 * 2039e9);
   const double power = (shape.flops().value() * 1e-12 + (operands + c) * 30e-12) / 340;
@@ -57,6 +57,17 @@ TEST(LibraryProduct, PowerAloneLimitsLargeProducts) {
   const double energy = shape.flops().value() * 100e-12;
   EXPECT_NEAR(gemm(shape, Precision::bf16, device).time.value() / (energy / 340), 1, 0.01);
   EXPECT_NEAR(gemm_alone(shape, Precision::bf16, device).time.value() / (energy / 440), 1, 0.01);
+}
+
+TEST(LibraryProduct, StepsMayKeepTheirShare) {
+  // Only the kernel alone goes by energy then.
+  DeviceSpec device = powered();
+  device.energy.steps = false;
+  const GemmShape shape{4096, 4096, 4096};
+  EXPECT_EQ(gemm(shape, Precision::bf16, device).time, gemm(shape, Precision::bf16, test::a100()).time);
+  EXPECT_EQ(device.tensor_sustained(Precision::bf16), test::a100().tensor_sustained(Precision::bf16));
+  EXPECT_EQ(gemm_alone(shape, Precision::bf16, device).time,
+            gemm_alone(shape, Precision::bf16, powered()).time);
 }
 
 TEST(LibraryProduct, ALockedClockKnowsNoPower) {
@@ -111,7 +122,7 @@ double slow_product(const GemmShape& s, const DeviceSpec& d, bool burst) {
     const double rows = std::min<double>(tile.m, m), columns = std::min<double>(tile.n, n);
     const double math =
         2.0 * tile.m * tile.n * 64 /
-        (0.85 * d.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] * clock * tile.sms);
+        (d.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] * clock * tile.sms);
     const double load = (rows + columns) * 128 / (d.products.port * clock * tile.sms);
     const double step = std::max({math, load, d.products.step.value()});
     for (double split = 1; split <= 64; ++split) {
@@ -121,7 +132,7 @@ double slow_product(const GemmShape& s, const DeviceSpec& d, bool burst) {
       best = std::min(best, four_norm(compute, hbm, power) + (split > 1 ? d.products.reduction.value() : 0));
     }
   }
-  return d.kernel_latency.value() + best;
+  return d.products.latency.value() + best;
 }
 
 TEST(LibraryProduct, FewCandidatesFindWhatAllOfThemDo) {

@@ -53,7 +53,7 @@ TEST(DevicePower, TheLimitAndTheUnitsMeetInA4Norm) {
   device.facts.power_watts = 400;
   device.energy = {60, 340 / peak * 1e12, 0.5, 0.25, 30, 400};
   EXPECT_NEAR(device.tensor_sustained(Precision::bf16).value(), peak / std::pow(2, 0.25), 1e-6 * peak);
-  // Half the rate per clock, as much power: tf32 is limited alike. fp8 is as its key says.
+  // Half the rate per clock takes as much power. fp8 is as its key says.
   EXPECT_DOUBLE_EQ(device.flop_joules(Precision::tf32), 2 * device.flop_joules(Precision::bf16));
   EXPECT_DOUBLE_EQ(device.flop_joules(Precision::fp16), device.flop_joules(Precision::bf16));
   EXPECT_DOUBLE_EQ(device.flop_joules(Precision::fp8), 0.5 * device.flop_joules(Precision::bf16));

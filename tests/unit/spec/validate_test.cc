@@ -129,6 +129,7 @@ TEST(Validate, Device) {
                       d.facts.power_watts = 400;
                       d.energy = {60, 1, 0.5, 0.25, 30, 399};
                     }},
+                   {"products.latency", [](D& d) { d.products.latency = Seconds(-1); }},
                    {"products.step", [](D& d) { d.products.step = Seconds(-1); }},
                    {"products.reduction", [](D& d) { d.products.reduction = Seconds(kNan); }},
                    {"products.output", [](D& d) { d.products.output = 0.5; }},
