@@ -23,10 +23,10 @@ DeviceSpec hopper() {
 }
 
 AttentionShape prompt(double batch, double heads, double kv_heads, double tokens, double dim = 128) {
-  return {batch, heads, kv_heads, dim, tokens, tokens, 0.5, false};
+  return {batch, heads, kv_heads, dim, tokens, tokens, 0.5, false, 0};
 }
 AttentionShape token(double batch, double heads, double kv_heads, double cached, double dim = 128) {
-  return {batch, heads, kv_heads, dim, 1, cached, 1, false};
+  return {batch, heads, kv_heads, dim, 1, cached, 1, false, 0};
 }
 
 double forward(const AttentionShape& shape, const DeviceSpec& device) {
