@@ -99,9 +99,10 @@ OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const D
   // Rows of a block see up to its last row: half a block more than the mask leaves.
   const double seen = std::min(keys, s.visible * keys + (1 - s.visible) * rows);
   const double products = k.products * device.tensor_peak(precision).value() / sms;
-  const double score =
-      std::pow(std::pow(k.exponentials * clock, -k.overlap) + std::pow(4 * s.head_dim / products, k.overlap),
-               1 / k.overlap);
+  // Soft caps and biases lengthen what is done beside the products.
+  const double exponential = (1 + s.score_flops / kSoftmaxFlops) / (k.exponentials * clock);
+  const double score = std::pow(
+      std::pow(exponential, k.overlap) + std::pow(4 * s.head_dim / products, k.overlap), 1 / k.overlap);
   const double sum = blocks * (k.start + score * rows * seen);
   const double longest = k.start + score * rows * keys;
   const double arithmetic = std::max(longest, sum / sms + longest / 2 * std::min(1.0, blocks / sms));
