@@ -148,8 +148,8 @@ class Benchmarks {
     shape.keys = static_cast<double>(tokens + step);
     // These tables time the kernels of TensorRT-LLM.
     row.predicted_s =
-        (decoding ? compute::decode_attention_alone(shape, AttentionKernel::flash, Precision::bf16, *device)
-                  : compute::prompt_attention_alone(shape, AttentionKernel::flash, Precision::bf16, *device))
+        (decoding ? compute::decode_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device)
+                  : compute::prompt_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device))
             .time.value();
   }
 

@@ -160,6 +160,24 @@ void describe(V& v, DeviceSpec& d) {
     attention.optional("forward", d.attention.forward);
     attention.optional("backward", d.attention.backward);
   });
+  v.optional("architecture", d.architecture);
+  v.optional_group("energy", [&](V& energy) {
+    energy.optional("idle_watts", d.energy.idle_watts);
+    energy.optional("flop_pj", d.energy.flop_pj);
+    energy.optional("fp8", d.energy.fp8);
+    energy.optional("fp4", d.energy.fp4);
+    energy.optional("byte_pj", d.energy.byte_pj);
+    energy.optional("burst_watts", d.energy.burst_watts);
+    energy.optional("steps", d.energy.steps);
+  });
+  v.optional_group("products", [&](V& products) {
+    products.optional("latency", d.products.latency);
+    products.optional("step", d.products.step);
+    products.optional("reduction", d.products.reduction);
+    products.optional("output", d.products.output);
+    products.optional("port", d.products.port);
+    products.optional("pairs", d.products.pairs);
+  });
   v.required("kernel_latency", d.kernel_latency);
   v.optional("cold_start", d.cold_start);
   v.optional_group("nccl", [&](V& nccl) { describe(nccl, d.node.nccl); });

@@ -205,6 +205,11 @@ class ScenarioGenerator {
     d.sustained = {between(0.4, 1), between(0.4, 1), between(0.4, 1)};
     d.kernel_latency = Seconds(between(0, 5e-6));
     d.node = round_protocols();
+    // Without another draw, so that all that follows stays as it was. 128 SMs x 1,024 x 1 GHz at 1 pJ are 131 W.
+    if (d.sustained.tensor > 0.7) {
+      d.facts.power_watts = 150;
+      d.energy = {40, 1, 0.5, 0.25, 30, 200};
+    }
     return d;
   }
   StackProfile stack() {
