@@ -318,6 +318,7 @@ void describe(V& v, StackProfile& s) {
   v.required("name", s.name);
   v.comment("source");
   v.optional("attention", s.attention);
+  v.optional("rates", s.rates);
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
@@ -353,6 +354,7 @@ void describe(V& v, StackProfile& s) {
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);
   v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
+  v.fact("usual_offload", s.tables.usual_offload);
 }
 
 }  // namespace shardscape::yaml
