@@ -28,12 +28,6 @@ enum class AttentionKernel : std::uint8_t { naive, flash, flash_alibi, flash3, c
 SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash", "flash_alibi", "flash3", "cudnn", "trtllm");
 constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKernel::naive; }
 
-/// What products of a step run at.
-///   sustained  the share of the peak that the device states (sustained.tensor)
-///   power      what the card's power limit leaves to the work (compute/power.h), where its energies are known
-enum class StepRates : std::uint8_t { sustained, power };
-SHARDSCAPE_ENUM_NAMES(StepRates, "sustained", "power");
-
 /// How layers are split over the stages (model/partition.h).
 ///   uniform   every stage holds the same number, by which the layers must divide
 ///   balanced  contiguous split by cumulative compute cost, the head counted
@@ -157,7 +151,6 @@ struct StackProfile {
 
   std::string name;
   AttentionKernel attention = AttentionKernel::flash;
-  StepRates rates = StepRates::sustained;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
   bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits

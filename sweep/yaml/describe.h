@@ -318,7 +318,6 @@ void describe(V& v, StackProfile& s) {
   v.required("name", s.name);
   v.comment("source");
   v.optional("attention", s.attention);
-  v.optional("rates", s.rates);
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
