@@ -34,7 +34,7 @@ OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, do
     : model_(setting.model),
       stack_(setting.system.stack),
       key_(key),
-      policy_(setting.workload.policy()),
+      policy_(setting.policy()),
       mode_(mode),
       element_(bytes_per_element(policy_.activations)),
       keys_(keys),

@@ -332,6 +332,7 @@ void describe(V& v, StackProfile& s) {
     serving.optional("max_batch", s.serving.max_batch);
     serving.optional("kv_block", s.serving.kv_block);
     serving.optional("kv_share", s.serving.kv_share);
+    serving.optional("fp8_cache", s.serving.fp8_cache);
     serving.optional("kv_transfer", s.serving.kv_transfer);
   });
   v.optional_group("state", [&](V& state) {
