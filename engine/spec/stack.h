@@ -159,6 +159,9 @@ struct StackProfile {
   /// casts its input to fp32, keeps that copy for backward and casts its result, and a gated activation
   /// writes and keeps the output of its nonlinearity before it multiplies.
   bool fused_pointwise = true;
+  /// A residual is added by the kernel of the norm behind it (vLLM and SGLang: fused_add_rms_norm; TensorRT-LLM
+  /// likewise), which reads and writes both tensors. Forward alone.
+  bool fused_residual = false;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;

@@ -322,6 +322,7 @@ void describe(V& v, StackProfile& s) {
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
   v.optional("fused_pointwise", s.fused_pointwise);
+  v.optional("fused_residual", s.fused_residual);
   v.optional("keep_gathered", s.keep_gathered);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });

@@ -65,6 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped, FittedProfiles,
                          [](const auto& profile) {
                            std::string name = profile.param;
                            std::ranges::replace(name, '-', '_');
+                           std::ranges::replace(name, '.', '_');
                            return name;
                          });
 
