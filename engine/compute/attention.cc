@@ -42,7 +42,7 @@ OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision
   const double scores = shape.scores() * shape.visible;
   const Flops flops(pass.flops_per_dim * shape.head_dim * scores);
   const Seconds products = flops / device.tensor_sustained(precision);
-  const Seconds softmax = Flops(kSoftmaxFlops * scores) / device.vector_peak();
+  const Seconds softmax = Flops((kSoftmaxFlops + shape.score_flops) * scores) / device.vector_peak();
   const Seconds best = flops / (pass.cap * device.tensor_peak(precision));
   const double blocks = shape.batch * shape.heads * std::ceil(pass.rows / kBlockRows);
   const Seconds arithmetic = std::max(products + softmax, best) / busy_share(blocks, device);
@@ -53,7 +53,7 @@ OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision
   const Seconds launch = pass.kernels * device.kernel_latency;
   return {launch + std::max(arithmetic, stream),
           name_bound(launch, arithmetic, stream),
-          {flops + Flops(kSoftmaxFlops * scores), Bytes(bytes)}};
+          {flops + Flops((kSoftmaxFlops + shape.score_flops) * scores), Bytes(bytes)}};
 }
 
 GemmShape score_product(const AttentionShape& shape) {
@@ -99,8 +99,8 @@ OperatorCost naive_forward(const AttentionShape& shape, Precision precision, con
   const double element = bytes_per_element(precision);
   const double bytes_per_score = 2 * element + (shape.dropout ? 2 * element + 1 : 0);
   const OperatorCost streams =
-      pointwise(Bytes(bytes_per_score * shape.scores()), Flops(kSoftmaxFlops * shape.scores()),
-                shape.dropout ? 2 : 1, device);
+      pointwise(Bytes(bytes_per_score * shape.scores()),
+                Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1, device);
   OperatorCost products;
   for (const GemmShape& product : {score_product(shape), value_product(shape)}) {
     add_product(products, product, precision, device, {element, false});
@@ -112,8 +112,8 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
   const double element = bytes_per_element(precision);
   const double bytes_per_score = 3 * element + (shape.dropout ? 2 * element + 1 : 0);
   const OperatorCost streams =
-      pointwise(Bytes(bytes_per_score * shape.scores()), Flops(kSoftmaxFlops * shape.scores()),
-                shape.dropout ? 2 : 1, device);
+      pointwise(Bytes(bytes_per_score * shape.scores()),
+                Flops((kSoftmaxFlops + shape.score_flops) * shape.scores()), shape.dropout ? 2 : 1, device);
   const GemmOutput output{element, false};
   OperatorCost products;
   add_product(products, score_product(shape), precision, device, output);            // dP
@@ -128,7 +128,7 @@ OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, c
   const Bytes cache(2 * bytes_per_element(kv_precision) * groups * shape.keys * shape.head_dim);
   const double rows = kMatrixRows * std::ceil(shape.heads / shape.kv_heads / kMatrixRows);
   const Flops products(4 * shape.head_dim * groups * rows * shape.keys);
-  const Flops softmax(kSoftmaxFlops * shape.scores());
+  const Flops softmax((kSoftmaxFlops + shape.score_flops) * shape.scores());
   const double ctas = groups * splits;
   const Seconds arithmetic =
       (products / device.tensor_sustained(kv_precision) + softmax / device.vector_peak()) /

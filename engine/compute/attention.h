@@ -43,6 +43,8 @@ struct AttentionShape {
   double visible = 0.5;  ///< share of query-key pairs that the mask leaves: 0.5 causal, 1 full
   bool dropout = false;  ///< naive only: a dropout kernel on the probabilities
 
+  double score_flops = 0;  ///< vector FLOPs per score beside the softmax: ALiBi, soft caps
+
   [[nodiscard]] double scores() const { return batch * heads * queries * keys; }
 };
 

@@ -102,8 +102,8 @@ MemoryUse inference_stage(const MemoryInputs& in, std::int32_t stage, double seq
   MemoryUse use;
   use.weights = parameters_of(in, stage).weights;
   for (const auto& [kind, count] : in.layers[static_cast<std::size_t>(stage)])
-    use.kv_cache +=
-        sequences * tokens / in.plan.context * count * model::kv_bytes(in.setting, kind, in.plan.tensor);
+    use.kv_cache += sequences * model::cached_tokens(in.setting.model, kind, tokens) / in.plan.context *
+                    count * model::kv_bytes(in.setting, kind, in.plan.tensor);
   Bytes working;
   for (const BlockBytes& block : in.activations.block) working = std::max(working, block.working);
   use.activations = in.setting.system.stack.memory.fragmentation * working;

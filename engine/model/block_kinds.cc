@@ -1,6 +1,8 @@
 #include "engine/model/block_kinds.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include "engine/model/attention/mha_gqa.h"
 #include "engine/model/mlp/dense.h"
@@ -10,21 +12,33 @@ namespace shardscape::model {
 namespace {
 
 const MhaGqa kMhaGqa{};
+const MhaGqa kLocalMhaGqa{true};
 const DenseMlp kDenseMlp{};
 
 const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
 
-/// x + attention(norm(x)), and then y + mlp(norm(y)) of that.
+/// Layers with and without the window in one model.
+bool mixes_windows(const ModelSpec& model) {
+  return model.window_pattern.find('G') != std::string::npos &&
+         model.window_pattern.find('G') < static_cast<std::size_t>(std::max<std::int64_t>(model.layers, 0));
+}
+
+/// x + attention(norm(x)), and then y + mlp(norm(y)) of that; or with the norms on what attention and MLP
+/// give, or both.
 void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
-  ops.push_back(b.norm("input_norm"));
+  const NormPlace place = b.model().norm_place;
+  const bool before = place != NormPlace::after, after = place != NormPlace::before;
+  if (before) ops.push_back(b.norm("input_norm"));
   ops.push_back(b.enter_tensor_region("attention_gather"));
   kind.attention.append_operators(ops, b);
   ops.push_back(b.leave_tensor_region("attention_reduce"));
+  if (after) ops.push_back(b.norm("attention_output_norm"));
   ops.push_back(b.residual("attention_residual", b.dropout()));
-  ops.push_back(b.norm("mlp_norm"));
+  if (before) ops.push_back(b.norm("mlp_norm"));
   ops.push_back(b.enter_tensor_region("mlp_gather"));
   kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
   ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  if (after) ops.push_back(b.norm("mlp_output_norm"));
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
 
@@ -48,7 +62,7 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
 
 std::vector<Operator> operators_of(std::size_t kind, const OperatorBuilder& b) {
   std::vector<Operator> ops;
-  ops.reserve(18);
+  ops.reserve(22);
   const bool parallel = b.model().parallel_residual;
   (parallel ? append_parallel_block : append_sequential_block)(ops, kind_of(b.model(), kind), b);
   return ops;
@@ -68,12 +82,28 @@ Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t toke
 
 }  // namespace
 
-std::span<const BlockKind> block_kinds(const ModelSpec& /*model*/) {
-  static const std::array<BlockKind, 1> kKinds = {{{kMhaGqa, kDenseMlp}}};
-  return kKinds;
+std::span<const BlockKind> block_kinds(const ModelSpec& model) {
+  static const std::array<BlockKind, 2> kKinds = {{{kLocalMhaGqa, kDenseMlp}, {kMhaGqa, kDenseMlp}}};
+  const std::span<const BlockKind> kinds = kKinds;
+  if (model.sliding_window == 0) return kinds.subspan(1);
+  return mixes_windows(model) ? kinds : kinds.first(1);
 }
 
-StageLayers all_layers(const ModelSpec& model) { return {0, static_cast<std::int32_t>(model.layers)}; }
+std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer) {
+  if (!mixes_windows(model)) return 0;
+  return model.window_pattern[static_cast<std::size_t>(layer) % model.window_pattern.size()] == 'G' ? 1 : 0;
+}
+
+StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count) {
+  if (!mixes_windows(model)) return {0, count};
+  StageLayers layers;
+  for (std::int32_t layer = first; layer < first + count; ++layer) layers.add(kind_of_layer(model, layer), 1);
+  return layers;
+}
+
+StageLayers all_layers(const ModelSpec& model) {
+  return layers_between(model, 0, static_cast<std::int32_t>(model.layers));
+}
 
 std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                       std::int64_t tokens, Mode mode) {
@@ -135,6 +165,15 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
                (hidden + inner));
 }
 
+double attention_window(const ModelSpec& model, std::size_t kind) {
+  return kind_of(model, kind).attention.window(model);
+}
+
+double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens) {
+  const double window = attention_window(model, kind);
+  return window > 0 ? std::min(tokens, window) : tokens;
+}
+
 KvUnits kv_units(const ModelSpec& model, std::size_t kind) {
   return kind_of(model, kind).attention.kv(model);
 }
@@ -150,7 +189,7 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
 
 Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
                             std::int32_t tensor) {
-  const double vectors = (model.shared_norm ? 1 : 2) * (model.norm == NormKind::layernorm ? 2 : 1);
+  const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
   return weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy);

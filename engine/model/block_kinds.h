@@ -37,6 +37,9 @@ struct BlockKind {
 std::span<const BlockKind> block_kinds(const ModelSpec& model);
 /// How many blocks of each it has, in order.
 StageLayers all_layers(const ModelSpec& model);
+/// The kind of layer `layer`, from 0 on; those of `count` layers from `first` on.
+std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer);
+StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count);
 
 /// `tokens`: sequence length (training) or prompt length (prefill) of each of key.microbatch sequences.
 std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
@@ -67,6 +70,10 @@ Bytes put_off_bytes(const std::vector<Operator>& operators);
 Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const LayerKey& key,
                              std::int64_t tokens);
 
+/// Earlier tokens and its own that a token meets at most in a block of that kind; 0: all.
+double attention_window(const ModelSpec& model, std::size_t kind);
+/// Tokens of a sequence of so many that a block keeps in its cache: those of its window.
+double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens);
 /// What a token leaves in the key-value cache of a block.
 KvUnits kv_units(const ModelSpec& model, std::size_t kind);
 /// Bytes of one of the units, and of all that each rank of a tensor group holds.

@@ -15,6 +15,7 @@ std::vector<Operator> embedding_operators(const Setting& setting, const LayerKey
   lookup.backward = {Bytes(b.tokens() * b.hidden() * (b.element() + 2 * kFp32Bytes)), Flops(0), 1};
   ops.push_back(lookup);
   ops.push_back(b.leave_tensor_region("embedding_reduce"));
+  if (b.model().embedding_norm) ops.push_back(b.norm("embedding_norm"));
   if (b.embedding_dropout()) ops.push_back(b.residual("embedding_dropout", true));
   return ops;
 }
@@ -24,8 +25,8 @@ std::vector<Operator> decode_embedding_operators(const Setting& setting, const L
 }
 
 double embedding_parameters(const ModelSpec& model, std::int32_t tensor) {
-  const double positions = model.position_parameters();
-  return (model.embedding_parameters() - positions) / tensor + positions;
+  const double whole = model.position_parameters() + model.embedding_norm_parameters();  // on every rank
+  return (model.embedding_parameters() - whole) / tensor + whole;
 }
 
 }  // namespace shardscape::model

@@ -33,6 +33,17 @@ Operator cross_entropy(const OperatorBuilder& b, double columns) {
   return loss;
 }
 
+/// cap * tanh(logits / cap); backward reads the gradient and the output.
+Operator soft_cap(const OperatorBuilder& b, double columns) {
+  Operator cap;
+  cap.name = "logit_soft_cap";
+  const double elements = b.tokens() * columns;
+  const double kernels = b.stack().fused_pointwise ? 1 : 3;  // division, tanh, product
+  cap.forward = {Bytes(2 * kernels * b.element() * elements), Flops(kLossFlops * elements), kernels};
+  cap.backward = {Bytes((2 * kernels + 1) * b.element() * elements), Flops(kLossFlops * elements), kernels};
+  return cap;
+}
+
 std::vector<Operator> list_head(const OperatorBuilder& b) {
   const double columns = local_vocabulary(b.model(), b.key().tensor);
   std::vector<Operator> ops;
@@ -40,6 +51,7 @@ std::vector<Operator> list_head(const OperatorBuilder& b) {
   ops.push_back(b.enter_tensor_region("head_gather"));
   ops.push_back(b.gemm("lm_head", b.hidden(), columns, b.gathered_input(b.policy().ends)));
   ops.back().operands = b.policy().ends;
+  if (b.model().logit_soft_cap) ops.push_back(soft_cap(b, columns));
   if (b.mode() == Mode::training) ops.push_back(cross_entropy(b, columns));
   return ops;
 }
@@ -60,8 +72,9 @@ std::vector<Operator> decode_head_operators(const Setting& setting, const LayerK
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const double element = bytes_per_element(setting.workload.policy().activations);
-  // Logits and their gradient; unfused losses keep an fp32 copy as well.
-  const double per_logit = 2 * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
+  // Logits and their gradient; capped ones beside them; unfused losses keep an fp32 copy as well.
+  const double per_logit =
+      (setting.model.logit_soft_cap ? 3 : 2) * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
   return Bytes(per_logit * local_logits(setting, key, tokens));
 }
 
@@ -72,7 +85,7 @@ Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64
 }
 
 double head_parameters(const ModelSpec& model, std::int32_t tensor) {
-  return static_cast<double>(model.vocabulary * model.hidden) / tensor;
+  return static_cast<double>(model.vocabulary * (model.hidden + (model.head_bias ? 1 : 0))) / tensor;
 }
 
 }  // namespace shardscape::model

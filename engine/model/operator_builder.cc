@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/spec/causal_window.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -13,6 +15,10 @@ using network::CollectiveOp;
 constexpr double kNormFlops = 8;
 constexpr double kResidualFlops = 3;
 constexpr double kRotaryFlops = 6;
+/// Per score: slope times distance, added (Press et al. 2022); division, tanh (twice an exponential's 4), and
+/// product.
+constexpr double kAlibiFlops = 2;
+constexpr double kSoftCapFlops = 10;
 
 Operator collective(std::string_view name) {
   Operator op;
@@ -64,7 +70,8 @@ Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes 
   return op;
 }
 
-Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const {
+Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
+                                         double window) const {
   const bool decodes = mode_ == Mode::decode;
   Operator op;
   op.name = decodes ? "decode_attention" : "attention";
@@ -76,9 +83,11 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
   shape.kv_heads = kv_heads;
   shape.head_dim = head_dim;
   shape.queries = queries_;
-  shape.keys = keys_;
-  shape.visible = decodes ? 1 : 0.5;
+  shape.keys = decodes && window > 0 ? std::min(keys_, window) : keys_;
+  shape.visible = decodes ? 1 : visible_share(keys_, window);
   shape.dropout = attention_dropout();
+  shape.score_flops = (model_.position == PositionKind::alibi ? kAlibiFlops : 0) +
+                      (model_.attention_soft_cap ? kSoftCapFlops : 0);
   op.saved_selective = inputs;
   op.saved = inputs + core_bytes(shape.batch * shape.heads * shape.queries, shape.scores());
   if (decodes) op.saved_selective = op.saved;
@@ -108,12 +117,22 @@ Operator OperatorBuilder::rotary(double columns) const {
 }
 
 Operator OperatorBuilder::norm(std::string_view name, bool keeps_input) const {
+  return norm_of(name, norm_tokens_ * hidden(), keeps_input);
+}
+
+Operator OperatorBuilder::qk_norm(double columns) const {
+  Operator op = norm_of("qk_norm", tokens_ * columns, true);
+  op.forward.kernels *= 2;
+  op.backward.kernels *= 2;
+  return op;
+}
+
+Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool keeps_input) const {
   Operator op;
   op.name = name;
-  const double elements = norm_tokens_ * hidden();
   op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
   op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
-  op.saved = op.saved_selective = keeps_input ? norm_tensor() : Bytes(0);
+  op.saved = op.saved_selective = keeps_input ? Bytes(element_ * elements) : Bytes(0);
   if (!stack_.fused_pointwise) {
     // Cast, norm in fp32, cast; backward casts the gradient, reads the fp32 copy and the gradient, casts.
     op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);

@@ -61,7 +61,10 @@ class OperatorBuilder {
   [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
 
   /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes().
-  [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs) const;
+  /// `window`: see AttentionBlock. In decode the keys of a context group's ranks lie in order: the last ranks
+  /// have those of the window.
+  [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
+                                        double window) const;
   /// What the core keeps beside its inputs: for flash the log-sum-exp of each row of scores; naive keeps
   /// softmax output, dropout mask and dropout output of each score (5 a s^2 b).
   [[nodiscard]] Bytes core_bytes(double rows, double scores) const;
@@ -71,6 +74,10 @@ class OperatorBuilder {
   [[nodiscard]] Operator context_ring(Bytes kv) const;
   /// Rotary positions of so many columns.
   [[nodiscard]] Operator rotary(double columns) const;
+
+  /// The norms of queries and keys, so many columns in all: a kernel each. Over the whole width a tensor group
+  /// would add up a sum of squares for each token; that message of 4 bytes is left out.
+  [[nodiscard]] Operator qk_norm(double columns) const;
 
   /// `keeps_input`: not where another operator keeps the same tensor.
   [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
@@ -89,6 +96,7 @@ class OperatorBuilder {
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
+  [[nodiscard]] Operator norm_of(std::string_view name, double elements, bool keeps_input) const;
   [[nodiscard]] bool drops(double probability) const { return mode_ == Mode::training && probability > 0; }
   [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double repeats) const;
 

@@ -7,24 +7,22 @@ namespace shardscape::model {
 namespace {
 
 /// Chunk c lies on stage c % stages.
-void partition_balanced(const ModelSpec& model, const StageLayers& all, std::int32_t virtual_stages,
+void partition_balanced(const ModelSpec& model, std::int32_t virtual_stages,
                         std::vector<StageLayers>& layers) {
   double blocks = 0;
-  for (const BlockRun& run : all) blocks += run.count * product_parameters(model, run.kind);
+  for (const BlockRun& run : all_layers(model)) blocks += run.count * product_parameters(model, run.kind);
   const double head = static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
   const std::size_t chunks = layers.size() * static_cast<std::size_t>(virtual_stages);
   const double share = (blocks + head) / static_cast<double>(chunks);
   std::size_t chunk = 0;
   double cost = 0;
-  for (const BlockRun& run : all) {
-    const double block = product_parameters(model, run.kind);
-    for (std::int32_t layer = 0; layer < run.count; ++layer) {
-      // A block that starts beyond the chunk's share goes to the next chunk; the one that crosses the border
-      // stays.
-      while (chunk + 1 < chunks && cost >= share * static_cast<double>(chunk + 1)) ++chunk;
-      layers[chunk % layers.size()].add(run.kind, 1);
-      cost += block;
-    }
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const std::size_t kind = kind_of_layer(model, layer);
+    // A block that starts beyond the chunk's share goes to the next chunk; the one that crosses the border
+    // stays.
+    while (chunk + 1 < chunks && cost >= share * static_cast<double>(chunk + 1)) ++chunk;
+    layers[chunk % layers.size()].add(kind, 1);
+    cost += product_parameters(model, kind);
   }
 }
 
@@ -33,18 +31,17 @@ void partition_balanced(const ModelSpec& model, const StageLayers& all, std::int
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
                       std::int32_t virtual_stages, std::vector<StageLayers>& layers) {
   layers.assign(static_cast<std::size_t>(stages), {});
-  const StageLayers all = all_layers(model);
   const std::int64_t chunks = static_cast<std::int64_t>(stages) * virtual_stages;
-  const bool even = all.count() % chunks == 0;
+  const bool even = model.layers % chunks == 0;
   if (rule == PartitionRule::balanced && !(even && virtual_stages > 1)) {
-    partition_balanced(model, all, virtual_stages, layers);
+    partition_balanced(model, virtual_stages, layers);
     return true;
   }
   if (!even) return false;
-  const auto each = static_cast<std::int32_t>(all.count() / chunks);
+  const auto each = static_cast<std::int32_t>(model.layers / chunks);
   for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
     StageLayers& stage = layers[static_cast<std::size_t>(chunk % stages)];
-    for (const BlockRun& run : all.slice(chunk * each, each)) stage.add(run.kind, run.count);
+    for (const BlockRun& run : layers_between(model, chunk * each, each)) stage.add(run.kind, run.count);
   }
   return true;
 }

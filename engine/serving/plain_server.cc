@@ -110,9 +110,7 @@ class PlainServer {
     }
     for (Client* client : readers) {
       const auto piece = static_cast<double>(client->piece), before = static_cast<double>(client->read);
-      iteration.prompt_tokens += piece;
-      iteration.prompt_pairs += piece * (before + piece);
-      iteration.masked_pairs += piece * (before + piece / 2);
+      iteration.add_piece(before, piece, load_.window);
       client->read += client->piece;
       if (!reading(*client)) iteration.first_tokens += 1;
     }

@@ -192,9 +192,7 @@ class PooledCourse {
   void add_piece(const Request& request, Iteration& iteration) const {
     const auto piece = static_cast<double>(request.piece);
     const auto before = static_cast<double>(in_.load.prompt_tokens - request.unread);
-    iteration.prompt_tokens += piece;
-    iteration.prompt_pairs += piece * (before + piece);
-    iteration.masked_pairs += piece * (before + 0.5 * piece);
+    iteration.add_piece(before, piece, in_.load.window);
     if (request.piece == request.unread) iteration.first_tokens += 1;
   }
 

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "engine/base/quantity.h"
+#include "engine/spec/causal_window.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/time_class.h"
 
@@ -43,6 +44,7 @@ struct Load {
   std::int64_t clients = 1;
   std::int64_t prompt_tokens = 1;
   std::int64_t output_tokens = 1;
+  double window = 0;  ///< of the model's local layers, tokens; 0: none
 };
 
 struct Rules {
@@ -58,7 +60,16 @@ struct Iteration {
   double prompt_tokens = 0;  ///< tokens of prompts read
   double prompt_pairs = 0;   ///< those tokens times the tokens of their prompt read so far, these included
   double masked_pairs = 0;   ///< of these pairs, how many the causal mask leaves
+  double window_pairs = 0;   ///< and how many a window leaves of those; the same where there is none
   double first_tokens = 0;   ///< prompts that end here
+
+  /// Reads `tokens` of a prompt behind `before` others.
+  void add_piece(double before, double tokens, double window) {
+    prompt_tokens += tokens;
+    prompt_pairs += tokens * (before + tokens);
+    masked_pairs += visible_pairs(before, tokens, 0);
+    window_pairs += visible_pairs(before, tokens, window);
+  }
 };
 
 /// Where an iteration's seconds go; the classes add up to its duration. bubble: in wait for a pipeline stage

@@ -76,19 +76,13 @@ class Course {
       if (!whole && !chunked && i > 0) break;
       const std::int64_t tokens = chunked ? std::min(left, request.unread) : request.unread;
       const std::int64_t before = load_.prompt_tokens - request.unread;
-      add_piece(static_cast<double>(before), static_cast<double>(tokens), segment.first);
+      segment.first.add_piece(static_cast<double>(before), static_cast<double>(tokens), load_.window);
       request.unread -= tokens;
       left -= tokens;
       ++segment.progressing;
       if (request.unread == 0) ++read;
     }
     return read;
-  }
-
-  static void add_piece(double before, double tokens, Iteration& iteration) {
-    iteration.prompt_tokens += tokens;
-    iteration.prompt_pairs += tokens * (before + tokens);
-    iteration.masked_pairs += tokens * (before + 0.5 * tokens);
   }
 
   void decode(Trajectory::Segment& segment) {

@@ -12,9 +12,14 @@ double ModelSpec::block_matrix_parameters() const {
 
 double ModelSpec::block_vector_parameters() const {
   const auto h = static_cast<double>(hidden);
-  const double norms = (shared_norm ? 1 : 2) * (norm == NormKind::layernorm ? 2 : 1);
+  const double norms = block_norms() * norm_vectors();
   const double row_biases = (has_output_bias() ? 1 : 0) + (has_mlp_bias() ? 1 : 0);
-  return norms * h + block_column_biases() + row_biases * h;
+  return norms * h + block_column_biases() + row_biases * h + qk_norm_parameters();
+}
+
+double ModelSpec::qk_norm_parameters() const {
+  if (qk_norm == QkNorm::none) return 0;
+  return norm_vectors() * static_cast<double>(qk_norm == QkNorm::per_head ? 2 * head_dim : qk_width());
 }
 
 double ModelSpec::block_column_biases() const {
@@ -25,17 +30,22 @@ double ModelSpec::position_parameters() const {
   return static_cast<double>(max_positions) * static_cast<double>(hidden);
 }
 
+double ModelSpec::embedding_norm_parameters() const {
+  return embedding_norm ? norm_vectors() * static_cast<double>(hidden) : 0;
+}
+
 double ModelSpec::embedding_parameters() const {
-  return static_cast<double>(vocabulary + max_positions) * static_cast<double>(hidden);
+  return static_cast<double>(vocabulary + max_positions) * static_cast<double>(hidden) +
+         embedding_norm_parameters();
 }
 
 double ModelSpec::head_parameters() const {
-  return tied_embeddings ? 0 : static_cast<double>(vocabulary) * static_cast<double>(hidden);
+  return tied_embeddings
+             ? 0
+             : static_cast<double>(vocabulary) * static_cast<double>(hidden + (head_bias ? 1 : 0));
 }
 
-double ModelSpec::final_norm_parameters() const {
-  return (norm == NormKind::layernorm ? 2 : 1) * static_cast<double>(hidden);
-}
+double ModelSpec::final_norm_parameters() const { return norm_vectors() * static_cast<double>(hidden); }
 
 double ModelSpec::parameters() const {
   return static_cast<double>(layers) * (block_matrix_parameters() + block_vector_parameters()) +
@@ -43,13 +53,9 @@ double ModelSpec::parameters() const {
 }
 
 std::string ModelSpec::too_long(std::int64_t tokens) const {
-  const std::string more = std::to_string(tokens) + " tokens are more than the ";
-  if (position == PositionKind::learned && tokens > max_positions)
-    return more + std::to_string(max_positions) + " learned positions of model " + name;
-  if (sliding_window == 0 || tokens <= sliding_window) return "";
-  return more + std::to_string(sliding_window) + " that layers of model " + name +
-         " look back on (its sliding_window), and windows are not modelled: take at most so many, or a copy "
-         "of the model without the window";
+  if (position != PositionKind::learned || tokens <= max_positions) return "";
+  return std::to_string(tokens) + " tokens are more than the " + std::to_string(max_positions) +
+         " learned positions of model " + name;
 }
 
 Problems ModelSpec::validate() const {
@@ -71,7 +77,7 @@ Problems ModelSpec::validate() const {
                      "learned positions need a table of rows: " + ranges::kRows.text());
   } else {
     problems.require(max_positions == 0, "max_positions",
-                     "has no effect with rotary positions; leave it out");
+                     "has no effect with " + std::string(name_of(position)) + " positions; leave it out");
   }
   constexpr const char* kAllBiased = "has no effect where linear_bias is already true";
   problems.require(!(linear_bias && qkv_bias), "qkv_bias", kAllBiased);
@@ -82,6 +88,18 @@ Problems ModelSpec::validate() const {
                    "has no effect without rotary positions; leave it out");
   require_range(problems, rotary_fraction, "rotary_fraction", ranges::kShare);
   require_range(problems, sliding_window, "sliding_window", ranges::kTokensOrAll);
+  problems.require(window_pattern.empty() || sliding_window > 0, "window_pattern",
+                   "has no effect without sliding_window");
+  problems.require(window_pattern.find_first_not_of("LG") == std::string::npos, "window_pattern",
+                   "is a letter for each layer, L (local: with the window) or G (global)");
+  problems.require(window_pattern.empty() || window_pattern.find('L') != std::string::npos, "window_pattern",
+                   "has no local layer; leave out sliding_window and it");
+  problems.require(norm == NormKind::layernorm || norm_bias, "norm_bias",
+                   "has no effect with rmsnorm, which has no bias; leave it out");
+  problems.require(norm_place == NormPlace::before || !parallel_residual, "norm_place",
+                   "a parallel block has its norms before attention and MLP: it adds up both at once");
+  problems.require(!head_bias || !tied_embeddings, "head_bias",
+                   "needs tied_embeddings: false; the embedding has no bias to share");
   problems.require(parallel_residual || !shared_norm, "shared_norm",
                    "needs parallel_residual: true; attention and MLP read different inputs otherwise");
   const auto probability = [&](double value, const std::string& field) {

@@ -12,12 +12,23 @@ namespace shardscape {
 
 /// The activation of the MLP: one projection in and one out, or, for the names in -glu, gated (two in, one
 /// out; Shazeer 2020, GLU Variants Improve Transformer, arXiv:2002.05202).
-enum class MlpKind : std::uint8_t { gelu, swiglu, relu, silu, geglu, reglu };
-SHARDSCAPE_ENUM_NAMES(MlpKind, "gelu", "swiglu", "relu", "silu", "geglu", "reglu");
+enum class MlpKind : std::uint8_t { gelu, swiglu, relu, silu, geglu, reglu, squared_relu };
+SHARDSCAPE_ENUM_NAMES(MlpKind, "gelu", "swiglu", "relu", "silu", "geglu", "reglu", "squared_relu");
 enum class NormKind : std::uint8_t { layernorm, rmsnorm };
 SHARDSCAPE_ENUM_NAMES(NormKind, "layernorm", "rmsnorm");
-enum class PositionKind : std::uint8_t { learned, rotary };
-SHARDSCAPE_ENUM_NAMES(PositionKind, "learned", "rotary");
+/// Where the norms of a block are: on what goes into attention and MLP (as in GPT-2), on what comes out of
+/// them before it is added to the residual stream (OLMo 2, arXiv:2501.00656, section 2), or both (Gemma 2,
+/// arXiv:2408.00118, section 2).
+enum class NormPlace : std::uint8_t { before, after, both };
+SHARDSCAPE_ENUM_NAMES(NormPlace, "before", "after", "both");
+/// Norms of queries and keys ahead of their products (Dehghani et al. 2023, arXiv:2302.05442, section 2):
+/// each head by itself with gains that all heads share (Qwen3, Gemma 3), or the whole width at once (OLMo 2).
+enum class QkNorm : std::uint8_t { none, per_head, full_width };
+SHARDSCAPE_ENUM_NAMES(QkNorm, "none", "per_head", "full_width");
+/// alibi: a bias on the scores that grows with the distance (Press et al. 2022, arXiv:2108.12409); no table
+/// and no parameters.
+enum class PositionKind : std::uint8_t { learned, rotary, alibi };
+SHARDSCAPE_ENUM_NAMES(PositionKind, "learned", "rotary", "alibi");
 
 /// Shapes are per model, never per rank. YAML keys carry the same names.
 struct ModelSpec {
@@ -32,16 +43,26 @@ struct ModelSpec {
   std::int64_t max_positions = 0;  ///< rows of the learned position table; 0 with rotary positions
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layernorm;
+  bool norm_bias = true;  ///< of layernorm: a bias beside the gain (MPT has none); rmsnorm never has one
+  NormPlace norm_place = NormPlace::before;
+  QkNorm qk_norm = QkNorm::none;
   PositionKind position = PositionKind::learned;
   double rotary_fraction = 1;  ///< share of each head's dimensions that rotary positions turn
-  /// A token attends to the last so many tokens in some layers; 0: to all before it. Windows shorter than the
-  /// sequence are not modelled: a study that needs one is refused.
+  /// A token attends to the last so many tokens, itself included, in some layers; 0: to all before it.
   std::int64_t sliding_window = 0;
+  /// Which layers have the window: `L` (local) or `G` (global) for each, from the first on and again from the
+  /// start where it ends (Gemma 2: LG, Gemma 3: LLLLLG). Empty: all of them.
+  std::string window_pattern;
+  /// Scores, and logits, go through cap * tanh(x / cap) (Gemma 2, arXiv:2408.00118, section 2).
+  bool attention_soft_cap = false;
+  bool logit_soft_cap = false;
   /// Attention and MLP of a block read the same input and are added together (Wang & Komatsuzaki 2021,
   /// GPT-J-6B; Black et al. 2022, GPT-NeoX-20B, arXiv:2204.06745, section 2.1).
   bool parallel_residual = false;
   bool shared_norm = false;      ///< with parallel_residual: one norm feeds both (GPT-J), not one each (NeoX)
+  bool embedding_norm = false;   ///< a norm on the embedding's output (BLOOM)
   bool tied_embeddings = false;  ///< the LM head shares the embedding's weights
+  bool head_bias = false;        ///< an untied LM head has a bias (GPT-J, Phi-2)
   bool linear_bias = false;      ///< every linear layer of a block has a bias: the three below at once
   bool qkv_bias = false;         ///< the QKV projection has one (Qwen2)
   bool output_bias = false;      ///< the output projection of attention
@@ -56,6 +77,15 @@ struct ModelSpec {
   [[nodiscard]] bool has_qkv_bias() const { return linear_bias || qkv_bias; }
   [[nodiscard]] bool has_output_bias() const { return linear_bias || output_bias; }
   [[nodiscard]] bool has_mlp_bias() const { return linear_bias || mlp_bias; }
+  /// Vectors of one norm: a gain, and a bias where it has one.
+  [[nodiscard]] double norm_vectors() const { return norm == NormKind::layernorm && norm_bias ? 2 : 1; }
+  /// Norms of one block but for those of queries and keys.
+  [[nodiscard]] double block_norms() const {
+    return (shared_norm ? 1 : 2) * (norm_place == NormPlace::both ? 2 : 1);
+  }
+  /// Gains and biases of the norms of queries and keys of one block.
+  [[nodiscard]] double qk_norm_parameters() const;
+  [[nodiscard]] std::int64_t qk_width() const { return (heads + kv_heads) * head_dim; }
   [[nodiscard]] std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
   [[nodiscard]] std::int64_t attention_width() const { return heads * head_dim; }
   /// Output columns of the first MLP projection: ffn_hidden, twice that where it is gated (gate and up).
@@ -67,14 +97,15 @@ struct ModelSpec {
   [[nodiscard]] double block_vector_parameters() const;
   /// Those of them that belong to columns: biases of the QKV and the first MLP projection.
   [[nodiscard]] double block_column_biases() const;
-  [[nodiscard]] double position_parameters() const;   ///< the learned position table
-  [[nodiscard]] double embedding_parameters() const;  ///< token and learned position tables
-  [[nodiscard]] double head_parameters() const;       ///< 0 when tied
+  [[nodiscard]] double position_parameters() const;        ///< the learned position table
+  [[nodiscard]] double embedding_norm_parameters() const;  ///< of a norm on the embedding's output
+  [[nodiscard]] double embedding_parameters() const;       ///< token and learned position tables, that norm
+  [[nodiscard]] double head_parameters() const;            ///< 0 when tied
   [[nodiscard]] double final_norm_parameters() const;
   [[nodiscard]] double parameters() const;  ///< whole model
 
-  /// Why a sequence of so many tokens is more than the model takes; empty where it is not. A table of learned
-  /// positions is as long as it is, and attention over a window that is shorter is not modelled.
+  /// Why a sequence of so many tokens is more than the model takes; empty where it is not: a table of learned
+  /// positions is as long as it is.
   [[nodiscard]] std::string too_long(std::int64_t tokens) const;
   /// Every rule that is broken, by field.
   [[nodiscard]] Problems validate() const;

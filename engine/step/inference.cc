@@ -24,7 +24,8 @@ InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread
 
 serving::Load load_of(const InferenceInputs& in) {
   const WorkloadSpec& workload = in.setting.workload;
-  return {in.shape.clients, workload.prompt_tokens, workload.output_tokens};
+  return {in.shape.clients, workload.prompt_tokens, workload.output_tokens,
+          static_cast<double>(in.setting.model.sliding_window)};
 }
 
 serving::Rules rules_of(const InferenceInputs& in) {

@@ -104,7 +104,8 @@ class RowTable {
       if (work.decode_weight > 0) {
         const Iteration& i = work.decode_example;
         add_attention({phase, "decode_attention", name_of(costs_.decode_attention_bound(kind, i))}, count,
-                      work.decode_weight, attention.decode, i.decoding, i.cached);
+                      work.decode_weight, attention.decode, i.decoding,
+                      i.decoding * model::cached_tokens(in_.setting.model, kind, i.cached / i.decoding));
       }
     }
     for (const auto& [rows, weight] : work.head) add_rest(costs_.head_rows(rows), phase, weight);

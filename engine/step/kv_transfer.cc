@@ -97,8 +97,9 @@ class TrafficMaker {
     const model::KvUnits kv = model::kv_units(setting_.model, kind);
     const Range needed = units_of(kv, to_.plan.tensor, t);
     const std::int32_t same = kv.copies(from_.plan.tensor);
-    const double piece = static_cast<double>(setting_.workload.prompt_tokens) / to_.plan.context *
-                         model::kv_unit_bytes(setting_, kind).value();
+    const double tokens =
+        model::cached_tokens(setting_.model, kind, static_cast<double>(setting_.workload.prompt_tokens));
+    const double piece = tokens / to_.plan.context * model::kv_unit_bytes(setting_, kind).value();
     for (std::int32_t stage = 0; stage < from_.plan.pipeline; ++stage) {
       const std::int64_t common = blocks.common(from_blocks_[static_cast<std::size_t>(stage)][kind]);
       for (std::int32_t s = t % same; s < from_.plan.tensor && common > 0; s += same) {

@@ -114,7 +114,8 @@ compute::OperatorCost TokenCosts::price_prompt_attention(std::size_t kind,
   core.attention.batch = 1;
   core.attention.queries = std::max(1.0, iteration.prompt_tokens / context_);
   core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
-  core.attention.visible = iteration.masked_pairs / iteration.prompt_pairs;
+  const bool local = model::attention_window(setting_.model, kind) > 0;
+  core.attention.visible = (local ? iteration.window_pairs : iteration.masked_pairs) / iteration.prompt_pairs;
   return price(core, setting_).forward;
 }
 
@@ -122,7 +123,8 @@ compute::OperatorCost TokenCosts::price_decode_attention(std::size_t kind, doubl
                                                          double cached) const {
   Operator core = cores_[kind].decode;
   core.attention.batch = sequences;
-  core.attention.keys = cached / sequences / context_;
+  core.attention.keys =
+      model::cached_tokens(setting_.model, kind, cached / sequences / context_);  // see attention_core()
   return price(core, setting_).forward;
 }
 

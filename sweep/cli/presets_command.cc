@@ -196,7 +196,19 @@ int show_file(const Catalog& catalog, const std::string& file) {
   return kDone;
 }
 
+/// A model by a name that is no file's: one of a hub, or one with its number of layers.
+int show_other_model(const Catalog& catalog, const std::string& name) {
+  const auto text =
+      with_preset(catalog, PresetKind::model, name, [](const auto& spec) { return yaml::to_yaml(spec); });
+  if (!text) throw BadInput(split_lines(text.error()));
+  std::cout << "# model, " << catalog.find_model(name, {})->file.string() << '\n' << *text;
+  return kDone;
+}
+
 int show_preset(const Catalog& catalog, const std::string& name) {
+  const bool other_name =
+      !catalog.find(PresetKind::model, name, {}).has_value() && catalog.find_model(name, {}).has_value();
+  if (other_name) return show_other_model(catalog, name);
   if (yaml::is_path(name)) return show_file(catalog, name);
   std::vector<std::string> names;
   bool found = false;

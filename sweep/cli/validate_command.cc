@@ -276,7 +276,9 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
       ->add_option("--by", arguments->by,
                    "Errors by group, too: " + join_names(validate::regime_keys()) + ", joined by commas")
       ->type_name("KEYS");
-  command->add_option("--device", arguments->device, "Device of GEMM rows that name none")
+  command
+      ->add_option("--device", arguments->device,
+                   "Device of GEMM rows that name none; a file of yours stands for the name in it")
       ->capture_default_str();
   command->add_option("--stack", arguments->collective_stack, "Stack of collective rows that name none")
       ->capture_default_str();

@@ -79,6 +79,12 @@ void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnost
       node->set(parts[i], std::move(child));
     }
     node = node->find(parts[i]);
+    if (i == 0 && parts[0] == "model" && node->is_scalar()) {  // a name: the model with that key changed
+      yaml::Node changed = yaml::Node::map();
+      changed.where = node->where;
+      changed.set("base", *node);
+      *node = std::move(changed);
+    }
     if (!node->is_map()) {
       diagnostics.add(where, key, parts[i] + " is no map in the study; set " + parts[i] + " itself");
       return;

@@ -21,9 +21,16 @@ std::string one_line(const yaml::Diagnostics& diagnostics) {
   return text;
 }
 
+/// A model has names that are no file's.
 template <class Spec>
 tl::expected<Spec, std::string> load(const yaml::Catalog& catalog, yaml::PresetKind kind,
                                      const std::string& name, const fs::path& folder, Load<Spec> loader) {
+  if (kind == yaml::PresetKind::model) {
+    if (const auto model = catalog.find_model(name, folder); !model) return tl::unexpected(model.error());
+    auto spec = loader(catalog, name, folder);
+    if (!spec) return tl::unexpected(one_line(spec.error()));
+    return *std::move(spec);
+  }
   const auto file = catalog.find(kind, name, folder);
   if (!file) return tl::unexpected(file.error());
   auto spec = loader(catalog, file->string(), {});

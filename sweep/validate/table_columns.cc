@@ -260,14 +260,15 @@ std::string_view alternative(std::string_view column) {
   return column == "software" ? "stack" : "";
 }
 
-double share_of(std::span<const Column> columns, std::span<const std::string> header) {
+/// How well a header matches: the share of a form's due columns that it has, then how many they are.
+std::pair<double, int> match(std::span<const Column> columns, std::span<const std::string> header) {
   int due = 0, there = 0;
   for (const Column& column : columns) {
     if (column.use == free) continue;
     ++due;
     there += std::ranges::find(header, column.name) != header.end() ? 1 : 0;
   }
-  return static_cast<double>(there) / due;
+  return {static_cast<double>(there) / due, due};
 }
 
 }  // namespace
@@ -308,14 +309,15 @@ std::span<const Column> public_plan_columns() {
 }
 
 std::optional<TableKind> recognise(std::span<const std::string> header) {
+  constexpr std::pair<double, int> kWeakest = {0.5, 0};
   std::optional<TableKind> best;
-  double best_share = 0.5;
+  std::pair<double, int> best_match = kWeakest;
   for (const TableKind kind : enum_values<TableKind>()) {
-    double share = share_of(columns_of(kind), header);
-    if (kind == TableKind::plans) share = std::max(share, share_of(public_plan_columns(), header));
-    if (share < best_share || (best && share == best_share)) continue;
+    std::pair<double, int> found = match(columns_of(kind), header);
+    if (kind == TableKind::plans) found = std::max(found, match(public_plan_columns(), header));
+    if (found <= best_match) continue;
     best = kind;
-    best_share = share;
+    best_match = found;
   }
   return best;
 }

@@ -42,8 +42,8 @@ std::span<const Column> columns_of(TableKind kind);
 /// Those of other people's tables of plans: device and software in place of cluster and stack.
 std::span<const Column> public_plan_columns();
 
-/// The kind that shares most column names with the header; nothing where none shares half of its own needed
-/// and expected columns.
+/// The kind that shares most column names with the header, among equals the one with more columns; nothing
+/// where none shares half of its own needed and expected columns.
 std::optional<TableKind> recognise(std::span<const std::string> header);
 
 /// Columns that are missing, and columns that the kind does not have, each with what was probably meant.

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <system_error>
 
 #include "sweep/yaml/closest_names.h"
+#include "sweep/yaml/node.h"
 
 namespace shardscape::yaml {
 
@@ -41,6 +45,40 @@ tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::p
     message += " (looked in " + relative_to.string() + " and in the working directory)";
   }
   return tl::unexpected(message);
+}
+
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+/// The `also` list of a model file. A file that is no YAML has none: whoever loads it says what is wrong.
+std::vector<std::string> other_names(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  Diagnostics ignored;
+  const std::optional<Node> node = parse(text, file.string(), ignored);
+  const Node* const also = node && node->is_map() ? node->find("also") : nullptr;
+  std::vector<std::string> names;
+  if (also == nullptr) return names;
+  if (also->is_scalar()) names.push_back(also->text);
+  for (const Node& item : also->items) names.push_back(item.text);
+  return names;
+}
+
+/// NAME and N of NAME-lN.
+struct CutName {
+  std::string_view name;
+  std::int64_t layers = 0;
+};
+std::optional<CutName> cut_name(std::string_view name) {
+  const std::size_t dash = name.rfind("-l");
+  if (dash == std::string_view::npos || dash == 0 || dash + 2 == name.size()) return std::nullopt;
+  CutName cut{name.substr(0, dash), 0};
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + dash + 2, end, cut.layers);
+  if (error != std::errc() || stop != end || cut.layers < 1) return std::nullopt;
+  return cut;
 }
 
 }  // namespace
@@ -100,6 +138,36 @@ std::vector<Catalog::Entry> Catalog::list(PresetKind kind) const {
   return entries;
 }
 
+fs::path Catalog::preset(PresetKind kind, std::string_view name) const {
+  const fs::path file = std::string(name) + ".yaml";
+  for (const fs::path& directory : directories_) {
+    fs::path candidate = directory / preset_folder(kind) / file;
+    if (!name.empty() && is_file(candidate)) return candidate;
+  }
+  return {};
+}
+
+/// The preset that has this name in its `also` list, or nothing.
+fs::path Catalog::also_named(std::string_view name) const {
+  for (const Entry& entry : list(PresetKind::model)) {
+    for (const std::string& other : other_names(entry.file))
+      if (same_letters(other, name)) return entry.file;
+  }
+  return {};
+}
+
+tl::expected<Catalog::Model, std::string> Catalog::find_model(std::string_view name,
+                                                              const fs::path& relative_to) const {
+  tl::expected<fs::path, std::string> file = find(PresetKind::model, name, relative_to);
+  if (file) return Model{*std::move(file), std::nullopt};
+  if (fs::path other = also_named(name); !other.empty()) return Model{std::move(other), std::nullopt};
+  const std::optional<CutName> cut = cut_name(name);
+  if (!cut) return tl::unexpected(std::move(file.error()));
+  if (tl::expected<Model, std::string> whole = find_model(cut->name, relative_to); whole && !whole->layers)
+    return Model{std::move(whole->file), cut->layers};
+  return tl::unexpected(std::move(file.error()));
+}
+
 tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_view name,
                                                   const fs::path& relative_to) const {
   if (is_path(name)) {
@@ -107,11 +175,7 @@ tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_v
     if (!found && kind == PresetKind::model) found.error() += model_advice(name, relative_to);
     return found;
   }
-  const fs::path file = std::string(name) + ".yaml";
-  for (const fs::path& directory : directories_) {
-    fs::path candidate = directory / preset_folder(kind) / file;
-    if (!name.empty() && is_file(candidate)) return candidate;
-  }
+  if (fs::path file = preset(kind, name); !file.empty()) return file;
   std::vector<std::string> names;
   for (const Entry& entry : list(kind)) names.push_back(entry.name);
   std::string message = "unknown " + std::string(to_string(kind)) + " \"" + std::string(name) + '"';

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -40,9 +41,20 @@ class Catalog {
   [[nodiscard]] tl::expected<std::filesystem::path, std::string> find(
       PresetKind kind, std::string_view name, const std::filesystem::path& relative_to) const;
 
+  /// The same of a model, which has more names: those of its `also` list (what hubs call it; upper and lower
+  /// case alike), and each with `-lN` behind it for the model cut or grown to N layers.
+  struct Model {
+    std::filesystem::path file;
+    std::optional<std::int64_t> layers;  ///< N
+  };
+  [[nodiscard]] tl::expected<Model, std::string> find_model(std::string_view name,
+                                                            const std::filesystem::path& relative_to) const;
+
   [[nodiscard]] const std::vector<std::filesystem::path>& directories() const { return directories_; }
 
  private:
+  [[nodiscard]] std::filesystem::path preset(PresetKind kind, std::string_view name) const;
+  [[nodiscard]] std::filesystem::path also_named(std::string_view name) const;
   [[nodiscard]] std::string model_advice(std::string_view name,
                                          const std::filesystem::path& relative_to) const;
 

@@ -16,6 +16,7 @@ template <class V>
 void describe(V& v, ModelSpec& m) {
   v.required("name", m.name);
   v.comment("source");
+  v.comment("also");
   v.required("layers", m.layers);
   v.required("hidden", m.hidden);
   v.required("heads", m.heads);
@@ -27,12 +28,20 @@ void describe(V& v, ModelSpec& m) {
   v.optional("max_positions", m.max_positions);
   v.optional("mlp", m.mlp);
   v.optional("norm", m.norm);
+  v.optional("norm_bias", m.norm_bias);
+  v.optional("norm_place", m.norm_place);
+  v.optional("qk_norm", m.qk_norm);
   v.optional("position", m.position);
   v.optional("rotary_fraction", m.rotary_fraction);
   v.optional("sliding_window", m.sliding_window);
+  v.optional("window_pattern", m.window_pattern);
+  v.optional("attention_soft_cap", m.attention_soft_cap);
+  v.optional("logit_soft_cap", m.logit_soft_cap);
   v.optional("parallel_residual", m.parallel_residual);
   v.optional("shared_norm", m.shared_norm);
+  v.optional("embedding_norm", m.embedding_norm);
   v.optional("tied_embeddings", m.tied_embeddings);
+  v.optional("head_bias", m.head_bias);
   v.optional("linear_bias", m.linear_bias);
   v.optional("qkv_bias", m.qkv_bias);
   v.optional("output_bias", m.output_bias);

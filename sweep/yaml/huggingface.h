@@ -1,7 +1,7 @@
 // Model shapes out of a Hugging Face config.json.
 //
-// Families: llama, mistral, qwen2, gpt2, gpt_neo, gpt_neox (the config's `model_type`). Every key shapes the
-// computation, is known to be without effect on time and memory, or is a problem that names it
+// The families that are read (the config's `model_type`) stand in one table, huggingface_families.cc. Every
+// key shapes the computation, is known to be without effect on time and memory, or is a problem that names it
 // (huggingface_keys.h). Defaults are those of the Hugging Face transformers configuration classes.
 #pragma once
 

@@ -92,16 +92,69 @@ void Loader::leave(const Node& reference) {
 
 std::optional<ModelSpec> Loader::model(const Node& reference, const std::string& path,
                                        const fs::path& folder) {
-  if (reference.is_scalar() && reference.text.ends_with(".json")) {
-    const std::optional<fs::path> file = find(PresetKind::model, reference, path, folder);
-    if (!file) return std::nullopt;
-    const std::optional<std::string> text = text_of(PresetKind::model, *file, reference, path);
-    if (!text) return std::nullopt;
-    return read_huggingface(*text, huggingface_name(*file), file->string(), diagnostics_);
+  if (reference.is_map() && reference.find("base") != nullptr) return changed_model(reference, path, folder);
+  if (!reference.is_scalar()) {
+    const std::optional<Target> target = follow(PresetKind::model, reference, path, folder);
+    if (!target) return std::nullopt;
+    return read_model(target->node, target->prefix, diagnostics_);
   }
-  const std::optional<Target> target = follow(PresetKind::model, reference, path, folder);
-  if (!target) return std::nullopt;
-  return read_model(target->node, target->prefix, diagnostics_);
+  const tl::expected<Catalog::Model, std::string> found = catalog_.find_model(reference.text, folder);
+  if (!found) {
+    diagnostics_.add(reference.where, path, found.error());
+    return std::nullopt;
+  }
+  const std::optional<std::string> text = text_of(PresetKind::model, found->file, reference, path);
+  if (!text) return std::nullopt;
+  std::optional<ModelSpec> whole = model_of_file(*text, found->file);
+  if (!whole || !found->layers) return whole;
+  Node layers = Node::scalar(std::to_string(*found->layers));
+  layers.where = reference.where;
+  return with_keys(*whole, {{"layers", reference.where, std::move(layers)}}, reference.where, path);
+}
+
+std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs::path& file) {
+  if (file.extension() == ".json")
+    return read_huggingface(text, huggingface_name(file), file.string(), diagnostics_);
+  const std::optional<Node> node = parse(text, file.string(), diagnostics_);
+  if (!node) return std::nullopt;
+  return read_model(*node, "", diagnostics_);
+}
+
+std::optional<ModelSpec> Loader::changed_model(const Node& node, const std::string& path,
+                                               const fs::path& folder) {
+  const Node& base = *node.find("base");
+  const std::string base_path = path.empty() ? "base" : path + ".base";
+  if (!base.is_scalar()) {
+    diagnostics_.add(base.where, base_path,
+                     "must be the name or the path of a model, not " + std::string(kind_name(base)));
+    return std::nullopt;
+  }
+  const std::optional<ModelSpec> whole = model(base, base_path, folder);
+  if (!whole) return std::nullopt;
+  std::vector<Entry> keys;
+  for (const Entry& entry : node.entries)
+    if (&entry.value != &base) keys.push_back(entry);
+  return with_keys(*whole, keys, node.where, path);
+}
+
+std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
+                                           const Location& where, const std::string& path) {
+  Node node = write(whole);
+  relocate(node, where);
+  const auto changes = [&](std::string_view key) {
+    return std::ranges::find(keys, key, &Entry::key) != keys.end();
+  };
+  // Widths that follow from others unless they are said, as in a file of its own.
+  const bool equal_heads = whole.kv_heads == whole.heads;
+  if (changes("heads") && !changes("kv_heads") && equal_heads) node.erase("kv_heads");
+  const bool whole_heads = whole.head_dim * whole.heads == whole.hidden;
+  if ((changes("heads") || changes("hidden")) && whole_heads) node.erase("head_dim");
+  for (const Entry& key : keys) node.erase(key.key);
+  node.entries.insert(node.entries.end(), keys.begin(), keys.end());
+  std::optional<ModelSpec> changed = read_model(node, path, diagnostics_);
+  if (changed && changes("layers") && !changes("name"))
+    changed->name = whole.name + "-l" + std::to_string(changed->layers);
+  return changed;
 }
 
 std::optional<DeviceSpec> Loader::device(const Node& reference, const std::string& path,

@@ -45,7 +45,7 @@ class Loader {
   Loader(const Catalog& catalog, Diagnostics& diagnostics) : catalog_(catalog), diagnostics_(diagnostics) {}
 
   /// `reference` is a scalar (name or path, relative to `folder`) or a map; `path` is where it stands in its
-  /// own file.
+  /// own file. A model may also be a map of a `base` and of keys whose values differ from it.
   std::optional<ModelSpec> model(const Node& reference, const std::string& path,
                                  const std::filesystem::path& folder);
   std::optional<DeviceSpec> device(const Node& reference, const std::string& path,
@@ -91,6 +91,14 @@ class Loader {
                                      const Node& reference, const std::string& path);
   std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
                                const std::filesystem::path& folder);
+
+  /// A model file or a Hugging Face config.
+  std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file);
+  /// `{base: NAME, layers: 12, ...}`: the model of that name with other values of some keys.
+  std::optional<ModelSpec> changed_model(const Node& node, const std::string& path,
+                                         const std::filesystem::path& folder);
+  std::optional<ModelSpec> with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
+                                     const Location& where, const std::string& path);
 
   /// A device whose parts stand in its file.
   std::optional<DeviceSpec> parts_device(const Target& target);

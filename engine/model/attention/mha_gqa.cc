@@ -1,5 +1,7 @@
 #include "engine/model/attention/mha_gqa.h"
 
+#include "engine/spec/causal_window.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -10,6 +12,14 @@ double qkv_columns(const ModelSpec& model, std::int32_t tensor) {
   return static_cast<double>((model.heads / tensor + 2 * kv_heads) * model.head_dim);
 }
 
+/// Gains of the norms of queries and keys on one rank: those of a head are on all of them, those of the whole
+/// width are split as the columns are.
+double qk_gains(const ModelSpec& model, std::int32_t tensor) {
+  if (model.qk_norm != QkNorm::full_width) return model.qk_norm_parameters();
+  const std::int64_t kv_heads = MhaGqa().kv(model).local(tensor);
+  return model.norm_vectors() * static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim);
+}
+
 }  // namespace
 
 void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const {
@@ -18,12 +28,16 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   const std::int64_t kv_heads = kv(model).local(tensor);
   const double qkv = qkv_columns(model, tensor);
   ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)));
+  if (model.qk_norm != QkNorm::none) {
+    ops.push_back(b.qk_norm(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
+  }
   if (model.position == PositionKind::rotary) {
     ops.push_back(b.rotary(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
   }
   if (b.key().context > 1) ops.push_back(b.context_ring(b.message(kv(model).local_elements(tensor))));
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
-                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv)));
+                                 static_cast<double>(model.head_dim), b.attention_tensor(qkv),
+                                 window(model)));
   const double width = b.per_rank(model.attention_width());
   Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
   // The backward of flash needs its output, which selective recompute brings again: the projection's input,
@@ -43,7 +57,9 @@ PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) c
   const double columns = qkv_columns(model, tensor);
   const double rows = static_cast<double>(model.attention_width()) / tensor;
   const double qkv_bias = model.has_qkv_bias() ? 1 : 0, output_bias = model.has_output_bias() ? 1 : 0;
-  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden, 2 + qkv_bias + output_bias};
+  const double norms = model.qk_norm == QkNorm::none ? 0 : 2 * model.norm_vectors();
+  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden + qk_gains(model, tensor),
+          2 + qkv_bias + output_bias + norms};
 }
 
 double MhaGqa::product_parameters(const ModelSpec& model) const {
@@ -51,7 +67,8 @@ double MhaGqa::product_parameters(const ModelSpec& model) const {
 }
 
 double MhaGqa::core_flops(const ModelSpec& model, double tokens) const {
-  return 4 * tokens * tokens * static_cast<double>(model.attention_width());
+  const double visible = visible_share(tokens, window(model));
+  return 4 * tokens * tokens * (2 * visible) * static_cast<double>(model.attention_width());
 }
 
 Reason MhaGqa::tensor_rule(const ModelSpec& model, std::int32_t tensor) const {

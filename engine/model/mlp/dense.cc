@@ -27,6 +27,12 @@ Operator activation(const OperatorBuilder& b) {
     const double kept = kind == MlpKind::reglu ? 2 : 3;
     op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
   }
+  if (kind == MlpKind::squared_relu && !b.stack().fused_pointwise) {
+    // ReLU and square apart: 2 + 2 tensors forward, 3 + 3 backward.
+    op.forward.traffic = Bytes(4 * b.element() * elements);
+    op.backward.traffic = Bytes(6 * b.element() * elements);
+    op.forward.kernels = op.backward.kernels = 2;
+  }
   return op;
 }
 

@@ -20,9 +20,9 @@ namespace {
 
 template <class E>
 class EnumTable : public testing::Test {};
-using Enums = testing::Types<MlpKind, NormKind, PositionKind, PlanAxis, Recompute, ScheduleKind,
-                             DimensionKind, LinkScope, Precision, AttentionKernel, PartitionRule,
-                             Zero2Gradients, Phase, Status, Reason, Bound>;
+using Enums = testing::Types<MlpKind, NormKind, NormPlace, QkNorm, PositionKind, PlanAxis, Recompute,
+                             ScheduleKind, DimensionKind, LinkScope, Precision, AttentionKernel,
+                             PartitionRule, Zero2Gradients, Phase, Status, Reason, Bound>;
 TYPED_TEST_SUITE(EnumTable, Enums);
 
 TYPED_TEST(EnumTable, RoundTrip) {

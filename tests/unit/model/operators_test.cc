@@ -528,6 +528,89 @@ TEST(Activations, GatedOnesHaveTwoProjectionsIn) {
   }
 }
 
+TEST(Activations, SquaredReluKeepsOneTensorAndTakesTwoKernelsUnfused) {
+  Setting setting = grouped_query();
+  setting.model.mlp = MlpKind::squared_relu;
+  const double tensor = 2 * 2048.0 * 14336;  // bf16
+  for (const bool fused : {true, false}) {
+    setting.system.stack.fused_pointwise = fused;
+    const auto ops = block_operators(setting, 0, {1, 1, 1, false}, kSequence, Mode::training);
+    const Operator& relu = find(ops, "squared_relu");
+    EXPECT_EQ(relu.forward.traffic.value(), (fused ? 2 : 4) * tensor);
+    EXPECT_EQ(relu.backward.traffic.value(), (fused ? 3 : 6) * tensor);
+    EXPECT_EQ(relu.forward.kernels, fused ? 1 : 2);
+    EXPECT_EQ(relu.saved.value(), tensor);  // of the rectified input, from which its square follows
+    EXPECT_EQ(find(ops, "mlp_in").gemm.n, 14336);
+  }
+}
+
+TEST(QkNorm, StreamsQueriesAndKeysOfTheRank) {
+  Setting setting = grouped_query();
+  setting.model.qk_norm = QkNorm::per_head;
+  const auto ops = block_operators(setting, 0, {4, 1, 1, false}, kSequence, Mode::training);
+  const Operator& norm = find(ops, "qk_norm");
+  const double tensor = 2 * 2048.0 * (8 + 2) * 128;  // 8 of 32 heads, 2 of 8 KV heads
+  EXPECT_EQ(norm.forward.traffic.value(), 2 * tensor);
+  EXPECT_EQ(norm.backward.traffic.value(), 3 * tensor);
+  EXPECT_EQ(norm.forward.kernels, 2);  // one for the queries, one for the keys
+  EXPECT_EQ(norm.saved.value(), tensor);
+  const auto count = [&](QkNorm kind, std::int32_t tensor_group) {
+    setting.model.qk_norm = kind;
+    return block_parameters(setting.model, setting.workload.policy(), 0, tensor_group).count;
+  };
+  EXPECT_EQ(count(QkNorm::per_head, 4) - count(QkNorm::none, 4), 2 * 128);  // every rank has both gains
+  EXPECT_EQ(count(QkNorm::full_width, 4) - count(QkNorm::none, 4), (8 + 2) * 128);
+  EXPECT_EQ(count(QkNorm::full_width, 1) - count(QkNorm::none, 1), (32 + 8) * 128);
+}
+
+TEST(NormPlace, BeforeAfterOrBoth) {
+  Setting setting = grouped_query();
+  const auto names = [&](NormPlace place) {
+    setting.model.norm_place = place;
+    std::string text;
+    for (const Operator& op : block_operators(setting, 0, {2, 1, 1, true}, kSequence, Mode::training))
+      if (op.name.ends_with("norm") || op.name.ends_with("reduce")) text += std::string(op.name) + ' ';
+    return text;
+  };
+  EXPECT_EQ(names(NormPlace::before), "input_norm attention_reduce mlp_norm mlp_reduce ");
+  EXPECT_EQ(names(NormPlace::after), "attention_reduce attention_output_norm mlp_reduce mlp_output_norm ");
+  EXPECT_EQ(names(NormPlace::both),
+            "input_norm attention_reduce attention_output_norm mlp_norm mlp_reduce mlp_output_norm ");
+  const auto bytes = [&](NormPlace place) {
+    setting.model.norm_place = place;
+    return saved(setting, {1, 1, 1, false}, Recompute::none);
+  };
+  // A norm keeps its input, 2 bytes each of s h elements.
+  EXPECT_EQ(bytes(NormPlace::after), bytes(NormPlace::before));
+  EXPECT_EQ(bytes(NormPlace::both) - bytes(NormPlace::before), 2 * 2 * 2048.0 * 4096);
+}
+
+TEST(Scores, CapsAndAlibiCostVectorWorkAlone) {
+  Setting setting = grouped_query();
+  const auto core = [&] {
+    return find(block_operators(setting, 0, {1, 1, 1, false}, kSequence, Mode::training), "attention");
+  };
+  EXPECT_EQ(core().attention.score_flops, 0);
+  setting.model.attention_soft_cap = true;
+  const double cap = core().attention.score_flops;
+  EXPECT_GT(cap, 0);
+  setting.model.position = PositionKind::alibi;
+  EXPECT_GT(core().attention.score_flops, cap);
+  const auto ops = block_operators(setting, 0, {1, 1, 1, false}, kSequence, Mode::training);
+  EXPECT_TRUE(std::ranges::none_of(ops, [](const Operator& op) { return op.name == "rotary"; }));
+}
+
+TEST(Logits, ASoftCapStreamsThemOnceMore) {
+  Setting setting = grouped_query();
+  const double before = logits_bytes(setting, {1, 1, 1, false}, kSequence).value();
+  setting.model.logit_soft_cap = true;
+  const double logits = 2 * 2048.0 * 128256;
+  EXPECT_EQ(logits_bytes(setting, {1, 1, 1, false}, kSequence).value() - before, logits);
+  const auto ops = head_operators(setting, {1, 1, 1, false}, kSequence, Mode::training);
+  EXPECT_EQ(find(ops, "logit_soft_cap").forward.traffic.value(), 2 * logits);
+  EXPECT_EQ(find(ops, "logit_soft_cap").backward.traffic.value(), 3 * logits);
+}
+
 TEST(Rotary, TurnsAShareOfEachHead) {
   Setting setting = grouped_query();
   const auto bytes = [&] {

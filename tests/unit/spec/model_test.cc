@@ -84,6 +84,26 @@ TEST(ModelParameters, ASharedNormCountsOnce) {
   EXPECT_EQ(apart - model.block_vector_parameters(), 2 * 64);  // gain and bias
 }
 
+TEST(ModelParameters, NormsByKindAndPlace) {
+  ModelSpec model = llama(1, 64, 8, 2, 96, 1000);  // head_dim 8
+  const auto vectors = [&] { return model.block_vector_parameters(); };
+  model.norm_place = NormPlace::both;
+  EXPECT_EQ(vectors(), 4 * 64);
+  model.norm_place = NormPlace::after;
+  EXPECT_EQ(vectors(), 2 * 64);
+  model.qk_norm = QkNorm::per_head;
+  EXPECT_EQ(vectors(), 2 * 64 + 2 * 8);
+  model.qk_norm = QkNorm::full_width;
+  EXPECT_EQ(vectors(), 2 * 64 + (8 + 2) * 8);
+  model = gpt(2, 64, 4);
+  const double with_biases = model.parameters();
+  model.norm_bias = false;
+  EXPECT_EQ(with_biases - model.parameters(), (2 * 2 + 1) * 64);
+  model.norm_bias = true;
+  model.embedding_norm = true;
+  EXPECT_EQ(model.parameters() - with_biases, 2 * 64);
+}
+
 TEST(ModelParameters, BiasesByPart) {
   ModelSpec model = llama(1, 64, 8, 2, 96, 1000);
   const auto biases = [&] { return model.block_vector_parameters() - 2 * 64; };
@@ -118,6 +138,25 @@ TEST(ModelRules, NameWhatHasNoEffect) {
   model = gpt(1, 64, 4);
   model.sliding_window = -1;
   EXPECT_TRUE(broken(model, "sliding_window"));
+  model = gpt(1, 64, 4);
+  model.window_pattern = "LG";  // of no window
+  EXPECT_TRUE(broken(model, "window_pattern"));
+  model.sliding_window = 8;
+  EXPECT_TRUE(model.validate().empty());
+  for (const char* pattern : {"LX", "GG", "lg"}) {
+    model.window_pattern = pattern;
+    EXPECT_TRUE(!model.validate().empty()) << pattern;
+  }
+  model = llama(1, 64, 8, 2, 96, 1000);
+  model.norm_bias = false;  // rmsnorm has none
+  EXPECT_TRUE(broken(model, "norm_bias"));
+  model = gpt(1, 64, 4);
+  model.parallel_residual = true;
+  model.norm_place = NormPlace::both;
+  EXPECT_TRUE(broken(model, "norm_place"));
+  model = gpt(1, 64, 4);
+  model.head_bias = true;  // the head is the embedding
+  EXPECT_TRUE(broken(model, "head_bias"));
   model = gpt(1, 64, 4);
   model.attention_dropout = 1;
   EXPECT_TRUE(broken(model, "attention_dropout"));

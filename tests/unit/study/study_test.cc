@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "sweep/study/overrides.h"
 #include "tests/support/paths.h"
 #include "tests/unit/study/study_text.h"
 
@@ -62,18 +63,25 @@ TEST(Study, LearnedPositionsBoundTheSequence) {
       reports(bad(text), "s.yaml:30:46: workload.sequence_length", "more than the 500 learned positions"));
 }
 
-TEST(Study, WindowsShorterThanTheSequenceAreRefused) {
-  const auto window = [](const std::string& tokens) {
-    return replaced(training(""), "position: rotary", "position: rotary\n  sliding_window: " + tokens);
-  };
-  EXPECT_TRUE(reports(bad(window("511")), "s.yaml:31:46: workload.sequence_length",
-                      "512 tokens are more than the 511 that layers of model tiny look back on (its "
-                      "sliding_window), and windows are not modelled"));
-  EXPECT_EQ(good(window("512")).model.sliding_window, 512);
-  // Every value of an axis counts, prompt and output together.
-  const std::string serving =
-      replaced(inference(""), "position: rotary", "position: rotary\n  sliding_window: 119");
-  EXPECT_TRUE(reports(bad(serving), "s.yaml:31:65: workload.output_tokens", "120 tokens are more"));
+TEST(Study, WindowsMayBeShorterThanTheSequence) {
+  const std::string text = "position: rotary\n  sliding_window: 100\n  window_pattern: LG";
+  const Study study = good(replaced(training(""), "position: rotary", text));
+  EXPECT_EQ(study.model.sliding_window, 100);
+  EXPECT_EQ(study.model.window_pattern, "LG");
+}
+
+TEST(Study, TheModelMayBeANameWithChanges) {
+  yaml::Diagnostics diagnostics;
+  auto root = yaml::parse("model: tiny", "s.yaml", diagnostics);
+  ASSERT_TRUE(root.has_value());
+  apply_override(*root, "model.layers=12", diagnostics);
+  apply_override(*root, "model.hidden=64", diagnostics);
+  EXPECT_TRUE(diagnostics.empty()) << diagnostics.to_string();
+  const yaml::Node& model = *root->find("model");
+  ASSERT_TRUE(model.is_map());
+  EXPECT_EQ(model.find("base")->text, "tiny");
+  EXPECT_EQ(model.find("layers")->text, "12");
+  EXPECT_EQ(model.find("hidden")->text, "64");
 }
 
 TEST(Study, ConstraintsObjectivesAndMode) {
@@ -300,6 +308,7 @@ TEST(Overrides, ProblemsAreThoseOfTheSetting) {
     options.overrides = {setting};
     return bad(training(""), options);
   };
+  EXPECT_TRUE(reports(with("model.layer=2"), "--set model.layer=2: model.layer", "unknown key"));
   EXPECT_TRUE(reports(with("gpus=x"), "--set gpus=x: gpus", "integer"));
   EXPECT_TRUE(reports(with("space.tensor_paralel=2"), "--set space.tensor_paralel=2: space.tensor_paralel",
                       "\"tensor_parallel\""));

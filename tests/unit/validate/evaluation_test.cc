@@ -299,6 +299,19 @@ TEST(Benchmarks, ExpertsAreReadAndNotPredicted) {
             (std::vector<std::string>{"predicted_dispatch_s", "predicted_combine_s"}));
 }
 
+// A table of decoding has every column of one of prompts, and the step.
+TEST(Benchmarks, DecodingIsToldFromPrompts) {
+  const std::string prompts = "device,batch_size,isl,num_heads,num_key_value_heads,head_dim,measured_time_s";
+  const Evaluation prefill = evaluated("h100-sxm-80gb,1,4096,32,8,128,1e-3\n", prompts + "\n");
+  const Evaluation decode = evaluated("h100-sxm-80gb,64,1,32,8,128,1e-3,4095\n", prompts + ",step\n");
+  EXPECT_EQ(prefill.kind, TableKind::attention_prefill);
+  EXPECT_EQ(decode.kind, TableKind::attention_decode);
+  ASSERT_EQ(decode.rows.size(), 1U);
+  EXPECT_EQ(decode.rows[0].what, "64 x 4096 tokens, 32/8 heads of 128");
+  // Keys and values of 64 x 4096 tokens in bf16 cannot come faster than memory gives them.
+  EXPECT_GT(std::stod(decode.predictions[0][0]), 64.0 * 4096 * 2 * 8 * 128 * 2 / 3.35e12);
+}
+
 TEST(ErrorGroups, SplitTheRowsOfEveryMetric) {
   const Evaluation evaluation = evaluated(
       "h100-sxm-80gb,bfloat16,4096,4096,4096,1e-3\nb200-sxm-180gb,bfloat16,4096,4096,4096,1e-3\n"

@@ -87,7 +87,7 @@ class PublicRowTest : public PlanRowTest {
     std::map<std::string, std::string> cells = {{"id", "r"},
                                                 {"model", "llama3.1-8b"},
                                                 {"device", "gb200"},
-                                                {"software", "recipes 25.04"},
+                                                {"software", "recipes"},
                                                 {"gpus", "16"},
                                                 {"tensor_parallel", "2"},
                                                 {"precision", "bfloat16"},

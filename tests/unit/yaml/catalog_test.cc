@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "sweep/yaml/load.h"
+#include "sweep/yaml/loader.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/yaml/problems_of.h"
@@ -129,6 +131,106 @@ TEST(Presets, AllLoadAndReadBack) {
     ++count;
   }
   EXPECT_GE(count, 1U);
+}
+
+// What the authors' checkpoints hold, as their hub pages count it (shared weights once).
+TEST(Presets, HaveTheParametersOfTheirCheckpoints) {
+  struct Published {
+    const char* name;
+    double parameters;
+  };
+  const Catalog catalog({test::source_dir()});
+  for (const auto& [name, parameters] : std::vector<Published>{
+           {"llama3.2-1b", 1'235'814'400.0},   {"llama3.2-3b", 3'212'749'824.0},
+           {"qwen2.5-0.5b", 494'032'768.0},    {"qwen2.5-1.5b", 1'543'714'304.0},
+           {"qwen2.5-3b", 3'085'938'688.0},    {"qwen2.5-7b", 7'615'616'512.0},
+           {"qwen2.5-14b", 14'770'033'664.0},  {"qwen2.5-32b", 32'763'876'352.0},
+           {"qwen2.5-72b", 72'706'203'648.0},  {"qwen3-0.6b", 596'049'920.0},
+           {"qwen3-4b", 4'022'468'096.0},      {"qwen3-8b", 8'190'735'360.0},
+           {"qwen3-14b", 14'768'307'200.0},    {"qwen3-32b", 32'762'123'264.0},
+           {"mistral-7b", 7'241'732'096.0},    {"mpt-7b", 6'649'286'656.0},
+           {"gemma-2b", 2'506'172'416.0},      {"gemma-7b", 8'537'680'896.0},
+           {"gemma-2-2b", 2'614'341'888.0},    {"gemma-2-9b", 9'241'705'984.0},
+           {"gemma-2-27b", 27'227'128'320.0},  {"gemma-3-1b", 999'885'952.0},
+           {"gemma-3-4b", 3'880'263'168.0},    {"gemma-3-12b", 11'766'034'176.0},
+           {"gemma-3-27b", 27'009'346'304.0},  {"opt-125m", 125'239'296.0},
+           {"opt-1.3b", 1'315'758'080.0},      {"opt-6.7b", 6'658'473'984.0},
+           {"opt-13b", 12'853'473'280.0},      {"opt-30b", 29'974'540'288.0},
+           {"phi-2", 2'779'683'840.0},         {"phi-3-mini", 3'821'079'552.0},
+           {"phi-3-medium", 13'960'238'080.0}, {"phi-4", 14'659'507'200.0},
+           {"falcon-7b", 6'921'720'704.0},     {"falcon-40b", 41'303'293'952.0},
+           {"bloom-176b", 176'247'271'424.0},  {"starcoder2-15b", 15'957'889'024.0},
+           {"olmo2-7b", 7'298'617'344.0},      {"olmo2-13b", 13'716'198'400.0},
+           {"internlm2-7b", 7'737'708'544.0},  {"gpt-j-6b", 6'050'882'784.0},
+           {"gpt-neox-20b", 20'554'567'680.0},
+       }) {
+    const auto loaded = load_model(catalog, name);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+    EXPECT_EQ(loaded->parameters(), parameters) << name;
+  }
+  // Parmar et al. 2024, table 1: 12.5 B without the embeddings and 3.1 B in them; Nemotron-4 340B, table 1:
+  // 331.6 B and 9.4 B.
+  const auto split = [&](const char* name, double blocks, double embeddings) {
+    const auto model = load_model(catalog, name);
+    ASSERT_TRUE(model.has_value());
+    const double ends = model->embedding_parameters() + model->head_parameters();
+    EXPECT_NEAR(ends, embeddings, 0.05e9) << name;
+    EXPECT_NEAR(model->parameters() - ends, blocks, 0.05e9) << name;
+  };
+  split("nemotron4-15b", 12.5e9, 3.15e9);
+  split("nemotron4-340b", 331.6e9, 9.44e9);
+}
+
+TEST_F(CatalogTest, ModelsHaveNamesOfHubsAndOfTheirDepth) {
+  write("one/models/b.yaml", model("b", 4) + "also: [Org/B-Big, bee]\n");
+  write("one/models/b-l7.yaml", model("b-l7", 7));
+  const Catalog catalog({root_ / "one"});
+  const auto layers = [&](const std::string& name, const std::string& called) {
+    const auto loaded = load_model(catalog, name);
+    EXPECT_TRUE(loaded.has_value()) << name;
+    if (!loaded) return std::int64_t{0};
+    EXPECT_EQ(loaded->name, called);
+    return loaded->layers;
+  };
+  EXPECT_EQ(layers("bee", "b"), 4);
+  EXPECT_EQ(layers("org/b-big", "b"), 4);
+  EXPECT_EQ(layers("b-l2", "b-l2"), 2);
+  EXPECT_EQ(layers("Org/B-Big-l9", "b-l9"), 9);
+  EXPECT_EQ(layers("b-l7", "b-l7"), 7);  // a file of that name goes first
+  for (const char* name : {"b-l", "b-l0", "b-lx", "b-l2-l3", "-l2", "c-l2", "b-l1x"})
+    EXPECT_FALSE(load_model(catalog, name).has_value()) << name;
+}
+
+TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
+  write("one/models/b.yaml", model("b", 4));
+  const Catalog catalog({root_ / "one"});
+  const auto read = [&](const std::string& text, Diagnostics& diagnostics) {
+    const auto node = parse(text, "study", diagnostics);
+    EXPECT_TRUE(node.has_value());
+    return Loader(catalog, diagnostics).model(*node, "model", {});
+  };
+  Diagnostics none;
+  const auto changed = read("{base: b, layers: 2, hidden: 16}", none);
+  ASSERT_TRUE(changed.has_value()) << none.to_string();
+  EXPECT_EQ(changed->name, "b-l2");
+  EXPECT_EQ(changed->layers, 2);
+  EXPECT_EQ(changed->head_dim, 8);  // 16 / 2 heads, as in a file that leaves it out
+  EXPECT_EQ(changed->ffn_hidden, 8);
+  const auto named = read("{base: b, layers: 2, name: mine}", none);
+  ASSERT_TRUE(named.has_value());
+  EXPECT_EQ(named->name, "mine");
+  Diagnostics problems;
+  EXPECT_FALSE(read("{base: b, layer: 2}", problems).has_value());
+  EXPECT_TRUE(reports(problems, "study:1:11: model.layer", "unknown key"));
+  Diagnostics range;
+  EXPECT_FALSE(read("{base: b, layers: 0}", range).has_value());
+  EXPECT_TRUE(reports(range, "study:1:19: model.layers", "from 1"));
+  Diagnostics twice;
+  EXPECT_FALSE(read("{base: b, layers: 2, layers: 3}", twice).has_value());
+  EXPECT_TRUE(reports(twice, "study:1:22: model.layers", "duplicate key"));
+  Diagnostics unknown;
+  EXPECT_FALSE(read("{base: c, layers: 2}", unknown).has_value());
+  EXPECT_TRUE(reports(unknown, "study:1:8: model.base", "unknown model"));
 }
 
 }  // namespace

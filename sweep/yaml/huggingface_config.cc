@@ -1,0 +1,248 @@
+#include "sweep/yaml/huggingface_config.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/safe_text.h"
+#include "sweep/yaml/closest_names.h"
+#include "sweep/yaml/huggingface_keys.h"
+
+namespace shardscape::yaml {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// The functions that transformers knows by these names and that are modelled, by their kind (one projection
+/// in). Those of one kind differ in vector instructions alone.
+struct Activation {
+  std::string_view name;
+  MlpKind kind;
+};
+constexpr std::array<Activation, 12> kActivations = {{{"gelu", MlpKind::gelu},
+                                                      {"gelu_10", MlpKind::gelu},
+                                                      {"gelu_accurate", MlpKind::gelu},
+                                                      {"gelu_fast", MlpKind::gelu},
+                                                      {"gelu_new", MlpKind::gelu},
+                                                      {"gelu_python", MlpKind::gelu},
+                                                      {"gelu_pytorch_tanh", MlpKind::gelu},
+                                                      {"quick_gelu", MlpKind::gelu},
+                                                      {"relu", MlpKind::relu},
+                                                      {"relu2", MlpKind::squared_relu},
+                                                      {"silu", MlpKind::silu},
+                                                      {"swish", MlpKind::silu}}};
+
+/// Layers of a list of kinds, beyond which a config is nonsense and not worth the memory.
+constexpr std::size_t kMostLayers = 100'000;
+
+/// Null, false, 0 or empty: what the key would add is not there.
+bool switched_off(const Json& value) {
+  return value.is_null() || (value.is_boolean() && !value.get<bool>()) ||
+         (value.is_number() && value.get<double>() == 0) || (!value.is_number() && value.empty()) ||
+         (value.is_string() && value.get<std::string>().empty());
+}
+
+bool fits_integer(const Json& entry) {
+  return entry.is_number_integer() &&
+         !(entry.is_number_unsigned() && entry.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
+}
+
+}  // namespace
+
+HuggingFaceConfig::HuggingFaceConfig(const Json& json, const std::string& text, std::string source,
+                                     Diagnostics& diagnostics)
+    : json_(json),
+      text_(text),
+      source_(std::make_shared<const std::string>(std::move(source))),
+      diagnostics_(diagnostics) {}
+
+void HuggingFaceConfig::problem(const std::string& key, const std::string& message) {
+  failed_ = true;
+  diagnostics_.add(locate(key), key, message);
+}
+
+bool HuggingFaceConfig::given(const char* key) {
+  read_.insert(key);
+  return json_.contains(key);
+}
+
+bool HuggingFaceConfig::is_null(const char* key) const { return json_.at(key).is_null(); }
+
+const char* HuggingFaceConfig::present_name(HuggingFaceNames names) {
+  const bool other = names.other != nullptr && present(names.other);  // both count as read
+  return present(names.first) || !other ? names.first : names.other;
+}
+
+void HuggingFaceConfig::assign(const std::string& key, const std::string& shown, const Json& entry,
+                               std::int64_t& value) {
+  if (fits_integer(entry)) {
+    value = entry.get<std::int64_t>();
+  } else {
+    problem(key, shown + "must be an integer, not " + json_text(entry));
+  }
+}
+
+void HuggingFaceConfig::assign(const std::string& key, const std::string& shown, const Json& entry,
+                               bool& value) {
+  if (entry.is_boolean()) {
+    value = entry.get<bool>();
+  } else {
+    problem(key, shown + "must be true or false, not " + json_text(entry));
+  }
+}
+
+void HuggingFaceConfig::assign(const std::string& key, const std::string& shown, const Json& entry,
+                               double& value) {
+  if (entry.is_number()) {
+    value = entry.get<double>();
+  } else {
+    problem(key, shown + "must be a number, not " + json_text(entry));
+  }
+}
+
+void HuggingFaceConfig::required(const char* field, HuggingFaceNames names, std::int64_t& value) {
+  const char* const key = present_name(names);
+  if (present(key)) {
+    optional(field, key, value);
+  } else {
+    problem(key, "missing; this key is required");
+  }
+}
+
+void HuggingFaceConfig::optional(const char* field, HuggingFaceNames names, std::int64_t& value) {
+  const char* const key = present_name(names);
+  keys_.emplace_back(field, key);
+  if (present(key)) assign(key, "", json_.at(key), value);
+}
+
+void HuggingFaceConfig::flag(const char* field, const char* key, bool& value) {
+  keys_.emplace_back(field, key);
+  if (present(key)) assign(key, "", json_.at(key), value);
+}
+
+void HuggingFaceConfig::number(const char* field, const char* key, double& value) {
+  keys_.emplace_back(field, key);
+  if (present(key)) assign(key, "", json_.at(key), value);
+}
+
+std::string HuggingFaceConfig::text(const char* key) {
+  return present(key) && json_.at(key).is_string() ? json_.at(key).get<std::string>() : std::string();
+}
+
+std::vector<std::string> HuggingFaceConfig::texts(const char* key) {
+  std::vector<std::string> result;
+  if (!present(key)) return result;
+  const Json& list = json_.at(key);
+  const bool good = list.is_array() && std::ranges::all_of(list, [](const Json& v) { return v.is_string(); });
+  if (good) return list.get<std::vector<std::string>>();
+  problem(key, "must be a list of texts, not " + json_text(list));
+  return result;
+}
+
+const Json* HuggingFaceConfig::inside(const char* key, const char* inner) {
+  if (!present(key) || !json_.at(key).is_object()) return nullptr;
+  const Json& map = json_.at(key);
+  return map.contains(inner) && !map.at(inner).is_null() ? &map.at(inner) : nullptr;
+}
+
+void HuggingFaceConfig::number_inside(const char* key, const char* inner, double& value) {
+  if (const Json* entry = inside(key, inner)) assign(key, std::string(inner) + ' ', *entry, value);
+}
+
+void HuggingFaceConfig::integer_inside(const char* key, const char* inner, std::int64_t& value) {
+  if (const Json* entry = inside(key, inner)) assign(key, std::string(inner) + ' ', *entry, value);
+}
+
+void HuggingFaceConfig::flag_inside(const char* key, const char* inner, bool& value) {
+  if (const Json* entry = inside(key, inner)) assign(key, std::string(inner) + ' ', *entry, value);
+}
+
+void HuggingFaceConfig::activation(const char* key, MlpKind& kind) {
+  if (!present(key)) return;
+  const std::string name = text(key);
+  const auto at = std::ranges::find(kActivations, name, &Activation::name);
+  if (at != kActivations.end()) {
+    kind = at->kind;
+    return;
+  }
+  std::vector<std::string> known;
+  for (const Activation& activation : kActivations) known.emplace_back(activation.name);
+  problem(key, "unsupported activation " + json_text(json_.at(key)) + "; supported: " + join(known));
+}
+
+std::string HuggingFaceConfig::layer_pattern(const char* key, std::string_view local,
+                                             std::string_view whole) {
+  if (!present(key)) return "";
+  bool bad = false;
+  const auto expand = [&](const auto& self, const Json& value) -> std::string {
+    if (bad) return "";
+    if (value.is_string() && value.get<std::string>() == local) return "L";
+    if (value.is_string() && value.get<std::string>() == whole) return "G";
+    const bool repeats =
+        value.is_array() && value.size() == 2 && value[0].is_array() && fits_integer(value[1]);
+    std::string letters;
+    if (repeats) {
+      const std::string once = self(self, value[0]);
+      const std::int64_t times = value[1].get<std::int64_t>();
+      for (std::int64_t i = 0; i < times && letters.size() < kMostLayers && !once.empty(); ++i)
+        letters += once;
+      return letters;
+    }
+    if (value.is_array()) {
+      for (const Json& item : value) letters += self(self, item);
+      return letters;
+    }
+    bad = true;
+    problem(key, "unsupported kind of attention " + json_text(value) + "; supported: " + std::string(whole) +
+                     ", " + std::string(local));
+    return "";
+  };
+  return expand(expand, json_.at(key));
+}
+
+void HuggingFaceConfig::expect(const char* key, std::string_view part) {
+  if (present(key) && text(key).find(part) == std::string::npos)
+    problem(key, "unsupported: " + json_text(json_.at(key)) + "; supported: " + std::string(part));
+}
+
+void HuggingFaceConfig::finish() {
+  for (const auto& [key, value] : json_.items()) {
+    if (value.is_null() || read_.contains(key) || is_idle_key(key)) continue;
+    const std::string_view refusal = refusal_of(key);
+    if (refusal.empty()) {
+      problem(key, "unknown key" + meant(key) +
+                       "; whether it changes time or memory is not known: take it out where it doesn't");
+    } else if (!switched_off(value)) {
+      problem(key, std::string(refusal));
+    }
+  }
+}
+
+void HuggingFaceConfig::report(const Problems& problems) {
+  for (const Problem& found : problems.list()) {
+    const auto it = std::ranges::find(keys_, found.field, &std::pair<std::string, std::string>::first);
+    problem(it == keys_.end() ? found.field : it->second, found.message);
+  }
+}
+
+/// What a misspelt key may be.
+std::string HuggingFaceConfig::meant(const std::string& key) const {
+  std::vector<std::string> known(read_.begin(), read_.end());
+  for (const IdleKeys& group : idle_keys()) known.insert(known.end(), group.keys.begin(), group.keys.end());
+  const std::vector<std::string> near = closest(key, known);
+  return near.empty() ? std::string() : "; did you mean \"" + near.front() + "\"?";
+}
+
+/// The line and column of a key's first appearance; the start of the file where it is absent.
+Location HuggingFaceConfig::locate(const std::string& key) const {
+  const std::size_t offset = text_.find('"' + key + '"');
+  if (key.empty() || offset == std::string::npos) return {source_, 1, 1};
+  const auto end = text_.begin() + static_cast<std::ptrdiff_t>(offset);
+  const auto lines = std::count(text_.begin(), end, '\n');
+  const std::size_t line_start = offset == 0 ? std::string::npos : text_.rfind('\n', offset - 1);
+  const std::size_t column = line_start == std::string::npos ? offset + 1 : offset - line_start;
+  return {source_, static_cast<int>(lines) + 1, static_cast<int>(column)};
+}
+
+}  // namespace shardscape::yaml
