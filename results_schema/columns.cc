@@ -114,8 +114,8 @@ constexpr FixedColumn kMicrobatches =
 
 // Hardware axes stand between the workload and the outputs.
 constexpr FixedColumn kWorkloads[] = {
-    {"precision", "1", u8, kWorkload, neither, kBoth, codes<Precision>,
-     "number format of weights, activations and matrix products", workload_number<&WorkloadSpec::precision>},
+    {"precision", "1", u8, kWorkload, neither, kBoth, codes<PolicyName>,
+     "number format of matrix products", workload_number<&WorkloadSpec::precision>},
     {"sequence_length", "1", i32, kWorkload, neither, kTraining, nullptr,
      "tokens per sample", workload_number<&WorkloadSpec::sequence_length>},
     {"global_batch", "1", i32, kWorkload, neither, kTraining, nullptr,

@@ -7,10 +7,6 @@ namespace shardscape::compute {
 
 namespace {
 
-/// Vector operations per score: scale, max, subtract, exp, sum, convert (the exponential counts as 4, the
-/// rate of the special-function units).
-constexpr double kSoftmaxFlops = 10;
-
 /// One direction of a fused kernel.
 struct FlashPass {
   double flops_per_dim;  ///< of the products, per score and head dimension

@@ -32,6 +32,10 @@
 
 namespace shardscape::compute {
 
+/// Vector operations per score: scale, max, subtract, exp, sum, convert (the exponential counts as 4, the
+/// rate of the special-function units).
+inline constexpr double kSoftmaxFlops = 10;
+
 /// One call of the core on one rank.
 struct AttentionShape {
   double batch = 0;     ///< sequences

@@ -7,6 +7,7 @@
 
 #include "engine/base/check.h"
 #include "engine/compute/gemm_traffic.h"
+#include "engine/compute/power.h"
 
 namespace shardscape::compute {
 
@@ -69,6 +70,14 @@ double sram_bytes_per_step(const GemmTile& tile, double operand, const DeviceSpe
   const double most = static_cast<double>(tile.m) * tile.n / static_cast<double>(fragment.per_cta);
   while (m * n > most && std::max(m, n) > kSmallestFragment) (m > n ? m : n) /= 2;
   return tile.k * operand * (tile.m * std::ceil(tile.n / n) + tile.n * std::ceil(tile.m / m));
+}
+
+/// How many elements of A and B, per step of k, tiles load through L2. The CTAs of a cluster lie along one
+/// side of C and load the other side's panel once.
+double panel_loads(const Product& p, double rows, double columns, std::int64_t ctas) {
+  const auto cluster = static_cast<double>(ctas);
+  return std::min(p.m * std::ceil(columns / cluster) + p.n * rows,
+                  p.m * columns + p.n * std::ceil(rows / cluster));
 }
 
 class Evaluation {
@@ -134,11 +143,7 @@ class Evaluation {
     const GemmTile& tile = cost.tile;
     const double rows = std::ceil(p_.m / tile.m), columns = std::ceil(p_.n / tile.n);
     const double c = p_.output_traffic() * p_.elements();
-    // The CTAs of a cluster lie along one side of C and load the other side's panel once.
-    const auto cluster = static_cast<double>(d_.device.sm.cluster);
-    const double loads = std::min(p_.m * std::ceil(columns / cluster) + p_.n * rows,
-                                  p_.m * columns + p_.n * std::ceil(rows / cluster));
-    const double panels = p_.batch * p_.k * d_.operand * loads;
+    const double panels = p_.batch * p_.k * d_.operand * panel_loads(p_, rows, columns, d_.device.sm.cluster);
     cost.l2_bytes = Bytes(panels + (partials > 0 ? 2 * partials : 0) + c);
 
     const double share = ctas / p_.batch / cost.split_k;  // tiles of one product of the batch
@@ -152,6 +157,124 @@ class Evaluation {
 
   const Product& p_;
   const Machine& d_;
+};
+
+/// A product by the kernels of a library on a device whose energy is known: see the header.
+class LibraryProduct {
+ public:
+  LibraryProduct(const Product& product, Precision precision, const DeviceSpec& device, bool burst)
+      : p_(product),
+        device_(device),
+        precision_(precision),
+        operand_(operand_bytes(precision)),
+        burst_(burst) {
+    const double clock = device.sm.clock.value();
+    math_per_second_ = device.sm.tensor_efficiency *
+                       device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
+    port_per_second_ = device.products.port * clock;
+    depth_ = kStepBytes / bytes_per_element(precision);
+    steps_ = std::ceil(product.k / depth_);
+  }
+
+  /// All tiles, or the requested one either way.
+  [[nodiscard]] GemmCost run(const std::optional<GemmTile>& requested) {
+    if (requested) {
+      consider({requested->m, requested->n, 1});
+      consider({requested->n, requested->m, 1});
+    } else {
+      for (const LibraryTile& tile : library_tiles(device_)) consider(tile);
+    }
+    return cost();
+  }
+
+ private:
+  static constexpr double kStepBytes = 128;  ///< depth of a step: one line of shared memory
+  static constexpr double kMostSplits = 64, kFewestSteps = 2;
+
+  struct Choice {
+    double compute = std::numeric_limits<double>::infinity();
+    LibraryTile tile;
+    double split = 1, rounds = 0;
+  };
+
+  /// Times that depend on the tile alone. Of splits with as many rounds the largest has the fewest steps, so
+  /// that one candidate for each number of rounds is enough; more than two are never worth a reduction.
+  void consider(const LibraryTile& tile) {
+    const double ctas = p_.batch * std::ceil(p_.m / tile.m) * std::ceil(p_.n / tile.n);
+    const double units = std::max(1.0, std::floor(static_cast<double>(device_.sm.count) / tile.sms));
+    const double rows = std::min<double>(tile.m, p_.m), columns = std::min<double>(tile.n, p_.n);
+    const double math = 2.0 * tile.m * tile.n * depth_ / (math_per_second_ * tile.sms);
+    const double load = (rows + columns) * kStepBytes / (port_per_second_ * tile.sms);
+    const double step = std::max({math, load, device_.products.step.value()});
+    const double store = rows * columns / (port_per_second_ * tile.sms);
+    const auto at = [&](double split, double bytes) {
+      const double rounds = std::ceil(ctas * split / units);
+      return Choice{rounds * (std::ceil(steps_ / split) * step + store * bytes), tile, split, rounds};
+    };
+    keep(at(1, p_.output_traffic()), whole_);
+    if (ctas > units) return;
+    for (const double rounds : {1.0, 2.0}) {
+      const double split =
+          std::min({std::floor(rounds * units / ctas), kMostSplits, std::floor(steps_ / kFewestSteps)});
+      if (split > 1) keep(at(split, kPartialBytes), split_);
+    }
+  }
+
+  static void keep(const Choice& choice, Choice& best) {
+    if (choice.compute < best.compute) best = choice;
+  }
+
+  [[nodiscard]] GemmCost cost() const {
+    const double operands = p_.batch * operand_ * (p_.m * p_.k + p_.n * p_.k);
+    const double c = p_.output_traffic() * p_.elements();
+    const double hbm = (operands + device_.products.output * c) / device_.hbm_sustained().value();
+    const double power = power_time(device_, precision_, 2 * p_.elements() * p_.k, operands + c, burst_);
+    const auto total = [&](const Choice& choice) {
+      const double reduction = choice.split > 1 ? device_.products.reduction.value() : 0;
+      return four_norm(choice.compute, hbm, power) + reduction;
+    };
+    const double whole = total(whole_);
+    const bool splits = split_.rounds > 0 && total(split_) < whole;
+    const Choice& best = splits ? split_ : whole_;
+    const double body = splits ? total(split_) : whole;
+
+    GemmCost cost;
+    const auto depth = static_cast<std::int32_t>(depth_);
+    const FittedTile fitted =
+        fit_stages({best.tile.m, best.tile.n, depth, 0}, best.rounds, operand_, device_);
+    cost.tile = fitted.tile;
+    if (fitted.resident == 0) cost.tile.stages = kPairStages;
+    cost.split_k = static_cast<std::int32_t>(best.split);
+    cost.waves = best.rounds;
+    cost.time = device_.products.latency + Seconds(body);
+    cost.bound = device_.products.latency.value() > body ? Bound::launch
+                 : hbm > std::max(best.compute, power)   ? Bound::hbm
+                                                         : Bound::compute;
+    const double rows = std::ceil(p_.m / best.tile.m), columns = std::ceil(p_.n / best.tile.n);
+    const double partials = best.split > 1 ? 2 * kPartialBytes * p_.elements() * best.split : 0;
+    cost.hbm_bytes = Bytes(operands + c);
+    cost.l2_bytes =
+        Bytes(p_.batch * p_.k * operand_ * panel_loads(p_, rows, columns, device_.sm.cluster) + partials + c);
+    cost.sram_bytes = Bytes(p_.batch * rows * columns * steps_ *
+                            sram_bytes_per_step(cost.tile, operand_, device_.sm.fragment));
+    return cost;
+  }
+
+  static double four_norm(double a, double b, double c) {
+    a *= a, b *= b, c *= c;
+    return std::sqrt(std::sqrt(a * a + b * b + c * c));
+  }
+
+  static constexpr std::int32_t kPairStages = 4;  ///< of tiles whose sums lie in tensor memory
+
+  const Product& p_;
+  const DeviceSpec& device_;
+  Precision precision_;
+  double operand_;
+  bool burst_;
+  double math_per_second_ = 0, port_per_second_ = 0;  ///< of one SM
+  double depth_ = 0, steps_ = 0;                      ///< elements of k in a step; steps of all of k
+  Choice whole_, split_;                              ///< the best of each
 };
 
 /// Tries all splits of one tile, and how many of its CTAs run on an SM at once; keeps the best.
@@ -195,8 +318,10 @@ GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& dev
   SHARDSCAPE_CHECK(shape.m >= 1 && shape.n >= 1 && shape.k >= 1 && shape.batch >= 1, shape.m, shape.n,
                    shape.k, shape.batch);
   SHARDSCAPE_CHECK(device.supports(precision), name_of(precision), device.name);
-  const Machine machine(device, precision, request.locked_clock);
   const Product product(shape, output);
+  if (!request.locked_clock && (request.burst ? device.knows_energy() : device.steps_by_energy()))
+    return LibraryProduct(product, precision, device, request.burst).run(request.tile);
+  const Machine machine(device, precision, request.locked_clock);
   GemmCost best;
   best.time = Seconds(std::numeric_limits<double>::infinity());
   if (request.tile) {

@@ -18,8 +18,26 @@
 //              is faster: more hide the load latency, fewer keep their panels in L2.
 //   reduction  split-K leaves fp32 partial sums; a second kernel adds them up.
 //
-// The clock is the share of the boost clock that the power limit leaves (sustained.tensor); the time is that
-// of one kernel in a busy stream. With `locked_clock` the time is what a profiler reports that locks the
+// On a device whose energy is known (DeviceSpec::Energy) the kernels are those that a library chooses from:
+//
+//   time = kernel latency + (compute^4 + HBM^4 + power^4)^(1/4) + reduction of split-K
+//
+//   compute    the least over tiles (library_tiles) and splits of K of rounds x (steps x step + store): a round
+//              is a tile per SM, or per pair of SMs; a step is 128 bytes deep and takes its math at the boost
+//              clock, its operands through the port (products.port), or the latency that pipelining leaves
+//              (products.step), whichever is longest. Partial sums are of 4 bytes.
+//   HBM        operands once, since a whole layer lies between two uses, and C (products.output times)
+//   power      what the limit of the step or of the burst allows (power.h)
+//   reduction  products.reduction, where K is split: into as many parts as fill the SMs once or twice, 64 at
+//              most, of two steps at least
+//
+// Compute, HBM and power get into each other's way where they are of a size, hence the 4-norm. Fitted to 1,500
+// bf16 products that TensorRT-LLM's benchmark timed on five devices (AIConfigurator's tables, NVIDIA 2025); of
+// shapes held out of the fit those over 0.1 ms are off by 3.5 to 7 % in the mean of a device. Without the power
+// term it is 11 to 22 %, with 128 x 128 tiles alone 35 % on Blackwell, with a hard maximum 1 to 4 % more.
+//
+// Without energies the clock is the share of the boost clock that the power limit leaves (sustained.tensor); the
+// time is that of one kernel in a busy stream. With `locked_clock` the time is what a profiler reports that locks the
 // clock and clears the caches before each kernel (Nsight Compute's defaults): nothing throttles, and a cold
 // start is added.
 //

@@ -19,6 +19,16 @@ constexpr std::array<GemmTile, 10> kTiles = {{{256, 128, 32, 0},
 
 constexpr std::array<GemmTile, 3> kSkinnyTiles = {{{16, 64, 128, 0}, {16, 32, 256, 0}, {16, 16, 512, 0}}};
 
+/// The largest first, as above: tiles of all devices, then those of warpgroups, then pairs; devices without
+/// pairs leave the end out, those without warpgroups more of it.
+constexpr std::size_t kPlainTiles = 23, kWarpgroupTiles = 29;
+constexpr std::array<LibraryTile, 34> kLibraryTiles = {
+    {{256, 128, 1}, {256, 64, 1},  {256, 32, 1},  {256, 16, 1},  {128, 256, 1}, {128, 128, 1}, {128, 64, 1},
+     {128, 32, 1},  {128, 16, 1},  {64, 256, 1},  {64, 128, 1},  {64, 64, 1},   {64, 32, 1},   {64, 16, 1},
+     {32, 256, 1},  {32, 128, 1},  {32, 64, 1},   {16, 256, 1},  {16, 128, 1},  {16, 64, 1},   {32, 32, 1},
+     {16, 32, 1},   {32, 16, 1},   {8, 256, 1},   {8, 128, 1},   {8, 64, 1},    {256, 8, 1},   {128, 8, 1},
+     {64, 8, 1},    {256, 256, 2}, {256, 192, 2}, {192, 256, 2}, {256, 128, 2}, {128, 256, 2}}};
+
 constexpr double kAccumulatorShare = 0.5;
 constexpr std::int32_t kMaxStages = 6;
 
@@ -55,6 +65,12 @@ GemmTile deepest_stages(GemmTile tile, std::int32_t resident, double operand_byt
 }
 
 std::span<const GemmTile> candidate_tiles() { return kTiles; }
+std::span<const LibraryTile> library_tiles(const DeviceSpec& device) {
+  const std::span<const LibraryTile> all = kLibraryTiles;
+  if (device.products.pairs) return all;
+  return all.first(device.sm.fragment.per_cta == 1 ? kWarpgroupTiles : kPlainTiles);
+}
+
 std::span<const GemmTile> skinny_tiles() { return kSkinnyTiles; }
 
 }  // namespace shardscape::compute

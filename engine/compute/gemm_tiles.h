@@ -48,6 +48,16 @@ std::span<const GemmTile> candidate_tiles();
 std::span<const GemmTile> skinny_tiles();
 inline constexpr std::int64_t kSkinnyRows = 16;
 
+/// A tile of a library's kernels, worked off by one SM or by a pair that shares it.
+struct LibraryTile {
+  std::int32_t m = 0, n = 0;
+  std::int32_t sms = 1;
+};
+
+/// Tiles of the kernels that NVIDIA's libraries choose from: sides of 16 to 256, from 8 on where a warpgroup
+/// feeds all matrix units (wgmma and tcgen05 take 8 columns), and those of pairs of SMs where there are such.
+std::span<const LibraryTile> library_tiles(const DeviceSpec& device);
+
 /// Fits every device that validates, at any precision.
 inline constexpr GemmTile kSmallestTile = {32, 32, 32, 2};
 

@@ -12,7 +12,7 @@ Machine::Machine(const Setting& setting, SimulateOptions options)
 
 network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
   network::CollectiveModel model(fabric_, setting_.system.stack.communication,
-                                 setting_.system.device.hbm_peak());
+                                 setting_.system.device.hbm_peak(), &setting_.system.device.node);
   model.use_reference(options_.reference);
   model.set_tolerance(options_.collective_tolerance);
   if (!placement.empty()) model.set_placement(placement);

@@ -71,6 +71,7 @@ struct CallTraffic {
   std::vector<network::Message> messages;  ///< on Programs::wires, bytes of one call
   std::vector<std::int32_t> entry, exit;   ///< gates of each member
   double copy_seconds = 0;                 ///< of each member's own copies: it enters so much later
+  double node_seconds = 0;  ///< likewise, of what a call inside a node takes beside messages and copies
 };
 
 /// What a call of a lane is, for readers: bytes as in CollectiveModel::time.

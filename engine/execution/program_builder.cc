@@ -206,6 +206,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   const auto number = static_cast<std::int32_t>(names.size());
   names.push_back(name + ", " + std::to_string(static_cast<std::int64_t>(bytes.value())) + " bytes");
   programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back({op, bytes.value()});
+  const double node_seconds = collectives_.beyond_links(op, bytes, lane.group).value();
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);
     const std::size_t members = programs_.communicators[static_cast<std::size_t>(c)].ranks.size();
@@ -213,6 +214,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
         collectives_
             .copy_time(pattern.operation, pattern.algorithm, bytes, static_cast<std::int32_t>(members))
             .value();
+    traffic.node_seconds = node_seconds;
     programs_.communicators[static_cast<std::size_t>(c)].calls.push_back(std::move(traffic));
   }
   calls_.push_back({key, number});

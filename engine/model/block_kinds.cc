@@ -60,11 +60,39 @@ void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, co
   ops.push_back(b.residual("block_residual", false));
 }
 
+/// The cast of a product's input before it, and of its output's gradient; what is done to its weights every
+/// microbatch stands with the latter.
+Operator cast_for(const Operator& product, const OperatorBuilder& b) {
+  const StackProfile::Quantisation& stack = b.stack().quantisation;
+  const double traffic = stack.passes * (bytes_per_element(b.policy().activations) +
+                                         2 * b.policy().operand_bytes(product.operands));
+  const compute::GemmShape& g = product.gemm;
+  const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
+  Operator op;
+  op.name = "quantise";
+  op.forward = {Bytes(traffic * m * k), Flops(0), stack.passes > 0 ? 1.0 : 0.0};
+  op.backward = {Bytes(traffic * m * n + stack.weight_bytes * k * n), Flops(0), 1};
+  return op;
+}
+
+/// The casts of a training step, where they are kernels of their own.
+void add_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
+  const StackProfile::Quantisation& stack = b.stack().quantisation;
+  const bool own_kernels = stack.passes > 0 || stack.weight_bytes > 0;
+  if (b.mode() != Mode::training || !b.policy().casts() || !own_kernels) return;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != OperatorKind::gemm) continue;
+    ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(i), cast_for(ops[i], b));
+    ++i;
+  }
+}
+
 std::vector<Operator> operators_of(std::size_t kind, const OperatorBuilder& b) {
   std::vector<Operator> ops;
   ops.reserve(22);
   const bool parallel = b.model().parallel_residual;
   (parallel ? append_parallel_block : append_sequential_block)(ops, kind_of(b.model(), kind), b);
+  add_casts(ops, b);
   return ops;
 }
 

@@ -51,12 +51,12 @@ Bytes OperatorBuilder::attention_tensor(double width) const {
 }
 
 Bytes OperatorBuilder::product_input(double width) const {
-  return Bytes(operand_bytes(policy_.products) * tokens_ * width);
+  return Bytes(policy_.operand_bytes(policy_.products) * tokens_ * width);
 }
 
 Bytes OperatorBuilder::gathered_input(Precision operands) const {
   const bool own = key_.sequence_parallel && !stack_.keep_gathered;
-  return Bytes(operand_bytes(operands) * (own ? norm_tokens_ : tokens_) * hidden());
+  return Bytes(policy_.operand_bytes(operands) * (own ? norm_tokens_ : tokens_) * hidden());
 }
 
 Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes input) const {

@@ -16,9 +16,9 @@ Parameters& Parameters::operator+=(const Parameters& o) {
 
 Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy) {
   return {part.matrices + part.vectors, part.tensors,
-          Bytes(operand_bytes(policy.weights) * part.matrices +
+          Bytes(policy.operand_bytes(policy.weights) * part.matrices +
                 bytes_per_element(policy.activations) * part.vectors),
-          Bytes(policy.weight_copies * operand_bytes(policy.products) * part.matrices)};
+          Bytes(policy.weight_copies * policy.operand_bytes(policy.products) * part.matrices)};
 }
 
 Parameters StageParameters::of_blocks(const StageLayers& layers) const {

@@ -1,5 +1,7 @@
 #include "engine/model/partition.h"
 
+#include <algorithm>
+
 #include "engine/model/block_kinds.h"
 
 namespace shardscape::model {
@@ -26,6 +28,23 @@ void partition_balanced(const ModelSpec& model, std::int32_t virtual_stages,
   }
 }
 
+/// Chunks of as many layers each, the embedding before and the loss behind them counted.
+bool partition_with_ends(const ModelSpec& model, std::int32_t virtual_stages,
+                         std::vector<StageLayers>& layers) {
+  constexpr std::int64_t kEnds = 2;
+  const auto stages = static_cast<std::int64_t>(layers.size()), chunks = stages * virtual_stages;
+  if ((model.layers + kEnds) % chunks != 0) return false;
+  const std::int64_t each = (model.layers + kEnds) / chunks;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t begin = std::max<std::int64_t>(0, chunk * each - 1);
+    const std::int64_t end = std::min(model.layers, (chunk + 1) * each - 1);
+    for (const BlockRun& run :
+         layers_between(model, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin)))
+      layers[static_cast<std::size_t>(chunk % stages)].add(run.kind, run.count);
+  }
+  return true;
+}
+
 }  // namespace
 
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
@@ -37,6 +56,7 @@ bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t s
     partition_balanced(model, virtual_stages, layers);
     return true;
   }
+  if (!even && rule == PartitionRule::with_ends) return partition_with_ends(model, virtual_stages, layers);
   if (!even) return false;
   const auto each = static_cast<std::int32_t>(model.layers / chunks);
   for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {

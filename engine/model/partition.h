@@ -20,6 +20,8 @@ namespace shardscape::model {
 ///           embedding nothing (nanotron's rule). Late stages may hold few blocks or none. With virtual
 ///           stages that divide the layers every chunk holds the same; others are filled by that rule, in
 ///           the order in which a microbatch meets them, and a stage has those of all its chunks.
+/// with_ends as uniform where the layers divide by stages * virtual_stages. Else layers + 2 must, and the first
+///           chunk and the last hold one block less than the others.
 ///
 /// Returns false where the rule cannot be met.
 bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,

@@ -30,8 +30,16 @@
 // hypercube axes, along a Hamiltonian cycle (ring_order.h) if that is cheaper or, at equal cost, crosses
 // fewer links: links without latency take what those of any small latency take.
 //
+// Where the stack asks for the protocols of a node and the device has their constants (protocols.h), calls of
+// all-reduce, reduce-scatter, all-gather and all-to-all among ranks behind one switch of a node take
+//
+//     call + the closed form + (T now - T healthy),    at least call + steps * rank_step + C + T,
+//
+// with T that of `direct`, which puts the same bytes on each rank's link and waits for nothing: sick links and
+// throttled memories slow them, and other traffic of a flattened execution does.
+//
 // Left out: contention between operations of different axes of a plan, contention of copies with kernels that
-// compute, protocol choice (NCCL's LL, LL128).
+// compute, protocols between nodes.
 #pragma once
 
 #include <array>
@@ -50,6 +58,7 @@
 #include "engine/network/rank_group.h"
 #include "engine/network/slices.h"
 #include "engine/spec/fault.h"
+#include "engine/spec/node_collectives.h"
 #include "engine/spec/stack.h"
 
 namespace shardscape::network {
@@ -78,6 +87,7 @@ constexpr std::size_t kMostSickPrices = 1 << 17;
 struct CollectiveChoice {
   Algorithm algorithm = Algorithm::ring;
   RingOrder ring_order = RingOrder::listed;
+  bool in_node = false;  ///< the time is that of protocols.h, the messages those of the algorithm
   friend bool operator==(const CollectiveChoice&, const CollectiveChoice&) = default;
 };
 /// "ring", "ring along a Hamiltonian cycle", "dimension_wise", ...
@@ -117,9 +127,10 @@ double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
 class CollectiveModel {
  public:
   /// Both references must outlive the model. `memory_rate`: peak rate of the ranks' memory; it is used
-  /// where the stack's local_copy is not 0, and must be above 0 then.
+  /// where the stack's local_copy is not 0, and must be above 0 then. `node`: of the device, for stacks with
+  /// `protocols`; outlives the model.
   CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
-                  BytesPerSecond memory_rate);
+                  BytesPerSecond memory_rate, const NodeCollectives* node = nullptr);
   ~CollectiveModel();
   CollectiveModel(CollectiveModel&&) noexcept;
 
@@ -186,6 +197,10 @@ class CollectiveModel {
   [[nodiscard]] Seconds copy_time(Operation operation, Algorithm algorithm, Bytes bytes,
                                   std::int32_t n) const;
 
+  /// The part of time() by which one call inside a node takes longer than its messages, steps and copies: each
+  /// rank sends so much later. 0 where no protocols of a node price it.
+  Seconds beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group);
+
   /// Whether, since the last set_faults(), a time was asked for that dead links make infinite.
   [[nodiscard]] bool unreachable() const { return cut_group_.has_value(); }
   /// The pair of ranks and the dead links; for unreachable() only.
@@ -211,6 +226,10 @@ class CollectiveModel {
   OpCosts& boundary_costs(GroupCosts& costs, const RankGroup& group, std::int32_t boundary);
   [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
+  [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
+  [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
+  [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
+                                    double healthy) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
@@ -243,6 +262,7 @@ class CollectiveModel {
   const Fabric& fabric_;
   const StackProfile::Communication& communication_;
   BytesPerSecond memory_rate_;
+  const NodeCollectives* node_;  ///< perhaps null
   double memory_share_ = 1;
   std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
   std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;

@@ -57,6 +57,9 @@ struct CollectiveModel::OpCosts {
   std::int32_t boundary = -1;         ///< >= 0: only between this member of each group and the next
   std::vector<Candidate> candidates;  ///< empty: not analysed yet
   bool affine = false;                ///< all healthy curves are
+  /// What a rank's link carries, where the protocols of a node price the operation; else 0. Then there is one
+  /// candidate, `direct`.
+  BytesPerSecond node_link;
   std::unordered_map<std::uint64_t, Priced> by_bytes;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/spec/device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/spec/ranges.h"
@@ -13,6 +14,25 @@ namespace {
 constexpr Bytes kLeastSram(2.0 * (32 + 32) * 32 * 4);
 constexpr Bytes kLeastRegisters(2.0 * 32 * 32 * 4);
 }  // namespace
+
+FlopsPerSecond DeviceSpec::tensor_sustained(Precision p) const {
+  const FlopsPerSecond units = sm.tensor_efficiency * tensor_peak(p);
+  if (!steps_by_energy()) return sustained.tensor * units;
+  const double share = units.value() * flop_joules(p) / (facts.power_watts - energy.idle_watts);
+  // As the units and the limit meet in a product: the 4-norm of their times.
+  const double squared = share * share;
+  return units / std::sqrt(std::sqrt(1 + squared * squared));
+}
+
+double DeviceSpec::flop_joules(Precision p) const {
+  constexpr double kPico = 1e-12, kLanes = 8;
+  const double bf16 = kPico * energy.flop_pj;
+  if (p == Precision::fp8) return energy.fp8 * bf16;
+  if (p == Precision::fp4) return energy.fp4 * bf16;
+  // Units do half the FLOPs per clock of a type twice as wide at the same power; fp32 is the vector lanes'.
+  if (p == Precision::tf32) return 2 * bf16;
+  return p == Precision::fp32 ? kLanes * bf16 : bf16;
+}
 
 Problems DeviceSpec::validate() const {
   Problems problems;
@@ -47,6 +67,23 @@ Problems DeviceSpec::validate() const {
   check(sm.tensor_efficiency, "sm.tensor_efficiency", ranges::kShare);
   check(attention.forward, "attention.forward", ranges::kShare);
   check(attention.backward, "attention.backward", ranges::kShare);
+  check(energy.idle_watts, "energy.idle_watts", ranges::kPowerIfKnown);
+  check(energy.flop_pj, "energy.flop_pj", ranges::kPicojoulesIfKnown);
+  check(energy.byte_pj, "energy.byte_pj", ranges::kPicojoulesIfKnown);
+  check(energy.fp8, "energy.fp8", ranges::kOfAnother);
+  check(energy.fp4, "energy.fp4", ranges::kOfAnother);
+  check(energy.burst_watts, "energy.burst_watts", ranges::kPowerIfKnown);
+  if (energy.flop_pj > 0) {
+    problems.require(facts.power_watts > energy.idle_watts, "energy.idle_watts",
+                     "must be below the device's power, which work shares");
+    problems.require(energy.burst_watts >= facts.power_watts, "energy.burst_watts",
+                     "must be at least the device's power");
+  }
+  check(products.latency, "products.latency", ranges::kTime);
+  check(products.step, "products.step", ranges::kTime);
+  check(products.reduction, "products.reduction", ranges::kTime);
+  check(products.output, "products.output", ranges::kOverhead);
+  check(products.port, "products.port", ranges::kPerClock);
   check(sm.load_latency_clocks, "sm.load_latency_clocks", ranges::kClocks);
   check(sm.fragment.m, "sm.fragment.m", ranges::kFragment);
   check(sm.fragment.n, "sm.fragment.n", ranges::kFragment);
@@ -54,6 +91,7 @@ Problems DeviceSpec::validate() const {
   check(sm.cluster, "sm.cluster", ranges::kCluster);
   check(kernel_latency, "kernel_latency", ranges::kTime);
   check(cold_start, "cold_start", ranges::kTime);
+  node.validate(problems);
   check(facts.power_watts, "power", ranges::kPowerIfKnown);
   check(facts.die_area_mm2, "die.area_mm2", ranges::kDieAreaIfKnown);
   check(facts.process_nm, "die.process_nm", ranges::kProcessIfKnown);

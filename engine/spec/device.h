@@ -8,11 +8,17 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/node_collectives.h"
 #include "engine/spec/precision.h"
 
 namespace shardscape {
+
+/// Generations of matrix units for which kernels are known by name (compute/fused_attention.h).
+enum class Architecture : std::uint8_t { other, ampere, hopper, blackwell };
+SHARDSCAPE_ENUM_NAMES(Architecture, "other", "ampere", "hopper", "blackwell");
 
 /// Peak rates follow from the parts: units x per-unit rate x clock. YAML keys carry the same names, nested
 /// alike.
@@ -66,14 +72,35 @@ struct DeviceSpec {
     double forward = 1;
     double backward = 1;
   };
-  /// What a data sheet says beside: kept for the reader, used by no model. 0 or empty where it is not stated.
+  /// What work draws of the card's power, from which follows how fast the limit lets it run (compute/power.h).
+  /// Not known where `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
+  struct Energy {
+    double idle_watts = 0;   ///< of the whole card, whatever runs
+    double flop_pj = 0;      ///< per bf16 FLOP of the matrix units, in pJ, with all that feeds them
+    double fp8 = 0.5;        ///< that of an fp8 FLOP over that of a bf16 one
+    double fp4 = 0.25;       ///< likewise
+    double byte_pj = 0;      ///< per byte of HBM traffic, in pJ
+    double burst_watts = 0;  ///< what a kernel alone may draw before the limit acts
+    /// Whether whole steps follow from energies, too, rather than from `sustained.tensor`.
+    bool steps = true;
+  };
+  /// How the library's kernels of matrix products run on a device whose `energy` is known (compute/gemm.h).
+  struct Products {
+    Seconds latency = Seconds(3e-6);  ///< start-up and drain
+    Seconds step = Seconds(100e-9);   ///< at least, per 128 bytes of depth: latency that stages don't hide
+    Seconds reduction = Seconds(2.5e-6);  ///< the second kernel of split-K
+    double output = 1;                    ///< times that an output crosses HBM: partial lines, read first
+    double port = 64;                     ///< bytes of operands per clock that reach an SM in a busy machine
+    bool pairs = false;  ///< two SMs share one tile of C and its operands (tcgen05 cta_group::2)
+  };
+  /// What a data sheet says beside: kept for the reader, used by no model but the power. 0 or empty where it is not stated.
   struct Facts {
     double die_area_mm2 = 0;
     double process_nm = 0;
     std::vector<std::pair<std::string, std::string>> package;  ///< free remarks, key and text
     std::int64_t link_ports = 0;
     BytesPerSecond link_bandwidth_per_port;
-    double power_watts = 0;
+    double power_watts = 0;  ///< the limit, which counts where `energy` is known
     /// What tables of measurements mean that name the device alone: the preset of the machine it is sold in.
     std::string cluster;
     std::vector<std::string> also;  ///< further names that such tables have for it
@@ -85,20 +112,28 @@ struct DeviceSpec {
   Hbm hbm;
   Sustained sustained;
   FusedAttention attention;
+  Architecture architecture = Architecture::other;
+  Energy energy;
+  Products products;
   Seconds kernel_latency;  ///< start-up and drain of one kernel on the device, back to back
   /// What the first run of a kernel takes beside it: instruction and translation caches are empty, as a
   /// profiler leaves them that clears caches between kernels.
   Seconds cold_start;
+  NodeCollectives node;  ///< YAML: `nccl` and `custom_all_reduce`
   Facts facts;
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {
     return FlopsPerSecond(static_cast<double>(sm.count) *
                           sm.tensor_flops_per_clock[static_cast<std::size_t>(p)] * sm.clock.value());
   }
-  /// What the inner loop of a matrix kernel runs at: the peak at the clock that the power limit leaves.
-  [[nodiscard]] FlopsPerSecond tensor_sustained(Precision p) const {
-    return sm.tensor_efficiency * sustained.tensor * tensor_peak(p);
-  }
+  /// What the inner loop of a matrix kernel runs at in a long step: the peak at the clock that the power limit
+  /// leaves.
+  [[nodiscard]] FlopsPerSecond tensor_sustained(Precision p) const;
+  /// Whether the power limit of a kernel alone is known, and of a step: else `sustained.tensor` stands for it.
+  [[nodiscard]] bool knows_energy() const { return energy.flop_pj > 0; }
+  [[nodiscard]] bool steps_by_energy() const { return knows_energy() && energy.steps; }
+  /// What one FLOP of the matrix units takes, in joules.
+  [[nodiscard]] double flop_joules(Precision p) const;
   [[nodiscard]] bool supports(Precision p) const {
     return sm.tensor_flops_per_clock[static_cast<std::size_t>(p)] > 0;
   }

@@ -119,6 +119,7 @@ class Rules {
     const std::string only = " has no effect on a " + kind_of(d_) + ", only on a switch or a fat_tree";
     require(switched || !d_.in_network_reduction, "in_network_reduction", "in-network reduction" + only);
     require(switched || !d_.nics_per_node, "nics_per_node", "the number of adapters" + only);
+    check_trays();
     ports_good_ = true;
     if (switched && d_.nics_per_node) {
       const std::int64_t nics = *d_.nics_per_node;
@@ -140,6 +141,19 @@ class Rules {
     ports_good_ = require(
         *d_.rails >= 1 && adapters % *d_.rails == 0, "rails",
         "is " + text(*d_.rails) + ", which does not divide the " + text(adapters) + " adapters of a node");
+  }
+
+  void check_trays() {
+    if (!d_.gpus_per_tray) return;
+    const bool switched = d_.kind == DimensionKind::switched;
+    if (!require(switched, "gpus_per_tray", "has no effect on a " + kind_of(d_) + ", only on a switch"))
+      return;
+    if (!require(inner_ == 1 && !outermost_, "gpus_per_tray", "is for the innermost of several dimensions"))
+      return;
+    const std::int64_t tray = *d_.gpus_per_tray;
+    if (!shape_good_) return;
+    require(tray >= 1 && d_.size() % tray == 0, "gpus_per_tray",
+            "is " + text(tray) + ", which does not divide the " + text(d_.size()) + " GPUs of the switch");
   }
 
   void check_fat_tree() {

@@ -54,6 +54,16 @@ void fit_to_size(DimensionSpec& dimension, std::int64_t gpus_per_node) {
   }
 }
 
+/// The most GPUs of a switch, in whole trays, that `gpus` are a multiple of; 0 where there are none.
+std::int64_t even_share(const DimensionSpec& dimension, std::int64_t gpus) {
+  const std::int64_t tray = dimension.gpus_per_tray.value_or(0);
+  if (tray < 1) return 0;
+  for (std::int64_t share = dimension.size() / tray * tray; share > 0; share -= tray) {
+    if (gpus % share == 0) return share;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> FatTreeSpec::leaf_ports_down() const {
@@ -150,6 +160,26 @@ bool FabricTemplate::open() const {
   return shape.size() == 1 && shape.front() == kFill;
 }
 
+FabricTemplate FabricTemplate::with_domain(std::int64_t gpus_per_domain, Problems& problems) const {
+  FabricTemplate result = *this;
+  if (!open() || fabric.dimensions.size() < 2 || fabric.dimensions.front().kind != DimensionKind::switched) {
+    problems.add("gpus_per_domain", "has no effect on cluster " + fabric.name +
+                                        ", which has no innermost switch below a dimension that fills");
+    return result;
+  }
+  DimensionSpec& domain = result.fabric.dimensions.front();
+  const std::int64_t size = domain.size(), tray = domain.gpus_per_tray.value_or(1);
+  if (gpus_per_domain < 1 || gpus_per_domain > size || gpus_per_domain % tray != 0) {
+    problems.add("gpus_per_domain", "is " + std::to_string(gpus_per_domain) + ", but a " + domain.name +
+                                        " of cluster " + fabric.name + " has " + std::to_string(size) +
+                                        " GPUs in trays of " + std::to_string(tray));
+    return result;
+  }
+  domain.shape = {gpus_per_domain};
+  domain.gpus_per_tray.reset();
+  return result;
+}
+
 FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) const {
   FabricSpec result = fabric;
   if (gpus < 1) {
@@ -172,12 +202,18 @@ FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) co
     return result;
   }
   DimensionSpec& innermost = result.dimensions.front();
+  const std::int64_t share = result.dimensions.size() == 2 && gpus > unit ? even_share(innermost, gpus) : 0;
+  innermost.gpus_per_tray.reset();
   if (gpus % unit == 0) {
     outermost.shape = {gpus / unit};
     fit_to_size(outermost, unit);
   } else if (result.dimensions.size() == 2 && gpus < unit && may_be_partly_used(innermost.kind)) {
     innermost.shape = {gpus};
     fit_to_size(innermost, 1);
+  } else if (share > 0) {
+    innermost.shape = {share};
+    outermost.shape = {gpus / share};
+    fit_to_size(outermost, share);
   } else {
     problems.add("gpus", "is " + std::to_string(gpus) + ", but cluster " + fabric.name +
                              " grows in units of " + std::to_string(unit));

@@ -119,6 +119,9 @@ struct DimensionSpec {
   std::optional<std::int64_t> nics_per_node = std::nullopt;
   /// fat_tree: separate trees that the adapters of a node are dealt over; default: one per adapter.
   std::optional<std::int64_t> rails = std::nullopt;
+  /// The innermost switch of a cluster: jobs take its GPUs in multiples of this, and the same number of every
+  /// switch (FabricTemplate::instantiate). A fabric of a given size has none.
+  std::optional<std::int64_t> gpus_per_tray = std::nullopt;
   /// switch and fat_tree: the switches reduce (NVLink SHARP, InfiniBand SHARP).
   bool in_network_reduction = false;
 
@@ -161,8 +164,13 @@ struct FabricTemplate {
   FabricSpec fabric;
 
   [[nodiscard]] bool open() const;
+  /// The cluster whose jobs take so many GPUs of every innermost switch (an NVLink domain), no more than it has
+  /// and whole trays of them. Problems, at gpus_per_domain, where that can't be.
+  [[nodiscard]] FabricTemplate with_domain(std::int64_t gpus_per_domain, Problems& problems) const;
   /// The fabric for `gpus` ranks. The open dimension takes gpus / (product of the others); fewer GPUs than
-  /// one innermost switch, fat tree or fully-connected dimension occupy part of it. Dimensions of size 1 are
+  /// one innermost switch, fat tree or fully-connected dimension occupy part of it. Where they are more but no
+  /// multiple, and the switch has trays, every switch gives as many as divide them, the most that whole trays
+  /// make up. Dimensions of size 1 are
   /// dropped, levels of a fat tree that its ranks don't need likewise. Problems where nothing fits.
   [[nodiscard]] FabricSpec instantiate(std::int64_t gpus, Problems& problems) const;
 };

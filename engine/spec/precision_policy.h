@@ -18,16 +18,31 @@
 //   the type of the activations.
 //
 // Gradients of weights accumulate, and masters and moments are kept, in what the stack says
-// (StackProfile::State). Left out: the time of casts that no kernel before them writes out; messages that are
-// cast before they are sent (DeepSeek-V3's dispatch, fp8 parameter gathers).
+// (StackProfile::State). What casts cost that no kernel before them writes out is the stack's
+// (StackProfile::Quantisation). Left out: messages that are cast before they are sent (DeepSeek-V3's dispatch,
+// fp8 parameter gathers); layers that a recipe keeps in bf16 (NVFP4's last ones).
 #pragma once
 
 #include <array>
 
+#include "engine/base/enum_names.h"
 #include "engine/spec/phase.h"
 #include "engine/spec/precision.h"
 
 namespace shardscape {
+
+/// Names of policies: those of number formats, for fp8 with a scale per tensor, and the block-scaled recipes.
+///   mxfp8  fp8 with an 8-bit scale per 32 elements (OCP Microscaling 1.0)
+///   nvfp4  fp4 with an 8-bit scale per 16 elements: what `fp4` stands for, too
+enum class PolicyName : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4, mxfp8, nvfp4 };
+SHARDSCAPE_ENUM_NAMES(PolicyName, "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "mxfp8", "nvfp4");
+
+/// The format that a policy multiplies.
+constexpr Precision format_of(PolicyName name) {
+  if (name == PolicyName::mxfp8) return Precision::fp8;
+  if (name == PolicyName::nvfp4) return Precision::fp4;
+  return static_cast<Precision>(name);
+}
 
 struct PrecisionPolicy {
   Precision weights;      ///< of products, as stored, gathered and written by the optimizer
@@ -39,18 +54,37 @@ struct PrecisionPolicy {
   Precision kv_cache;     ///< and what decoding multiplies with it
   Precision wire;         ///< messages between ranks of tensor, context and pipeline groups
   Precision gradients;    ///< of activations; those of weights: see above
+  double block_scales;    ///< bytes per element of the products' operands, beside those of the format
+
+  /// Storage of an element of a product's operand, with its scales.
+  [[nodiscard]] constexpr double operand_bytes(Precision operands) const {
+    return shardscape::operand_bytes(operands) + (operands == products ? block_scales : 0);
+  }
+  /// Whether products take quantised copies of tensors that are kept wider.
+  [[nodiscard]] constexpr bool casts() const { return products != activations; }
 
   /// What the device's matrix units are asked for.
   [[nodiscard]] std::array<Precision, 4> multiplied() const { return {products, ends, attention, kv_cache}; }
 };
 
-constexpr PrecisionPolicy policy_of(Precision name, Phase phase) {
+constexpr PrecisionPolicy policy_of(PolicyName name, Phase phase) {
   constexpr Precision kBf16 = Precision::bf16;
-  if (name == Precision::fp8 || name == Precision::fp4) {
+  const Precision format = format_of(name);
+  const double scales = name == PolicyName::mxfp8 ? 1.0 / 32 : 0;  // those of fp4: operand_bytes()
+  if (format == Precision::fp8 || format == Precision::fp4) {
     const bool training = phase == Phase::training;
-    return {training ? kBf16 : name, training ? 2.0 : 0.0, name, kBf16, kBf16, kBf16, kBf16, kBf16, kBf16};
+    return {training ? kBf16 : format,
+            training ? 2.0 : 0.0,
+            format,
+            kBf16,
+            kBf16,
+            kBf16,
+            kBf16,
+            kBf16,
+            kBf16,
+            scales};
   }
-  return {name, 0, name, name, name, name, name, name, name};
+  return {format, 0, format, format, format, format, format, format, format, 0};
 }
 
 }  // namespace shardscape

@@ -38,6 +38,8 @@ inline constexpr Range kPerClockOrNone{1e-3, 1e9, "", true};
 inline constexpr Range kClocks{0, 1e9};
 inline constexpr Range kFragment{1, 4096};
 inline constexpr Range kCluster{1, 1024};
+inline constexpr Range kPicojoulesIfKnown{1e-6, 1e6, "pJ", true};
+inline constexpr Range kOfAnother{1e-3, 10};  ///< over what another type takes
 
 // Facts of a data sheet that change no prediction; 0 where they are not known.
 inline constexpr Range kPowerIfKnown{1e-3, 1e9, "W", true};

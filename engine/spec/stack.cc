@@ -70,8 +70,17 @@ Problems StackProfile::validate() const {
   check(communication.tensor_overlap, "communication.tensor_overlap", ranges::kFraction);
   check(communication.context_overlap, "communication.context_overlap", ranges::kFraction);
   check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
+  check(communication.data_hidden, "communication.data_hidden", ranges::kFraction);
+  check(communication.gather_overlap, "communication.gather_overlap", ranges::kFraction);
+  problems.require(quantisation.passes >= 0 && quantisation.passes <= 10, "quantisation.passes",
+                   "is a number of passes over a tensor, 0..10");
+  problems.require(quantisation.weight_bytes >= 0 && quantisation.weight_bytes <= 100,
+                   "quantisation.weight_bytes", "is a number of bytes per weight, 0..100");
   check(communication.bucket, "communication.bucket", ranges::kBucket);
   check_algorithms(communication.algorithms, problems);
+  problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,
+                   "communication.all_reduce",
+                   "has no effect without communication.protocols: true, which prices calls inside a node");
   problems.require(tables.usual_zero_stage >= 0 && tables.usual_zero_stage <= 3, "usual_zero_stage",
                    "is 0..3");
   check(serving.token_budget, "serving.token_budget", ranges::kTokens);

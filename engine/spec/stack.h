@@ -12,6 +12,7 @@
 #include "engine/base/quantity.h"
 #include "engine/spec/collective_algorithm.h"
 #include "engine/spec/fabric_spec.h"
+#include "engine/spec/node_collectives.h"
 #include "engine/spec/plan.h"
 
 namespace shardscape {
@@ -30,8 +31,10 @@ constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKern
 /// How layers are split over the stages (model/partition.h).
 ///   uniform   every stage holds the same number, by which the layers must divide
 ///   balanced  contiguous split by cumulative compute cost, the head counted
-enum class PartitionRule : std::uint8_t { uniform, balanced };
-SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced");
+///   with_ends as uniform; where the layers do not divide, embedding and loss count as a layer each (Megatron
+///             Core: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split)
+enum class PartitionRule : std::uint8_t { uniform, balanced, with_ends };
+SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced", "with_ends");
 
 /// What happens to the gradients of a microbatch under ZeRO-2: they are reduced and scattered at once, or
 /// kept whole until the last microbatch.
@@ -81,9 +84,15 @@ struct StackProfile {
     double scale_out_scaling = 1;
     /// scale_out_fraction * scale_out_scaling^(log2(nodes) - 1) on a job that fills this fabric.
     [[nodiscard]] double scale_out_share(const FabricSpec& fabric) const;
-    double tensor_overlap = 0;    ///< share of TP communication hidden behind compute, 0..1
-    double context_overlap = 0;   ///< share of CP communication hidden behind attention, 0..1
-    double data_overlap = 0;      ///< share of the last microbatch's backward that can hide DP traffic, 0..1
+    double tensor_overlap = 0;   ///< share of TP communication hidden behind compute, 0..1
+    double context_overlap = 0;  ///< share of CP communication hidden behind attention, 0..1
+    double data_overlap = 0;     ///< share of the last microbatch's backward that can hide DP traffic, 0..1
+    /// Of the time that traffic beside every microbatch (gathers of ZeRO-3, scatters of ZeRO-2) is under way
+    /// beside compute, what is not lost again by compute that shares SMs and memory with it, 0..1.
+    double data_hidden = 1;
+    /// Share of the first microbatch's forward that can hide the gather of updated weights (ZeRO-1 and 2), 0..1
+    /// (Megatron Core: overlap_param_gather).
+    double gather_overlap = 0;
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
     /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
     /// 2021, section 4.1).
@@ -92,6 +101,10 @@ struct StackProfile {
     Bytes zero_bucket;  ///< same under ZeRO; 0: as bucket
     /// What the library can do; each call takes the cheapest. A ring serves where nothing else fits a group.
     std::vector<Algorithm> algorithms = {Algorithm::ring, Algorithm::dimension_wise};
+    /// Calls inside a node take what the device's protocols do (network/protocols.h), where it has constants.
+    bool protocols = false;
+    /// Whose kernels all-reduce inside a node; with `protocols`.
+    AllReduceKernels all_reduce = AllReduceKernels::library;
     /// Every algorithm that carries out an operation which the engine prices.
     static std::vector<Algorithm> all_algorithms();
   };
@@ -102,6 +115,14 @@ struct StackProfile {
     double gradient_comm_bytes = 4;  ///< as sent by DP
     double master_bytes = 4;
     double moment_bytes = 8;  ///< both Adam moments
+  };
+  /// Casts to 8 and 4 bits in training, as kernels of their own.
+  struct Quantisation {
+    /// Over reading an input or an output gradient of a product and writing its row-wise and its column-wise
+    /// copy once, 0..10. 0: the kernels before them write the copies.
+    double passes = 0;
+    /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
+    double weight_bytes = 0;
   };
   /// Continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
   /// kv_cache_free_gpu_mem_fraction) and vLLM (max_num_seqs, block_size).
@@ -141,6 +162,7 @@ struct StackProfile {
   Communication communication;
   Serving serving;
   State state;
+  Quantisation quantisation;
   Memory memory;
   Tables tables;
 

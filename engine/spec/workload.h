@@ -11,7 +11,7 @@ namespace shardscape {
 
 struct WorkloadSpec {
   Phase phase = Phase::training;
-  Precision precision = Precision::bf16;  ///< name of a policy
+  PolicyName precision = PolicyName::bf16;
   // Training.
   std::int64_t sequence_length = 0;  ///< tokens per sample
   std::int64_t global_batch = 0;     ///< samples per step over all data-parallel replicas

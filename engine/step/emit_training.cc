@@ -122,8 +122,10 @@ void TrainingEmitter::emit(const std::vector<Item>& items) const {
   for (const Item& item : items) add(item.instruction, item.stretch);
 }
 
-/// The calls begin when 1 - data_overlap of the items' time has passed, and end before the pass does.
-void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls) {
+/// The calls begin when 1 - data_overlap of the items' time has passed, and end before the pass does. What
+/// compute loses to them is waited for behind it.
+void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls,
+                                  Seconds traffic) {
   double total = 0;
   for (const Item& item : items) total += item.expected;
   const double begin = (1 - stack_.communication.data_overlap) * total;
@@ -149,6 +151,34 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
   }
   if (!begun) begin_calls();
   builder_.add(join_lane(data_lane_, Account::data_comm));
+  const BesidePass beside = beside_pass(stack_.communication, traffic, Seconds(total));
+  if (beside.lost > Seconds(0)) {
+    builder_.add(compute(beside.lost.value(), Account::data_comm,
+                         builder_.name("lost to data-parallel traffic", {Work{}, beside.lost.value()})));
+  }
+}
+
+/// The first microbatch's forward, the gather of updated weights beside it.
+void TrainingEmitter::emit_first(const std::vector<Item>& items) {
+  const double chunks = in_.pipeline.virtual_stages;
+  const double calls = std::max(1.0, std::round(traffic_.weights.calls / chunks));
+  builder_.add(start(traffic_.weights, calls, weights_hidden_ * traffic_.weights.bytes / chunks / calls));
+  emit(items);
+  builder_.add(join_lane(data_lane_, Account::data_comm));
+}
+
+/// What the first forward cannot hide of the gather stays behind the optimizer.
+void TrainingEmitter::split_weights(std::int32_t stage) {
+  weights_hidden_ = 0;
+  if (traffic_.weights.bytes <= Bytes(0) || stack_.communication.gather_overlap <= 0) return;
+  double forward = 0;
+  for (std::int32_t c = 0; c < in_.pipeline.virtual_stages; ++c) {
+    for (const Item& item : layers_of({stage, c, Pass::forward, false})) forward += item.expected;
+  }
+  const DataTraffic::Part& part = traffic_.weights;
+  const Seconds gather = builder_.estimate(data_lane_, part.op, part.bytes, part.calls);
+  if (gather > Seconds(0))
+    weights_hidden_ = hidden_gather(stack_.communication, gather, Seconds(forward)) / gather;
 }
 
 Instruction TrainingEmitter::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
@@ -206,13 +236,17 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   }
   const std::vector<Item> items = layers_of(pass);
   std::vector<Instruction> calls;
+  Seconds traffic;
   const auto add = [&](const DataTraffic::Part& part) {
     const double mine = std::max(1.0, std::round(part.calls / chunks));
     calls.push_back(start(part, mine, part.bytes / chunks / mine));
+    traffic += builder_.estimate(data_lane_, part.op, part.bytes / chunks, mine);
   };
   for (const DataTraffic::Part& part : traffic_.beside(pass.pass, in_.cuts())) add(part);
   if (!calls.empty()) {
-    emit_beside(items, calls);
+    emit_beside(items, calls, traffic);
+  } else if (pass.first_gathers) {
+    emit_first(items);
   } else if (pass.last && pass.pass == gradient_pass()) {
     emit_gradients(pass, items);
   } else {
@@ -235,7 +269,10 @@ std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
-  finish(traffic_.weights, traffic_.weights.calls);
+  if (weights_hidden_ < 1) {
+    traffic_.weights.bytes = (1 - weights_hidden_) * traffic_.weights.bytes;
+    finish(traffic_.weights, traffic_.weights.calls);
+  }
   return builder_.end_block("end of step");
 }
 
@@ -249,8 +286,10 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   for (std::int32_t c = 0; c < chunks; ++c) {
     for (const Item& item : layers_of({stage, c, gradient_pass(), true})) last_backward_ += item.expected;
   }
-  std::vector<std::int32_t> forward, backward, last, weight;
+  split_weights(stage);
+  std::vector<std::int32_t> first, forward, backward, last, weight;
   for (std::int32_t c = 0; c < chunks; ++c) {
+    if (weights_hidden_ > 0) first.push_back(build_pass({stage, c, Pass::forward, false, true}));
     forward.push_back(build_pass({stage, c, Pass::forward, false}));
     backward.push_back(build_pass({stage, c, Pass::backward, false}));
     if (in_.cuts()) weight.push_back(build_pass({stage, c, Pass::weight, false}));
@@ -272,7 +311,8 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
       blocks.push_back(final ? last_weight : weight.front());
       continue;
     }
-    const std::vector<std::int32_t>& of = !op.backward ? forward : final ? last : backward;
+    const bool gathers = op.microbatch == 0 && !first.empty();
+    const std::vector<std::int32_t>& of = op.backward ? (final ? last : backward) : gathers ? first : forward;
     blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
   }
   blocks.push_back(tail);

@@ -48,7 +48,8 @@ class TrainingEmitter {
   struct ChunkPass {
     std::int32_t stage = 0, chunk = 0;
     Pass pass = Pass::forward;
-    bool last = false;  ///< of the last microbatch
+    bool last = false;           ///< of the last microbatch
+    bool first_gathers = false;  ///< of the first microbatch, whose forward hides a gather of weights
     [[nodiscard]] bool forward() const { return pass == Pass::forward; }
   };
 
@@ -66,7 +67,11 @@ class TrainingEmitter {
   [[nodiscard]] bool sends(const ChunkPass& pass) const;
   void add(execution::Instruction instruction, double stretch) const;
   void emit(const std::vector<Item>& items) const;
-  void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls);
+  /// `traffic`: what the calls are expected to take.
+  void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
+                   Seconds traffic);
+  void emit_first(const std::vector<Item>& items);
+  void split_weights(std::int32_t stage);
   void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
   void release_buckets(std::int32_t stage);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
@@ -88,6 +93,7 @@ class TrainingEmitter {
   double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward, all chunks
   double backward_done_ = 0;      ///< of it, in the chunks built so far
   std::int32_t layers_done_ = 0;  ///< likewise
+  double weights_hidden_ = 0;     ///< share of the gather of weights that runs beside the first forward
   bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
   double buckets_gone_ = 0;
 };

@@ -97,11 +97,11 @@ class StepMaker {
     return stage;
   }
 
-  static void append_wait(std::vector<ProgramStep>& steps, double seconds) {
+  static void append_wait(std::vector<ProgramStep>& steps, double seconds, const char* name = "host") {
     if (seconds <= 0) return;
     ProgramStep step;
     step.kind = StepKind::wait;
-    step.name = "host";
+    step.name = name;
     step.seconds = seconds;
     steps.push_back(std::move(step));
   }
@@ -180,7 +180,45 @@ class StepMaker {
     stage.gradients = step(calls.gradients, "gradients", 1);
     if (stage.gradients)
       stage.releases = bucket_releases(in_, s, last_backward(in_, scratch_, index), calls.gradients.calls);
-    stage.weights = step(calls.weights, "updated weights", 1);
+    split_weights(s, calls.weights, step, stage);
+    lose_to_traffic(index, stage);
+  }
+
+  /// The gather of updated weights: what the first forward hides, and the rest.
+  template <class Step>
+  void split_weights(std::int32_t s, const DataTraffic::Part& part, const Step& step,
+                     timeline::StageSteps& stage) const {
+    const auto whole = step(part, "updated weights", 1);
+    if (!whole) return;
+    const Seconds forward = scratch_.forward[static_cast<std::size_t>(s)].total();
+    const double hidden =
+        whole->seconds > 0
+            ? hidden_gather(stack_.communication, Seconds(whole->seconds), forward).value() / whole->seconds
+            : 0;
+    const double chunks = in_.pipeline.virtual_stages;
+    if (hidden > 0)
+      stage.first_gather = step({part.op, hidden * part.bytes, part.calls}, "updated weights", chunks);
+    if (hidden < 1)
+      stage.weights = step({part.op, (1 - hidden) * part.bytes, part.calls}, "updated weights", 1);
+  }
+
+  /// What compute loses while traffic is under way beside a pass, behind the pass. Left out: under zero_bubble,
+  /// whose passes are timed as one here.
+  void lose_to_traffic(std::size_t s, timeline::StageSteps& stage) const {
+    if (in_.cuts()) return;
+    const double chunks = in_.pipeline.virtual_stages;
+    const auto append = [&](std::vector<ProgramStep> ChunkSteps::*steps, double traffic,
+                            const PassTime& pass) {
+      if (traffic <= 0) return;
+      const Seconds alone = pass.total() - pass[TimeClass::data_comm];
+      const Seconds lost = beside_pass(stack_.communication, Seconds(chunks * traffic), alone).lost;
+      for (ChunkSteps& chunk : stage.chunks)
+        append_wait(chunk.*steps, lost.value() / chunks, "lost to data-parallel traffic");
+    };
+    const auto seconds = [](const std::optional<ProgramStep>& step) { return step ? step->seconds : 0; };
+    append(&ChunkSteps::forward, seconds(stage.forward_gather), scratch_.forward[s]);
+    append(&ChunkSteps::backward, seconds(stage.backward_gather) + seconds(stage.microbatch_gradients),
+           scratch_.backward[s]);
   }
 
   const TrainingStep& in_;

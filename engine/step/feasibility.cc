@@ -15,15 +15,18 @@ Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
 
 Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-  const bool uniform = setting.system.stack.partition == PartitionRule::uniform;
+  const PartitionRule rule = setting.system.stack.partition;
+  const std::int64_t layers = setting.model.layers;
   // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
   // the head.
   constexpr std::int64_t kEnds = 2;
-  const bool too_few = uniform                   ? chunks > setting.model.layers
-                       : plan.virtual_stages > 1 ? chunks > setting.model.layers + kEnds
-                                                 : false;
+  const bool ends =
+      rule == PartitionRule::with_ends || (rule == PartitionRule::balanced && plan.virtual_stages > 1);
+  const bool too_few = rule == PartitionRule::uniform ? chunks > layers : ends && chunks > layers + kEnds;
   if (too_few) return Reason::fewer_layers_than_stages;
-  if (uniform && setting.model.layers % chunks != 0) return Reason::layers_by_pipeline;
+  const bool divides = layers % chunks == 0;
+  const bool divides_with_ends = rule == PartitionRule::with_ends && (layers + kEnds) % chunks == 0;
+  if (rule != PartitionRule::balanced && !divides && !divides_with_ends) return Reason::layers_by_pipeline;
   return Reason::none;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/compute/fused_attention.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
@@ -38,10 +39,14 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const PrecisionPolicy policy = setting.workload.policy();
   const Precision precision = policy.attention;
-  if (op.attention.queries == 1) return {compute::decode(op.attention, policy.kv_cache, device), {}};
-  if (is_fused(setting.system.stack.attention)) {
-    return {compute::flash_forward(op.attention, precision, device),
-            compute::flash_backward(op.attention, precision, device)};
+  const AttentionKernel kernel = setting.system.stack.attention;
+  if (op.attention.queries == 1) {
+    if (!is_fused(kernel)) return {compute::decode(op.attention, policy.kv_cache, device), {}};
+    return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
+  }
+  if (is_fused(kernel)) {
+    return {compute::fused_forward(op.attention, kernel, precision, device),
+            compute::fused_backward(op.attention, kernel, precision, device)};
   }
   return {compute::naive_forward(op.attention, precision, device),
           compute::naive_backward(op.attention, precision, device)};

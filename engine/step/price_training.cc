@@ -180,7 +180,6 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ax
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
-  const double overlap = in.setting.system.stack.communication.data_overlap;
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     collectives.set_memory_share(memory_share(in, s));
@@ -190,7 +189,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const A
       Seconds time;
       for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
         time += collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
-      return std::max(Seconds(0), time - overlap * hider);
+      return beside_pass(in.setting.system.stack.communication, time, hider).exposed();
     };
     const Seconds weight = scratch.weight[s];
     const Seconds input = exposed(Pass::backward, scratch.backward[s].total() - weight);
@@ -214,7 +213,9 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroup
       return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
     };
     collectives.set_memory_share(memory_share(in, s));
-    scratch.tails[s].data_comm = cost(traffic.weights);
+    const Seconds weights = cost(traffic.weights);
+    scratch.tails[s].data_comm =
+        weights - hidden_gather(in.setting.system.stack.communication, weights, scratch.forward[s].total());
     if (traffic.gradients.bytes > Bytes(0)) {
       scratch.tails[s].data_comm +=
           exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
@@ -297,6 +298,15 @@ void fill_rates(const TrainingStep& in, Prediction& out) {
 }
 
 }  // namespace
+
+BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
+  const Seconds together = std::min(traffic, stack.data_overlap * pass);
+  return {traffic - together, (1 - stack.data_hidden) * together};
+}
+
+Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward) {
+  return std::min(gather, stack.gather_overlap * forward);
+}
 
 LayerRuns TrainingStep::stage_layers(std::int32_t stage) const {
   LayerRuns runs;

@@ -3,8 +3,8 @@
 //   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last
 //   pipeline the schedule over all stages and microbatches
-//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, weight gather
-//            under ZeRO-1 and 2
+//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
+//            gather under ZeRO-1 and 2 what the first forward does not hide
 //
 // The critical rank is the stage that ends last.
 //
@@ -33,6 +33,18 @@
 #include "engine/step/price_layers.h"
 
 namespace shardscape::step {
+
+/// Data-parallel traffic beside a pass.
+struct BesidePass {
+  Seconds beyond;  ///< what outlasts the pass
+  Seconds lost;    ///< by compute while the traffic is under way
+  [[nodiscard]] Seconds exposed() const { return beyond + lost; }
+};
+/// `traffic` long, beside a pass of so many seconds.
+BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass);
+
+/// What of the gather of updated weights, `gather` long, the first microbatch's forward hides.
+Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward);
 
 /// One direction of one microbatch through a layer or a stage.
 struct PassTime : Breakdown {

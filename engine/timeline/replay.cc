@@ -376,7 +376,7 @@ tl::expected<Replay, TraceProblems> replay(const ExecutionTrace& trace, const ne
   for (const DimensionSpec& dimension : fabric.spec().dimensions) shape.push_back(dimension.size());
   const auto linked = link(trace, shape);
   if (!linked) return tl::unexpected(linked.error());
-  ReplayNetwork network(fabric, options.stack, options.memory_rate, options.faults);
+  ReplayNetwork network(fabric, options.stack, options.memory_rate, options.node, options.faults);
   if (TraceProblems problems = size_problems(*linked, network); !problems.empty()) {
     return tl::unexpected(std::move(problems));
   }

@@ -51,6 +51,7 @@ enum class ReplayOrder : std::uint8_t {
 struct ReplayOptions {
   StackProfile::Communication stack = {};  ///< of none: bare links and calls that cost nothing
   BytesPerSecond memory_rate = {};         ///< peak rate of the ranks' memory; for stack.local_copy
+  NodeCollectives node = {};               ///< of the ranks' devices; for stack.protocols
   FaultSet faults =
       {};  ///< of devices: the share of the memory's rate, for stack.local_copy; clocks do nothing
   ReplayOrder order = ReplayOrder::node_id;

@@ -115,17 +115,21 @@ std::optional<network::RankGroup> as_lattice(std::span<const std::int32_t> ranks
 }
 
 ReplayNetwork::ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
-                             BytesPerSecond memory_rate, const FaultSet& faults)
-    : stack_(stack), network_(fabric, stack), healthy_(fabric, stack), model_(fabric, stack, memory_rate) {
+                             BytesPerSecond memory_rate, const NodeCollectives& node, const FaultSet& faults)
+    : stack_(stack),
+      network_(fabric, stack),
+      healthy_(fabric, stack),
+      model_(fabric, stack, memory_rate, &node) {
   network_.set_faults(faults);
   for (const DeviceFault& fault : faults.devices)
     memory_share_.try_emplace(fault.rank, 1).first->second *= fault.hbm_share;
 }
 
-Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::vector<std::int32_t>& ranks) {
+const ReplayNetwork::Choice& ReplayNetwork::choose(const CollectiveInstance& collective,
+                                                   const std::vector<std::int32_t>& ranks) {
   const auto [entry, fresh] = choices_.try_emplace({collective.group, collective.kind, collective.bytes});
   if (!fresh) return entry->second;
-  Pattern pattern;
+  Pattern& pattern = entry->second.pattern;
   pattern.operation = operation_of(collective.kind);
   pattern.bytes = whole_bytes(collective, ranks.size());
   const auto op = op_of(collective.kind);
@@ -135,6 +139,7 @@ Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::v
     pattern.algorithm = choice->algorithm;
     pattern.ring_order = choice->ring_order;
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
+    entry->second.beyond_links = model_.beyond_links(*op, Bytes(pattern.bytes), *lattice);
   } else if (op) {
     pattern.groups = {ranks};
     pattern = fastest_alone(pattern);
@@ -143,7 +148,7 @@ Pattern ReplayNetwork::choose(const CollectiveInstance& collective, const std::v
     pattern.algorithm = Algorithm::ring;
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, pattern.bytes);
   }
-  return entry->second = pattern;
+  return entry->second;
 }
 
 Pattern ReplayNetwork::fastest_alone(Pattern pattern) {
@@ -185,14 +190,14 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
     default:
       break;
   }
-  const Pattern pattern = choose(collective, ranks);
+  const auto& [pattern, beyond_links] = choose(collective, ranks);
   const Seconds copies = model_.copy_time(pattern.operation, pattern.algorithm, Bytes(pattern.bytes),
                                           static_cast<std::int32_t>(ranks.size()));
-  if (copies > Seconds(0)) {
+  if (copies + beyond_links > Seconds(0)) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const auto slow = memory_share_.find(ranks[i]);
       const double share = slow == memory_share_.end() ? 1 : slow->second;
-      const std::int32_t copied = builder.add_gate(0, copies.value() / share);
+      const std::int32_t copied = builder.add_gate(0, copies.value() / share + beyond_links.value());
       builder.opens(entry[i], copied);
       builder.opens(copied, exit[i]);
       if (!before.empty()) builder.opens(before[i], copied);

@@ -28,7 +28,7 @@ class ReplayNetwork {
   /// `fabric` and `stack` outlive the object.
   /// `memory_rate`: as in CollectiveModel.
   ReplayNetwork(const network::Fabric& fabric, const StackProfile::Communication& stack,
-                BytesPerSecond memory_rate, const FaultSet& faults);
+                BytesPerSecond memory_rate, const NodeCollectives& node, const FaultSet& faults);
 
   [[nodiscard]] network::FaultyFabric& routes() { return network_.routes(); }
   /// By link id, after faults, at the stack's achieved share.
@@ -50,16 +50,19 @@ class ReplayNetwork {
   void add_step_latency(network::Traffic& traffic) const;
 
  private:
-  [[nodiscard]] network::Pattern choose(const CollectiveInstance& collective,
-                                        const std::vector<std::int32_t>& ranks);
+  struct Choice {
+    network::Pattern pattern;  ///< without its groups
+    Seconds beyond_links;      ///< CollectiveModel::beyond_links
+  };
+  [[nodiscard]] const Choice& choose(const CollectiveInstance& collective,
+                                     const std::vector<std::int32_t>& ranks);
   [[nodiscard]] network::Pattern fastest_alone(network::Pattern pattern);
 
   const StackProfile::Communication& stack_;
   network::PricedNetwork network_, healthy_;
   network::CollectiveModel model_;
   std::map<std::int32_t, double> memory_share_;  ///< of ranks with a slow memory
-  /// By group, kind and bytes; patterns without their groups.
-  std::map<std::tuple<std::int32_t, CollectiveKind, double>, network::Pattern> choices_;
+  std::map<std::tuple<std::int32_t, CollectiveKind, double>, Choice> choices_;  ///< by group, kind, bytes
 };
 
 /// The lattice whose members, from the first of them on, are these ranks in this order; nothing where there

@@ -61,8 +61,9 @@ struct StageSteps {
   std::optional<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
   std::optional<ProgramStep> gradients;             ///< once, as `releases` say, the rest after the backward
   std::vector<BucketRelease> releases;
-  std::optional<ProgramStep> weights;  ///< once, after the optimizer
-  double optimizer = 0;                ///< seconds
+  std::optional<ProgramStep> weights;       ///< once, after the optimizer
+  std::optional<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
+  double optimizer = 0;                     ///< seconds
   Work optimizer_work = {};
 };
 

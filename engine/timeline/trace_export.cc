@@ -111,6 +111,7 @@ class RankBuilder {
     const double lead = (1 - program_.data_overlap) * length;
     const bool cut = program_.shape.kind == ScheduleKind::zero_bubble;
     if (!op.backward) start_within(stage().forward_gather, lead);
+    if (!op.backward && op.microbatch == 0) start_within(stage().first_gather, 0);
     if (op.backward && !op.weight) start_within(stage().backward_gather, lead);
     if (op.backward && op.weight == cut) start_within(stage().microbatch_gradients, lead);
     const bool completes =

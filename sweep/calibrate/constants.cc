@@ -142,6 +142,22 @@ constexpr std::array kConstants = {
         "communication.data_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "data-parallel communication hidden behind the last backward"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.data_hidden; }, "communication.data_hidden",
+        std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "what data-parallel traffic beside every microbatch hides without slowing compute"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.gather_overlap; },
+        "communication.gather_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "the gather of updated weights hidden behind the first forward"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.quantisation.passes; }, "quantisation.passes",
+        std::nullopt, time, linear, 0.0, 5.0,
+        "from casts within other kernels to one kernel for each step of them", 0.5, "casts to 8 and 4 bits"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.quantisation.weight_bytes; }, "quantisation.weight_bytes",
+        std::nullopt, time, linear, 0.0, 40.0, "from no traffic to ten passes over fp32 sums", 4.0,
+        "traffic per weight of narrow products and microbatch"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.zero_slice; }, "zero_slice", Dimension::time, time,
         logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7,
         "ZeRO-1 and 2: per tensor and data-parallel rank, once per step"),

@@ -64,7 +64,7 @@ void print_built_devices(const sweep::Study& study) {
   std::vector<std::vector<std::string>> rows;
   for (const System& system : study.systems) {
     const DeviceSpec& d = system.device;
-    const Precision precision = study.workloads.front().precision;
+    const Precision precision = format_of(study.workloads.front().precision);
     std::vector<std::string> row = {d.name,
                                     format_count(static_cast<std::uint64_t>(d.sm.count)),
                                     format_si(d.sm.clock.value(), "Hz"),

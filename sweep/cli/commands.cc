@@ -191,7 +191,7 @@ std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::St
     if (varies) settings.emplace_back(name, text_of(load.*member));
   };
   const auto number = [](std::int64_t value) { return std::to_string(value); };
-  add_if_listed("precision", &WorkloadSpec::precision, [](Precision p) { return name_of(p); });
+  add_if_listed("precision", &WorkloadSpec::precision, [](PolicyName p) { return name_of(p); });
   add_if_listed("sequence_length", &WorkloadSpec::sequence_length, number);
   add_if_listed("global_batch", &WorkloadSpec::global_batch, number);
   add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);

@@ -9,6 +9,7 @@
 #include "engine/compute/gemm.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
+#include "sweep/cli/kernel_arguments.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/number.h"
@@ -28,7 +29,8 @@ constexpr const char* kGemmFooter =
     "  shardscape gemm 1024 6144 4096 --device a100-sxm-80gb --tile 128x128x32 --clock 1.036e9\n"
     "\n"
     "C[M,N] = A[M,K] B[K,N]. Without --clock: one kernel of a busy stream at the clock that the power limit\n"
-    "leaves. With it: what a profiler reports that locks the clock there and clears the caches before each\n"
+    "leaves a step. --burst: the kernel alone, launched for a moment, which may draw more. With --clock: "
+    "what a profiler reports that locks the clock there and clears the caches before each\n"
     "kernel. 'waves' is the number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' "
     "is\n"
     "compute, sram, l2, hbm or launch. --device takes a name of 'shardscape presets' or a path.";
@@ -39,7 +41,7 @@ constexpr std::int64_t kMaxTile = 4096;
 struct GemmArguments {
   std::string m, n, k;
   std::string device, precision, tile, clock;
-  bool json = false;
+  bool burst = false, json = false;
 };
 
 struct Request {
@@ -61,7 +63,13 @@ class Parser {
     } else {
       problems_.add(device.error(), "--device");
     }
-    const bool named = precision(words.precision, device ? &*device : nullptr, request.precision);
+    const bool named =
+        read_precision(words.precision, device ? &*device : nullptr, problems_, request.precision);
+    request.options.burst = words.burst;
+    if (words.burst && !words.clock.empty()) bad("--burst", "--clock locks the clock; give one of both");
+    if (words.burst && device && !device->knows_energy()) {
+      bad("--burst", device->name + " does not say its 'energy', from which the clock of a burst follows");
+    }
     if (!words.clock.empty()) request.options.locked_clock = clock(words.clock);
     if (!words.tile.empty()) request.options.tile = tile(words.tile);
     if (device && named && request.options.tile && request.options.tile->m > 0 &&
@@ -83,27 +91,6 @@ class Parser {
     const auto value = yaml::parse_integer(text, 1, kMaxExtent);
     if (!value) bad(name, value.error());
     return value.value_or(1);
-  }
-
-  bool precision(const std::string& text, const DeviceSpec* device, Precision& value) {
-    if (text.empty()) {
-      value = device == nullptr || device->supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
-      return true;
-    }
-    const auto names = enum_names<Precision>();
-    const auto parsed = parse_enum<Precision>(text);
-    if (!parsed) {
-      bad("--dtype", "no type '" + text + "'" + did_you_mean(text, names) + "; types: " + join_names(names));
-      return false;
-    }
-    value = *parsed;
-    if (device == nullptr || device->supports(value)) return true;
-    std::vector<std::string_view> supported;
-    for (const std::string_view name : names) {
-      if (device->supports(*parse_enum<Precision>(name))) supported.push_back(name);
-    }
-    bad("--dtype", device->name + " has no unit for " + text + "; it has " + join_names(supported));
-    return false;
   }
 
   Hertz clock(const std::string& text) {
@@ -165,7 +152,9 @@ void print_text(std::ostream& out, const Request& request, const GemmCost& cost)
   const auto clock = request.options.locked_clock;
   table.add_row({"product", count(s.m) + " x " + count(s.n) + " x " + count(s.k) + ", " +
                                 std::string(name_of(request.precision)) + ", on " + device.name +
-                                (clock ? ", profiled at " + format_si(clock->value(), "Hz") : "")});
+                                (clock                   ? ", profiled at " + format_si(clock->value(), "Hz")
+                                 : request.options.burst ? std::string(", alone")
+                                                         : std::string())});
   const double rate = s.flops() / cost.time / FlopsPerSecond(1);
   table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
                              format_percent(rate / device.tensor_peak(request.precision).value()) +
@@ -192,6 +181,29 @@ int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
 
 }  // namespace
 
+bool read_precision(const std::string& text, const DeviceSpec* device, ProblemList& problems,
+                    Precision& value) {
+  if (text.empty()) {
+    value = device == nullptr || device->supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
+    return true;
+  }
+  const auto names = enum_names<Precision>();
+  const auto parsed = parse_enum<Precision>(text);
+  if (!parsed) {
+    problems.add("--dtype: no type '" + text + "'" + did_you_mean(text, names) +
+                 "; types: " + join_names(names));
+    return false;
+  }
+  value = *parsed;
+  if (device == nullptr || device->supports(value)) return true;
+  std::vector<std::string_view> supported;
+  for (const std::string_view name : names) {
+    if (device->supports(*parse_enum<Precision>(name))) supported.push_back(name);
+  }
+  problems.add("--dtype: " + device->name + " has no unit for " + text + "; it has " + join_names(supported));
+  return false;
+}
+
 void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action) {
   CLI::App* const command = app.add_subcommand("gemm", "The time of one matrix product on one device");
   const auto arguments = std::make_shared<GemmArguments>();
@@ -205,6 +217,8 @@ void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action
       ->type_name("MxNxK");
   command->add_option("--clock", arguments->clock, "As profiled with the SM clock locked here")
       ->type_name("HZ");
+  command->add_flag("--burst", arguments->burst,
+                    "The kernel alone, for a moment: more power than a step's limit leaves");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kGemmFooter);
   command->callback([arguments, &common, &action] {

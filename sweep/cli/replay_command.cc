@@ -137,6 +137,7 @@ int run_replay(const ReplayArguments& arguments, const CommonOptions& common) {
   timeline::ReplayOptions options;
   if (machine.stack) options.stack = machine.stack->communication;
   options.memory_rate = machine.cluster.device.hbm_peak();
+  options.node = machine.cluster.device.node;
   options.order = parse_enum<timeline::ReplayOrder>(arguments.order).value();
   options.reference = common.reference;
   options.faults = parse_faults(arguments.faults, machine.fabric);

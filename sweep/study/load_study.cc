@@ -86,11 +86,12 @@ class StudyParser {
 
   void read_references() {
     const yaml::Node* gpus = reader_.take("gpus");
+    const yaml::Node* domain = reader_.take("gpus_per_domain");
     if (const yaml::Node* node = reader_.take_required("model"))
       model_ = loader_.model(*node, "model", folder_);
     if (const yaml::Node* node = reader_.take_required("cluster")) {
       cluster_ = loader_.cluster(*node, "cluster", folder_);
-      if (cluster_) read_fabric(*node, gpus);
+      if (cluster_ && (domain == nullptr || read_domain(*domain))) read_fabric(*node, gpus);
     }
     if (const yaml::Node* node = reader_.take_required("stack"))
       stack_ = loader_.stack(*node, "stack", folder_);
@@ -98,6 +99,19 @@ class StudyParser {
     if (model_) study_.model_name = model_->name;
     if (cluster_) study_.cluster_name = cluster_->name;
     if (stack_) study_.stack_name = stack_->name;
+  }
+
+  /// Jobs of the cluster take so many GPUs of each NVLink domain.
+  bool read_domain(const yaml::Node& node) {
+    const auto parsed = yaml::parse_integer_node(node, 1, kMaxGpus);
+    if (!parsed) {
+      state_.bad("gpus_per_domain", node.where, parsed.error());
+      return false;
+    }
+    Problems problems;
+    cluster_->fabric = cluster_->fabric.with_domain(*parsed, problems);
+    for (const Problem& problem : problems.list()) state_.bad(problem.field, node.where, problem.message);
+    return problems.empty();
   }
 
   void read_fabric(const yaml::Node& cluster, const yaml::Node* gpus) {

@@ -90,8 +90,8 @@ class WorkloadParser {
   void read_precision(const yaml::Node& node) {
     reader_.take("precision");
     const AxisPlace place{node, path("precision"), diagnostics_};
-    add_axis<Precision>("precision", parse_axis<Precision>(place, yaml::parse_value<Precision>),
-                        &WorkloadSpec::precision);
+    add_axis<PolicyName>("precision", parse_axis<PolicyName>(place, yaml::parse_value<PolicyName>),
+                         &WorkloadSpec::precision);
   }
 
   template <class T>
@@ -116,7 +116,7 @@ class WorkloadParser {
       }
     }
     if (reader_.take("precision") == nullptr)
-      add_axis<Precision>("precision", {Precision::bf16}, &WorkloadSpec::precision);
+      add_axis<PolicyName>("precision", {PolicyName::bf16}, &WorkloadSpec::precision);
   }
 
   /// The product of the axes, last one fastest.

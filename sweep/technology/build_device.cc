@@ -132,9 +132,22 @@ class Builder {
     device.facts.die_area_mm2 = area_ * kSquareMillimetres;
     if (choice_.logic) device.facts.process_nm = 0;
     device.facts.power_watts = built_.power().value();
+    scale_energy(device);
     if (choice_.logic) device.name += '+' + logic_.name;
     if (choice_.memory) device.name += '+' + memory_.name;
     if (choice_.network) device.name += '+' + choice_.network->name;
+  }
+
+  /// A FLOP takes its share of the die's power; the card's own draw and its bursts go with the whole.
+  void scale_energy(DeviceSpec& device) const {
+    if (!base_.knows_energy()) return;
+    const auto per_clock = [](double power, const DeviceSpec& d) {
+      return power / (sms(d) * d.sm.clock.value());
+    };
+    device.energy.flop_pj *= per_clock(built_.die_power.value(), device) / per_clock(base_die_power(), base_);
+    const double whole = device.facts.power_watts / base_.facts.power_watts;
+    device.energy.idle_watts *= whole;
+    device.energy.burst_watts = std::max(device.facts.power_watts, device.energy.burst_watts * whole);
   }
 
   const DeviceSpec& base_;

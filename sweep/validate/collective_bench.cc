@@ -27,8 +27,9 @@ class CollectiveBenches::Bench {
  public:
   Bench(FabricSpec spec, const StackProfile& stack, const DeviceSpec& device, network::RankGroup group)
       : spec_(std::move(spec)),
+        node_(device.node),
         fabric_(spec_),
-        model_(fabric_, stack.communication, device.hbm_peak()),
+        model_(fabric_, stack.communication, device.hbm_peak(), &node_),
         group_(group) {}
 
   double time(network::CollectiveOp operation, double bytes) {
@@ -37,6 +38,7 @@ class CollectiveBenches::Bench {
 
  private:
   FabricSpec spec_;
+  NodeCollectives node_;
   network::Fabric fabric_;
   network::CollectiveModel model_;
   network::RankGroup group_;

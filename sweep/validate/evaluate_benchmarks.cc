@@ -1,7 +1,9 @@
 // Tables of kernels and collectives alone, as public benchmarks have them.
+#include <charconv>
 #include <optional>
 
 #include "engine/compute/kernel_alone.h"
+#include "engine/network/protocols.h"
 #include "sweep/validate/collective_bench.h"
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/validate/table_names.h"
@@ -64,7 +66,7 @@ class Benchmarks {
         read_nccl(reader, device, row);
         break;
       case TableKind::custom_all_reduce:
-        read_custom(reader, row);
+        read_custom(reader, device, row);
         break;
       default:
         read_unmodelled(reader, kind, row);
@@ -146,8 +148,8 @@ class Benchmarks {
     shape.keys = static_cast<double>(tokens + step);
     // These tables time the kernels of TensorRT-LLM.
     row.predicted_s =
-        (decoding ? compute::decode_attention_alone(shape, AttentionKernel::flash, Precision::bf16, *device)
-                  : compute::prompt_attention_alone(shape, AttentionKernel::flash, Precision::bf16, *device))
+        (decoding ? compute::decode_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device)
+                  : compute::prompt_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, *device))
             .time.value();
   }
 
@@ -178,6 +180,14 @@ class Benchmarks {
          check_presets("", cluster.value_or(""), options_.collective_stack, presets_, options_.folder))
       reader.bad(why.column, why.message);
     if (device == nullptr || reader.failed()) return;
+    // A device with constants of its own for calls inside a node is held to them; others to the stack's.
+    if (const auto alone =
+            network::collective_in_node(*device, network::operation_of(collective_of(*operation)),
+                                        static_cast<std::int32_t>(row.regime.gpus), Bytes(row.bytes))) {
+      row.regime.stack.clear();
+      row.predicted_s = alone->value();
+      return;
+    }
     const auto time =
         collectives_.time({*cluster, options_.collective_stack, row.regime.gpus, row.regime.gpus},
                           collective_of(*operation), row.bytes);
@@ -202,11 +212,40 @@ class Benchmarks {
     return network::CollectiveOp::all_reduce;
   }
 
-  static void read_custom(RowReader& reader, Benchmark& row) {
+  static void read_custom(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
     row.regime.operation = "custom_all_reduce";
-    row.regime.stack = reader.text("kernel_source").value_or("");
+    const std::string source = reader.text("kernel_source").value_or("");
+    row.regime.stack = source;
     read_message(reader, "allreduce_dtype", row);
-    row.predicted_s = tl::unexpected(std::string("all-reduces of inference engines are not modelled"));
+    const std::optional<AllReduceKernels> kernels = kernels_of(source, reader.text("file").value_or(""));
+    if (!kernels)
+      reader.bad("kernel_source", "unknown '" + source + "'; names begin with vLLM, SGLang or TRTLLM");
+    if (device == nullptr || reader.failed()) return;
+    const auto time =
+        network::all_reduce_in_node(*device, *kernels, source.ends_with("_eager"),
+                                    static_cast<std::int32_t>(row.regime.gpus), Bytes(row.bytes));
+    if (time) {
+      row.predicted_s = time->value();
+    } else {
+      row.predicted_s = tl::unexpected("device " + device->name + " has no constants of custom all-reduces");
+    }
+  }
+
+  /// Whose kernels a row has timed. SGLang took TensorRT-LLM's kernels over in 0.5.14; the version stands in the
+  /// path of the file that the row comes from ("comm/sglang/0.5.10/...").
+  static std::optional<AllReduceKernels> kernels_of(const std::string& source, const std::string& file) {
+    if (source.starts_with("TRTLLM")) return AllReduceKernels::trtllm;
+    if (source.starts_with("vLLM")) return AllReduceKernels::vllm;
+    if (!source.starts_with("SGLang")) return std::nullopt;
+    constexpr std::string_view kFolder = "sglang/0.5.";
+    const std::size_t at = file.find(kFolder);
+    int patch = 0;
+    if (at != std::string::npos) {
+      const char* const digits = file.data() + at + kFolder.size();
+      std::from_chars(digits, file.data() + file.size(), patch);
+    }
+    constexpr int kOwnKernelsUntil = 13;
+    return patch > kOwnKernelsUntil ? AllReduceKernels::sglang : AllReduceKernels::vllm;
   }
 
   static void read_unmodelled(RowReader& reader, TableKind kind, Benchmark& row) {

@@ -212,12 +212,12 @@ std::string named(RowReader& reader, const char* column, const TableNames::Named
 void read_precision(RowReader& reader, PlanRow& row) {
   const std::optional<std::string> cell = reader.text("precision");
   if (!cell) return;
-  const std::optional<Precision> precision = TableNames::precision(*cell);
+  const std::optional<PolicyName> precision = TableNames::policy(*cell);
   if (precision) {
     row.workload.precision = *precision;
   } else {
-    reader.bad("precision", "unknown '" + *cell + "'" + did_you_mean(*cell, enum_names<Precision>()) +
-                                "; one of " + TableNames::precisions());
+    reader.bad("precision", "unknown '" + *cell + "'" + did_you_mean(*cell, enum_names<PolicyName>()) +
+                                "; one of " + TableNames::policies());
   }
 }
 
@@ -227,8 +227,7 @@ void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
-  if (above_one("expert_parallel"))
-    say("mixtures of experts are not modelled (" + row.model + ")");
+  if (above_one("expert_parallel")) say("mixtures of experts are not modelled (" + row.model + ")");
   if (above_one("attention_data_parallel") || above_one("prefill_attention_data_parallel") ||
       above_one("decode_attention_data_parallel"))
     say("attention that is data-parallel inside a replica is not modelled");

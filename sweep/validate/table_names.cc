@@ -35,6 +35,22 @@ constexpr auto kFormatAliases = std::to_array<FormatAlias>({
 constexpr auto kExpertFamilies = std::to_array<std::string_view>(
     {"deepseek", "gpt-oss", "grok", "mixtral", "llama-4", "llama4", "kimi", "glm-4.5"});
 
+template <typename Name>
+std::optional<Name> format_named(std::string_view text) {
+  if (const auto own = parse_enum<Name>(text)) return own;
+  const auto alias = std::ranges::find(kFormatAliases, text, &FormatAlias::text);
+  return alias == kFormatAliases.end() ? std::nullopt : parse_enum<Name>(alias->name);
+}
+
+template <typename Name>
+std::string format_names() {
+  std::string text = join_names(enum_names<Name>());
+  for (const FormatAlias& alias : kFormatAliases) {
+    if (parse_enum<Name>(alias.name)) text += ", " + std::string(alias.text);
+  }
+  return text;
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -112,18 +128,14 @@ TableNames::Named TableNames::stack(const std::string& text) {
 }
 
 std::optional<Precision> TableNames::precision(std::string_view text) {
-  if (const auto own = parse_enum<Precision>(text)) return own;
-  const auto alias = std::ranges::find(kFormatAliases, text, &FormatAlias::text);
-  return alias == kFormatAliases.end() ? std::nullopt : parse_enum<Precision>(alias->name);
+  return format_named<Precision>(text);
 }
 
-std::string TableNames::precisions() {
-  std::string text = join_names(enum_names<Precision>());
-  for (const FormatAlias& alias : kFormatAliases) {
-    if (parse_enum<Precision>(alias.name)) text += ", " + std::string(alias.text);
-  }
-  return text;
-}
+std::optional<PolicyName> TableNames::policy(std::string_view text) { return format_named<PolicyName>(text); }
+
+std::string TableNames::precisions() { return format_names<Precision>(); }
+
+std::string TableNames::policies() { return format_names<PolicyName>(); }
 
 std::optional<std::string> known_experts(std::string_view model) {
   const std::string name = lower(model.substr(model.rfind('/') + 1));

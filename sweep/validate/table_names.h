@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/spec/precision.h"
+#include "engine/spec/precision_policy.h"
 #include "sweep/validate/presets.h"
 
 namespace shardscape::validate {
@@ -47,10 +47,13 @@ class TableNames {
     const auto found = presets_.stack(stack_preset);
     return found ? &(*found)->tables : nullptr;
   }
-  /// The number format or policy, by our name or that of common tables ("bfloat16", "fp8-mx").
+  /// The number format of a kernel, by our name or that of common tables ("bfloat16", "half").
   static std::optional<Precision> precision(std::string_view text);
-  /// Names that precision() knows.
+  /// The precision policy of a plan, likewise ("bf16", "fp8-mx").
+  static std::optional<PolicyName> policy(std::string_view text);
+  /// Names that precision() and policy() know.
   static std::string precisions();
+  static std::string policies();
 
  private:
   void read();

@@ -72,6 +72,56 @@ void describe(V& v, DeviceSpec::StreamingMultiprocessors& sm) {
 }
 
 template <class V>
+void describe(V& v, NcclProtocols& nccl) {
+  const auto flagged = [](NcclProtocols::Flagged& protocol, bool first) {
+    return [&protocol, first](V& p) {
+      if (!first) p.optional("start", protocol.start);
+      p.optional("step", protocol.step);
+      p.optional("bandwidth", protocol.bandwidth);
+      p.optional("limit", protocol.limit);
+    };
+  };
+  v.optional("start", nccl.start);
+  v.optional_group("ll", flagged(nccl.ll, true));
+  v.optional_group("ll128", flagged(nccl.ll128, false));
+  v.optional_group("simple", [&](V& simple) {
+    simple.optional("start", nccl.simple.start);
+    simple.optional("step", nccl.simple.step);
+    simple.optional("link_share", nccl.simple.link_share);
+    simple.optional("own_bandwidth", nccl.simple.own_bandwidth);
+  });
+  v.optional_group("all_to_all", [&](V& all) {
+    all.optional("start", nccl.all_to_all.start);
+    all.optional("small_peer", nccl.all_to_all.small_peer);
+    all.optional("small_bandwidth", nccl.all_to_all.small_bandwidth);
+    all.optional("large_start", nccl.all_to_all.large_start);
+    all.optional("large_peer", nccl.all_to_all.large_peer);
+    all.optional("large_link_share", nccl.all_to_all.large_link_share);
+    all.optional("own_bandwidth", nccl.all_to_all.own_bandwidth);
+  });
+}
+
+template <class V>
+void describe(V& v, CustomAllReduce& custom) {
+  const auto kernels = [](CustomAllReduce::Kernels& k) {
+    return [&k](V& group) {
+      group.optional("start", k.start);
+      group.optional("rank", k.rank);
+      group.optional("one_shot_bandwidth", k.one_shot_bandwidth);
+      group.optional("second_start", k.second_start);
+      group.optional("two_shot_bandwidth", k.two_shot_bandwidth);
+      group.optional("pair_limit", k.pair_limit);
+      group.optional("two_shot_limit", k.two_shot_limit);
+    };
+  };
+  v.optional_group("vllm", kernels(custom.vllm));
+  v.optional_group("trtllm", kernels(custom.trtllm));
+  v.optional("multimem_start", custom.multimem_start);
+  v.optional("multimem_bandwidth", custom.multimem_bandwidth);
+  v.optional("eager_floor", custom.eager_floor);
+}
+
+template <class V>
 void describe_facts(V& v, DeviceSpec::Facts& facts) {
   v.optional_group("die", [&](V& die) {
     die.fact("area_mm2", facts.die_area_mm2);
@@ -110,8 +160,28 @@ void describe(V& v, DeviceSpec& d) {
     attention.optional("forward", d.attention.forward);
     attention.optional("backward", d.attention.backward);
   });
+  v.optional("architecture", d.architecture);
+  v.optional_group("energy", [&](V& energy) {
+    energy.optional("idle_watts", d.energy.idle_watts);
+    energy.optional("flop_pj", d.energy.flop_pj);
+    energy.optional("fp8", d.energy.fp8);
+    energy.optional("fp4", d.energy.fp4);
+    energy.optional("byte_pj", d.energy.byte_pj);
+    energy.optional("burst_watts", d.energy.burst_watts);
+    energy.optional("steps", d.energy.steps);
+  });
+  v.optional_group("products", [&](V& products) {
+    products.optional("latency", d.products.latency);
+    products.optional("step", d.products.step);
+    products.optional("reduction", d.products.reduction);
+    products.optional("output", d.products.output);
+    products.optional("port", d.products.port);
+    products.optional("pairs", d.products.pairs);
+  });
   v.required("kernel_latency", d.kernel_latency);
   v.optional("cold_start", d.cold_start);
+  v.optional_group("nccl", [&](V& nccl) { describe(nccl, d.node.nccl); });
+  v.optional_group("custom_all_reduce", [&](V& custom) { describe(custom, d.node.custom); });
   describe_facts(v, d.facts);
 }
 
@@ -169,6 +239,7 @@ void describe_kind(V& v, DimensionSpec& d) {
            {"groups", "routers_per_group", "hosts_per_router", "global_bandwidth", "global_latency"}))
     describe(v, d.dragonfly);
   if (only(DimensionKind::custom, {"switches", "links"})) describe(v, d.custom);
+  if (only(DimensionKind::switched, {"gpus_per_tray"})) v.maybe("gpus_per_tray", d.gpus_per_tray);
   if (tree || d.kind == DimensionKind::switched) {
     v.maybe("nics_per_node", d.nics_per_node);
     v.optional("in_network_reduction", d.in_network_reduction);
@@ -232,9 +303,13 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("tensor_overlap", c.tensor_overlap);
   v.optional("context_overlap", c.context_overlap);
   v.optional("data_overlap", c.data_overlap);
+  v.optional("data_hidden", c.data_hidden);
+  v.optional("gather_overlap", c.gather_overlap);
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
+  v.optional("protocols", c.protocols);
+  v.optional("all_reduce", c.all_reduce);
   v.choices("algorithms", c.algorithms, StackProfile::Communication::all_algorithms());
 }
 
@@ -264,6 +339,10 @@ void describe(V& v, StackProfile& s) {
     state.optional("gradient_comm_bytes", s.state.gradient_comm_bytes);
     state.optional("master_bytes", s.state.master_bytes);
     state.optional("moment_bytes", s.state.moment_bytes);
+  });
+  v.optional_group("quantisation", [&](V& quantisation) {
+    quantisation.optional("passes", s.quantisation.passes);
+    quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
   });
   v.optional_group("memory", [&](V& memory) {
     memory.optional("reserve", s.memory.reserve);

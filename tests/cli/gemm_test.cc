@@ -1,6 +1,8 @@
 // Does `shardscape gemm` print what it promises, and refuse what it should?
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "tests/cli/program_under_test.h"
 
@@ -40,6 +42,24 @@ TEST_F(GemmTest, TileAndClockAreTaken) {
   };
   EXPECT_EQ(time("1e9"), time("1 GHz"));
   EXPECT_NEAR(time("0.5 GHz") / time("1 GHz"), 2, 0.01);
+}
+
+TEST_F(GemmTest, ABurstDrawsMoreThanAStep) {
+  const auto time = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"gemm", "8192", "8192", "8192", "--device", "h100-sxm-80gb", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out).at("time_s").get<double>();
+  };
+  // cuBLAS reaches 750 to 800 TFLOP/s for a moment.
+  EXPECT_NEAR(2 * std::pow(8192.0, 3) / time({"--burst"}), 775e12, 40e12);
+  EXPECT_LT(time({"--burst"}), 0.9 * time({}));
+  const Finished locked =
+      run({"gemm", "64", "64", "64", "--device", "v100-sxm-32gb", "--burst", "--clock", "1 GHz"});
+  EXPECT_EQ(locked.code, 2);
+  EXPECT_TRUE(contains(locked.err, "--burst: --clock locks the clock")) << locked.err;
+  EXPECT_TRUE(contains(locked.err, "--burst: v100-sxm-32gb does not say its 'energy'")) << locked.err;
 }
 
 TEST_F(GemmTest, TextNamesTheBound) {

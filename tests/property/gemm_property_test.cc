@@ -117,6 +117,45 @@ TEST(GemmProperty, BetterPartsOfAnyDeviceAreNeverSlower) {
   }
 }
 
+TEST(GemmProperty, BetterPartsOfAPoweredDeviceAreNeverSlower) {
+  auto parts = kBetterParts;
+  parts.push_back({"power", [](DeviceSpec& d, double k) {
+                     d.facts.power_watts *= k;
+                     d.energy.burst_watts *= k;
+                   }});
+  parts.push_back({"energy", [](DeviceSpec& d, double k) { d.energy.flop_pj /= k, d.energy.byte_pj /= k; }});
+  parts.push_back({"idle", [](DeviceSpec& d, double k) { d.energy.idle_watts /= k; }});
+  parts.push_back({"step", [](DeviceSpec& d, double k) { d.products.step /= k; }});
+  parts.push_back({"reduction", [](DeviceSpec& d, double k) { d.products.reduction /= k; }});
+  parts.push_back({"port", [](DeviceSpec& d, double k) { d.products.port *= k; }});
+  parts.push_back({"multiprocessors", [](DeviceSpec& d, double k) {
+                     d.sm.count = static_cast<std::int64_t>(k * static_cast<double>(d.sm.count));
+                   }});
+  for (std::uint64_t seed = 0; seed < test::seeds(2000); ++seed) {
+    CounterRng random(seed, 10);
+    const auto [shape, output] = random_case(random);
+    DeviceSpec device = random_device(random);
+    device.facts.power_watts = 100 + 900 * random.uniform();
+    device.energy = {90 * random.uniform(), 2 * random.uniform() + 0.01, 0.5, 0.25, 50, 1100};
+    device.products = {
+        Seconds(3e-6),       Seconds(5e-7 * random.uniform()), Seconds(5e-6 * random.uniform()), 1.2, 48,
+        random.below(2) == 0};
+    const bool burst = random.below(2) == 0;
+    const GemmRequest request{{}, {}, burst};
+    const GemmCost before = gemm(shape, Precision::bf16, device, output, request);
+    // Never below what units, memory or watts need alone.
+    const double units = shape.flops() / (device.tensor_peak(Precision::bf16)) / Seconds(1);
+    EXPECT_GE(before.time.value(), units);
+    EXPECT_GE(before.time, before.hbm_bytes / device.hbm_sustained());
+    for (const auto& [name, change] : parts) {
+      SCOPED_TRACE(text(seed, shape) + " " + name);
+      DeviceSpec better = device;
+      change(better, 1 + 2 * random.uniform());
+      EXPECT_LE(gemm(shape, Precision::bf16, better, output, request).time, before.time * (1 + 1e-12));
+    }
+  }
+}
+
 TEST(GemmProperty, MoreSramIsNeverSlowerWhereMoreCtasWouldSpillL2) {
   // Products whose k is so long that the panels of few CTAs fill L2: what more of them at once would cost.
   for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {

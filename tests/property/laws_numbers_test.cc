@@ -179,6 +179,7 @@ TEST(NumberLaws, EveryNumberHasItsLaw) {
     d.basis = kind % 2 == 0 ? BandwidthBasis::gpu : BandwidthBasis::link;
     if (d.kind == DimensionKind::fat_tree || d.kind == DimensionKind::switched) d.nics_per_node = 1;
     if (d.kind == DimensionKind::fat_tree) d.rails = 1;
+    if (d.kind == DimensionKind::switched) d.gpus_per_tray = 2;
     d.fat_tree = {2, 4, 1, UpRouting::destination, BytesPerSecond(1e9), Seconds(1e-6)};
     d.dragonfly = {2, 1, 2, BytesPerSecond(1e9), Seconds(1e-6)};
     d.custom.links = {{0, 1, false, BytesPerSecond(1e9), Seconds(1e-6)},

@@ -119,7 +119,7 @@ TEST_P(EveryPrediction, RatesFollowFromTheTime) {
     if (!trains) return;
     const double useful = static_cast<double>(w.global_batch) *
                           model::model_flops_per_sequence(setting.model, w.sequence_length).value();
-    const double peak = setting.system.device.tensor_peak(w.precision).value();
+    const double peak = setting.system.device.tensor_peak(w.policy().products).value();
     EXPECT_NEAR(out.mfu * gpus * peak * out.step_time.value() / useful, 1, kTolerance);
     // No device can do better than its peak, the critical rank's share of the work included.
     EXPECT_GE(out.step_time.value(), useful / gpus / peak);

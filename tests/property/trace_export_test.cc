@@ -31,6 +31,7 @@ RoundTrip replayed_step(const Setting& setting, const ParallelPlan& plan) {
   ReplayOptions options;
   options.stack = setting.system.stack.communication;
   options.memory_rate = setting.system.device.hbm_peak();
+  options.node = setting.system.device.node;
   const auto result = replay(exported.all(), fabric, options);
   EXPECT_TRUE(result.has_value()) << result.error().front().message;
   return {out.step_time.value(), result ? result->step_time : 0};

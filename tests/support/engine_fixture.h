@@ -34,6 +34,26 @@ inline DeviceSpec round_device() {
   return d;
 }
 
+/// Protocols with round constants: LL up to 1 kB, LL128 up to 1 MB a rank.
+inline NodeCollectives round_protocols() {
+  NodeCollectives node;
+  node.nccl.start = Seconds(5e-6);
+  node.nccl.ll = {Seconds(0), Seconds(1e-6), BytesPerSecond(10e9), Bytes(1000)};
+  node.nccl.ll128 = {Seconds(2e-6), Seconds(1e-6), BytesPerSecond(50e9), Bytes(1e6)};
+  node.nccl.simple = {Seconds(10e-6), Seconds(3e-6), 0.8, BytesPerSecond(400e9)};
+  node.nccl.all_to_all = {Seconds(6e-6),         Seconds(0.5e-6), BytesPerSecond(20e9),
+                          Seconds(4e-6),         Seconds(1e-6),   0.5,
+                          BytesPerSecond(1000e9)};
+  node.custom.vllm = {Seconds(4e-6), Seconds(0.1e-6),      BytesPerSecond(40e9),
+                      Seconds(3e-6), BytesPerSecond(80e9), Bytes(8e6),
+                      Bytes(2e6)};
+  node.custom.trtllm = node.custom.vllm;
+  node.custom.trtllm.start = Seconds(3e-6);
+  node.custom.multimem_start = Seconds(20e-6);
+  node.custom.multimem_bandwidth = BytesPerSecond(90e9);
+  return node;
+}
+
 /// Megatron's GPT block: multi-head attention, 4 h, GELU, LayerNorm, learned positions, dropout.
 inline ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocabulary,
                      std::int64_t positions) {
@@ -141,7 +161,7 @@ class ScenarioGenerator {
                      ? training(pick<std::int64_t>({256, 512, 1024}), pick<std::int64_t>({16, 32, 64, 192}))
                      : inference(pick<std::int64_t>({128, 512, 1000}), pick<std::int64_t>({1, 2, 64}),
                                  pick<std::int64_t>({1, 4, 16, 24}));
-    s.workload.precision = pick({Precision::bf16, Precision::bf16, Precision::fp32});
+    s.workload.precision = pick({PolicyName::bf16, PolicyName::bf16, PolicyName::fp32});
     return s;
   }
 
@@ -184,6 +204,12 @@ class ScenarioGenerator {
     d.sm.clock *= between(0.5, 2);
     d.sustained = {between(0.4, 1), between(0.4, 1), between(0.4, 1)};
     d.kernel_latency = Seconds(between(0, 5e-6));
+    d.node = round_protocols();
+    // Without another draw, so that all that follows stays as it was. 128 SMs x 1,024 x 1 GHz at 1 pJ are 131 W.
+    if (d.sustained.tensor > 0.7) {
+      d.facts.power_watts = 150;
+      d.energy = {40, 1, 0.5, 0.25, 30, 200};
+    }
     return d;
   }
   StackProfile stack() {
@@ -218,6 +244,12 @@ class ScenarioGenerator {
     s.communication.scale_out_scaling = pick({1.0, 0.9});
     s.communication.local_copy = s.zero_slice > Seconds(0) ? 1.5 : 0;
     s.communication.zero_bucket = Bytes(pick({0.0, 1e8}));
+    s.communication.protocols = s.fused_pointwise;
+    if (s.fused_pointwise && s.keep_gathered) s.communication.all_reduce = AllReduceKernels::vllm;
+    // Of what has been drawn, so that scenarios of earlier numbers stay as they are.
+    s.communication.data_hidden = s.fused_loss ? 0.4 : 1;
+    s.communication.gather_overlap = s.keep_gathered ? 0.7 : 0;
+    s.quantisation = {s.keep_gathered ? 1.0 : 0.0, s.fused_loss ? 8.0 : 0.0};
     s.memory = {Bytes(between(0, 2e9)), Bytes(pick({0.0, 1e8})), between(1, 1.2)};
     return s;
   }

@@ -8,6 +8,7 @@
 
 #include "engine/compute/gemm.h"
 #include "engine/prediction.h"
+#include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
 #include "engine/spec/plan.h"
@@ -22,7 +23,7 @@ template <class E>
 class EnumTable : public testing::Test {};
 using Enums = testing::Types<MlpKind, NormKind, NormPlace, QkNorm, PositionKind, PlanAxis, Recompute,
                              ScheduleKind, DimensionKind, LinkScope, Precision, AttentionKernel,
-                             PartitionRule, Zero2Gradients, Phase, Status, Reason, Bound>;
+                             PartitionRule, Zero2Gradients, Phase, Status, Reason, Bound, Architecture>;
 TYPED_TEST_SUITE(EnumTable, Enums);
 
 TYPED_TEST(EnumTable, RoundTrip) {

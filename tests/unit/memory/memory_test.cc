@@ -22,7 +22,7 @@ ActivationBytes marked_activations() {
   return a;
 }
 
-constexpr PrecisionPolicy kBf16 = policy_of(Precision::bf16, Phase::training);
+constexpr PrecisionPolicy kBf16 = policy_of(PolicyName::bf16, Phase::training);
 
 class MemoryTest : public testing::Test {
  protected:
@@ -147,7 +147,8 @@ TEST_F(MemoryTest, TrainingKeepsBf16WeightsAndTwoCopiesOfThoseOfNarrowProducts) 
   // Row- and column-wise, of the blocks' matrices alone; under ZeRO-3 of the two gathered blocks only.
   plan = test::plan_of(1, 2, 1, 4);
   constexpr double kMatrices = kBlock - 2 * kHidden;
-  for (const auto& [precision, bytes] : {std::pair{Precision::fp8, 1.0}, {Precision::fp4, 0.5 + 1.0 / 16}}) {
+  for (const auto& [precision, bytes] :
+       {std::pair{PolicyName::fp8, 1.0}, {PolicyName::fp4, 0.5 + 1.0 / 16}}) {
     setting.workload.precision = precision;
     SCOPED_TRACE(name_of(precision));
     const double copies = 2 * bytes * kMatrices;
@@ -165,7 +166,8 @@ TEST_F(MemoryTest, TrainingKeepsBf16WeightsAndTwoCopiesOfThoseOfNarrowProducts) 
 TEST_F(MemoryTest, ServersStoreNarrowWeightsBesideBf16EndsAndCache) {
   setting.workload = test::inference(1000, 200, 32);
   const double bf16_cache = inference_stage(inputs(1), 0, 32, 1200).kv_cache.value();
-  for (const auto& [precision, bytes] : {std::pair{Precision::fp8, 1.0}, {Precision::fp4, 0.5 + 1.0 / 16}}) {
+  for (const auto& [precision, bytes] :
+       {std::pair{PolicyName::fp8, 1.0}, {PolicyName::fp4, 0.5 + 1.0 / 16}}) {
     setting.workload.precision = precision;
     const MemoryUse use = inference_stage(inputs(1), 0, 32, 1200);
     EXPECT_DOUBLE_EQ(use.weights.value(),

@@ -131,12 +131,12 @@ TEST(SavedBytes, GroupedQueriesAndSwiglu) {
 // are 14. All else stays bf16: norms, residuals, masks, Q, K, V, scores, the input of GELU.
 TEST(SavedBytes, NarrowProductsKeepNarrowInputsAndNothingElse) {
   Setting setting = korthikanti();
-  setting.workload.precision = Precision::fp8;
+  setting.workload.precision = PolicyName::fp8;
   EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none),
                    sbh(1) * (34 - 14 + 14 / 2.0 + 5 * kScores));
   EXPECT_DOUBLE_EQ(saved(setting, {8, 1, 2, true}, Recompute::selective), sbh(2) / 8 * 27);
   EXPECT_DOUBLE_EQ(saved(setting, {8, 1, 2, false}, Recompute::full), 2 * sbh(2));
-  setting.workload.precision = Precision::fp4;  // with a scale of 8 bits for 16 elements
+  setting.workload.precision = PolicyName::fp4;  // with a scale of 8 bits for 16 elements
   EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 1, false}, Recompute::none),
                    sbh(1) * (34 - 14 + 14 * (0.5 + 1 / 16.0) / 2 + 5 * kScores));
 }
@@ -145,7 +145,7 @@ TEST(SavedBytes, FlashKeepsItsOutputBesideTheCopyOfTheProjection) {
   // 2 sbh in bf16 for flash, sbh in fp8 for the projection; selective recompute brings the former again.
   Setting setting = korthikanti();
   setting.system.stack.attention = AttentionKernel::flash;
-  setting.workload.precision = Precision::fp8;
+  setting.workload.precision = PolicyName::fp8;
   EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::none),
                    (27 + 2) * sbh(2) + 4 * 32.0 * 2048 * 2);
   EXPECT_DOUBLE_EQ(saved(setting, {1, 1, 2, false}, Recompute::selective), 27 * sbh(2));
@@ -155,7 +155,7 @@ TEST(PutOffBytes, FollowTheProducts) {
   Setting setting = korthikanti();
   for (const AttentionKernel kernel : {AttentionKernel::naive, AttentionKernel::flash}) {
     setting.system.stack.attention = kernel;
-    setting.workload.precision = Precision::fp8;
+    setting.workload.precision = PolicyName::fp8;
     const LayerKey key{1, 1, 1, false};
     EXPECT_DOUBLE_EQ(put_off_bytes(block_operators(setting, 0, key, kSequence, Mode::training)).value(),
                      32 / 2.0 * sbh(1));
@@ -164,7 +164,8 @@ TEST(PutOffBytes, FollowTheProducts) {
 
 TEST(NarrowProducts, LeaveMessagesNormsHeadAndCacheAsTheyAre) {
   const Setting wide = grouped_query();
-  for (const Precision precision : {Precision::fp8, Precision::fp4}) {
+  for (const PolicyName precision :
+       {PolicyName::fp8, PolicyName::fp4, PolicyName::mxfp8, PolicyName::nvfp4}) {
     SCOPED_TRACE(name_of(precision));
     Setting narrow = wide;
     narrow.workload.precision = precision;
@@ -179,7 +180,7 @@ TEST(NarrowProducts, LeaveMessagesNormsHeadAndCacheAsTheyAre) {
       EXPECT_EQ(operators[i].forward_comm.bytes, expected[i].forward_comm.bytes);
       EXPECT_EQ(operators[i].backward_comm.bytes, expected[i].backward_comm.bytes);
       if (operators[i].kind == OperatorKind::gemm) {
-        EXPECT_EQ(operators[i].operands, precision);
+        EXPECT_EQ(operators[i].operands, format_of(precision));
       }
     }
     const auto head = head_operators(narrow, key, kSequence, Mode::training);

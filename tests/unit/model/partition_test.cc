@@ -42,6 +42,20 @@ TEST(PartitionUniform, NeedsDivisibility) {
   EXPECT_EQ(layers, (Layers{3, 3, 3, 3}));  // all chunks of a stage together
 }
 
+TEST(PartitionWithEnds, EmbeddingAndLossFillAnEvenSplit) {
+  // Llama 3.1 405B on 8 stages of 8 chunks: (126 + 2) / 64 = 2 layers in each chunk, the embedding one of those of
+  // the first, the loss one of those of the last.
+  Layers layers;
+  ASSERT_TRUE(partition(gpt_of(126, 100), PartitionRule::with_ends, 8, 8, layers));
+  EXPECT_EQ(layers, (Layers{15, 16, 16, 16, 16, 16, 16, 15}));
+  // Where the layers divide, ends are not counted; 9 stages of 7 chunks.
+  ASSERT_TRUE(partition(gpt_of(126, 100), PartitionRule::with_ends, 9, 7, layers));
+  EXPECT_EQ(layers, Layers(9, 14));
+  ASSERT_TRUE(partition(gpt_of(6, 100), PartitionRule::with_ends, 4, 2, layers));
+  EXPECT_EQ(layers, (Layers{1, 2, 2, 1}));  // the first chunk is the embedding alone, the last the loss
+  EXPECT_FALSE(partition(gpt_of(7, 100), PartitionRule::with_ends, 4, 1, layers));
+}
+
 TEST(PartitionBalanced, HeadOfOneBlock) {
   // 768 * 64 = 49152: the head costs exactly one block. 7 blocks + head = 8 units over 2 stages: 4 and 3 +
   // head.

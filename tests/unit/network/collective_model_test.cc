@@ -366,5 +366,16 @@ TEST(RankGroups, LayoutFollowsTheRankOrder) {
   EXPECT_EQ(layout.group(PlanAxis::context, PlanAxis::tensor), group({{2, 7}, {3, 70}}));
 }
 
+TEST(Collectives, AllToAllLeavesByTheAdapterOfItsRail) {
+  // 4 nodes of 8 with a rail per GPU at a tenth of the links. Messages change to the rail of their destination
+  // inside their own node (PXN): 7/8 of a rank's tensor goes over its link to the switch, and 3/4 of one over
+  // each adapter, whichever GPU it comes from. The longest way is up, down, up, down.
+  OneFabric bench({fast_dimension(DimensionKind::switched, {8}),
+                   fast_dimension(DimensionKind::switched, {4}, kLinkRate / 10, LinkScope::scale_out)});
+  const double adapters = 3.0 / 4 * kBuffer / (kLinkRate / 10);
+  expect_equal(bench.seconds(CollectiveOp::all_to_all, group({{32, 1}})),
+               kCallTime + kRankStep + 4 * kLinkLatency + adapters);
+}
+
 }  // namespace
 }  // namespace shardscape::network

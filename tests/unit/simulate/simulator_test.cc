@@ -29,7 +29,7 @@ TEST(SimulatorVerdict, IndivisibleAndUnsupportedHaveNoNumbers) {
   EXPECT_EQ(out.memory_peak.value(), 0);
   EXPECT_EQ(out.step_time.value(), 0);
   setting = small(1);
-  setting.workload.precision = Precision::fp4;
+  setting.workload.precision = PolicyName::fp4;
   out = Simulator(setting).run(test::plan_of(1, 1, 1, 1));
   EXPECT_EQ(out.status, Status::unsupported);
   EXPECT_EQ(out.reason, Reason::precision);

@@ -101,6 +101,74 @@ TEST(TrainingStep, ZeroSplitsTheCollectiveAndTheOptimizer) {
               3 * (3 * 2e-6 + (4 + 2 + 2) * parameters / 2 / 100e9), 1e-12);
 }
 
+TEST(TrainingStep, TheFirstForwardHidesTheGatherOfWeights) {
+  // ZeRO-1 of two replicas: the gather takes G = 2 us + 2 bytes of half of the parameters at 100 GB/s. A share g of
+  // the first forward, F long, hides at most g F of it.
+  Setting setting = one_layer(2, 6);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 2);
+  plan.zero_stage = 1;
+  const double gather = 2e-6 + 2 * setting.model.parameters() / 2 / 100e9;
+  const auto data_comm = [&](double share) {
+    setting.system.stack.communication.gather_overlap = share;
+    return Simulator(setting).run(plan).breakdown[TimeClass::data_comm].value();
+  };
+  const double none = data_comm(0), all = none - gather;
+  const double tenth = none - data_comm(0.1), fifth = none - data_comm(0.2);
+  ASSERT_LT(fifth, gather);
+  EXPECT_NEAR(fifth, 2 * tenth, 1e-12);
+  // Forward is less than half of the microbatch: backward computes two products for each of its own.
+  EXPECT_LT(10 * tenth, 0.5 * microbatch_time(setting.system.device));
+  EXPECT_GT(10 * tenth, 0.25 * microbatch_time(setting.system.device));
+  EXPECT_NEAR(data_comm(1), 10 * tenth < gather ? none - 10 * tenth : all, 1e-12);
+}
+
+TEST(TrainingStep, ComputeLosesWhatTrafficBesideItDoesNotHide) {
+  // ZeRO-3 hides all of its traffic where the links are fast; of the time that it is under way 1 - h is lost. What
+  // outlasts the passes on slow links shows in any case.
+  Setting setting = one_layer(2, 6);
+  setting.system.stack.communication.data_overlap = 1;
+  ParallelPlan plan = test::plan_of(1, 1, 1, 2);
+  plan.zero_stage = 3;
+  const auto data_comm = [&](double bandwidth, double hidden) {
+    setting.system.fabric.dimensions[0].bandwidth = BytesPerSecond(bandwidth);
+    setting.system.stack.communication.data_hidden = hidden;
+    return Simulator(setting).run(plan).breakdown[TimeClass::data_comm].value();
+  };
+  const auto traffic = [&](double bandwidth) {
+    return 3 * (3 * 2e-6 + (4 + 2 + 2) * setting.model.parameters() / 2 / bandwidth);
+  };
+  EXPECT_NEAR(data_comm(10e12, 1), 0, 1e-15);
+  EXPECT_NEAR(data_comm(10e12, 0.23) / (0.77 * traffic(10e12)), 1, 1e-9);
+  const double passes = 3 * microbatch_time(setting.system.device);
+  EXPECT_NEAR(data_comm(1e9, 1) / (traffic(1e9) - passes), 1, 1e-9);
+  EXPECT_NEAR(data_comm(1e9, 0.23) / (traffic(1e9) - 0.23 * passes), 1, 1e-9);
+}
+
+TEST(TrainingStep, NarrowProductsPayForTheirCasts) {
+  // Of one block with hidden h and t tokens. Forward reads the inputs of the four products in bf16, h + h + h + 4 h
+  // per token, and writes two copies of one byte: 4 bytes each. Backward does so for the gradients of the outputs,
+  // 3 h + h + 4 h + h, and moves 8 bytes for each of the 12 h^2 weights. A kernel of 2 us for each cast.
+  Setting setting = one_layer(1, 3);
+  setting.workload.precision = PolicyName::fp8;
+  setting.system.device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp8)] = 8192;
+  const auto compute_time = [&] {
+    return Simulator(setting).run(test::plan_of(1, 1, 1, 1)).breakdown[TimeClass::compute].value();
+  };
+  const double plain = compute_time();
+  setting.system.stack.quantisation = {1, 8};
+  const double th = 512.0 * 1024;
+  const double casts = stream(4 * 7 * th, 4) + stream(4 * 9 * th + 8 * 12 * 1024.0 * 1024, 4);
+  EXPECT_NEAR((compute_time() - plain) / (3 * casts), 1, 1e-9);
+  // mxfp8 writes a scale for every 32 elements of each copy.
+  setting.workload.precision = PolicyName::mxfp8;
+  const double scaled = casts + (7 + 9) * th * 2 / 32 / 2e12;
+  EXPECT_NEAR((compute_time() - plain) / (3 * scaled), 1, 1e-9);
+  setting.workload.precision = PolicyName::bf16;
+  const double wide = compute_time();
+  setting.system.stack.quantisation = {};
+  EXPECT_EQ(compute_time(), wide);
+}
+
 TEST(TrainingStep, TheLastBackwardHidesAllBucketsButTheLast) {
   // On links so fast that every bucket is gone before the next is whole, what shows is what the last layer
   // completes: with 32.8 M parameters in the head, 12.6 M in the block and 33.3 M in the embedding the

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/a100.h"
 
 namespace shardscape {
@@ -40,6 +42,22 @@ TEST(DevicePeaks, EachPartMovesOnlyItsPeak) {
   EXPECT_DOUBLE_EQ(device.vector_peak() / base.vector_peak(), 2);
   EXPECT_DOUBLE_EQ(device.l2_sustained() / base.l2_sustained(), 2);
   EXPECT_EQ(device.hbm_peak(), base.hbm_peak());
+}
+
+TEST(DevicePower, TheLimitAndTheUnitsMeetInA4Norm) {
+  DeviceSpec device = test::a100();
+  device.sustained.tensor = 1;
+  const double peak = device.tensor_peak(Precision::bf16).value();
+  EXPECT_DOUBLE_EQ(device.tensor_sustained(Precision::bf16).value(), peak);
+  // 340 W at such an energy pay for as many FLOPs as the units do: the 4-norm of two equal times is 2^(1/4).
+  device.facts.power_watts = 400;
+  device.energy = {60, 340 / peak * 1e12, 0.5, 0.25, 30, 400};
+  EXPECT_NEAR(device.tensor_sustained(Precision::bf16).value(), peak / std::pow(2, 0.25), 1e-6 * peak);
+  // Half the rate per clock takes as much power. fp8 is as its key says.
+  EXPECT_DOUBLE_EQ(device.flop_joules(Precision::tf32), 2 * device.flop_joules(Precision::bf16));
+  EXPECT_DOUBLE_EQ(device.flop_joules(Precision::fp16), device.flop_joules(Precision::bf16));
+  EXPECT_DOUBLE_EQ(device.flop_joules(Precision::fp8), 0.5 * device.flop_joules(Precision::bf16));
+  EXPECT_DOUBLE_EQ(device.flop_joules(Precision::fp4), 0.25 * device.flop_joules(Precision::bf16));
 }
 
 }  // namespace

@@ -98,5 +98,51 @@ TEST(FabricTemplate, KeepsLinksAndScopes) {
   EXPECT_EQ(fabric.dimensions[0].latency, Seconds(1e-6));
 }
 
+/// Racks of 72 in trays of 4.
+FabricTemplate racks() {
+  FabricTemplate cluster = dgx();
+  cluster.fabric.dimensions[0].shape = {72};
+  cluster.fabric.dimensions[0].gpus_per_tray = 4;
+  return cluster;
+}
+
+TEST(FabricTemplate, JobsTakeAsManyWholeTraysOfEveryRack) {
+  EXPECT_TRUE(racks().fabric.validate().empty());
+  EXPECT_EQ(shapes(racks(), 144), (std::vector<Extent>{{72}, {2}}));
+  EXPECT_EQ(shapes(racks(), 64), (std::vector<Extent>{{64}}));
+  // Divisors of 4 g up to 72 that are multiples of 4: of 128 .. 64, of 96 .. 48, of 100 .. 20, of 4 x 73 only 4.
+  EXPECT_EQ(shapes(racks(), 128), (std::vector<Extent>{{64}, {2}}));
+  EXPECT_EQ(shapes(racks(), 96), (std::vector<Extent>{{48}, {2}}));
+  EXPECT_EQ(shapes(racks(), 100), (std::vector<Extent>{{20}, {5}}));
+  EXPECT_EQ(shapes(racks(), 292), (std::vector<Extent>{{4}, {73}}));
+  for (std::int64_t gpus = 4; gpus <= 2000; gpus += 4) EXPECT_TRUE(fits(racks(), gpus)) << gpus;
+  EXPECT_FALSE(fits(racks(), 74));
+}
+
+TEST(FabricTemplate, ADomainOfAnotherSizeMayBeAskedFor) {
+  Problems problems;
+  EXPECT_EQ(shapes(racks().with_domain(32, problems), 256), (std::vector<Extent>{{32}, {8}}));
+  EXPECT_EQ(shapes(dgx().with_domain(4, problems), 16), (std::vector<Extent>{{4}, {4}}));
+  EXPECT_TRUE(problems.empty());
+  EXPECT_FALSE(fits(racks().with_domain(64, problems), 96));
+  for (const std::int64_t bad : {0, 6, 76}) {
+    Problems found;
+    (void)racks().with_domain(bad, found);
+    ASSERT_EQ(found.list().size(), 1U) << bad;
+    EXPECT_EQ(found.list()[0].field, "gpus_per_domain");
+  }
+}
+
+TEST(FabricTemplate, TraysAreForInnermostSwitchesAndDivideThem) {
+  const auto broken = [](FabricTemplate cluster) { return cluster.fabric.validate().list().size(); };
+  FabricTemplate uneven = racks(), outer = racks(), grid = racks();
+  uneven.fabric.dimensions[0].gpus_per_tray = 5;
+  std::swap(outer.fabric.dimensions[0].gpus_per_tray, outer.fabric.dimensions[1].gpus_per_tray);
+  grid.fabric.dimensions[0].kind = DimensionKind::fully_connected;
+  EXPECT_EQ(broken(uneven), 1U);
+  EXPECT_EQ(broken(outer), 1U);
+  EXPECT_EQ(broken(grid), 1U);
+}
+
 }  // namespace
 }  // namespace shardscape

@@ -12,10 +12,10 @@ std::vector<Precision> all_of(const PrecisionPolicy& p) {
 }
 
 TEST(PrecisionPolicy, WideNamesAreAllOfOneType) {
-  for (const Precision name : {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+  for (const PolicyName name : {PolicyName::fp32, PolicyName::tf32, PolicyName::bf16, PolicyName::fp16}) {
     for (const Phase phase : {Phase::training, Phase::inference}) {
       const PrecisionPolicy policy = policy_of(name, phase);
-      EXPECT_EQ(all_of(policy), std::vector<Precision>(8, name));
+      EXPECT_EQ(all_of(policy), std::vector<Precision>(8, format_of(name)));
       EXPECT_EQ(policy.weight_copies, 0);
     }
   }
@@ -23,14 +23,28 @@ TEST(PrecisionPolicy, WideNamesAreAllOfOneType) {
 
 TEST(PrecisionPolicy, NarrowNamesAreThoseOfTheProducts) {
   constexpr Precision kWide = Precision::bf16;
-  for (const Precision name : {Precision::fp8, Precision::fp4}) {
-    const PrecisionPolicy training = policy_of(name, Phase::training);
+  for (const PolicyName policy : {PolicyName::fp8, PolicyName::fp4, PolicyName::mxfp8, PolicyName::nvfp4}) {
+    const Precision name = format_of(policy);
+    const PrecisionPolicy training = policy_of(policy, Phase::training);
     EXPECT_EQ(all_of(training), (std::vector{kWide, name, kWide, kWide, kWide, kWide, kWide, kWide}));
     EXPECT_EQ(training.weight_copies, 2);
-    const PrecisionPolicy serving = policy_of(name, Phase::inference);
+    const PrecisionPolicy serving = policy_of(policy, Phase::inference);
     EXPECT_EQ(all_of(serving), (std::vector{name, name, kWide, kWide, kWide, kWide, kWide, kWide}));
     EXPECT_EQ(serving.weight_copies, 0);
   }
+}
+
+// OCP Microscaling 1.0: 8 bits for 32 elements; NVFP4: 8 bits for 16.
+TEST(PrecisionPolicy, BlockScaledOperandsCarryTheirScales) {
+  const auto operand = [](PolicyName name) {
+    const PrecisionPolicy policy = policy_of(name, Phase::training);
+    return policy.operand_bytes(policy.products);
+  };
+  EXPECT_EQ(operand(PolicyName::fp8), 1);
+  EXPECT_EQ(operand(PolicyName::mxfp8), 1 + 1.0 / 32);
+  EXPECT_EQ(operand(PolicyName::fp4), 0.5 + 1.0 / 16);
+  EXPECT_EQ(operand(PolicyName::nvfp4), operand(PolicyName::fp4));
+  EXPECT_EQ(operand(PolicyName::bf16), 2);
 }
 
 }  // namespace

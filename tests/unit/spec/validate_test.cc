@@ -114,6 +114,26 @@ TEST(Validate, Device) {
                    {"sm.cluster", [](D& d) { d.sm.cluster = 0; }},
                    {"attention.forward", [](D& d) { d.attention.forward = 0; }},
                    {"attention.backward", [](D& d) { d.attention.backward = 2; }},
+                   {"energy.flop_pj", [](D& d) { d.energy.flop_pj = -1; }},
+                   {"energy.byte_pj", [](D& d) { d.energy.byte_pj = kNan; }},
+                   {"energy.fp8", [](D& d) { d.energy.fp8 = 0; }},
+                   {"energy.fp4", [](D& d) { d.energy.fp4 = 11; }},
+                   {"energy.idle_watts", [](D& d) { d.energy.idle_watts = -1; }},
+                   {"energy.idle_watts",
+                    [](D& d) {
+                      d.facts.power_watts = 400;
+                      d.energy = {400, 1, 0.5, 0.25, 30, 400};
+                    }},
+                   {"energy.burst_watts",
+                    [](D& d) {
+                      d.facts.power_watts = 400;
+                      d.energy = {60, 1, 0.5, 0.25, 30, 399};
+                    }},
+                   {"products.latency", [](D& d) { d.products.latency = Seconds(-1); }},
+                   {"products.step", [](D& d) { d.products.step = Seconds(-1); }},
+                   {"products.reduction", [](D& d) { d.products.reduction = Seconds(kNan); }},
+                   {"products.output", [](D& d) { d.products.output = 0.5; }},
+                   {"products.port", [](D& d) { d.products.port = 0; }},
                    {"cold_start", [](D& d) { d.cold_start = Seconds(-1); }},
                    {"kernel_latency", [](D& d) { d.kernel_latency = Seconds(-1e-6); }}});
 }
@@ -186,6 +206,10 @@ TEST(Validate, Stack) {
        {"communication.tensor_overlap", [](S& s) { s.communication.tensor_overlap = -0.1; }},
        {"communication.context_overlap", [](S& s) { s.communication.context_overlap = 1.1; }},
        {"communication.data_overlap", [](S& s) { s.communication.data_overlap = kNan; }},
+       {"communication.data_hidden", [](S& s) { s.communication.data_hidden = 1.1; }},
+       {"communication.gather_overlap", [](S& s) { s.communication.gather_overlap = -0.1; }},
+       {"quantisation.passes", [](S& s) { s.quantisation.passes = -1; }},
+       {"quantisation.weight_bytes", [](S& s) { s.quantisation.weight_bytes = kNan; }},
        {"communication.bucket", [](S& s) { s.communication.bucket = Bytes(0); }},
        {"state.gradient_bytes", [](S& s) { s.state.gradient_bytes = -1; }},
        {"state.gradient_comm_bytes", [](S& s) { s.state.gradient_comm_bytes = -1; }},

@@ -71,6 +71,15 @@ TEST_F(FeasibilityTest, LayersByPipeline) {
   expect(plan, Status::indivisible, Reason::layers_by_pipeline);
 }
 
+TEST_F(FeasibilityTest, EmbeddingAndLossMayCountAsLayers) {
+  setting.system.stack.partition = PartitionRule::with_ends;
+  expect(test::plan_of(1, 1, 4, 1), Status::ok, Reason::none);   // 8 layers
+  expect(test::plan_of(1, 1, 5, 1), Status::ok, Reason::none);   // 8 + 2
+  expect(test::plan_of(1, 1, 10, 1), Status::ok, Reason::none);  // the ends alone on their stages
+  expect(test::plan_of(1, 1, 3, 1), Status::indivisible, Reason::layers_by_pipeline);
+  expect(test::plan_of(1, 1, 11, 1), Status::indivisible, Reason::fewer_layers_than_stages);
+}
+
 TEST_F(FeasibilityTest, BatchByData) {
   ParallelPlan plan = test::plan_of(1, 1, 1, 8);
   plan.microbatch = 4;
@@ -95,7 +104,7 @@ TEST_F(FeasibilityTest, RequestsByData) {
 }
 
 TEST_F(FeasibilityTest, Precision) {
-  setting.workload.precision = Precision::fp8;
+  setting.workload.precision = PolicyName::fp8;
   expect(test::plan_of(1, 1, 1, 1), Status::unsupported, Reason::precision);
   auto& units = setting.system.device.sm.tensor_flops_per_clock;
   units[static_cast<std::size_t>(Precision::fp8)] = 2048;
@@ -114,7 +123,7 @@ TEST_F(FeasibilityTest, Schedule) {
 }
 
 TEST_F(FeasibilityTest, IndivisibleComesBeforeUnsupported) {
-  setting.workload.precision = Precision::fp8;
+  setting.workload.precision = PolicyName::fp8;
   expect(test::plan_of(8, 1, 1, 1), Status::indivisible, Reason::heads_by_tensor);
 }
 

@@ -24,7 +24,7 @@ TEST(Study, DefaultsAreFilledIn) {
   ASSERT_EQ(study.systems.size(), 1U);
   EXPECT_EQ(study.systems[0].fabric.size(), 16);
   ASSERT_EQ(study.workloads.size(), 1U);
-  EXPECT_EQ(study.workloads[0].precision, Precision::bf16);
+  EXPECT_EQ(study.workloads[0].precision, PolicyName::bf16);
   EXPECT_TRUE(study.space[PlanKey::data].fill);
   EXPECT_EQ(study.space[PlanKey::tensor].values, Degrees{1});
   EXPECT_EQ(study.objectives, (std::vector<std::string>{"step_time_s", "memory_peak_bytes"}));

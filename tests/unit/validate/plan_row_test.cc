@@ -183,7 +183,7 @@ TEST_F(PlanRowTest, BlanksTakeTheDocumentedDefaults) {
   ASSERT_TRUE(row);
   EXPECT_EQ(row->gpus, 1);
   EXPECT_EQ(row->plan, ParallelPlan{});
-  EXPECT_EQ(row->workload.precision, Precision::bf16);
+  EXPECT_EQ(row->workload.precision, PolicyName::bf16);
   EXPECT_EQ(row->workload.global_batch, 8);
   EXPECT_FALSE(row->step_time_s);
   EXPECT_FALSE(row->oom);
@@ -220,7 +220,7 @@ TEST_F(PlanRowTest, EveryCellArrives) {
   EXPECT_EQ(row->plan.virtual_stages, 3);
   EXPECT_EQ(row->plan.microbatch, 2);
   EXPECT_EQ(to_string(row->plan.order), "dp-tp-cp-pp");
-  EXPECT_EQ(row->workload.precision, Precision::fp16);
+  EXPECT_EQ(row->workload.precision, PolicyName::fp16);
   EXPECT_EQ(row->step_time_s, 1.5);
   EXPECT_EQ(row->memory_peak_bytes, 7e9);
   EXPECT_EQ(row->oom, false);

@@ -1,0 +1,201 @@
+#include "engine/compute/fused_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace shardscape::compute {
+
+namespace {
+
+/// Constants of one architecture; see the header for the fit.
+struct PromptKernel {
+  double call;          ///< seconds of a call alone that no work explains, preparation included
+  double products;      ///< share of the peak of the matrix units
+  double exponentials;  ///< scores per SM and clock
+  double start;         ///< seconds of a block
+  double overlap;       ///< the norm q
+  double cache_words;   ///< preparation: bytes per key, KV head and dimension, over half of those of a query
+  double preparation;   ///< share of the HBM peak at which preparation streams
+  double most_rows;     ///< queries of a block
+};
+struct DecodeKernel {
+  double call;                  ///< seconds of a call alone
+  double hbm;                   ///< share of the HBM peak
+  double start, width, output;  ///< of a CTA: seconds, per head dimension, per head dimension and query head
+  double port;                  ///< bytes per clock of an SM
+  double head;                  ///< seconds per key, head dimension and query head
+  double merge;                 ///< seconds where keys are cut
+  double lone_start, lone_width;  ///< of a CTA per query head
+  double lone_port;               ///< bytes per clock of an SM
+  double lone_l2;                 ///< bytes per clock of all SMs, of each
+  bool lone_heads;                ///< single heads have a CTA per query head, too
+};
+
+/// By architecture, from Ampere on.
+constexpr PromptKernel kPrompt[] = {
+    {11.3e-6, 0.543, 6.05, 0.78e-6, 1.86, 2.73, 0.78, 128},
+    {11.6e-6, 0.612, 8.52, 3.37e-6, 4.59, 2.13, 0.92, 128},
+    {12.4e-6, 0.687, 11.0, 2.58e-6, 6.92, 2.18, 0.46, 256},
+};
+constexpr DecodeKernel kDecode[] = {
+    {9.18e-6, 0.867, 3.27e-6, 9.87e-9, 4.99e-10, 21.7, 5.52e-12, 8.56e-6, 0.917e-6, 6.83e-10, 25.2, 1e4,
+     true},
+    {6.76e-6, 0.839, 3.51e-6, 4.1e-10, 1.54e-10, 54.8, 9.96e-12, 5.22e-6, 1.047e-6, 0, 75.4, 18.5, true},
+    {9.54e-6, 0.919, 0.859e-6, 0, 6.91e-10, 340, 1.75e-12, 1.71e-6, 0.912e-6, 0, 29.1, 29.4, false},
+};
+
+constexpr double kSmallRows = 64;  ///< queries of a block where there are no more
+constexpr double kStepKeys = 64;   ///< keys of a step
+constexpr double kGroupRows = 8;   ///< heads that a matrix instruction takes at least
+constexpr double kMostGroup = 32;  ///< query heads of a group that one CTA takes
+constexpr double kSumBytes = 4;    ///< of each element of a query and its output in decode
+
+std::size_t row_of(const DeviceSpec& device) {
+  return static_cast<std::size_t>(device.architecture) - static_cast<std::size_t>(Architecture::ampere);
+}
+bool has_tables(const DeviceSpec& device) { return device.architecture != Architecture::other; }
+
+bool is_named(AttentionKernel kernel, const DeviceSpec& device) {
+  if (!has_tables(device)) return false;
+  // Before Hopper FlashAttention-3 is FlashAttention-2.
+  if (kernel == AttentionKernel::flash3) return device.architecture != Architecture::ampere;
+  return kernel == AttentionKernel::cudnn || kernel == AttentionKernel::trtllm;
+}
+
+double sms_of(const DeviceSpec& device) { return static_cast<double>(device.sm.count); }
+
+/// FlashAttention-2 with biases slows down further where sequences are short: 1 / (1 + 400 / keys).
+constexpr double kAlibiKeys = 400;
+struct AlibiShares {
+  double forward, backward;
+};
+AlibiShares alibi_shares(const DeviceSpec& device) {
+  return device.architecture == Architecture::hopper ? AlibiShares{0.28, 0.15} : AlibiShares{0.55, 0.26};
+}
+
+/// The device as a kernel of other shares finds it.
+DeviceSpec with_shares(const DeviceSpec& device, double forward, double backward) {
+  DeviceSpec other = device;
+  other.attention = {forward, backward};
+  return other;
+}
+
+double six_norm(double a, double b) {
+  const double most = std::max(a, b);
+  if (most == 0) return 0;
+  const double x = std::min(a, b) / most, cube = x * x * x;
+  return most * std::cbrt(std::sqrt(1 + cube * cube));
+}
+
+OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const DeviceSpec& device) {
+  const PromptKernel& k = kPrompt[row_of(device)];
+  const double sms = sms_of(device), clock = device.sm.clock.value();
+  const double rows = s.queries <= kSmallRows       ? kSmallRows
+                      : s.queries <= 2 * kSmallRows ? 2 * kSmallRows
+                                                    : k.most_rows;
+  const double blocks = s.batch * s.heads * std::ceil(s.queries / rows);
+  const double keys = kStepKeys * std::ceil(s.keys / kStepKeys);
+  // Rows of a block see up to its last row: half a block more than the mask leaves.
+  const double seen = std::min(keys, s.visible * keys + (1 - s.visible) * rows);
+  const double products = k.products * device.tensor_peak(precision).value() / sms;
+  // Soft caps and biases lengthen what is done beside the products.
+  const double exponential = (1 + s.score_flops / kSoftmaxFlops) / (k.exponentials * clock);
+  const double score = std::pow(
+      std::pow(exponential, k.overlap) + std::pow(4 * s.head_dim / products, k.overlap), 1 / k.overlap);
+  const double sum = blocks * (k.start + score * rows * seen);
+  const double longest = k.start + score * rows * keys;
+  const double arithmetic = std::max(longest, sum / sms + longest / 2 * std::min(1.0, blocks / sms));
+  const double bytes =
+      2 * bytes_per_element(precision) * s.batch * s.head_dim * (s.heads * s.queries + s.kv_heads * s.keys);
+  const double stream = Bytes(bytes) / device.hbm_sustained() / Seconds(1);
+  const Bound bound = stream > arithmetic ? Bound::hbm : Bound::compute;
+  return {device.kernel_latency + Seconds(std::max(arithmetic, stream)),
+          bound,
+          {Flops(4 * s.head_dim * s.scores() * s.visible), Bytes(bytes)}};
+}
+
+/// Rounds of CTAs that share the SMs, one at a time.
+double rounds(double ctas, const DeviceSpec& device) { return std::ceil(ctas / sms_of(device)); }
+
+/// A CTA per KV head: the fastest of whole keys and keys cut for one or two rounds.
+double group_kernel(const AttentionShape& s, double element, const DecodeKernel& k,
+                    const DeviceSpec& device) {
+  const double groups = s.batch * s.kv_heads, heads = std::max(kGroupRows, s.heads / s.kv_heads);
+  const double d = s.head_dim, most = std::max(1.0, std::ceil(s.keys / kStepKeys));
+  const double key = 2 * d * element / (k.port * device.sm.clock.value()) + k.head * d * heads;
+  const double start = k.start + d * (k.width + k.output * heads);
+  double best = std::numeric_limits<double>::infinity();
+  for (const double busy : {0.0, 1.0, 2.0}) {
+    const double splits = std::clamp(std::floor(busy * sms_of(device) / groups), 1.0, most);
+    const double steps = std::ceil(s.keys / splits / kStepKeys);
+    const double cta = start + steps * kStepKeys * key;
+    best = std::min(best, rounds(groups * splits, device) * cta + (splits > 1 ? k.merge : 0));
+  }
+  return best;
+}
+
+/// A CTA per query head.
+double lone_kernel(const AttentionShape& s, double element, const DecodeKernel& k, const DeviceSpec& device) {
+  const double clock = device.sm.clock.value();
+  const double bytes = 2 * s.head_dim * element;
+  const double cta = k.lone_start + k.lone_width * s.head_dim +
+                     kStepKeys * std::ceil(s.keys / kStepKeys) * bytes / (k.lone_port * clock);
+  const double l2 = s.batch * s.heads * s.keys * bytes / (k.lone_l2 * sms_of(device) * clock);
+  return six_norm(rounds(s.batch * s.heads, device) * cta, l2);
+}
+
+OperatorCost decode_kernel(const AttentionShape& s, Precision kv_precision, const DeviceSpec& device) {
+  const DecodeKernel& k = kDecode[row_of(device)];
+  const double element = bytes_per_element(kv_precision), group = s.heads / s.kv_heads;
+  const Bytes cache(2 * element * s.batch * s.kv_heads * s.keys * s.head_dim);
+  const Bytes bytes = cache + Bytes(kSumBytes * s.batch * s.heads * s.head_dim);
+  const double stream = bytes / (k.hbm * device.hbm_peak()) / Seconds(1);
+  const bool lone = group > kMostGroup || (group <= 1 && k.lone_heads);
+  const double work = lone ? lone_kernel(s, element, k, device) : group_kernel(s, element, k, device);
+  const double call = std::max(0.0, k.call - device.kernel_latency.value());
+  return {Seconds(call + six_norm(work, stream)),
+          stream > work ? Bound::hbm : Bound::compute,
+          {Flops(4 * s.head_dim * s.scores()), bytes}};
+}
+
+}  // namespace
+
+OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
+                           const DeviceSpec& device) {
+  if (is_named(kernel, device)) return prompt_kernel(shape, precision, device);
+  if (kernel != AttentionKernel::flash_alibi) return flash_forward(shape, precision, device);
+  const AlibiShares shares = alibi_shares(device);
+  const double length = 1 / (1 + kAlibiKeys / shape.keys);
+  return flash_forward(shape, precision, with_shares(device, shares.forward * length, 1));
+}
+
+OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
+                            const DeviceSpec& device) {
+  constexpr double kHopper = 0.45, kBlackwell = 0.34;  // see the header
+  if (is_named(kernel, device) && device.architecture != Architecture::ampere) {
+    const double share = device.architecture == Architecture::hopper ? kHopper : kBlackwell;
+    return flash_backward(shape, precision, with_shares(device, 1, share));
+  }
+  if (kernel != AttentionKernel::flash_alibi) return flash_backward(shape, precision, device);
+  const AlibiShares shares = alibi_shares(device);
+  const double length = 1 / (1 + kAlibiKeys / shape.keys);
+  return flash_backward(shape, precision, with_shares(device, 1, shares.backward * length));
+}
+
+OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,
+                          const DeviceSpec& device) {
+  return is_named(kernel, device) ? decode_kernel(shape, kv_precision, device)
+                                  : decode(shape, kv_precision, device);
+}
+
+Seconds prompt_preparation(const AttentionShape& shape, Precision precision, const DeviceSpec& device) {
+  if (!has_tables(device)) return Seconds(0);
+  const PromptKernel& k = kPrompt[row_of(device)];
+  const Bytes bytes(bytes_per_element(precision) * shape.batch * shape.head_dim *
+                    (4 * shape.heads * shape.queries + k.cache_words * shape.kv_heads * shape.keys));
+  return std::max(Seconds(0), Seconds(k.call) - device.kernel_latency) +
+         bytes / (k.preparation * device.hbm_peak());
+}
+
+}  // namespace shardscape::compute

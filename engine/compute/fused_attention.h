@@ -1,0 +1,47 @@
+// Fused attention by name: the kernels that stacks of 2023 and later call on Ampere, Hopper and Blackwell.
+//
+// prompts  A block is 128 queries of a head (64 where there are no more; 256 on Blackwell above 128), one CTA
+//          each, which walks the keys that its rows see, whole blocks on the causal diagonal. Per score its
+//          exponential and its products overlap in part:
+//
+//            block = start + rows x keys x SMs x ((1 / exponentials)^q + (4 d / products)^q)^(1/q)
+//            time  = kernel latency + max(longest, sum / SMs + longest / 2 x min(1, blocks / SMs))
+//
+//          or the stream of Q, K, V and O, if that takes longer. Half of the longest block is what stands out
+//          at the end of many.
+// backward FLOPs / (share x peak), the share by kernel: as flash_backward (attention.h) with another cap.
+// decode   One CTA per sequence, KV head and part of the keys, which its group of query heads shares. The keys
+//          are whole or cut so that the SMs are busy once or twice, whichever is fastest:
+//
+//            CTA  = start + (d + heads x d) terms + steps of 64 keys x (bytes / port + heads x d term)
+//            time = start of the call + ((rounds x CTA + merge where cut)^6 + (HBM bytes / rate)^6)^(1/6)
+//
+//          Groups of more than 32 heads, and single heads but on Blackwell, have another kernel: a CTA per
+//          query head, uncut, whose bytes cross L2 once per head.
+//
+// Constants are by architecture and relative to the parts of the device. Those of prompts and decode were fitted
+// to 1,500 attention kernels that TensorRT-LLM's benchmark timed on A100, H100, H200, B200 and GB200
+// (AIConfigurator's tables, NVIDIA 2025), one set for all devices of an architecture; a third of the shapes was
+// held out: prompts over 0.1 ms are off by 3 to 6 % in the mean of a device (GB200 11 %), decode over 20 us by 5
+// to 14 %. Backward shares: H100 0.45 from 110 steps of NVIDIA's recipes, 8B to 405B; B200 0.34; with ALiBi from
+// MosaicML's tables of MPT steps (LLM Foundry).
+#pragma once
+
+#include "engine/compute/attention.h"
+#include "engine/spec/stack.h"
+
+namespace shardscape::compute {
+
+/// Forward, backward and one token for each sequence (shape.queries = 1), by the kernel; it must be fused. A
+/// device of no known architecture has the rates of FlashAttention-2 (attention.h).
+OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
+                           const DeviceSpec& device);
+OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
+                            const DeviceSpec& device);
+OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,
+                          const DeviceSpec& device);
+
+/// What the call of a kernel alone takes beside it: the kernels that add biases, rotate, and write the cache.
+Seconds prompt_preparation(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
+
+}  // namespace shardscape::compute

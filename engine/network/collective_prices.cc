@@ -1,0 +1,221 @@
+// What calls take: the choice of an algorithm, and the sum of what ranks and links need.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/network/collective_state.h"
+#include "engine/network/collectives.h"
+#include "engine/network/protocols.h"
+
+namespace shardscape::network {
+
+namespace {
+
+/// A later algorithm must be cheaper by more than rounding: fast paths and simulation choose alike.
+constexpr double kCheaper = 1 - 1e-9;
+
+bool is_send(CollectiveOp op) { return operation_of(op) == Operation::point_to_point; }
+
+}  // namespace
+
+/// The part of a call's time that is not the network's: fixed costs, steps and copies.
+double CollectiveModel::at_ranks(const Candidate& candidate, double bytes, double memory_share) const {
+  const double far = communication_.rank_step_scale_out > Seconds(0) ? candidate.far_steps : 0;
+  return (communication_.call + (candidate.steps - far) * communication_.rank_step +
+          far * communication_.rank_step_scale_out + copying(Bytes(candidate.copied * bytes), memory_share))
+      .value();
+}
+
+/// The time for so much of a rank's own reading and writing.
+Seconds CollectiveModel::copying(Bytes bytes, double memory_share) const {
+  if (communication_.local_copy == 0) return Seconds(0);
+  return communication_.local_copy * bytes / (memory_share * memory_rate_);
+}
+
+Seconds CollectiveModel::copy_time(Operation operation, Algorithm algorithm, Bytes bytes,
+                                   std::int32_t n) const {
+  return copying(copied_bytes(operation, algorithm, n) * bytes, memory_share_);
+}
+
+std::optional<double> CollectiveModel::simulated(PricedNetwork& network, const OpCosts& costs,
+                                                 const Candidate& candidate, double bytes) const {
+  return network.simulate(pattern_of(costs.op, candidate, siblings(costs), bytes));
+}
+
+double CollectiveModel::healthy_time(const OpCosts& costs, Candidate& candidate, double bytes) {
+  if (reference_) return *simulated(*healthy_, costs, candidate, bytes);
+  return candidate.healthy.at(bytes, *healthy_, tolerance_);
+}
+
+std::size_t CollectiveModel::choose(OpCosts& costs, double bytes) {
+  std::size_t best = 0;
+  if (costs.candidates.size() == 1) return best;
+  double least = 0;
+  for (std::size_t c = 0; c < costs.candidates.size(); ++c) {
+    Candidate& candidate = costs.candidates[c];
+    const double before = at_ranks(candidate, bytes, 1);
+    // The candidate before it is the same ring in the order of the group.
+    const bool wins_ties = candidate.shorter && best + 1 == c;
+    const double limit = wins_ties ? least / kCheaper : least;
+    const bool hopeless = c > 0 && !reference_ && before + candidate.healthy.at_least(bytes) >= limit;
+    if (hopeless) continue;
+    const double seconds = before + healthy_time(costs, candidate, bytes);
+    if (c > 0 && !(seconds < (wins_ties ? limit : kCheaper * least))) continue;
+    best = c;
+    least = seconds;
+  }
+  return best;
+}
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// The network time of an algorithm whose messages cross faulty links; infinite where dead links cut them
+/// off.
+double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double bytes) {
+  if (const auto time = candidate.part_by_part(*this, costs, bytes)) return *time;
+  CostCurve& curve = sick_curve(costs, candidate);
+  if (curve.cut_off) return kNever;
+  return curve.at(bytes, curve.needs_no_simulation() ? *healthy_ : sick_network(), tolerance_);
+}
+
+/// The network time of the chosen algorithm on the links as they are now; infinite where dead links cut it
+/// off.
+double CollectiveModel::network_time(OpCosts& costs, std::size_t chosen, double bytes, const Slice& slice) {
+  Candidate& candidate = costs.candidates[chosen];
+  const bool sick = touched(costs, candidate, slice);
+  if (reference_)
+    return simulated(sick ? sick_network() : *healthy_, costs, candidate, bytes).value_or(kNever);
+  return sick ? sick_time(costs, candidate, bytes) : candidate.healthy.at(bytes, *healthy_, tolerance_);
+}
+
+/// The chosen candidate and its time, kept by bytes and, where faults touch it, by faults.
+std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, double bytes, const Slice& slice) {
+  const auto [entry, fresh] = costs.by_bytes.try_emplace(std::bit_cast<std::uint64_t>(bytes));
+  Priced& priced = entry->second;
+  if (fresh) {
+    priced.chosen = choose(costs, bytes);
+    priced.healthy = healthy_time(costs, costs.candidates[priced.chosen], bytes);
+  }
+  Candidate& candidate = costs.candidates[priced.chosen];
+  if (!touched(costs, candidate, slice)) return {priced.chosen, priced.healthy};
+  const auto [sick, unknown] = priced.sick.try_emplace(fault_epoch_);
+  if (unknown) {
+    ++sick_prices_;
+    sick->second = sick_time(costs, candidate, bytes);
+  }
+  return {priced.chosen, sick->second};
+}
+
+Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
+  double seconds = 0;
+  std::size_t chosen = 0;
+  if (reference_ || !memoise_ || costs.affine) {
+    chosen = choose(costs, bytes);
+    seconds = network_time(costs, chosen, bytes, slice);
+  } else {
+    std::tie(chosen, seconds) = remembered(costs, bytes, slice);
+  }
+  if (recording_) recorded_.insert_all(costs.candidates[chosen].healthy.links);
+  if (!std::isfinite(seconds)) {
+    if (!cut_group_) cut_group_ = costs.group;
+    return Seconds(0);
+  }
+  Candidate& candidate = costs.candidates[chosen];
+  if (costs.node_link > BytesPerSecond(0)) {
+    const double undisturbed = healthy() ? seconds : healthy_time(costs, candidate, bytes);
+    seconds += beyond_links(costs, candidate, bytes, undisturbed);
+  }
+  return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
+}
+
+/// What the closed form of a call inside a node takes longer than healthy ranks and links, whose network time is
+/// `healthy`: 0 where it does not.
+double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
+                                     double healthy) const {
+  const std::int32_t n = costs.group.size();
+  const std::optional<Seconds> closed =
+      costs.op == CollectiveOp::all_reduce
+          ? all_reduce_time(*node_, communication_.all_reduce, n, Bytes(bytes), costs.node_link)
+          : nccl_time(node_->nccl, operation_of(costs.op), n, Bytes(bytes), costs.node_link);
+  const double whole = (communication_.call + closed.value()).value();
+  return std::max(0.0, whole - at_ranks(candidate, bytes, 1) - healthy);
+}
+
+Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) {
+  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  if (!(costs.node_link > BytesPerSecond(0))) return Seconds(0);
+  Candidate& candidate = costs.candidates.front();
+  return Seconds(
+      beyond_links(costs, candidate, bytes.value(), healthy_time(costs, candidate, bytes.value())));
+}
+
+Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
+                              const Slice& slice) {
+  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  return calls * price(costs_of(op, group), bytes.value() / calls, slice);
+}
+
+void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
+                                     std::vector<double>& seconds) {
+  const std::int32_t members = group.size(), used = closed ? members : members - 1;
+  seconds.assign(static_cast<std::size_t>(members), 0);
+  if (members == 1 || bytes <= Bytes(0)) return;
+  GroupCosts& costs = group_costs(group);
+  const bool shortcuts = healthy() && !recording_ && !reference_;
+  if (shortcuts && costs.alike >= static_cast<std::size_t>(used)) {
+    std::fill_n(seconds.begin(), used, price(costs.boundaries.front(), bytes.value(), {}).value());
+    return;
+  }
+  for (std::int32_t b = 0; b < used; ++b) {
+    OpCosts& boundary = boundary_costs(costs, group, b);
+    const auto index = static_cast<std::size_t>(b);
+    const std::size_t same = costs.same_boundary[index];
+    seconds[index] = shortcuts && same < index ? seconds[same] : price(boundary, bytes.value(), {}).value();
+  }
+}
+
+std::pair<CollectiveModel::Candidate*, double> CollectiveModel::healthy_choice(OpCosts& costs, double bytes) {
+  if (reference_ || !memoise_ || costs.affine) {
+    Candidate& candidate = costs.candidates[choose(costs, bytes)];
+    return {&candidate, healthy_time(costs, candidate, bytes)};
+  }
+  (void)remembered(costs, bytes, {});
+  const Priced& priced = costs.by_bytes.at(std::bit_cast<std::uint64_t>(bytes));
+  return {&costs.candidates[priced.chosen], priced.healthy};
+}
+
+Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
+                                           RankGroup::Level axis) {
+  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  const double one = bytes.value() / calls;
+  const auto [candidate, together] = healthy_choice(costs, one);
+  const auto [entry, fresh] = candidate->within.try_emplace(axis);
+  if (fresh) {
+    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, 0});
+    entry->second = make_curve(*healthy_maker_, costs.op, *candidate, groups);
+  }
+  constexpr double kAnyBound = 1e9;
+  double alone = std::min(together, entry->second.at(one, *healthy_, kAnyBound));
+  if (costs.node_link > BytesPerSecond(0)) alone += beyond_links(costs, *candidate, one, alone);
+  return calls * Seconds(at_ranks(*candidate, one, memory_share_) + alone);
+}
+
+const LinkSet& CollectiveModel::links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
+  OpCosts& costs = costs_of(op, group);
+  return healthy_choice(costs, bytes.value() / calls).first->healthy.links;
+}
+
+std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
+                                                        double calls) {
+  if (group.depth == 0 || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
+  OpCosts& costs = costs_of(op, group);
+  return costs.candidates[choose(costs, bytes.value() / calls)].choice;
+}
+
+}  // namespace shardscape::network

@@ -1,0 +1,72 @@
+#include "engine/spec/node_collectives.h"
+
+#include <string>
+
+#include "engine/spec/ranges.h"
+
+namespace shardscape {
+
+namespace {
+
+void check_nccl(Problems& problems, const NcclProtocols& nccl) {
+  const auto time = [&](Seconds value, const char* field) {
+    require_range(problems, value, field, ranges::kTime);
+  };
+  const auto rate = [&](BytesPerSecond value, const char* field) {
+    require_range(problems, value, field, ranges::kBandwidth);
+  };
+  time(nccl.start, "nccl.start");
+  time(nccl.ll.start, "nccl.ll.start");
+  time(nccl.ll.step, "nccl.ll.step");
+  rate(nccl.ll.bandwidth, "nccl.ll.bandwidth");
+  require_range(problems, nccl.ll.limit, "nccl.ll.limit", ranges::kBytes);
+  time(nccl.ll128.start, "nccl.ll128.start");
+  time(nccl.ll128.step, "nccl.ll128.step");
+  rate(nccl.ll128.bandwidth, "nccl.ll128.bandwidth");
+  require_range(problems, nccl.ll128.limit, "nccl.ll128.limit", ranges::kBytes);
+  time(nccl.simple.start, "nccl.simple.start");
+  time(nccl.simple.step, "nccl.simple.step");
+  require_range(problems, nccl.simple.link_share, "nccl.simple.link_share", ranges::kShare);
+  rate(nccl.simple.own_bandwidth, "nccl.simple.own_bandwidth");
+  time(nccl.all_to_all.start, "nccl.all_to_all.start");
+  time(nccl.all_to_all.small_peer, "nccl.all_to_all.small_peer");
+  rate(nccl.all_to_all.small_bandwidth, "nccl.all_to_all.small_bandwidth");
+  time(nccl.all_to_all.large_start, "nccl.all_to_all.large_start");
+  time(nccl.all_to_all.large_peer, "nccl.all_to_all.large_peer");
+  require_range(problems, nccl.all_to_all.large_link_share, "nccl.all_to_all.large_link_share",
+                ranges::kShare);
+  rate(nccl.all_to_all.own_bandwidth, "nccl.all_to_all.own_bandwidth");
+}
+
+void check_kernels(Problems& problems, const CustomAllReduce::Kernels& kernels, const std::string& name) {
+  if (!kernels.known()) return;
+  const auto check = [&](auto value, const char* field, const Range& range) {
+    require_range(problems, value, ("custom_all_reduce." + name + "." + field).c_str(), range);
+  };
+  check(kernels.start, "start", ranges::kTime);
+  check(kernels.rank, "rank", ranges::kTime);
+  check(kernels.one_shot_bandwidth, "one_shot_bandwidth", ranges::kBandwidth);
+  check(kernels.second_start, "second_start", ranges::kTime);
+  check(kernels.two_shot_bandwidth, "two_shot_bandwidth", ranges::kBandwidth);
+  check(kernels.pair_limit, "pair_limit", ranges::kBytes);
+  check(kernels.two_shot_limit, "two_shot_limit", ranges::kBytes);
+}
+
+bool given(const NcclProtocols& nccl) {
+  return nccl.known() || nccl.start > Seconds(0) || nccl.ll.bandwidth > BytesPerSecond(0) ||
+         nccl.ll128.bandwidth > BytesPerSecond(0) || nccl.all_to_all.large_link_share != 0;
+}
+
+}  // namespace
+
+void NodeCollectives::validate(Problems& problems) const {
+  if (given(nccl)) check_nccl(problems, nccl);
+  check_kernels(problems, custom.vllm, "vllm");
+  check_kernels(problems, custom.trtllm, "trtllm");
+  require_range(problems, custom.multimem_start, "custom_all_reduce.multimem_start", ranges::kTime);
+  require_range(problems, custom.multimem_bandwidth, "custom_all_reduce.multimem_bandwidth",
+                ranges::kBandwidthIfKnown);
+  require_range(problems, custom.eager_floor, "custom_all_reduce.eager_floor", ranges::kTime);
+}
+
+}  // namespace shardscape

@@ -1,0 +1,85 @@
+// What calls of collectives inside one NVLink (or PCIe) domain take on a device: the protocols of NCCL, and the
+// all-reduce kernels of inference engines. network/protocols.h has the equations. YAML keys carry the same names,
+// nested alike.
+//
+// All constants are a device's, measured with nothing but the call on it; bandwidths are those of one rank. A
+// group of constants that is left out is zero and means that the device has none of it.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/problems.h"
+#include "engine/base/quantity.h"
+
+namespace shardscape {
+
+/// Whose kernels carry out an all-reduce inside a domain.
+///   library  NCCL
+///   vllm     vLLM's custom_all_reduce: one shot or two over buffers that all ranks map; SGLang's until 0.5.13
+///   sglang   SGLang's from 0.5.14 on: the kernels of TensorRT-LLM, and multimem where the switches reduce
+///   trtllm   TensorRT-LLM's one shot and two
+enum class AllReduceKernels : std::uint8_t { library, vllm, sglang, trtllm };
+SHARDSCAPE_ENUM_NAMES(AllReduceKernels, "library", "vllm", "sglang", "trtllm");
+
+/// NCCL's protocols. A call of S steps that moves W bytes over each rank's link takes
+///   start + protocol.start + S protocol.step + W / protocol.bandwidth.
+struct NcclProtocols {
+  /// LL (8-byte stores with a flag each) and LL128 (128-byte lines with one).
+  struct Flagged {
+    Seconds start;             ///< beside that of the call
+    Seconds step;              ///< from one rank to the next
+    BytesPerSecond bandwidth;  ///< what flags and the few threads leave
+    /// Largest message: of LL the whole tensor, of LL128 one rank's part of it. Beyond, the next protocol.
+    Bytes limit;
+  };
+  struct Simple {
+    Seconds start, step;
+    double link_share = 0;         ///< of the link's bandwidth, 0..1; 0: the device has no constants
+    BytesPerSecond own_bandwidth;  ///< at which a rank copies its own part of the tensor
+  };
+  /// All-to-all is sends and receives; the cheaper of the two holds.
+  struct AllToAll {
+    Seconds start;                   ///< of every call, in place of the others' `start`
+    Seconds small_peer;              ///< per peer, of messages that need no hand-shake
+    BytesPerSecond small_bandwidth;  ///< likewise
+    Seconds large_start, large_peer;
+    double large_link_share = 0;
+    BytesPerSecond own_bandwidth;
+  };
+  Seconds start;
+  Flagged ll, ll128;
+  Simple simple;
+  AllToAll all_to_all;
+
+  [[nodiscard]] bool known() const { return simple.link_share > 0; }
+};
+
+/// All-reduce kernels of inference engines.
+struct CustomAllReduce {
+  struct Kernels {
+    Seconds start, rank;                ///< of a call; per rank beyond two
+    BytesPerSecond one_shot_bandwidth;  ///< every rank reads the whole tensor of each other one
+    Seconds second_start;               ///< what the second shot adds
+    BytesPerSecond two_shot_bandwidth;  ///< reduce-scatter and all-gather
+    Bytes pair_limit, two_shot_limit;   ///< the library takes larger tensors: between two ranks, among more
+    [[nodiscard]] bool known() const { return one_shot_bandwidth > BytesPerSecond(0); }
+  };
+  Kernels vllm, trtllm;
+  /// Through switches that reduce, for tensors that are too large for the kernels, where it is faster than the
+  /// library. No bandwidth: the device's switches can't.
+  Seconds multimem_start;
+  BytesPerSecond multimem_bandwidth;
+  /// What a call takes at least where the host launches it, not a graph.
+  Seconds eager_floor;
+};
+
+struct NodeCollectives {
+  NcclProtocols nccl;
+  CustomAllReduce custom;
+
+  /// Fields are reported as "nccl.ll.step", "custom_all_reduce.eager_floor".
+  void validate(Problems& problems) const;
+};
+
+}  // namespace shardscape

@@ -1,0 +1,185 @@
+// shardscape attention: the time of one fused attention kernel on one device.
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
+#include "engine/compute/fused_attention.h"
+#include "engine/compute/kernel_alone.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/kernel_arguments.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/yaml/load.h"
+#include "sweep/yaml/number.h"
+
+namespace shardscape {
+/// What one call of an attention kernel does.
+///   forward, backward  of a training step
+///   prompt             of whole prompts, the kernel alone with its preparation
+///   decode             of one token per sequence, likewise
+enum class AttentionPhase : std::uint8_t { forward, backward, prompt, decode };
+SHARDSCAPE_ENUM_NAMES(AttentionPhase, "forward", "backward", "prompt", "decode");
+}  // namespace shardscape
+
+namespace shardscape::cli {
+
+namespace {
+
+constexpr const char* kAttentionFooter =
+    "Examples:\n"
+    "  shardscape attention --device h100-sxm-80gb --batch 4 --seq 8192 --heads 32 --kv-heads 8\n"
+    "  shardscape attention --device b200-sxm-180gb --batch 64 --seq 2048 --heads 64 --kv-heads 8 --phase "
+    "decode\n"
+    "\n"
+    "Causal, without dropout. 'forward' and 'backward' are kernels of a training step, 'prompt' and "
+    "'decode'\n"
+    "those of a server, alone, with the kernels that prepare their inputs; --seq is then the length of the\n"
+    "prompts or what is cached. --device takes a name of 'shardscape presets' or a path.";
+
+constexpr std::int64_t kMostOfAttention = 1'000'000'000;
+
+struct AttentionArguments {
+  std::string device, precision, batch = "1", seq, heads, kv_heads, head_dim = "128";
+  std::string phase = "forward", kernel = "cudnn";
+  bool json = false;
+};
+
+struct AttentionRequest {
+  compute::AttentionShape shape;
+  DeviceSpec device;
+  Precision precision = Precision::bf16;
+  AttentionPhase phase = AttentionPhase::forward;
+  AttentionKernel kernel = AttentionKernel::cudnn;
+};
+
+class AttentionParser {
+ public:
+  AttentionRequest parse(const AttentionArguments& words, const yaml::Catalog& catalog) {
+    AttentionRequest request;
+    compute::AttentionShape& shape = request.shape;
+    shape.batch = extent("--batch", words.batch);
+    shape.heads = extent("--heads", words.heads);
+    shape.kv_heads = words.kv_heads.empty() ? shape.heads : extent("--kv-heads", words.kv_heads);
+    shape.head_dim = extent("--head-dim", words.head_dim);
+    shape.queries = shape.keys = extent("--seq", words.seq);
+    if (std::fmod(shape.heads, shape.kv_heads) != 0) bad("--kv-heads", "must divide --heads");
+    request.phase = named<AttentionPhase>("--phase", words.phase);
+    request.kernel = named<AttentionKernel>("--kernel", words.kernel);
+    if (!is_fused(request.kernel))
+      bad("--kernel", "naive attention is no kernel but several; give a fused one");
+    if (request.phase == AttentionPhase::decode) shape.queries = shape.visible = 1;
+    const auto device = yaml::load_device(catalog, words.device);
+    if (device) {
+      request.device = *device;
+    } else {
+      problems_.add(device.error(), "--device");
+    }
+    read_precision(words.precision, device ? &*device : nullptr, problems_, request.precision);
+    problems_.finish();
+    return request;
+  }
+
+ private:
+  void bad(const std::string& where, const std::string& what) { problems_.add(where + ": " + what); }
+
+  double extent(const char* name, const std::string& text) {
+    const auto value = yaml::parse_integer(text, 1, kMostOfAttention);
+    if (!value) bad(name, value.error());
+    return static_cast<double>(value.value_or(1));
+  }
+
+  template <class E>
+  E named(const char* option, const std::string& text) {
+    const auto value = parse_enum<E>(text);
+    const auto names = enum_names<E>();
+    if (!value)
+      bad(option, "no '" + text + "'" + did_you_mean(text, names) + "; there are " + join_names(names));
+    return value.value_or(E{});
+  }
+
+  ProblemList problems_;
+};
+
+compute::OperatorCost price_attention_kernel(const AttentionRequest& r) {
+  switch (r.phase) {
+    case AttentionPhase::forward:
+      return compute::fused_forward(r.shape, r.kernel, r.precision, r.device);
+    case AttentionPhase::backward:
+      return compute::fused_backward(r.shape, r.kernel, r.precision, r.device);
+    case AttentionPhase::prompt:
+      return compute::prompt_attention_alone(r.shape, r.kernel, r.precision, r.device);
+    case AttentionPhase::decode:
+      break;
+  }
+  return compute::decode_attention_alone(r.shape, r.kernel, r.precision, r.device);
+}
+
+/// Matrix FLOPs that the mask leaves.
+double attention_flops(const AttentionRequest& r) {
+  const double per_score = r.phase == AttentionPhase::backward ? 10 : 4;
+  return per_score * r.shape.head_dim * r.shape.scores() * r.shape.visible;
+}
+
+void print_attention(std::ostream& out, const AttentionRequest& request, const compute::OperatorCost& cost) {
+  const compute::AttentionShape& s = request.shape;
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("", TextTable::Align::left);
+  const auto count = [](double n) { return format_count(static_cast<std::uint64_t>(n)); };
+  table.add_row({"kernel", std::string(name_of(request.kernel)) + " " + std::string(name_of(request.phase)) +
+                               ", " + std::string(name_of(request.precision)) + ", on " +
+                               request.device.name});
+  table.add_row({"shape", count(s.batch) + " x " + count(s.keys) + " tokens, " + count(s.heads) +
+                              " heads over " + count(s.kv_heads) + " of keys, " + count(s.head_dim) +
+                              " wide"});
+  const double rate = attention_flops(request) / cost.time.value();
+  table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
+                             format_percent(rate / request.device.tensor_peak(request.precision).value()) +
+                             " of the peak)"});
+  table.add_row({"bound by", std::string(name_of(cost.bound))});
+  table.add_row({"HBM", format_si(cost.work.bytes.value(), "B")});
+  table.print(out);
+}
+
+int run_attention(const AttentionArguments& arguments, const CommonOptions& common) {
+  const AttentionRequest request = AttentionParser().parse(arguments, make_catalog(common));
+  const compute::OperatorCost cost = price_attention_kernel(request);
+  if (!arguments.json) {
+    print_attention(std::cout, request, cost);
+    return kDone;
+  }
+  const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
+                                       {"bound", name_of(cost.bound)},
+                                       {"flops", attention_flops(request)},
+                                       {"hbm_bytes", cost.work.bytes.value()}};
+  std::cout << json_text(json, 2) << '\n';
+  return kDone;
+}
+
+}  // namespace
+
+void add_attention_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("attention", "The time of one fused attention kernel on one device");
+  const auto arguments = std::make_shared<AttentionArguments>();
+  command->add_option("--device", arguments->device, "A device preset or file")->required();
+  command->add_option("--seq", arguments->seq, "Tokens of each sequence")->required();
+  command->add_option("--heads", arguments->heads, "Query heads")->required();
+  command->add_option("--kv-heads", arguments->kv_heads, "Heads of keys and values; default --heads");
+  command->add_option("--head-dim", arguments->head_dim, "Width of a head; default 128");
+  command->add_option("--batch", arguments->batch, "Sequences; default 1");
+  command->add_option("--phase", arguments->phase, "forward, backward, prompt or decode; default forward");
+  command->add_option("--kernel", arguments->kernel,
+                      "flash, flash_alibi, flash3, cudnn or trtllm, as in stacks; default cudnn");
+  command->add_option("--dtype", arguments->precision, "As for gemm; of the cache in decode");
+  command->add_flag("--json", arguments->json, "One JSON document on stdout");
+  command->footer(kAttentionFooter);
+  command->callback([arguments, &common, &action] {
+    action = [arguments, &common] { return run_attention(*arguments, common); };
+  });
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,137 @@
+// Do the attention kernels by name keep to what they are made of, and each to its own device?
+#include "engine/compute/fused_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/compute/kernel_alone.h"
+#include "tests/support/a100.h"
+
+namespace shardscape::compute {
+namespace {
+
+DeviceSpec hopper() {
+  DeviceSpec device = test::a100();
+  device.architecture = Architecture::hopper;
+  device.sm.count = 132;
+  device.sm.clock = Hertz(1.83e9);
+  device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::bf16)] = 4096;
+  device.hbm.bandwidth_per_stack = BytesPerSecond(670e9);
+  device.sustained.tensor = 1;
+  return device;
+}
+
+AttentionShape prompt(double batch, double heads, double kv_heads, double tokens, double dim = 128) {
+  return {batch, heads, kv_heads, dim, tokens, tokens, 0.5, false, 0};
+}
+AttentionShape token(double batch, double heads, double kv_heads, double cached, double dim = 128) {
+  return {batch, heads, kv_heads, dim, 1, cached, 1, false, 0};
+}
+
+double forward(const AttentionShape& shape, const DeviceSpec& device) {
+  return fused_forward(shape, AttentionKernel::trtllm, Precision::bf16, device).time.value();
+}
+double decoded(const AttentionShape& shape, const DeviceSpec& device) {
+  return fused_decode(shape, AttentionKernel::trtllm, Precision::bf16, device).time.value();
+}
+
+TEST(FusedAttention, OneBlockIsItsStartAndItsScores) {
+  // 128 queries on 128 keys: 3.37 us and 16,384 scores, each the 4.59-norm of 1 / (8.52 a clock) and 512 FLOPs at
+  // 0.612 of an SM's 4,096 a clock.
+  const double clock = 1.83e9;
+  const double score =
+      std::pow(std::pow(1 / 8.52, 4.59) + std::pow(512 / (0.612 * 4096), 4.59), 1 / 4.59) / clock;
+  EXPECT_NEAR(forward(prompt(1, 1, 1, 128), hopper()), 3e-6 + 3.37e-6 + 128 * 128 * score, 1e-10);
+}
+
+TEST(FusedAttention, LongPromptsReachTheirShareOfThePeak) {
+  // 128 wide the products take 0.204 clocks of a score and exponentials 0.117: the norm adds 1.6 %, starts and
+  // the diagonal a little more.
+  const DeviceSpec device = hopper();
+  const AttentionShape shape = prompt(4, 32, 8, 32768);
+  const double flops = 4 * 128 * shape.scores() / 2;
+  const double share = flops / forward(shape, device) / device.tensor_peak(Precision::bf16).value();
+  EXPECT_LT(share, 0.612);
+  EXPECT_GT(share, 0.97 * 0.612 / 1.016);
+}
+
+TEST(FusedAttention, MoreHeadsThanSmsTakeTurns) {
+  DeviceSpec device = hopper();
+  device.hbm.bandwidth_per_stack = BytesPerSecond(1e18);
+  const double one = forward(prompt(1, 1, 1, 128), device) - 3e-6;
+  // A block on each SM lasts as long as half a longest block more than one; ten on each twice as long as five.
+  EXPECT_NEAR(forward(prompt(132, 1, 1, 128), device) - 3e-6, 1.5 * one, 1e-9);
+  const double five = forward(prompt(660, 1, 1, 128), device), ten = forward(prompt(1320, 1, 1, 128), device);
+  EXPECT_NEAR(ten - five, 5 * one, 1e-8);
+}
+
+TEST(FusedAttention, UnknownArchitecturesHaveFlashAttention2) {
+  const DeviceSpec device = test::a100();
+  const AttentionShape shape = prompt(2, 16, 4, 2048);
+  for (const AttentionKernel kernel :
+       {AttentionKernel::flash3, AttentionKernel::cudnn, AttentionKernel::trtllm}) {
+    EXPECT_EQ(fused_forward(shape, kernel, Precision::bf16, device).time,
+              flash_forward(shape, Precision::bf16, device).time);
+    EXPECT_EQ(fused_backward(shape, kernel, Precision::bf16, device).time,
+              flash_backward(shape, Precision::bf16, device).time);
+    EXPECT_EQ(fused_decode(token(2, 16, 4, 2048), kernel, Precision::bf16, device).time,
+              decode(token(2, 16, 4, 2048), Precision::bf16, device).time);
+  }
+  // flash is FlashAttention-2 wherever it runs.
+  EXPECT_EQ(fused_forward(shape, AttentionKernel::flash, Precision::bf16, hopper()).time,
+            flash_forward(shape, Precision::bf16, hopper()).time);
+}
+
+TEST(FusedAttention, BackwardRunsAtTheShareOfItsKernel) {
+  const AttentionShape shape = prompt(4, 32, 32, 8192);
+  const double flops = 10 * 128 * shape.scores() / 2;
+  const DeviceSpec device = hopper();
+  const double peak = device.tensor_peak(Precision::bf16).value();
+  const auto share = [&](AttentionKernel kernel) {
+    return flops / (fused_backward(shape, kernel, Precision::bf16, device).time.value() - 9e-6) / peak;
+  };
+  EXPECT_NEAR(share(AttentionKernel::cudnn), 0.45, 1e-3);
+  EXPECT_NEAR(share(AttentionKernel::flash_alibi), 0.15 / (1 + 400.0 / 8192), 1e-3);
+}
+
+TEST(FusedAttention, LargeBatchesStreamTheirCache) {
+  const DeviceSpec device = hopper();
+  const double bytes = 2 * 2.0 * 256 * 8 * 8192 * 128 + 4.0 * 256 * 32 * 128;
+  const double stream = bytes / (0.839 * 3350e9);
+  EXPECT_GE(decoded(token(256, 32, 8, 8192), device), stream);
+  EXPECT_LT(decoded(token(256, 32, 8, 8192), device), 1.1 * stream);
+}
+
+TEST(FusedAttention, LargeGroupsLoseTheSharedStream) {
+  const DeviceSpec device = hopper();
+  EXPECT_GT(decoded(token(64, 64, 1, 4096), device), 5 * decoded(token(64, 32, 1, 4096), device));
+}
+
+TEST(FusedAttention, LongKeysAreCutWhereSmsIdle) {
+  // One KV head of one sequence: uncut, its 65,536 keys would go through one SM.
+  const DeviceSpec device = hopper();
+  const double one = decoded(token(1, 8, 1, 65536), device), many = decoded(token(132, 8, 1, 65536), device);
+  EXPECT_LT(one, many / 5);
+  for (double cached = 64; cached < 1e5; cached *= 1.3) {
+    EXPECT_LE(decoded(token(1, 8, 1, cached), device),
+              decoded(token(1, 8, 1, 1.3 * cached), device) * (1 + 1e-12));
+  }
+}
+
+TEST(FusedAttention, AKernelAloneAlsoPreparesItsInputs) {
+  const DeviceSpec device = hopper();
+  const AttentionShape shape = prompt(4, 32, 8, 4096);
+  const auto alone = prompt_attention_alone(shape, AttentionKernel::trtllm, Precision::bf16, device);
+  // 4 bytes of queries per element of two bytes and 2.13 of keys, at 0.92 of HBM, and a call of 11.6 us.
+  const double stream = 2 * 4.0 * 4096 * 128 * (4 * 32 + 2.13 * 8) / (0.92 * 3350e9);
+  EXPECT_NEAR(alone.time.value() - forward(shape, device), 11.6e-6 - 3e-6 + stream, 1e-10);
+  DeviceSpec ampere = test::a100();
+  ampere.architecture = Architecture::ampere;
+  const AttentionShape one = token(64, 32, 8, 4096);
+  EXPECT_EQ(decode_attention_alone(one, AttentionKernel::trtllm, Precision::bf16, ampere).time,
+            decode_attention_alone(one, AttentionKernel::trtllm, Precision::fp8, ampere).time);
+}
+
+}  // namespace
+}  // namespace shardscape::compute
