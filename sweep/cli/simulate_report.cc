@@ -69,7 +69,7 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
 }
 
 void add_evidence(const SimulatedPoint& point, Json& json) {
-  const Assessment& found = point.evidence.assessment;
+  const Assessment& found = point.finding.assessment;
   const bool known = timed(point.prediction);
   json["expected_error"] = number(found.expected_error, known);
   json["evidence"] = name_of(known ? found.evidence : Evidence::none);
@@ -78,7 +78,7 @@ void add_evidence(const SimulatedPoint& point, Json& json) {
 }
 
 void print_evidence(std::ostream& out, const SimulatedPoint& point) {
-  const Assessment& found = point.evidence.assessment;
+  const Assessment& found = point.finding.assessment;
   out << "error     ";
   if (found.evidence == Evidence::none) {
     out << "unknown";

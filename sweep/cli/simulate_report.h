@@ -23,7 +23,7 @@ struct SimulatedPoint {
   const Details& details;
   const PlacementReport& placement;
   const std::vector<Neighbour>& nearest_feasible;  ///< where the plan itself is not
-  const evidence::Finding& evidence;
+  const evidence::Finding& finding;
   const std::string& evidence_reason;  ///< half a sentence
 };
 

@@ -166,6 +166,8 @@ class TableBuilder {
       const std::vector<double>& values = chosen_.values[found.back()];
       same = same && std::ranges::all_of(values, [&](double value) { return value == values.front(); });
     }
+    const std::vector<double>& errors = chosen_.values[found[0]];
+    if (std::ranges::all_of(errors, [](double error) { return std::isnan(error); })) return;
     if (!same) return show("expected_error"), show("evidence"), show("evidence_gap");
     evidence_ = "expected error +-" + plain(found[0], 0) + " (one sigma), evidence: " + plain(found[1], 0);
     if (value(found[2], 0) > 0) evidence_ += ", the nearest differ in " + plain(found[2], 0);

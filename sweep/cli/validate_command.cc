@@ -187,7 +187,7 @@ void write_evidence(const results::OutputPath& output, const std::vector<Validat
     const std::vector<evidence::Residual> more = validate::residuals(file.evaluation);
     residuals.insert(residuals.end(), more.begin(), more.end());
   }
-  if (residuals.empty()) throw BadInput("--evidence: no table has a plan that was measured and predicted\n");
+  if (residuals.empty()) throw BadInput("--evidence: no table has a plan that was measured and predicted");
   results::write_output(output, evidence::evidence_yaml(evidence::summarise(residuals)));
 }
 

@@ -3,6 +3,8 @@
 
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sweep/evidence/evidence_table.h"
 

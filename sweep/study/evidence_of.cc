@@ -24,7 +24,7 @@ void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnosti
   if (!file) return;
   auto table = evidence::read_evidence(*file);
   if (!table) return diagnostics.append(table.error());
-  study.evidence = std::make_shared<const evidence::Table>(*std::move(table));
+  study.measured = std::make_shared<const evidence::Table>(*std::move(table));
   for (const System& system : study.systems) {
     const std::string& device = system.device.name;
     if (!yaml::is_path(device) && study.device_presets.emplace(device, "").second) {
@@ -54,7 +54,7 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
 }
 
 evidence::Finding assess_setting(const Study& study, std::size_t setting) {
-  return evidence::assess(study.evidence.get(), regime_of(study, setting));
+  return evidence::assess(study.measured.get(), regime_of(study, setting));
 }
 
 }  // namespace shardscape::sweep

@@ -10,7 +10,7 @@
 
 namespace shardscape::sweep {
 
-/// Reads the evidence of the preset folders and the presets that the settings go by, into study.evidence,
+/// Reads the evidence of the preset folders and the presets that the settings go by, into study.measured,
 /// device_presets and stack_presets. Problems of the evidence file go to `diagnostics`; without one there is none.
 void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnostics& diagnostics);
 

@@ -54,7 +54,7 @@ struct Study {
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
   std::vector<std::string> assumptions;  ///< what inputs leave out and results rest on, a line each
-  std::shared_ptr<const evidence::Table> evidence;  ///< of the preset folders; null where none has any
+  std::shared_ptr<const evidence::Table> measured;  ///< of the preset folders; null where none has any
   /// Devices and stacks of the settings as their presets have them: name -> YAML, for names of presets.
   std::map<std::string, std::string> device_presets, stack_presets;
 

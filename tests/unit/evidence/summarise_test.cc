@@ -61,7 +61,7 @@ TEST(Summarise, RegimesAndSizesStandApart) {
   rows.push_back(residual(0.1));
   rows.back().regime.precision = Precision::fp8;
   rows.push_back(residual(0.1));
-  rows.back().regime.stack = "other";
+  rows.back().regime.stack = "softer";
   rows.push_back(residual(0.1));
   rows.back().regime.phase = Phase::inference;
   const Table table = summarise(rows);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sweep/evidence/evidence_file.h"
+#include "sweep/yaml/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/study/study_text.h"
@@ -49,7 +50,7 @@ TEST_F(EvidenceOf, APresetThatWasChangedIsAnotherDevice) {
 
 TEST_F(EvidenceOf, WithoutAFileNothingIsKnown) {
   const Study study = good(training(""));
-  EXPECT_EQ(study.evidence, nullptr);
+  EXPECT_EQ(study.measured, nullptr);
   EXPECT_EQ(assess_setting(study, 0).assessment.evidence, Evidence::none);
   EXPECT_TRUE(std::isnan(assess_setting(study, 0).assessment.expected_error));
 }
