@@ -8,7 +8,7 @@
 #include "engine/base/problems.h"
 #include "engine/spec/model.h"
 #include "engine/spec/phase.h"
-#include "engine/spec/precision.h"
+#include "engine/spec/precision_policy.h"
 
 namespace shardscape::evidence {
 
@@ -16,7 +16,7 @@ namespace shardscape::evidence {
 struct Regime {
   Phase phase = Phase::training;
   std::string device;
-  Precision precision = Precision::bf16;
+  PolicyName precision = PolicyName::bf16;
   std::string model_kind;
   std::string stack;
   std::int64_t gpus = 1;

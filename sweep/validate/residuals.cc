@@ -17,7 +17,7 @@ std::vector<evidence::Residual> residuals(const Evaluation& evaluation) {
     for (const Pair& pair : metric->pairs) {
       const EvaluatedRow& row = evaluation.rows[pair.row];
       const auto phase = parse_enum<Phase>(row.regime.phase);
-      const auto precision = parse_enum<Precision>(row.regime.precision);
+      const auto precision = parse_enum<PolicyName>(row.regime.precision);
       if (!phase || !precision || !taken.insert(pair.row).second) continue;
       evidence::Residual& residual = list.emplace_back();
       residual.regime = {*phase,           row.regime.device, *precision, row.regime.model_kind,

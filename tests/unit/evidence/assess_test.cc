@@ -9,7 +9,7 @@
 namespace shardscape::evidence {
 namespace {
 
-const Regime kHome = {Phase::training, "gpu", Precision::bf16, "dense", "soft", 32};
+const Regime kHome = {Phase::training, "gpu", PolicyName::bf16, "dense", "soft", 32};
 
 Cell measured_cell(double sigma, std::int64_t plans, const std::string& device = "gpu") {
   Cell cell;
@@ -46,7 +46,7 @@ TEST(Assess, EachDifferenceAddsItsSpread) {
   other.stack = "fresh";
   expect(other, std::hypot(kWidening.device, kWidening.stack), Evidence::extrapolated, EvidenceGap::stack);
   other = kHome;
-  other.precision = Precision::fp8;
+  other.precision = PolicyName::fp8;
   expect(other, kWidening.precision, Evidence::near, EvidenceGap::precision);
   other = kHome;
   other.model_kind = "experts";

@@ -10,7 +10,7 @@ namespace {
 Table two_cells() {
   Table table;
   Cell cell;
-  cell.regime = {Phase::inference, "b200", Precision::fp4, "dense", "trt: \"llm\"", 1};
+  cell.regime = {Phase::inference, "b200", PolicyName::fp4, "dense", "trt: \"llm\"", 1};
   cell.gpus_low = 1;
   cell.gpus_high = 8;
   cell.rows = 12;

@@ -10,7 +10,7 @@ namespace shardscape::evidence {
 namespace {
 
 Residual residual(double error, std::int64_t gpus = 8, const std::string& plan = "") {
-  return {{Phase::training, "gpu", Precision::bf16, "dense", "soft", gpus}, plan, error};
+  return {{Phase::training, "gpu", PolicyName::bf16, "dense", "soft", gpus}, plan, error};
 }
 
 TEST(Summarise, SigmaIsTheQuantileThatAPlanNotSeenStaysWithin) {
@@ -59,7 +59,7 @@ TEST(Summarise, RegimesAndSizesStandApart) {
   std::vector<Residual> rows;
   for (const std::int64_t gpus : {1, 8, 9, 64, 65, 512, 513, 10000}) rows.push_back(residual(0.1, gpus));
   rows.push_back(residual(0.1));
-  rows.back().regime.precision = Precision::fp8;
+  rows.back().regime.precision = PolicyName::fp8;
   rows.push_back(residual(0.1));
   rows.back().regime.stack = "softer";
   rows.push_back(residual(0.1));

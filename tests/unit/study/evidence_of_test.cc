@@ -16,7 +16,7 @@ class EvidenceOf : public test::TemporaryFolder {
  protected:
   static evidence::Cell home_cell() {
     evidence::Cell cell;
-    cell.regime = {Phase::training, "gpu", Precision::bf16, "dense", "soft", 1};
+    cell.regime = {Phase::training, "gpu", PolicyName::bf16, "dense", "soft", 1};
     cell.gpus_low = cell.gpus_high = 16;
     cell.rows = cell.plans = 10;
     cell.sigma = 0.04;
