@@ -1,5 +1,6 @@
 #include "results_schema/assemble.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -129,7 +130,7 @@ class Copier {
       const std::size_t limit = 2 * rows_per_block() * size_of(type) + kChunkSlack;
       sources[c].read_chunk(from, limit, chunk_);
       const auto values = decoder_.decode(type, chunk_);
-      if (values.empty()) sources[c].fail("the chunk of row " + std::to_string(from) + " is damaged");
+      if (values.empty()) sources[c].fail(fmt::format("the chunk of row {} is damaged", from));
       feed_.take(c, type, values, rows);
       targets_[c].write_chunk(to, chunk_);
     }
@@ -161,7 +162,7 @@ void check_complete(const SegmentStore& store) {
   if (gaps.empty()) return;
   std::uint64_t rows = 0;
   for (const BlockRange& gap : gaps) rows += store.manifest().layout.rows_in(gap);
-  throw StoreError(store.folder(), "is not complete: " + std::to_string(rows) + " points are missing");
+  throw StoreError(store.folder(), fmt::format("is not complete: {} points are missing", rows));
 }
 
 /// Finds out before the first byte is written that the disk cannot hold the copy.
@@ -171,8 +172,9 @@ void check_space(const std::vector<Segment>& segments, const fs::path& folder) {
   for (const Segment& segment : segments) needed += fs::file_size(segment.path, error);
   const fs::space_info space = fs::space(folder, error);
   if (error || space.available >= needed) return;
-  throw StoreError(folder, "no space left to assemble the result: " + std::to_string(needed) +
-                               " bytes are needed, " + std::to_string(space.available) + " are free");
+  throw StoreError(
+      folder, fmt::format("no space left to assemble the result: {} bytes are needed, {} are free", needed,
+                          space.available));
 }
 
 Summary write_output(const Manifest& manifest, const std::vector<Segment>& segments, const fs::path& path,
@@ -256,16 +258,16 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
     problems.push_back(part.path.string() + ": " + what);
   };
   const auto points = [](const BlockLayout& layout, std::uint64_t first, std::uint64_t end) {
-    return "points " + std::to_string(layout.point(layout.first_row(first))) + " .. " +
-           std::to_string(layout.point(std::min(layout.total_points, layout.first_row(end)) - 1));
+    return fmt::format("points {} .. {}", layout.point(layout.first_row(first)),
+                       layout.point(std::min(layout.total_points, layout.first_row(end)) - 1));
   };
   const auto choice = [](const BlockLayout& layout) {
-    const std::string count = std::to_string(layout.total_points) + " points";
+    const std::string count = fmt::format("{} points", layout.total_points);
     switch (layout.selection.kind) {
       case SelectionKind::first:
         return "the first " + count;
       case SelectionKind::sample:
-        return "a sample of " + count + " (seed " + std::to_string(layout.selection.seed) + ")";
+        return fmt::format("a sample of {} (seed {})", count, layout.selection.seed);
       case SelectionKind::all:
         break;
     }
@@ -280,9 +282,9 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
     else if (m.columns != first.columns || m.sample_columns != first.sample_columns)
       bad(part, "has other columns than " + one.path.string());
     else if (m.run.software_version != first.run.software_version || m.run.git_commit != first.run.git_commit)
-      bad(part, "comes from version " + m.run.software_version + " (" + m.run.git_commit +
-                    ") of the program, " + one.path.string() + " from " + first.run.software_version + " (" +
-                    first.run.git_commit + ")");
+      bad(part,
+          fmt::format("comes from version {} ({}) of the program, {} from {} ({})", m.run.software_version,
+                      m.run.git_commit, one.path.string(), first.run.software_version, first.run.git_commit));
     else if (m.layout.total_points != first.layout.total_points ||
              m.layout.rows_per_block != first.layout.rows_per_block ||
              m.layout.selection != first.layout.selection)

@@ -1,5 +1,7 @@
 #include "results_schema/columns.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -476,7 +478,7 @@ std::vector<std::string> rank_order_names() {
 std::string columns_sha256(std::span<const ColumnInfo> columns) {
   std::string text;
   for (const ColumnInfo& column : columns) {
-    text += column.name + '\t' + column.unit + '\t' + std::to_string(static_cast<int>(column.type));
+    text += fmt::format("{}\t{}\t{}", column.name, column.unit, static_cast<int>(column.type));
     for (const std::string& meaning : column.meanings) text += '\t' + meaning;
     text += '\n';
   }

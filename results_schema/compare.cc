@@ -1,5 +1,7 @@
 #include "results_schema/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -62,7 +64,7 @@ std::optional<std::string> numbers_differ(const Dataset& a, const Dataset& b) {
   if (H5Tequal(type_a.get(), type_b.get()) <= 0) return a.path() + ": types differ";
   const std::uint64_t rows = a.rows();
   if (rows != b.rows()) {
-    return a.path() + ": " + std::to_string(rows) + " and " + std::to_string(b.rows()) + " rows";
+    return fmt::format("{}: {} and {} rows", a.path(), rows, b.rows());
   }
   const std::size_t width = H5Tget_size(type_a.get());
   for (std::uint64_t begin = 0; begin < rows; begin += kMaxRowsPerBlock) {
@@ -72,7 +74,7 @@ std::optional<std::string> numbers_differ(const Dataset& a, const Dataset& b) {
     const auto at = std::ranges::mismatch(bytes_a, bytes_b).in1;
     if (at == bytes_a.end()) continue;
     const std::uint64_t row = begin + static_cast<std::uint64_t>(at - bytes_a.begin()) / width;
-    return a.path() + " row " + std::to_string(row) + ": " + show(a, row) + " and " + show(b, row);
+    return fmt::format("{} row {}: {} and {}", a.path(), row, show(a, row), show(b, row));
   }
   return std::nullopt;
 }

@@ -1,5 +1,7 @@
 #include "results_schema/diff.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +27,7 @@ std::string first_different_line(const std::string& a, const std::string& b) {
     const bool more_b = static_cast<bool>(std::getline(in_b, text_b));
     if (!more_a && !more_b) return "";
     if (text_a != text_b)
-      return "line " + std::to_string(line) + " of the resolved study: '" + text_a + "' and '" + text_b + "'";
+      return fmt::format("line {} of the resolved study: '{}' and '{}'", line, text_a, text_b);
   }
 }
 
@@ -79,12 +81,11 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
     const std::uint64_t point = at_a == ids_a.end()   ? *at_b
                                 : at_b == ids_b.end() ? *at_a
                                                       : std::min(*at_a, *at_b);
-    return "hold different points (" + std::to_string(ids_a.size()) + " and " + std::to_string(ids_b.size()) +
-           "): point " + std::to_string(point) + " is in one of them only";
+    return fmt::format("hold different points ({} and {}): point {} is in one of them only", ids_a.size(),
+                       ids_b.size(), point);
   }
   if (a.sample_count() != b.sample_count()) {
-    return "hold different fault samples: " + std::to_string(a.sample_count()) + " and " +
-           std::to_string(b.sample_count()) + " rows";
+    return fmt::format("hold different fault samples: {} and {} rows", a.sample_count(), b.sample_count());
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 #include "results_schema/files.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,7 +59,7 @@ void sync_directory(const fs::path& directory) { Descriptor(directory, O_RDONLY 
 fs::path temporary_name(const fs::path& folder) {
   static std::atomic<unsigned> count{0};
   for (;;) {
-    const std::string name = ".shardscape-" + std::to_string(::getpid()) + '-' + std::to_string(count++);
+    const std::string name = fmt::format(".shardscape-{}-{}", ::getpid(), count++);
     const fs::path path = folder / (name + kTemporaryEnding);
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(path, ignored))) return path;

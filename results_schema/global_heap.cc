@@ -1,5 +1,7 @@
 #include "results_schema/global_heap.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -53,15 +55,16 @@ const GlobalHeaps::Collection& GlobalHeaps::collection(std::uint64_t offset, con
   const auto known = collections_.find(offset);
   if (known != collections_.end()) return known->second;
   const auto fail = [&](const std::string& what) {
-    throw StoreError(path_, name + " is damaged: the global heap collection at offset " +
-                                std::to_string(offset) + " of the file " + what);
+    throw StoreError(
+        path_, fmt::format("{} is damaged: the global heap collection at offset {} of the file {}", name,
+                           offset, what));
   };
   Header header{};
   if (!read_bytes(offset, header.data(), kHeaderSize)) fail("lies behind its end");
   if (std::memcmp(header.data(), kSignature.data(), kSignature.size()) != 0) fail("is none");
   const std::uint64_t size = number_at(header, kSizeAt, 8);
   if (size < kHeaderSize || size > file_size_ - offset)
-    fail("can't have a size of " + std::to_string(size) + " bytes");
+    fail(fmt::format("can't have a size of {} bytes", size));
 
   Collection objects;
   const std::uint64_t end = offset + size;
@@ -69,9 +72,9 @@ const GlobalHeaps::Collection& GlobalHeaps::collection(std::uint64_t offset, con
     if (!read_bytes(at, header.data(), kHeaderSize)) fail("can't be read");
     const auto index = static_cast<std::uint32_t>(number_at(header, 0, 2));
     const std::uint64_t length = number_at(header, kSizeAt, 8);
-    const std::string which = "object " + std::to_string(index) + " of " + std::to_string(length) + " bytes";
+    const std::string which = fmt::format("object {} of {} bytes", index, length);
     if (index == 0) {
-      if (length != end - at) fail("has free space of " + std::to_string(length) + " bytes before its end");
+      if (length != end - at) fail(fmt::format("has free space of {} bytes before its end", length));
       break;
     }
     const std::uint64_t room = end - at - kHeaderSize;
@@ -79,7 +82,7 @@ const GlobalHeaps::Collection& GlobalHeaps::collection(std::uint64_t offset, con
     const std::uint64_t padded = (length + kAlignment - 1) / kAlignment * kAlignment;
     if (padded > room) fail("has no room for its " + which);
     if (!objects.try_emplace(index, Object{at + kHeaderSize, length}).second)
-      fail("has two objects " + std::to_string(index));
+      fail(fmt::format("has two objects {}", index));
     at += kHeaderSize + padded;
   }
   return collections_.emplace(offset, std::move(objects)).first->second;
@@ -90,9 +93,10 @@ GlobalHeaps::Object GlobalHeaps::find(const HeapReference& reference, const std:
   const Collection& objects = collection(offset, name);
   const auto object = objects.find(reference.index);
   if (object != objects.end()) return object->second;
-  throw StoreError(path_, name + " is damaged: the global heap collection at offset " +
-                              std::to_string(offset) + " of the file has no object " +
-                              std::to_string(reference.index));
+  throw StoreError(
+      path_,
+      fmt::format("{} is damaged: the global heap collection at offset {} of the file has no object {}", name,
+                  offset, reference.index));
 }
 
 void GlobalHeaps::check(const HeapReference& reference, const std::string& name) {
@@ -105,9 +109,8 @@ std::string GlobalHeaps::read(const HeapReference& reference, const std::string&
   if (reference.length > file_size_)
     throw StoreError(path_, name + " is damaged: it would be longer than the file");
   if (reference.length != object.size) {
-    throw StoreError(path_, name + " is damaged: its " + std::to_string(reference.length) +
-                                " bytes at offset " + std::to_string(object.offset) + " of the file are " +
-                                std::to_string(object.size));
+    throw StoreError(path_, fmt::format("{} is damaged: its {} bytes at offset {} of the file are {}", name,
+                                        reference.length, object.offset, object.size));
   }
   std::string text(reference.length, '\0');
   if (!read_bytes(object.offset, text.data(), text.size())) throw StoreError(path_, name + " can't be read");

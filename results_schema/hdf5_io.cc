@@ -1,5 +1,7 @@
 #include "results_schema/hdf5_io.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -154,7 +156,7 @@ void Dataset::write_rows(ColumnType type, std::uint64_t begin, std::uint64_t cou
   if (H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &start, nullptr, &length, nullptr) < 0 ||
       H5Dwrite(id(), memory_type(type).get(), memory_space.get(), file_space.get(), H5P_DEFAULT, values) <
           0) {
-    fail("can't write rows " + std::to_string(begin) + " to " + std::to_string(begin + count));
+    fail(fmt::format("can't write rows {} to {}", begin, begin + count));
   }
 }
 
@@ -168,18 +170,18 @@ void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::
   hsize_t size = 0;
   std::uint32_t skipped_filters = 0;
   if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) {
-    fail("the chunk of row " + std::to_string(row) + " is missing or damaged");
+    fail(fmt::format("the chunk of row {} is missing or damaged", row));
   }
   bytes.resize(size);
   if (H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) < 0 || skipped_filters != 0) {
-    fail("can't read the chunk of row " + std::to_string(row));
+    fail(fmt::format("can't read the chunk of row {}", row));
   }
 }
 
 void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {
   const std::uint64_t count = rows();
   if (begin > end || end > count) {
-    fail("has " + std::to_string(count) + " rows, not " + std::to_string(end));
+    fail(fmt::format("has {} rows, not {}", count, end));
   }
   // Contiguous data would read as zeros, chunks as fill values, where a damaged header promises more rows
   // than the file holds.
@@ -204,7 +206,7 @@ void Dataset::read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t en
   const Hid memory_space(H5Screate_simple(1, &count, nullptr));
   if (H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &start, nullptr, &count, nullptr) < 0 ||
       H5Dread(id(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT, out) < 0) {
-    fail("can't read rows " + std::to_string(begin) + " to " + std::to_string(end));
+    fail(fmt::format("can't read rows {} to {}", begin, end));
   }
 }
 
@@ -214,7 +216,7 @@ std::optional<double> Dataset::number_attribute(const char* name) const {
   const Hid space(H5Aget_space(attribute.get()));
   double value = 0;
   if (!is_scalar(space.get()) || H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value) < 0)
-    fail(std::string("attribute ") + name + " is not a number");
+    fail(fmt::format("attribute {} is not a number", name));
   return value;
 }
 
@@ -276,7 +278,7 @@ H5File H5File::open(const fs::path& path) {
       address != 8 || length != 8) {
     file.fail("does not have addresses and lengths of 8 bytes, as result files do");
   }
-  if (!is_boolean_type_sound(file.id(), path, base)) file.fail(std::string(kBooleanType) + " is damaged");
+  if (!is_boolean_type_sound(file.id(), path, base)) file.fail(fmt::format("{} is damaged", kBooleanType));
   file.heaps_ = std::make_shared<GlobalHeaps>(path, base);
   return file;
 }
@@ -462,7 +464,7 @@ std::string H5File::text_attribute(const char* name) const {
   if (!heaps_) fail("is being written");
   const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
   const auto text = text_of_attribute(attribute.get(), *heaps_, std::string("attribute ") + name);
-  if (!text) fail(std::string("attribute ") + name + " is not a text");
+  if (!text) fail(fmt::format("attribute {} is not a text", name));
   return *text;
 }
 
@@ -471,7 +473,7 @@ std::uint64_t H5File::number_attribute(const char* name) const {
   const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
   std::uint64_t value = 0;
   if (!read_number_attribute(attribute.get(), value)) {
-    fail(std::string("attribute ") + name + " is not an integer");
+    fail(fmt::format("attribute {} is not an integer", name));
   }
   return value;
 }

@@ -1,6 +1,7 @@
 #include "results_schema/isolated.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -130,7 +131,7 @@ Verification verify_isolated(const fs::path& file, std::chrono::seconds limit) {
   if (!WIFSIGNALED(status)) return decode(file, message);
   const int signal = WTERMSIG(status);
   if (signal == SIGPROF) return {0, 0, {"is damaged: reading it does not end"}};
-  return {0, 0, {"is damaged: reading it crashes (signal " + std::to_string(signal) + ")"}};
+  return {0, 0, {fmt::format("is damaged: reading it crashes (signal {})", signal)}};
 }
 
 }  // namespace shardscape::results

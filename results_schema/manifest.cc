@@ -1,10 +1,13 @@
 #include "results_schema/manifest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <initializer_list>
 #include <set>
 
+#include "engine/base/joined.h"
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sha256.h"
@@ -15,19 +18,13 @@ namespace {
 
 /// Each part with its length, so that no two lists of parts read the same.
 void append_part(std::string& text, const std::string& part) {
-  text += std::to_string(part.size()) + ':' + part + '\n';
+  text += fmt::format("{}:{}\n", part.size(), part);
 }
 
 /// HDF5 names have no slashes; the verbatim name goes into an attribute.
 std::string object_name(std::string name) {
   std::ranges::replace(name, '/', ':');
   return name;
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : " ") + part;
-  return text;
 }
 
 bool is_layout(const BlockLayout& layout) {
@@ -129,7 +126,7 @@ void write_root(const H5File& file, const char* schema, const Manifest& m, const
   file.set_attribute("columns_sha256", columns_sha256(m.columns));
   file.set_attribute("assumptions", clipped(m.study.assumptions));
   file.set_attribute("seed", m.study.seed);
-  file.set_attribute("objectives", join(m.study.objectives));
+  file.set_attribute("objectives", joined(m.study.objectives, " "));
   file.set_attribute("total_points", m.layout.total_points);
   file.set_attribute("rows_per_block", std::uint64_t{m.layout.rows_per_block});
   file.set_attribute("first_block", m.layout.blocks.first);
@@ -194,7 +191,7 @@ std::string study_sha256(const StudyInfo& study) {
   append_part(text, study.title);
   append_part(text, study.resolved_yaml);
   append_part(text, std::to_string(study.seed));
-  append_part(text, join(study.objectives));
+  append_part(text, joined(study.objectives, " "));
   for (const SourceText& source : study.sources) {
     append_part(text, source.name);
     append_part(text, source.text);
@@ -221,7 +218,7 @@ std::vector<std::string> manifest_problems(const Manifest& manifest) {
   }
   for (const LinkRecord& link : manifest.study.links) {
     if (link.dimension < 0 || static_cast<std::size_t>(link.dimension) >= manifest.study.dimensions.size()) {
-      problems.push_back("link " + std::to_string(link.link_id) + " lies in no dimension");
+      problems.push_back(fmt::format("link {} lies in no dimension", link.link_id));
     }
   }
   if (!is_layout(manifest.layout)) problems.emplace_back("the blocks do not fit the number of points");
@@ -230,12 +227,12 @@ std::vector<std::string> manifest_problems(const Manifest& manifest) {
 
 void check_schema(const H5File& file, const char* schema) {
   if (H5Aexists(file.id(), "schema") <= 0 || file.text_attribute("schema") != schema) {
-    file.fail(std::string("is not a ") + schema + " file");
+    file.fail(fmt::format("is not a {} file", schema));
   }
   const std::uint64_t version = schema_version(file);
   if (version < kOldestSchemaVersion || version > kSchemaVersion) {
-    file.fail("has schema version " + std::to_string(version) + "; this program reads versions " +
-              std::to_string(kOldestSchemaVersion) + " to " + std::to_string(kSchemaVersion));
+    file.fail(fmt::format("has schema version {}; this program reads versions {} to {}", version,
+                          kOldestSchemaVersion, kSchemaVersion));
   }
 }
 
@@ -262,8 +259,8 @@ void require_columns(const H5File& file, const std::string& group, const std::ve
     const auto found = std::ranges::find(columns, column.name, &ColumnInfo::name);
     if (found == columns.end()) file.fail("has no column " + group + "/" + column.name);
     if (found->type != column.type) {
-      file.fail(group + "/" + column.name + " is of type " + std::string(name_of(found->type)) + ", not " +
-                std::string(name_of(column.type)));
+      file.fail(fmt::format("{}/{} is of type {}, not {}", group, column.name, name_of(found->type),
+                            name_of(column.type)));
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "results_schema/point_selection.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "engine/base/strata.h"
@@ -12,8 +14,8 @@ std::uint64_t PointSelection::point(std::uint64_t row, std::uint64_t rows) const
 
 std::string to_string(const ShardRange& shards) {
   if (shards.count == 0) return "";
-  const std::string last = shards.first == shards.last ? "" : "-" + std::to_string(shards.last);
-  return std::to_string(shards.first) + last + "/" + std::to_string(shards.count);
+  const std::string last = shards.first == shards.last ? "" : fmt::format("-{}", shards.last);
+  return fmt::format("{}{}/{}", shards.first, last, shards.count);
 }
 
 std::optional<ShardRange> parse_shards(std::string_view text) {

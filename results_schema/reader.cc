@@ -1,10 +1,13 @@
 #include "results_schema/reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <optional>
 #include <stdexcept>
 
+#include "engine/base/joined.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
@@ -86,7 +89,7 @@ struct ResultReader::Impl {
     pieces = {{path, 0, rows}};
     for (const ColumnInfo& column : manifest.columns) {
       if (file->dataset("/points/" + column.name).rows() != rows) {
-        file->fail("/points/" + column.name + " does not have " + std::to_string(rows) + " rows");
+        file->fail(fmt::format("/points/{} does not have {} rows", column.name, rows));
       }
     }
     samples = sample_rows(*file, manifest.sample_columns);
@@ -142,7 +145,7 @@ struct ResultReader::Impl {
   }
   template <class T>
   [[nodiscard]] std::vector<T> read_samples(const std::string& column, RowRange range) const {
-    return read_from<T>(sample_pieces, samples, std::string(kSamplesGroup) + '/' + column, range);
+    return read_from<T>(sample_pieces, samples, fmt::format("{}/{}", kSamplesGroup, column), range);
   }
 
   /// Files of schema version 1 call link_id link.
@@ -152,14 +155,13 @@ struct ResultReader::Impl {
     if (found == columns.end() && name == "link_id")
       found = std::ranges::find(columns, "link", &ColumnInfo::name);
     if (found != columns.end()) return *found;
-    throw StoreError(path, "has no column " + std::string(name) + " of fault samples");
+    throw StoreError(path, fmt::format("has no column {} of fault samples", name));
   }
 
   void require_column(std::string_view name) const {
     if (find(name) != nullptr) return;
-    std::string names;
-    for (const ColumnInfo& column : manifest.columns) names += (names.empty() ? "" : ", ") + column.name;
-    throw StoreError(path, "has no column " + std::string(name) + "; columns: " + names);
+    throw StoreError(path, fmt::format("has no column {}; columns: {}", name,
+                                       joined(manifest.columns, ", ", &ColumnInfo::name)));
   }
 
   [[nodiscard]] Summary compute_summary() const {

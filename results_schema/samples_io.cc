@@ -1,5 +1,7 @@
 #include "results_schema/samples_io.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardscape::results {
@@ -9,7 +11,7 @@ namespace {
 constexpr std::uint64_t kChunkRows = 16384;
 constexpr std::uint64_t kRowsAtOnce = 64 * kChunkRows;
 
-std::string path_of(const ColumnInfo& column) { return std::string(kSamplesGroup) + '/' + column.name; }
+std::string path_of(const ColumnInfo& column) { return fmt::format("{}/{}", kSamplesGroup, column.name); }
 
 }  // namespace
 
@@ -54,7 +56,7 @@ std::uint64_t sample_rows(const H5File& file, std::span<const ColumnInfo> column
   std::uint64_t rows = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const std::uint64_t count = file.dataset(path_of(columns[c])).rows();
-    if (c > 0 && count != rows) file.fail(std::string(kSamplesGroup) + " has columns of different lengths");
+    if (c > 0 && count != rows) file.fail(fmt::format("{} has columns of different lengths", kSamplesGroup));
     rows = count;
   }
   return rows;
@@ -63,7 +65,7 @@ std::uint64_t sample_rows(const H5File& file, std::span<const ColumnInfo> column
 std::vector<ColumnInfo> read_sample_columns(const H5File& file) {
   std::vector<ColumnInfo> columns;
   for (const std::string& name : file.children(kSamplesGroup)) {
-    columns.push_back(column_info(file.dataset(std::string(kSamplesGroup) + '/' + name), name));
+    columns.push_back(column_info(file.dataset(fmt::format("{}/{}", kSamplesGroup, name)), name));
   }
   return columns;
 }

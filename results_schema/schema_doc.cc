@@ -1,5 +1,7 @@
 #include "results_schema/schema_doc.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -128,8 +130,8 @@ const char* title_of(ColumnGroup group) {
 std::string row_of(const Described& d) {
   const ColumnInfo& c = d.column;
   const std::string better = c.better == Better::neither ? "" : std::string(name_of(c.better));
-  return "| `" + c.name + "` | " + std::string(name_of(c.type)) + " | " + c.unit + " | " + d.phases + " | " +
-         better + " | " + c.long_name + (c.meanings.empty() ? "" : " (code)") + " |\n";
+  return fmt::format("| `{}` | {} | {} | {} | {} | {}{} |\n", c.name, name_of(c.type), c.unit, d.phases,
+                     better, c.long_name, c.meanings.empty() ? "" : " (code)");
 }
 
 std::string sample_columns_text() {
@@ -138,8 +140,8 @@ std::string sample_columns_text() {
       "the "
       "same faults for every point.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n";
   for (const ColumnInfo& c : fault_sample_columns()) {
-    text += "| `" + c.name + "` | " + std::string(name_of(c.type)) + " | " + c.unit + " | " + c.long_name +
-            (c.meanings.empty() ? "" : " (code)") + " |\n";
+    text += fmt::format("| `{}` | {} | {} | {}{} |\n", c.name, name_of(c.type), c.unit, c.long_name,
+                        c.meanings.empty() ? "" : " (code)");
   }
   return text;
 }
@@ -147,7 +149,7 @@ std::string sample_columns_text() {
 std::string codes_of(const ColumnInfo& column) {
   std::string text = "- `" + column.name + "`:";
   for (std::size_t i = 0; i < column.meanings.size(); ++i) {
-    text += (i == 0 ? " " : ", ") + std::to_string(i) + " " + column.meanings[i];
+    text += fmt::format("{}{} {}", i == 0 ? " " : ", ", i, column.meanings[i]);
   }
   return text + "\n";
 }
@@ -159,8 +161,9 @@ std::string schema_markdown() {
   const auto columns = all_columns();
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (i == 0 || columns[i].column.group != columns[i - 1].column.group) {
-      text += "\n### " + std::string(title_of(columns[i].column.group)) +
-              "\n\n| column | type | unit | phase | better | meaning |\n|---|---|---|---|---|---|\n";
+      text += fmt::format(
+          "\n### {}\n\n| column | type | unit | phase | better | meaning |\n|---|---|---|---|---|---|\n",
+          title_of(columns[i].column.group));
     }
     text += row_of(columns[i]);
   }

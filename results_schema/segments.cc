@@ -1,6 +1,7 @@
 #include "results_schema/segments.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <system_error>
 
 #include "engine/base/check.h"
+#include "engine/base/joined.h"
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
@@ -43,7 +45,7 @@ std::string padded(std::uint64_t number) {
 }
 
 std::string segment_name(BlockRange blocks) {
-  return std::string(kPrefix) + padded(blocks.first) + "-" + padded(blocks.count) + std::string(kEnding);
+  return fmt::format("{}{}-{}{}", kPrefix, padded(blocks.first), padded(blocks.count), kEnding);
 }
 
 /// The blocks a file name promises; nothing for any other file.
@@ -120,8 +122,7 @@ std::string damage_of(const fs::path& path, BlockRange blocks, const Manifest& m
     const auto ids = H5File::open(path).dataset("/points/point_id").read_all<std::uint64_t>();
     std::uint64_t row = manifest.layout.first_row(blocks.first);
     for (const std::uint64_t id : ids) {
-      if (id != manifest.layout.point(row++))
-        return "has other points than its blocks (" + std::to_string(id) + ")";
+      if (id != manifest.layout.point(row++)) return fmt::format("has other points than its blocks ({})", id);
     }
   } catch (const StoreError& error) {
     return error.reason();
@@ -201,9 +202,9 @@ void require(bool same, const fs::path& parts, const std::string& what) {
 void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manifest& wanted) {
   require(study_sha256(stored.study) == study_sha256(wanted.study), parts,
           "a different study (\"" + stored.study.title + "\", or other inputs)");
-  require(stored.layout.total_points == wanted.layout.total_points, parts,
-          "a sweep of " + std::to_string(stored.layout.total_points) + " points, not " +
-              std::to_string(wanted.layout.total_points));
+  require(
+      stored.layout.total_points == wanted.layout.total_points, parts,
+      fmt::format("a sweep of {} points, not {}", stored.layout.total_points, wanted.layout.total_points));
   require(stored.layout.selection == wanted.layout.selection, parts,
           "another choice of points (--limit, --sample, --sample-seed)");
   require(stored.layout == wanted.layout, parts, "another shard or block size");
@@ -216,8 +217,7 @@ void check_same_sweep(const fs::path& parts, const Manifest& stored, const Manif
 }
 
 void check_manifest(const fs::path& parts, const Manifest& manifest) {
-  std::string text;
-  for (const std::string& problem : manifest_problems(manifest)) text += (text.empty() ? "" : "; ") + problem;
+  const std::string text = joined(manifest_problems(manifest), "; ");
   if (!text.empty()) throw StoreError(parts, text);
 }
 

@@ -1,5 +1,7 @@
 #include "results_schema/verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -33,9 +35,9 @@ class Problems {
   [[nodiscard]] std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     for (const auto& [what, entry] : found_) {
-      lines.push_back(entry.count == 0 ? what
-                                       : what + " (" + std::to_string(entry.count) +
-                                             " times, first at point " + std::to_string(entry.point) + ")");
+      lines.push_back(entry.count == 0
+                          ? what
+                          : fmt::format("{} ({} times, first at point {})", what, entry.count, entry.point));
     }
     return lines;
   }

@@ -1,6 +1,8 @@
 // The values that a number of a specification may have.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -49,7 +51,7 @@ inline void require_range(Problems& problems, double value, const std::string& f
 inline void require_range(Problems& problems, std::int64_t value, const std::string& field,
                           const Range& range) {
   if (range.holds(static_cast<double>(value))) return;
-  problems.add(field, "must be " + range.text() + ", not " + std::to_string(value));  // every digit of it
+  problems.add(field, fmt::format("must be {}, not {}", range.text(), value));  // every digit of it
 }
 template <int T, int B, int F>
 void require_range(Problems& problems, Quantity<T, B, F> value, const std::string& field,

@@ -1,6 +1,8 @@
 // Text from outside on its way to a terminal, a spreadsheet or a JSON file: shown, but never obeyed.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -84,7 +86,7 @@ inline std::string cut(std::string_view text, std::size_t longest) {
   if (count <= longest) return std::string(text);
   std::size_t end = 0;
   for (std::size_t i = 0; i < longest; ++i) end += std::max<std::size_t>(1, utf8_length(text, end));
-  return std::string(text.substr(0, end)) + "... (" + std::to_string(count) + " characters)";
+  return fmt::format("{}... ({} characters)", text.substr(0, end), count);
 }
 
 }  // namespace detail

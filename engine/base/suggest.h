@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/joined.h"
+
 namespace shardscape {
 
 /// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; case does not count.
@@ -75,12 +77,7 @@ std::string did_you_mean(std::string_view word, const Names& candidates) {
 /// "a, b, c".
 template <class Names>
 std::string join_names(const Names& names) {
-  std::string text;
-  for (const auto& name : names) {
-    if (!text.empty()) text += ", ";
-    text += std::string_view(name);
-  }
-  return text;
+  return joined(names);
 }
 
 }  // namespace shardscape

@@ -1,5 +1,7 @@
 #include "engine/execution/deadlock.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardscape::execution {
@@ -22,23 +24,21 @@ class Explainer {
   }
 
  private:
-  [[nodiscard]] static std::string name(std::int32_t rank) { return "rank " + std::to_string(rank); }
+  [[nodiscard]] static std::string name(std::int32_t rank) { return fmt::format("rank {}", rank); }
   [[nodiscard]] const std::string& call_name(std::int32_t lane, std::int32_t call) const {
     return programs_.call_names[static_cast<std::size_t>(lane)][static_cast<std::size_t>(call)];
   }
   [[nodiscard]] std::string node(std::int32_t rank) const {
     const RankState& s = state_.ranks[static_cast<std::size_t>(rank)];
-    return "at instruction " + std::to_string(s.next) + " in block " + std::to_string(s.position) +
-           " of its program";
+    return fmt::format("at instruction {} in block {} of its program", s.next, s.position);
   }
   [[nodiscard]] bool done(std::int32_t rank) const {
     return state_.ranks[static_cast<std::size_t>(rank)].done;
   }
 
   void add_mismatch(const CallBoard::Mismatch& m) {
-    roots_.push_back(name(m.rank) + " makes " + call_name(m.lane, m.call) + " as call " +
-                     std::to_string(m.number) + " of its group, where others make " +
-                     call_name(m.lane, m.expected));
+    roots_.push_back(fmt::format("{} makes {} as call {} of its group, where others make {}", name(m.rank),
+                                 call_name(m.lane, m.call), m.number, call_name(m.lane, m.expected)));
   }
 
   void add_rank(std::int32_t rank) {
@@ -63,8 +63,8 @@ class Explainer {
     const bool never = in.sender < 0 || done(in.sender);
     const std::string from = in.sender < 0 ? "a rank that has no such channel" : name(in.sender);
     (never ? roots_ : others_)
-        .push_back(name(rank) + " waits for message " + std::to_string(in.received) + " from " + from +
-                   (never ? ", which is never sent, " : ", ") + node(rank));
+        .push_back(fmt::format("{} waits for message {} from {}{}{}", name(rank), in.received, from,
+                               never ? ", which is never sent, " : ", ", node(rank)));
   }
 
   void add_join(std::int32_t rank, std::int32_t lane) {
@@ -78,11 +78,11 @@ class Explainer {
     for (const std::int32_t other : group.ranks) {
       if (state_.lanes[programs_.at(lane, other)].entered >= mine.entered) continue;
       never = never || done(other);
-      if (listed++ < kListed) missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+      if (listed++ < kListed) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", other);
     }
-    if (listed > kListed) missing += " and " + std::to_string(listed - kListed) + " more";
-    const std::string what = name(rank) + " waits in call " + std::to_string(mine.entered - 1) +
-                             " of its group (" + call_name(lane, mine.call) + "), " + node(rank);
+    if (listed > kListed) missing += fmt::format(" and {} more", listed - kListed);
+    const std::string what = fmt::format("{} waits in call {} of its group ({}), {}", name(rank),
+                                         mine.entered - 1, call_name(lane, mine.call), node(rank));
     (never ? roots_ : others_).push_back(missing.empty() ? what : what + ": missing are ranks " + missing);
   }
 

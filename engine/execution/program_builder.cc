@@ -1,5 +1,7 @@
 #include "engine/execution/program_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -204,7 +206,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   }
   std::vector<std::string>& names = programs_.call_names[static_cast<std::size_t>(lane_number)];
   const auto number = static_cast<std::int32_t>(names.size());
-  names.push_back(name + ", " + std::to_string(static_cast<std::int64_t>(bytes.value())) + " bytes");
+  names.push_back(fmt::format("{}, {} bytes", name, static_cast<std::int64_t>(bytes.value())));
   programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back({op, bytes.value()});
   const double node_seconds = collectives_.beyond_links(op, bytes, lane.group).value();
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {

@@ -1,4 +1,6 @@
 // Fully connected lines and crossbars.
+#include <fmt/format.h>
+
 #include "engine/network/line_graph.h"
 
 namespace shardscape::network {
@@ -57,7 +59,7 @@ class Crossbar : public LineGraph {
 
   [[nodiscard]] std::string switch_name(std::int32_t index) const override {
     if (sharing_ == 1) return {};
-    return index == 0 ? "switch" : "adapter " + std::to_string(index - 1);
+    return index == 0 ? "switch" : fmt::format("adapter {}", index - 1);
   }
 
  private:

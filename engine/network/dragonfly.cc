@@ -3,6 +3,8 @@
 // (in ascending order) from its router k modulo the routers of a group.
 //
 // Wires: hosts to routers; then the routers of each group pairwise; then the pairs of groups.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/network/line_graph.h"
@@ -56,7 +58,7 @@ class Dragonfly : public LineGraph {
   }
 
   [[nodiscard]] std::string switch_name(std::int32_t index) const override {
-    return "router " + std::to_string(index % routers_) + " of group " + std::to_string(index / routers_);
+    return fmt::format("router {} of group {}", index % routers_, index / routers_);
   }
 
  private:

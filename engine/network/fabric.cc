@@ -1,5 +1,7 @@
 #include "engine/network/fabric.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/check.h"
@@ -172,8 +174,8 @@ std::string Fabric::vertex_name(std::int32_t vertex) const {
     if (switches == 0 || vertex < axes_[i].first_switch || vertex >= vertices_) continue;
     const std::int32_t number = vertex - axes_[i].first_switch;
     const std::string name = wiring_[i]->switch_name(number % switches);
-    if (name.empty()) return "switch " + std::to_string(number);
-    return axes_[i].lines == 1 ? name : std::to_string(number / switches) + '.' + name;
+    if (name.empty()) return fmt::format("switch {}", number);
+    return axes_[i].lines == 1 ? name : fmt::format("{}.{}", number / switches, name);
   }
   return "?";
 }

@@ -1,5 +1,7 @@
 #include "engine/network/fat_tree.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/network/line_graph.h"
@@ -48,7 +50,7 @@ class FatTree : public LineGraph {
 
   [[nodiscard]] std::string switch_name(std::int32_t index) const override {
     const std::int32_t tree = levels_.back().first_switch + levels_.back().copies;
-    if (index >= tree) return "adapter " + std::to_string(index - tree);
+    if (index >= tree) return fmt::format("adapter {}", index - tree);
     std::size_t level = levels_.size() - 1;
     while (levels_[level].first_switch > index) --level;
     const std::int32_t number = index - levels_[level].first_switch;
@@ -56,7 +58,7 @@ class FatTree : public LineGraph {
     const std::string kind = level == 0            ? "leaf "
                              : top                 ? (levels_.size() == 2 ? "spine " : "core ")
                              : levels_.size() == 3 ? "spine "
-                                                   : "level " + std::to_string(level + 1) + " switch ";
+                                                   : fmt::format("level {} switch ", level + 1);
     return kind + std::to_string(number);
   }
 

@@ -1,5 +1,7 @@
 #include "engine/network/faulty_fabric.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/check.h"
@@ -184,10 +186,9 @@ std::string FaultyFabric::describe(const Unreachable& unreachable) const {
   for (std::size_t i = 0; i < unreachable.cut.size() && i < kMost; ++i) {
     names += (i == 0 ? "" : ", ") + fabric_.link_name(unreachable.cut[i]);
   }
-  if (unreachable.cut.size() > kMost)
-    names += ", and " + std::to_string(unreachable.cut.size() - kMost) + " more";
-  return "no way from " + std::to_string(unreachable.source) + " to " +
-         std::to_string(unreachable.destination) + ": all links that lead on are dead (" + names + ")";
+  if (unreachable.cut.size() > kMost) names += fmt::format(", and {} more", unreachable.cut.size() - kMost);
+  return fmt::format("no way from {} to {}: all links that lead on are dead ({})", unreachable.source,
+                     unreachable.destination, names);
 }
 
 }  // namespace shardscape::network

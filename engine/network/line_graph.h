@@ -4,6 +4,8 @@
 // positions in wires(). Routes are fixed and loop-free.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,7 +45,7 @@ class LineGraph {
                             std::vector<std::int32_t>& path) const = 0;
   /// What the switch is in its line ("leaf 3"); empty where it is the only one.
   [[nodiscard]] virtual std::string switch_name(std::int32_t index) const {
-    return "switch " + std::to_string(index);
+    return fmt::format("switch {}", index);
   }
 
  protected:

@@ -1,5 +1,7 @@
 #include "engine/network/patterns.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -13,9 +15,7 @@ namespace shardscape::network {
 
 namespace {
 
-std::string at(const std::string& place, std::size_t index) {
-  return place + "[" + std::to_string(index) + "]";
-}
+std::string at(const std::string& place, std::size_t index) { return fmt::format("{}[{}]", place, index); }
 
 /// Rings of a ring algorithm; 0 for the others. In memory each is one message per rank, repeated in every
 /// step.
@@ -65,9 +65,9 @@ class Checker {
     if (pattern.operation == Operation::pipeline) {
       check_pipeline(pattern, place);
     } else {
-      require(supports(pattern.operation, pattern.algorithm), place + ".algorithm",
-              std::string(name_of(pattern.algorithm)) + " is no algorithm for " +
-                  std::string(name_of(pattern.operation)));
+      require(
+          supports(pattern.operation, pattern.algorithm), place + ".algorithm",
+          fmt::format("{} is no algorithm for {}", name_of(pattern.algorithm), name_of(pattern.operation)));
     }
     require(pattern.chunks >= 1, place + ".chunks", "must be at least 1");
     check_groups(pattern, place);
@@ -77,19 +77,17 @@ class Checker {
     const std::vector<std::int32_t>& after = patterns_[p].after;
     const std::int32_t earlier = after[i];
     require(earlier >= 0 && static_cast<std::size_t>(earlier) < p, place,
-            "is " + std::to_string(earlier) + "; pattern " + std::to_string(p) + " can only come after " +
-                (p == 0 ? "none, it is the first" : "patterns 0 .. " + std::to_string(p - 1)));
+            fmt::format("is {}; pattern {} can only come after {}", earlier, p,
+                        p == 0 ? "none, it is the first" : fmt::format("patterns 0 .. {}", p - 1)));
     for (std::size_t j = 0; j < i; ++j) {
-      require(after[j] != earlier, place, "names pattern " + std::to_string(earlier) + " again");
+      require(after[j] != earlier, place, fmt::format("names pattern {} again", earlier));
     }
   }
 
   bool in_range(std::int32_t rank, const std::string& place) {
     const std::int32_t ranks = fabric_.fabric().ranks();
     const bool ok = rank >= 0 && rank < ranks;
-    require(ok, place,
-            "rank " + std::to_string(rank) + " is out of range; the fabric has ranks 0 .. " +
-                std::to_string(ranks - 1));
+    require(ok, place, fmt::format("rank {} is out of range; the fabric has ranks 0 .. {}", rank, ranks - 1));
     return ok;
   }
 
@@ -129,7 +127,7 @@ class Checker {
     for (std::size_t i = 0; i < chain.size(); ++i) {
       sound &= in_range(chain[i], at(place, i));
       const bool again = i > 0 && chain[i] == chain[i - 1];
-      require(!again, at(place, i), "rank " + std::to_string(chain[i]) + " follows itself");
+      require(!again, at(place, i), fmt::format("rank {} follows itself", chain[i]));
       sound &= !again;
     }
     return sound;
@@ -143,7 +141,7 @@ class Checker {
         continue;
       }
       char& seen = seen_[static_cast<std::size_t>(group[i])];
-      require(seen == 0, at(place, i), "rank " + std::to_string(group[i]) + " is in the group already");
+      require(seen == 0, at(place, i), fmt::format("rank {} is in the group already", group[i]));
       sound &= seen == 0;
       seen = 1;
     }
@@ -156,7 +154,7 @@ class Checker {
   void check_algorithm(const Pattern& pattern, const std::vector<std::int32_t>& group,
                        const std::string& place) {
     const bool power_of_two = std::has_single_bit(group.size());
-    const std::string size = "the group has " + std::to_string(group.size());
+    const std::string size = fmt::format("the group has {}", group.size());
     if (pattern.algorithm == Algorithm::halving_doubling && pattern.operation != Operation::all_to_all) {
       require(power_of_two, place, "halving_doubling needs a power of two of ranks; " + size);
     }

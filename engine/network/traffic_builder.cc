@@ -1,5 +1,7 @@
 #include "engine/network/traffic_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/check.h"
@@ -147,8 +149,9 @@ class PatternBuilder {
       result.gate_ends.push_back(builder_.gates());
       report_unreachable(p, unreachable_before, problems);
       if (builder_.route_entries() > static_cast<std::size_t>(kMaxRouteEntries)) {
-        problems.add(place(p), "needs routes of more than " + std::to_string(kMaxRouteEntries) +
-                                   " links in all; use fewer or smaller groups");
+        problems.add(place(p),
+                     fmt::format("needs routes of more than {} links in all; use fewer or smaller groups",
+                                 kMaxRouteEntries));
         break;
       }
     }
@@ -158,7 +161,7 @@ class PatternBuilder {
   }
 
  private:
-  static std::string place(std::size_t p) { return "patterns[" + std::to_string(p) + "]"; }
+  static std::string place(std::size_t p) { return fmt::format("patterns[{}]", p); }
 
   void report_unreachable(std::size_t p, std::size_t begin, Problems& problems) const {
     constexpr std::size_t kReported = 5;
@@ -167,8 +170,8 @@ class PatternBuilder {
       problems.add(place(p), fabric_.describe(fabric_.explain(pairs[i].source, pairs[i].destination)));
     }
     if (pairs.size() > begin + kReported) {
-      problems.add(place(p), "likewise " + std::to_string(pairs.size() - begin - kReported) +
-                                 " further pairs of ranks");
+      problems.add(place(p),
+                   fmt::format("likewise {} further pairs of ranks", pairs.size() - begin - kReported));
     }
   }
 

@@ -1,4 +1,6 @@
 // FabricSpec::validate(): the rules of each kind of dimension.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,7 +24,6 @@ constexpr std::int64_t kMaxCustomVertices = 4096;
 constexpr std::int64_t kMaxRadix = 1 << 16;
 constexpr std::int64_t kMaxTreeLevels = 8;
 
-std::string text(std::int64_t value) { return std::to_string(value); }
 std::string kind_of(const DimensionSpec& d) { return std::string(name_of(d.kind)); }
 
 /// Vertices with a way from vertex 0, or to it.
@@ -54,7 +55,7 @@ class Rules {
   Rules(const DimensionSpec& dimension, std::size_t index, bool outermost, std::int64_t inner,
         Problems& problems)
       : d_(dimension),
-        path_("dimensions[" + std::to_string(index) + "]."),
+        path_(fmt::format("dimensions[{}].", index)),
         outermost_(outermost),
         inner_(inner),
         problems_(problems) {}
@@ -73,7 +74,7 @@ class Rules {
     if (d_.kind == DimensionKind::custom && shape_good_) check_custom();
     if (d_.kind == DimensionKind::hypercube && shape_good_ && !open()) {
       require(std::has_single_bit(static_cast<std::uint64_t>(d_.size())), "shape",
-              "the size of a hypercube is a power of two, not " + text(d_.size()));
+              fmt::format("the size of a hypercube is a power of two, not {}", d_.size()));
     }
   }
 
@@ -123,10 +124,10 @@ class Rules {
     ports_good_ = true;
     if (switched && d_.nics_per_node) {
       const std::int64_t nics = *d_.nics_per_node;
-      ports_good_ = require(nics >= 1 && nics <= kMaxRanks && (nics % inner_ == 0 || inner_ % nics == 0),
-                            "nics_per_node",
-                            "is " + text(nics) + ", which neither divides the " + text(inner_) +
-                                " GPUs of a node nor is a multiple of them");
+      ports_good_ = require(
+          nics >= 1 && nics <= kMaxRanks && (nics % inner_ == 0 || inner_ % nics == 0), "nics_per_node",
+          fmt::format("is {}, which neither divides the {} GPUs of a node nor is a multiple of them", nics,
+                      inner_));
     }
     if (!d_.rails) return;
     if (!tree) {
@@ -138,9 +139,9 @@ class Rules {
     }
     if (!ports_good_) return;
     const std::int64_t adapters = std::min(d_.nics_per_node.value_or(inner_), inner_);
-    ports_good_ = require(
-        *d_.rails >= 1 && adapters % *d_.rails == 0, "rails",
-        "is " + text(*d_.rails) + ", which does not divide the " + text(adapters) + " adapters of a node");
+    ports_good_ =
+        require(*d_.rails >= 1 && adapters % *d_.rails == 0, "rails",
+                fmt::format("is {}, which does not divide the {} adapters of a node", *d_.rails, adapters));
   }
 
   void check_trays() {
@@ -227,12 +228,12 @@ class Rules {
     const std::int64_t endpoints = d_.size() * (inner_ / ports.sharing / ports.rails);
     const std::int64_t capacity = t.capacity(t.levels);
     require(endpoints <= capacity, "shape",
-            text(endpoints) + " endpoints are more than the " + text(capacity) + " that " + text(t.levels) +
-                " levels of switches with " + text(t.radix) + " ports hold");
+            fmt::format("{} endpoints are more than the {} that {} levels of switches with {} ports hold",
+                        endpoints, capacity, t.levels, t.radix));
     const std::int64_t needed = t.levels_for(endpoints);
     require(endpoints > capacity || needed == t.levels, "levels",
-            "is " + text(t.levels) + ", but " + text(needed) + " hold all " + text(endpoints) +
-                " endpoints; the others would have no effect");
+            fmt::format("is {}, but {} hold all {} endpoints; the others would have no effect", t.levels,
+                        needed, endpoints));
   }
 
   void check_dragonfly() {
@@ -249,8 +250,9 @@ class Rules {
     const std::int64_t hosts = f.routers_per_group * f.hosts_per_router;
     const std::int64_t groups = f.groups.value_or(std::max<std::int64_t>(1, d_.size() / hosts));
     require(d_.size() % hosts == 0 && d_.size() / hosts == groups, "shape",
-            "is " + text(d_.size()) + ", but " + (f.groups ? text(groups) + " groups of " : "groups have ") +
-                text(f.routers_per_group) + " routers with " + text(f.hosts_per_router) + " hosts each");
+            fmt::format("is {}, but {}{} routers with {} hosts each", d_.size(),
+                        f.groups ? fmt::format("{} groups of ", groups) : "groups have ", f.routers_per_group,
+                        f.hosts_per_router));
     const bool alone = groups == 1;
     require(!alone || !f.global_bandwidth, "global_bandwidth", "has no effect in a dragonfly of one group");
     require(!alone || !f.global_latency, "global_latency", "has no effect in a dragonfly of one group");
@@ -273,21 +275,22 @@ class Rules {
 
   bool check_custom_link(const CustomSpec::Link& link, std::size_t index, std::int64_t vertices,
                          std::set<std::pair<std::int64_t, std::int64_t>>& wired) {
-    const std::string field = "links[" + std::to_string(index) + "]";
+    const std::string field = fmt::format("links[{}]", index);
     check(link.bandwidth, field + ".bandwidth", ranges::kBandwidth);
     check(link.latency, field + ".latency", ranges::kTime);
     for (const std::int64_t end : {link.a, link.b}) {
       if (end >= 0 && end < vertices) continue;
       return require(false, field,
-                     "there is no vertex " + text(end) + "; they are 0 .. " + text(vertices - 1) + " (" +
-                         text(d_.size()) + " ranks, then " + text(d_.custom.switches) + " switches)");
+                     fmt::format("there is no vertex {}; they are 0 .. {} ({} ranks, then {} switches)", end,
+                                 vertices - 1, d_.size(), d_.custom.switches));
     }
-    if (!require(link.a != link.b, field, "links vertex " + text(link.a) + " to itself")) return false;
+    if (!require(link.a != link.b, field, fmt::format("links vertex {} to itself", link.a))) return false;
     bool fresh = wired.insert({link.a, link.b}).second;
     if (!link.one_way) fresh = wired.insert({link.b, link.a}).second && fresh;
-    return require(fresh, field,
-                   text(link.a) + " and " + text(link.b) +
-                       " are linked already and routes use one link; give it the sum of the bandwidths");
+    return require(
+        fresh, field,
+        fmt::format("{} and {} are linked already and routes use one link; give it the sum of the bandwidths",
+                    link.a, link.b));
   }
 
   void check_connected(std::int64_t vertices) {
@@ -297,9 +300,9 @@ class Rules {
     std::int64_t count = 0;
     for (std::size_t v = 0; v < out.size(); ++v) {
       if (out[v] != 0 && back[v] != 0) continue;
-      if (++count <= 8) lost += (lost.empty() ? "" : ", ") + std::to_string(v);
+      if (++count <= 8) lost += fmt::format("{}{}", lost.empty() ? "" : ", ", v);
     }
-    if (count > 8) lost += ", ... (" + text(count) + " in all)";
+    if (count > 8) lost += fmt::format(", ... ({} in all)", count);
     require(count == 0, "links",
             "the graph is not connected: no way to vertex " + lost + " from vertex 0 and back");
   }
@@ -366,7 +369,7 @@ Problems FabricSpec::validate() const {
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const DimensionSpec& dimension = dimensions[i];
     Rules(dimension, i, i + 1 == dimensions.size(), inner, problems).check();
-    problems.require(names.insert(dimension.name).second, "dimensions[" + std::to_string(i) + "].name",
+    problems.require(names.insert(dimension.name).second, fmt::format("dimensions[{}].name", i),
                      "'" + dimension.name + "' names an earlier dimension, too");
     inner =
         std::max<std::int64_t>(1, inner) * std::max<std::int64_t>(1, std::min(dimension.size(), kMaxRanks));

@@ -1,5 +1,7 @@
 #include "engine/spec/fabric_spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -170,9 +172,8 @@ FabricTemplate FabricTemplate::with_domain(std::int64_t gpus_per_domain, Problem
   DimensionSpec& domain = result.fabric.dimensions.front();
   const std::int64_t size = domain.size(), tray = domain.gpus_per_tray.value_or(1);
   if (gpus_per_domain < 1 || gpus_per_domain > size || gpus_per_domain % tray != 0) {
-    problems.add("gpus_per_domain", "is " + std::to_string(gpus_per_domain) + ", but a " + domain.name +
-                                        " of cluster " + fabric.name + " has " + std::to_string(size) +
-                                        " GPUs in trays of " + std::to_string(tray));
+    problems.add("gpus_per_domain", fmt::format("is {}, but a {} of cluster {} has {} GPUs in trays of {}",
+                                                gpus_per_domain, domain.name, fabric.name, size, tray));
     return result;
   }
   domain.shape = {gpus_per_domain};
@@ -183,13 +184,12 @@ FabricTemplate FabricTemplate::with_domain(std::int64_t gpus_per_domain, Problem
 FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) const {
   FabricSpec result = fabric;
   if (gpus < 1) {
-    problems.add("gpus", "is " + std::to_string(gpus) + ", but must be at least 1");
+    problems.add("gpus", fmt::format("is {}, but must be at least 1", gpus));
     return result;
   }
   if (!open()) {
     problems.require(gpus == fabric.size(), "gpus",
-                     "is " + std::to_string(gpus) + ", but cluster " + fabric.name + " has exactly " +
-                         std::to_string(fabric.size()));
+                     fmt::format("is {}, but cluster {} has exactly {}", gpus, fabric.name, fabric.size()));
     drop_trivial_dimensions(result);
     return result;
   }
@@ -215,16 +215,15 @@ FabricSpec FabricTemplate::instantiate(std::int64_t gpus, Problems& problems) co
     outermost.shape = {gpus / share};
     fit_to_size(outermost, share);
   } else {
-    problems.add("gpus", "is " + std::to_string(gpus) + ", but cluster " + fabric.name +
-                             " grows in units of " + std::to_string(unit));
+    problems.add("gpus", fmt::format("is {}, but cluster {} grows in units of {}", gpus, fabric.name, unit));
     return result;
   }
   drop_trivial_dimensions(result);
   if (result.dimensions.empty()) return result;
   const Problems misfits = result.validate();
   for (const Problem& problem : misfits.list()) {
-    problems.add("gpus", "is " + std::to_string(gpus) + ", which does not fit cluster " + fabric.name + ": " +
-                             problem.field + ": " + problem.message);
+    problems.add("gpus", fmt::format("is {}, which does not fit cluster {}: {}: {}", gpus, fabric.name,
+                                     problem.field, problem.message));
   }
   return result;
 }

@@ -1,5 +1,7 @@
 #include "engine/spec/model.h"
 
+#include <fmt/format.h>
+
 #include "engine/spec/ranges.h"
 
 namespace shardscape {
@@ -54,8 +56,8 @@ double ModelSpec::parameters() const {
 
 std::string ModelSpec::too_long(std::int64_t tokens) const {
   if (position != PositionKind::learned || tokens <= max_positions) return "";
-  return std::to_string(tokens) + " tokens are more than the " + std::to_string(max_positions) +
-         " learned positions of model " + name;
+  return fmt::format("{} tokens are more than the {} learned positions of model {}", tokens, max_positions,
+                     name);
 }
 
 Problems ModelSpec::validate() const {
@@ -70,14 +72,14 @@ Problems ModelSpec::validate() const {
   if (heads >= 1 && kv_heads >= 1) {
     problems.require(
         heads % kv_heads == 0, "kv_heads",
-        "must divide heads (" + std::to_string(heads) + "): each KV head serves a group of query heads");
+        fmt::format("must divide heads ({}): each KV head serves a group of query heads", heads));
   }
   if (position == PositionKind::learned) {
     problems.require(ranges::kRows.holds(static_cast<double>(max_positions)), "max_positions",
                      "learned positions need a table of rows: " + ranges::kRows.text());
   } else {
     problems.require(max_positions == 0, "max_positions",
-                     "has no effect with " + std::string(name_of(position)) + " positions; leave it out");
+                     fmt::format("has no effect with {} positions; leave it out", name_of(position)));
   }
   constexpr const char* kAllBiased = "has no effect where linear_bias is already true";
   problems.require(!(linear_bias && qkv_bias), "qkv_bias", kAllBiased);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/joined.h"
+
 namespace shardscape {
 
 const PlanAxisRow* find_plan_column(std::string_view column) {
@@ -34,12 +36,8 @@ std::string degree_names(std::string_view between) {
 }
 
 std::string order_names(std::string_view before_last) {
-  std::string text;
-  for (const PlanAxis axis : kDefaultRankOrder) {
-    const bool last = axis == kDefaultRankOrder.back();
-    text.append(text.empty() ? "" : last ? before_last : ", ").append(name_of(axis));
-  }
-  return text;
+  return joined(
+      kDefaultRankOrder, ", ", [](PlanAxis axis) { return name_of(axis); }, before_last);
 }
 
 }  // namespace shardscape

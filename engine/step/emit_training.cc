@@ -1,5 +1,7 @@
 #include "engine/step/emit_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -254,7 +256,7 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   }
   if (sends(pass)) send_boundary(pass);
   std::string name = pass.pass == Pass::weight ? "W#" : pass.forward() ? "F#" : "B#";
-  if (in_.pipeline.virtual_stages > 1) name += " chunk " + std::to_string(pass.chunk);
+  if (in_.pipeline.virtual_stages > 1) name += fmt::format(" chunk {}", pass.chunk);
   return builder_.end_block(name);
 }
 
@@ -316,7 +318,7 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
     blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
   }
   blocks.push_back(tail);
-  return builder_.add_sequence(std::move(blocks), "stage " + std::to_string(stage));
+  return builder_.add_sequence(std::move(blocks), fmt::format("stage {}", stage));
 }
 
 /// Ranks of one stage whose devices are alike share a program.

@@ -1,5 +1,7 @@
 #include "engine/step/export_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -76,7 +78,7 @@ class StepMaker {
       double weight_host = 0;
       for (const LayerRun& run : in_.chunk_layers(s, c)) {
         for (std::int32_t n = 0; n < run.count; ++n) {
-          layers.emplace_back(run.kind, run.kind.is_block()           ? "block " + std::to_string(blocks++)
+          layers.emplace_back(run.kind, run.kind.is_block()           ? fmt::format("block {}", blocks++)
                                         : run.kind == kEmbeddingLayer ? "embedding"
                                                                       : "head");
         }

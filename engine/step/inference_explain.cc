@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <map>
 #include <string>
@@ -128,8 +130,9 @@ class RowTable {
                      double pairs) {
     const double heads = static_cast<double>(in_.setting.model.heads) / in_.plan.tensor;
     const double keys = pairs / queries;
-    const auto whole = [](double value) { return std::to_string(static_cast<std::int64_t>(value + 0.5)); };
-    const std::string shape = whole(heads) + " heads, " + whole(queries) + " q x " + whole(keys) + " kv";
+    const auto whole = [](double value) { return static_cast<std::int64_t>(value + 0.5); };
+    const std::string shape =
+        fmt::format("{} heads, {} q x {} kv", whole(heads), whole(queries), whole(keys));
     rows_.push_back(
         {name.phase, name.name, shape, weight * blocks, total / weight, std::string(name.bound), ""});
   }

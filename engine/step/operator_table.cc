@@ -1,5 +1,7 @@
 #include "engine/step/operator_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -115,8 +117,8 @@ void RowWriter::add_call(const Node& node, const std::string& phase, double coun
   const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis), 1, slice_);
   const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
   rows_.push_back({phase, std::string(node.op->name),
-                   std::string(collective_name(call.op)) + " " + megabytes(call.bytes), count * call.repeats,
-                   time, "link", choice ? to_string(*choice) : ""});
+                   fmt::format("{} {}", collective_name(call.op), megabytes(call.bytes)),
+                   count * call.repeats, time, "link", choice ? to_string(*choice) : ""});
 }
 
 void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimizer,

@@ -1,5 +1,7 @@
 #include "engine/timeline/linked_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -65,14 +67,13 @@ class Linker {
   }
   TraceProblems finished_problems() {
     if (unreported_ > 0) {
-      problems_.push_back(
-          {-1, std::nullopt, "and " + std::to_string(unreported_) + " more problems of this kind"});
+      problems_.push_back({-1, std::nullopt, fmt::format("and {} more problems of this kind", unreported_)});
     }
     return std::move(problems_);
   }
   [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(trace_.ranks.size()); }
   [[nodiscard]] std::string known_ranks() const {
-    return ranks() == 1 ? "the only rank is 0" : "ranks are 0 .. " + std::to_string(ranks() - 1);
+    return ranks() == 1 ? "the only rank is 0" : fmt::format("ranks are 0 .. {}", ranks() - 1);
   }
 
   void number_nodes() {
@@ -100,8 +101,7 @@ class Linker {
         for (const std::uint64_t id : rank.dependencies_of(rank.nodes[n])) {
           const auto found = ids.find(id);
           if (!found) {
-            report(r, rank.nodes[n].id,
-                   "depends on node " + std::to_string(id) + ", which its trace does not have");
+            report(r, rank.nodes[n].id, fmt::format("depends on node {}, which its trace does not have", id));
             continue;
           }
           edges.emplace_back(base + static_cast<std::int64_t>(*found), number);
@@ -141,12 +141,11 @@ class Linker {
     for (const std::int32_t r : group.ranks) {
       if (r < 0 || r >= ranks()) {
         report(-1, std::nullopt,
-               "process group '" + group.name + "' names rank " + std::to_string(r) +
-                   ", which has no trace; " + known_ranks());
+               fmt::format("process group '{}' names rank {}, which has no trace; {}", group.name, r,
+                           known_ranks()));
         good = false;
       } else if (seen[static_cast<std::size_t>(r)]) {
-        report(-1, std::nullopt,
-               "process group '" + group.name + "' names rank " + std::to_string(r) + " twice");
+        report(-1, std::nullopt, fmt::format("process group '{}' names rank {} twice", group.name, r));
         good = false;
       } else {
         seen[static_cast<std::size_t>(r)] = true;
@@ -166,8 +165,8 @@ class Linker {
     }
     if (involved.size() != shape_.size()) {
       report(-1, std::nullopt,
-             "involved_dim has " + std::to_string(involved.size()) + " entries, the fabric has " +
-                 std::to_string(shape_.size()) + " dimensions");
+             fmt::format("involved_dim has {} entries, the fabric has {} dimensions", involved.size(),
+                         shape_.size()));
       return;
     }
     std::map<std::int64_t, std::int32_t> lists;  // by what the members have in common
@@ -202,8 +201,9 @@ class Linker {
       each_node(kind, [&](std::int32_t r, const TraceNode& node, std::int64_t number) {
         if (node.peer < 0 || node.peer >= ranks()) {
           report(r, node.id,
-                 (kind == NodeKind::send ? "sends to rank " : "receives from rank ") +
-                     std::to_string(node.peer) + ", which has no trace; " + known_ranks());
+                 fmt::format("{}{}, which has no trace; {}",
+                             kind == NodeKind::send ? "sends to rank " : "receives from rank ", node.peer,
+                             known_ranks()));
         } else {
           list[key(r, node)].push_back(number);
         }
@@ -223,9 +223,8 @@ class Linker {
       for (std::size_t k = sent; k < numbers.size(); ++k) {
         const TraceNode& node = linked_.node(numbers[k]);
         report(linked_.rank_of(numbers[k]), node.id,
-               "receives from rank " + std::to_string(node.peer) + " with tag " + std::to_string(node.tag) +
-                   ", which sends it " + (sent == 0 ? "nothing" : "only " + std::to_string(sent)) +
-                   " with that tag");
+               fmt::format("receives from rank {} with tag {}, which sends it {} with that tag", node.peer,
+                           node.tag, sent == 0 ? "nothing" : fmt::format("only {}", sent)));
       }
     }
   }
@@ -236,24 +235,22 @@ class Linker {
       if (k >= receives.size()) {
         report(
             linked_.rank_of(sends[k]), send.id,
-            "sends to rank " + std::to_string(send.peer) + " with tag " + std::to_string(send.tag) +
-                ", which has " +
-                (receives.empty() ? "no receive" : "only " + std::to_string(receives.size()) + " receives") +
-                " for it");
+            fmt::format("sends to rank {} with tag {}, which has {} for it", send.peer, send.tag,
+                        receives.empty() ? "no receive" : fmt::format("only {} receives", receives.size())));
         continue;
       }
       const TraceNode& receive = linked_.node(receives[k]);
       if (send.bytes != receive.bytes) {
         report(linked_.rank_of(receives[k]), receive.id,
-               "receives " + bytes_text(receive.bytes) + ", node " + std::to_string(send.id) + " of rank " +
-                   std::to_string(linked_.rank_of(sends[k])) + " sends " + bytes_text(send.bytes));
+               fmt::format("receives {}, node {} of rank {} sends {}", bytes_text(receive.bytes), send.id,
+                           linked_.rank_of(sends[k]), bytes_text(send.bytes)));
       }
       linked_.partner[static_cast<std::size_t>(sends[k])] = receives[k];
       linked_.partner[static_cast<std::size_t>(receives[k])] = sends[k];
     }
   }
   static std::string bytes_text(double bytes) {
-    return std::to_string(static_cast<std::uint64_t>(bytes)) + " bytes";
+    return fmt::format("{} bytes", static_cast<std::uint64_t>(bytes));
   }
 
   void match_collectives() {
@@ -263,8 +260,8 @@ class Linker {
       const std::int32_t list = by_rank_[static_cast<std::size_t>(node.group)][static_cast<std::size_t>(r)];
       if (list < 0) {
         report(r, node.id,
-               "takes part in process group '" + trace_.groups[static_cast<std::size_t>(node.group)].name +
-                   "', which rank " + std::to_string(r) + " is no member of");
+               fmt::format("takes part in process group '{}', which rank {} is no member of",
+                           trace_.groups[static_cast<std::size_t>(node.group)].name, r));
         return;
       }
       calls[static_cast<std::size_t>(list)][r].push_back(number);
@@ -286,9 +283,9 @@ class Linker {
       if (calls[r].size() == calls[most].size()) continue;
       const TraceNode& missed = linked_.node(calls[most][calls[r].size()]);
       report(most, missed.id,
-             std::string(name_of(missed.collective)) + " waits for rank " + std::to_string(r) +
-                 " for ever: of " + name_of_group(missed) + " it runs " + std::to_string(calls[most].size()) +
-                 " collectives, rank " + std::to_string(r) + " only " + std::to_string(calls[r].size()));
+             fmt::format("{} waits for rank {} for ever: of {} it runs {} collectives, rank {} only {}",
+                         name_of(missed.collective), r, name_of_group(missed), calls[most].size(), r,
+                         calls[r].size()));
       same = false;
     }
     for (std::size_t k = 0; same && k < calls[most].size(); ++k) add_instance(g, k, calls);
@@ -307,10 +304,9 @@ class Linker {
       const TraceNode& node = linked_.node(number);
       if (node.collective != first.collective || node.bytes != first.bytes) {
         report(r, node.id,
-               std::string(name_of(node.collective)) + " of " + bytes_text(node.bytes) + " meets node " +
-                   std::to_string(first.id) + " of rank " + std::to_string(members.front()) + ", " +
-                   std::string(name_of(first.collective)) + " of " + bytes_text(first.bytes) + ", in " +
-                   name_of_group(node));
+               fmt::format("{} of {} meets node {} of rank {}, {} of {}, in {}", name_of(node.collective),
+                           bytes_text(node.bytes), first.id, members.front(), name_of(first.collective),
+                           bytes_text(first.bytes), name_of_group(node)));
       }
       instance.members.push_back(number);
       linked_.instance[static_cast<std::size_t>(number)] =

@@ -2,6 +2,8 @@
 #include "engine/base/safe_text.h"
 #include "engine/timeline/microseconds.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace shardscape::timeline {
@@ -22,7 +24,7 @@ class TraceBuilder {
                        {"pid", 0},
                        {"tid", stage},
                        {"name", "thread_name"},
-                       {"args", {{"name", "stage " + std::to_string(stage)}}}});
+                       {"args", {{"name", fmt::format("stage {}", stage)}}}});
     events_.push_back({{"ph", "M"},
                        {"pid", 0},
                        {"tid", stage},
@@ -60,8 +62,8 @@ std::string pipeline_trace_json(std::string_view title, std::span<const schedule
   for (const schedule::PipelineSpan& span : spans) {
     const schedule::PipelineOperation& op = span.operation;
     const char* direction = op.weight ? "weight" : op.backward ? "backward" : "forward";
-    trace.slice(span.stage, std::string(direction) + " " + std::to_string(op.microbatch), direction,
-                span.start, span.end - span.start,
+    trace.slice(span.stage, fmt::format("{} {}", direction, op.microbatch), direction, span.start,
+                span.end - span.start,
                 {{"microbatch", op.microbatch}, {"chunk", op.chunk}, {"arrives_us", trace.at(span.sent)}});
   }
   for (std::size_t s = 0; s < tails.size(); ++s) {

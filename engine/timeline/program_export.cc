@@ -1,5 +1,7 @@
 #include "engine/timeline/program_export.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -266,7 +268,7 @@ ProgramExport::ProgramExport(const Programs& programs, double before) : programs
   std::vector<std::int32_t> count(static_cast<std::size_t>(programs.lanes), 0);
   for (std::size_t c = 0; c < programs.communicators.size(); ++c) {
     const auto lane = static_cast<std::size_t>(lane_of[c]);
-    groups_.push_back({programs.lane_names[lane] + " " + std::to_string(count[lane]++),
+    groups_.push_back({fmt::format("{} {}", programs.lane_names[lane], count[lane]++),
                        programs.communicators[c].ranks,
                        {}});
   }

@@ -1,5 +1,7 @@
 #include "engine/timeline/program_timeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -191,7 +193,7 @@ void ProgramTimeline::write_labels(Writer& writer, std::int32_t rank) const {
   const auto index = static_cast<std::size_t>(rank);
   const std::string& program =
       programs_.sequence_names[static_cast<std::size_t>(programs_.sequence_of[index])];
-  std::string name = "rank " + std::to_string(rank) + (program.empty() ? "" : ", " + program);
+  std::string name = fmt::format("rank {}{}", rank, program.empty() ? "" : ", " + program);
   if (rank == settings_.critical) name += " (ends last)";
   writer.label(rank, 0, "process_name", {{"name", name}});
   writer.label(rank, 0, "process_sort_index", {{"sort_index", rank}});
@@ -283,7 +285,7 @@ void ProgramTimeline::write_communication(Writer& writer) const {
     std::int32_t channel = 0;
     while (programs_.outgoing[programs_.at(channel, message.sender)] != message.connection) ++channel;
     writer.slice(message.sender, kCommunication + programs_.lanes + channel,
-                 "message to rank " + std::to_string(message.receiver), "communication", span,
+                 fmt::format("message to rank {}", message.receiver), "communication", span,
                  {{"bytes", message.bytes},
                   {"issued_us", (settings_.before + message.issued) * kMicroseconds},
                   {"bound", "link"}});

@@ -1,5 +1,7 @@
 #include "engine/timeline/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -316,8 +318,8 @@ TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
   const auto ranks = static_cast<std::int64_t>(linked.trace->ranks.size());
   if (ranks > network.routes().fabric().ranks()) {
     return {{-1, std::nullopt,
-             "there are traces of " + std::to_string(ranks) + " ranks, the fabric has " +
-                 std::to_string(network.routes().fabric().ranks()) + " GPUs"}};
+             fmt::format("there are traces of {} ranks, the fabric has {} GPUs", ranks,
+                         network.routes().fabric().ranks())}};
   }
   double messages = 0, in_memory = 0;
   for (const CollectiveInstance& collective : linked.collectives) {
@@ -329,8 +331,8 @@ TraceProblems size_problems(const LinkedTrace& linked, ReplayNetwork& network) {
   const double nodes = static_cast<double>(linked.waiters.size()) + static_cast<double>(linked.nodes());
   const auto too_many = [](double count, double most, const std::string& why) {
     return TraceProblem{-1, std::nullopt,
-                        "the traces make about " + std::to_string(static_cast<std::int64_t>(count)) +
-                            " messages" + why + std::to_string(static_cast<std::int64_t>(most))};
+                        fmt::format("the traces make about {} messages{}{}", static_cast<std::int64_t>(count),
+                                    why, static_cast<std::int64_t>(most))};
   };
   if (messages + nodes > network::kMaxMessages)
     return {too_many(messages + nodes, network::kMaxMessages, "; a simulation takes ")};

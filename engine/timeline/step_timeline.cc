@@ -1,5 +1,7 @@
 #include "engine/timeline/step_timeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -83,8 +85,8 @@ class TimelineWriter {
     const auto each = program_.plan.gpus() / program_.plan.pipeline;
     const int process = static_cast<int>(stage) + 1;
     label(process, 0, "process_name",
-          {{"name", "stage " + std::to_string(stage) + ": rank " + std::to_string(first) +
-                        (each > 1 ? " and " + std::to_string(each - 1) + " alike" : "")}});
+          {{"name", fmt::format("stage {}: rank {}{}", stage, first,
+                                each > 1 ? fmt::format(" and {} alike", each - 1) : "")}});
     for (const int track : {kHostTrack, kComputeTrack, kCommunicationTrack, kWaitTrack}) {
       label(process, track, "thread_name", {{"name", kTrackNames[track]}});
       label(process, track, "thread_sort_index", {{"sort_index", track}});

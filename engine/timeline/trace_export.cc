@@ -1,5 +1,7 @@
 #include "engine/timeline/trace_export.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -103,7 +105,7 @@ class RankBuilder {
                                             : op.backward ? chunk.backward
                                                           : chunk.forward;
     std::string prefix = op.weight ? "W" : op.backward ? "B" : "F";
-    prefix += std::to_string(op.microbatch) + " ";
+    prefix += fmt::format("{} ", op.microbatch);
     if (!op.weight) receive(op);
     passing_.clear();
     double length = 0;
@@ -242,7 +244,7 @@ class RankBuilder {
   void receive(const PipelineOperation& op) {
     const auto from = neighbour(op.chunk, op.backward ? 1 : -1);
     if (!from || from->stage == stage_) return;
-    const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
+    const std::string name = fmt::format("{}{}", op.backward ? "gradient " : "activation ", op.microbatch);
     Ids ends = {add(message_node(NodeKind::receive, name, rank_of_stage(from->stage),
                                  tag_of(op.backward, op.chunk, op.microbatch), program_.boundary_bytes),
                     {})};
@@ -260,7 +262,7 @@ class RankBuilder {
   void send(const PipelineOperation& op) {
     const auto to = neighbour(op.chunk, op.backward ? -1 : 1);
     if (!to || to->stage == stage_) return;
-    const std::string name = (op.backward ? "gradient " : "activation ") + std::to_string(op.microbatch);
+    const std::string name = fmt::format("{}{}", op.backward ? "gradient " : "activation ", op.microbatch);
     const std::uint64_t id =
         add(message_node(NodeKind::send, name, rank_of_stage(to->stage),
                          tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
@@ -325,8 +327,7 @@ TraceExport::TraceExport(const PricedStep& program) : program_(program) {
     for (std::int32_t r = 0; r < ranks(); ++r) {
       if (group_of_[axis][static_cast<std::size_t>(r)] >= 0) continue;
       const auto index = static_cast<std::int32_t>(groups_.size());
-      groups_.push_back(
-          {std::string(kAxisNames[axis]) + " " + std::to_string(number++), members(along, r), {}});
+      groups_.push_back({fmt::format("{} {}", kAxisNames[axis], number++), members(along, r), {}});
       for (const std::int32_t m : groups_.back().ranks) group_of_[axis][static_cast<std::size_t>(m)] = index;
     }
   }

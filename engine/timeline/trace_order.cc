@@ -1,5 +1,7 @@
 #include "engine/timeline/trace_order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <queue>
 #include <utility>
@@ -117,9 +119,8 @@ class Walk {
 
   [[nodiscard]] std::string name(std::int64_t number) const {
     const TraceNode& node = linked_.node(number);
-    return "node " + std::to_string(node.id) + " (" + std::string(name_of(node.kind)) +
-           (node.name.empty() ? "" : " '" + node.name + "'") + ") of rank " +
-           std::to_string(linked_.rank_of(number));
+    return fmt::format("node {} ({}{}) of rank {}", node.id, name_of(node.kind),
+                       node.name.empty() ? "" : " '" + node.name + "'", linked_.rank_of(number));
   }
 
   [[nodiscard]] TraceProblems circle() const {
@@ -140,7 +141,7 @@ class Walk {
       one_rank = one_rank && linked_.rank_of(path[i]) == linked_.rank_of(at);
       if (i > 0 && i < kShown) text += ", that for " + name(path[i]);
     }
-    if (path.size() > kShown) text += ", ... (" + std::to_string(path.size()) + " nodes in all)";
+    if (path.size() > kShown) text += fmt::format(", ... ({} nodes in all)", path.size());
     text = path.size() == 1 ? "waits for itself" : "waits" + text.substr(6) + ", and that for this one again";
     const std::string what = one_rank ? "the dependencies go round in a circle: " : "deadlock: ";
     return {{linked_.rank_of(at), linked_.node(at).id, what + text}};

@@ -1,5 +1,7 @@
 #include "sweep/calibrate/calibrate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -100,7 +102,7 @@ class Calibrator {
     start_ = result_.before;
     for (const auto& [constant, value] : options_.start) {
       if (constant->of_device() && !start_.device) {
-        problem("--start " + std::string(constant->path), "", "has no effect without --device");
+        problem(fmt::format("--start {}", constant->path), "", "has no effect without --device");
       } else {
         constant->set(start_, value);
       }
@@ -109,10 +111,12 @@ class Calibrator {
       if (constant.of_device() && !start_.device) continue;
       const double value = constant.get(start_);
       if (!moves(constant) || value == 0 || (value >= constant.low && value <= constant.high)) continue;
-      problem("--stack " + options_.stack, std::string(constant.path),
-              format_value(constant, value) + " is outside its physical range, " +
-                  format_value(constant, constant.low) + " to " + format_value(constant, constant.high) +
-                  " (" + std::string(constant.range_reason) + "); --start gives another value to start from");
+      problem(
+          "--stack " + options_.stack, std::string(constant.path),
+          fmt::format(
+              "{} is outside its physical range, {} to {} ({}); --start gives another value to start from",
+              format_value(constant, value), format_value(constant, constant.low),
+              format_value(constant, constant.high), constant.range_reason));
     }
   }
 
@@ -199,8 +203,7 @@ class Calibrator {
     const Dataset others(sources_, sort, presets_, [&](const std::string& id) {
       return fitted(id) && fold(id) != static_cast<int>(fold_left_out);
     });
-    const std::string what =
-        "fold " + std::to_string(fold_left_out + 1) + " of " + std::to_string(options_.folds);
+    const std::string what = fmt::format("fold {} of {}", fold_left_out + 1, options_.folds);
     fit.apply(fit.refit(others, what), fold_candidates_[fold_left_out]);
   }
 
@@ -264,7 +267,7 @@ class Calibrator {
 }  // namespace
 
 int fold_of(std::string_view id, int folds) {
-  const std::string key = "fold " + std::string(id);
+  const std::string key = fmt::format("fold {}", id);
   return static_cast<int>(validate::id_hash(key) % static_cast<std::uint64_t>(folds));
 }
 

@@ -1,5 +1,7 @@
 #include "sweep/calibrate/constant_fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -91,13 +93,14 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
     case Verdict::at_bound: {
       const double value = state.constant->value_at(state.u, state.prior);
       const bool high = value > 0.5 * (state.constant->low + state.constant->high);
-      state.why = "the fit ran into the " + std::string(high ? "upper" : "lower") + " end of its range, " +
-                  format_value(constant, high ? constant.high : constant.low);
+      state.why = fmt::format("the fit ran into the {} end of its range, {}", high ? "upper" : "lower",
+                              format_value(constant, high ? constant.high : constant.low));
       break;
     }
     case Verdict::tied:
-      state.why = "seen only together with " + std::string(states_[moving[judgement.with]].constant->path) +
-                  " (correlation " + two_digits(judgement.correlation) + ")";
+      state.why =
+          fmt::format("seen only together with {} (correlation {})",
+                      states_[moving[judgement.with]].constant->path, two_digits(judgement.correlation));
       break;
   }
   state.free = false;
@@ -111,7 +114,7 @@ Fit ConstantFit::settle(const Dataset& data) {
   constexpr int kMostSteps = 5;
   for (int step = 1;; ++step) {
     const std::string what(name_of(report_.sort));
-    const Fit found = fit(problem(data, what + ", round " + std::to_string(++report_.rounds)));
+    const Fit found = fit(problem(data, fmt::format("{}, round {}", what, ++report_.rounds)));
     report_.iterations += found.iterations;
     report_.evaluations += found.evaluations;
     const std::vector<std::size_t> moving = free();
@@ -146,7 +149,7 @@ void ConstantFit::run(const Dataset& data) {
 
 std::vector<double> ConstantFit::refit(const Dataset& data, const std::string& what) const {
   if (data.size() == 0 || free().empty()) return values();
-  const Fit found = fit(problem(data, std::string(name_of(report_.sort)) + ", " + what));
+  const Fit found = fit(problem(data, fmt::format("{}, {}", name_of(report_.sort), what)));
   std::vector<double> list;
   const std::vector<std::size_t> moving = free();
   for (std::size_t j = 0; j < moving.size(); ++j) {

@@ -1,5 +1,6 @@
 #include "sweep/calibrate/dataset.h"
 
+#include <fmt/format.h>
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_for.h>
@@ -26,7 +27,7 @@ std::string stacks_there(const validate::Table& table, std::size_t column) {
   for (const validate::TableRow& row : table.rows) ++counts[row.cells[column]];
   std::vector<std::string> names;
   for (const auto& [name, count] : counts) {
-    names.push_back((name.empty() ? "(blank)" : name) + " (" + std::to_string(count) + " rows)");
+    names.push_back(fmt::format("{} ({} rows)", name.empty() ? "(blank)" : name, count));
   }
   return names.empty() ? "the table has no rows" : "there are " + join_names(names);
 }
@@ -89,7 +90,7 @@ validate::Table select_rows(const validate::Table& table, validate::TableKind ki
   validate::Table result = table;
   const bool own = kind == validate::TableKind::plans || kind == validate::TableKind::gemm ||
                    kind == validate::TableKind::collectives;
-  if (kind != validate::TableKind::plans) fill_ids(result, own ? "" : std::string(name_of(kind)) + ' ');
+  if (kind != validate::TableKind::plans) fill_ids(result, own ? "" : fmt::format("{} ", name_of(kind)));
   if (!own || find_column(result, "software")) {
     select_public(result, selection);
     return result;

@@ -1,5 +1,7 @@
 #include "sweep/calibrate/preset_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -141,7 +143,7 @@ std::vector<Edit> edits(const Calibration& calibration, bool of_device) {
   for (const ConstantResult& found : calibration.constants) {
     const Constant& constant = *found.constant;
     if (constant.of_device() != of_device || found.after == found.before) continue;
-    std::string note = std::string(kNote) + " from " + format_value(constant, found.before);
+    std::string note = fmt::format("{} from {}", kNote, format_value(constant, found.before));
     if (found.standard_error) note += ", +- " + relative(*found.standard_error, found.after);
     list.push_back({std::string(of_device ? constant.path.substr(kDevice.size()) : constant.path),
                     format_value(constant, found.after), note});
@@ -177,7 +179,7 @@ std::string preset_text(const Calibration& calibration, bool of_device, const st
                         std::span<const std::string> header) {
   std::string head;
   for (const std::string& line : header) {
-    head += std::string(head.empty() ? kHeaderStart : kHeaderMore) + line + '\n';
+    head += fmt::format("{}{}\n", head.empty() ? kHeaderStart : kHeaderMore, line);
   }
   const auto edited = edit_lines(without_old_header(original), edits(calibration, of_device));
   if (edited && same(*edited, calibration, of_device)) return head + *edited;

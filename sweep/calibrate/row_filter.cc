@@ -1,5 +1,7 @@
 #include "sweep/calibrate/row_filter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -41,8 +43,8 @@ tl::expected<validate::Table, std::string> rows_where(const validate::Table& tab
   for (std::size_t c = 0; c < table.columns.size(); ++c) names.push_back(name_of_column(table, c));
   const auto parsed = sweep::Expression::parse(expression, names);
   if (!parsed) {
-    return tl::unexpected("'" + std::string(expression) + "', character " +
-                          std::to_string(parsed.error().offset + 1) + ": " + parsed.error().message);
+    return tl::unexpected(
+        fmt::format("'{}', character {}: {}", expression, parsed.error().offset + 1, parsed.error().message));
   }
   validate::Table result = table;
   std::vector<double> values(names.size());
@@ -50,7 +52,7 @@ tl::expected<validate::Table, std::string> rows_where(const validate::Table& tab
     for (const std::size_t c : parsed->references()) values[c] = value_of(names[c], row.cells[c]);
     return !parsed->holds(values);
   });
-  if (result.rows.empty()) return tl::unexpected("'" + std::string(expression) + "' holds for no row");
+  if (result.rows.empty()) return tl::unexpected(fmt::format("'{}' holds for no row", expression));
   return result;
 }
 

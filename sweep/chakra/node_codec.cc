@@ -1,5 +1,7 @@
 #include "sweep/chakra/node_codec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -107,14 +109,14 @@ class Attributes {
   std::optional<double> number(const char* name, double least, double most, bool required) {
     const AttributeProto* const attribute = find(name);
     if (attribute == nullptr) {
-      if (required) problem("has no attribute " + std::string(name));
+      if (required) problem(fmt::format("has no attribute {}", name));
       return std::nullopt;
     }
     const std::optional<double> value = number_of(*attribute);
     if (!value) {
-      problem(std::string(name) + " is no number");
+      problem(fmt::format("{} is no number", name));
     } else if (!(*value >= least && *value <= most)) {
-      problem(std::string(name) + " " + Range{least, most}.violated_by(*value));
+      problem(fmt::format("{} {}", name, Range{least, most}.violated_by(*value)));
       return std::nullopt;
     }
     return value;
@@ -181,9 +183,9 @@ void decode_message(Attributes& attributes, std::int32_t own_rank, TraceNode& no
   const auto destination = attributes.number("comm_dst", 0, kRanks, sends);
   const auto own = sends ? source : destination, other = sends ? destination : source;
   if (own && *own != own_rank) {
-    attributes.problem(std::string(sends ? "comm_src" : "comm_dst") + " is rank " +
-                       std::to_string(static_cast<std::int32_t>(*own)) + ", but this is the trace of rank " +
-                       std::to_string(own_rank));
+    attributes.problem(fmt::format("{} is rank {}, but this is the trace of rank {}",
+                                   sends ? "comm_src" : "comm_dst", static_cast<std::int32_t>(*own),
+                                   own_rank));
   }
   node.peer = static_cast<std::int32_t>(other.value_or(0));
   node.tag = static_cast<std::int32_t>(
@@ -309,9 +311,9 @@ tl::expected<void, std::string> decode(const Node& message, std::int32_t own_ran
   const std::optional<NodeKind> kind = kind_of(message.type());
   if (!kind) {
     return tl::unexpected(
-        "is of unknown type " + std::to_string(static_cast<int>(message.type())) +
-        "; known are 1 metadata, 2 memory load, 3 memory store, 4 compute, 5 send, 6 receive, 7 "
-        "collective");
+        fmt::format("is of unknown type {}; known are 1 metadata, 2 memory load, 3 memory store, 4 compute, "
+                    "5 send, 6 receive, 7 collective",
+                    static_cast<int>(message.type())));
   }
   Attributes attributes(message);
   TraceNode node;

@@ -1,5 +1,6 @@
 #include "sweep/chakra/record_file.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
 
@@ -40,20 +41,20 @@ RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message)
   std::uint64_t length = 0;
   for (int shift = 0;; shift += 7) {
     const int byte = in_.get();
-    if (byte < 0) return broken("cut off within the length at byte " + std::to_string(begin_));
+    if (byte < 0) return broken(fmt::format("cut off within the length at byte {}", begin_));
     --left_;
     // The tenth byte has room for one bit.
-    if (shift == 63 && byte > 1) return broken("no length of a message at byte " + std::to_string(begin_));
+    if (shift == 63 && byte > 1) return broken(fmt::format("no length of a message at byte {}", begin_));
     length |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
     if ((byte & 0x80) == 0) break;
   }
   if (length > left_) {
-    return broken("cut off: the message at byte " + std::to_string(begin_) + " says it has " +
-                  std::to_string(length) + " bytes, the file has " + std::to_string(left_) + " more");
+    return broken(fmt::format("cut off: the message at byte {} says it has {} bytes, the file has {} more",
+                              begin_, length, left_));
   }
   if (length > kLongestRecord) {
-    return broken("the message at byte " + std::to_string(begin_) + " says it has " + std::to_string(length) +
-                  " bytes, more than any node has");
+    return broken(
+        fmt::format("the message at byte {} says it has {} bytes, more than any node has", begin_, length));
   }
   buffer_.resize(static_cast<std::size_t>(length));
   in_.read(buffer_.data(), static_cast<std::streamsize>(length));
@@ -61,8 +62,8 @@ RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message)
   left_ -= length;
   const google::protobuf::LogSilencer silence;  // the problem goes to the user in one piece
   if (!message.ParseFromString(buffer_)) {
-    return broken("the " + std::to_string(length) + " bytes at byte " + std::to_string(begin_) +
-                  " are no message of an execution trace");
+    return broken(
+        fmt::format("the {} bytes at byte {} are no message of an execution trace", length, begin_));
   }
   return Outcome::message;
 }

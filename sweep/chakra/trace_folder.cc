@@ -1,5 +1,7 @@
 #include "sweep/chakra/trace_folder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -91,7 +93,7 @@ class Loader {
     std::string lines;
     for (const std::string& problem : problems_) lines += message_line(problem) + "\n";
     if (unreported_ > 0)
-      lines += loaded_.folder.string() + ": and " + std::to_string(unreported_) + " more problems\n";
+      lines += fmt::format("{}: and {} more problems\n", loaded_.folder.string(), unreported_);
     return lines;
   }
 
@@ -105,7 +107,7 @@ class Loader {
       if (path.extension() == ".json") json.push_back(path);
       if (const auto name = parse_name(path)) {
         if (!by_prefix[name->prefix].emplace(name->rank, path).second) {
-          report(path, "is a second trace of rank " + std::to_string(name->rank));
+          report(path, fmt::format("is a second trace of rank {}", name->rank));
         }
       } else if (path.extension() == ".et") {
         report(path, "is no trace of this run; traces are called PREFIX.RANK.et, RANK from 0 on");
@@ -123,8 +125,7 @@ class Loader {
     for (const auto& [rank, path] : by_prefix.begin()->second) {
       const auto expected = static_cast<std::int32_t>(loaded_.files.size());
       if (rank != expected) {
-        report(loaded_.folder, "has a trace of rank " + std::to_string(rank) + ", but none of rank " +
-                                   std::to_string(expected));
+        report(loaded_.folder, fmt::format("has a trace of rank {}, but none of rank {}", rank, expected));
         return false;
       }
       loaded_.files.push_back(path);
@@ -151,8 +152,7 @@ class Loader {
     const auto document = network_case::parse_json(*content);
     if (!document) {
       const network_case::SyntaxError& error = document.error();
-      return report(file.string() + ":" + std::to_string(error.line) + ":" + std::to_string(error.column),
-                    error.message);
+      return report(fmt::format("{}:{}:{}", file.string(), error.line, error.column), error.message);
     }
     if (!document->is_object()) return report(file, "is no object from names of groups to lists of ranks");
     for (const auto& [name, list] : document->items()) read_group(name, list);
@@ -187,7 +187,7 @@ class Loader {
     } else if (!names.empty()) {
       what += "which no node defines" + did_you_mean(name, names);
     } else {
-      what += std::string("and neither a ") + kGroupsFile + " beside the traces nor a node says who is in it";
+      what += fmt::format("and neither a {} beside the traces nor a node says who is in it", kGroupsFile);
     }
     report(use.file, what);
   }
@@ -203,8 +203,7 @@ class Loader {
     loaded_.trace.ranks.emplace_back();
     ChakraProtoMsg::GlobalMetadata metadata;
     RecordReader::Outcome outcome = reader.next(metadata);
-    if (outcome == RecordReader::Outcome::end)
-      return report(file, "is empty (rank " + std::to_string(rank) + ")");
+    if (outcome == RecordReader::Outcome::end) return report(file, fmt::format("is empty (rank {})", rank));
     ChakraProtoMsg::Node node;
     const GroupLookup lookup = [&](const GroupName& name) {
       const std::int32_t group = groups_.find(name);
@@ -229,8 +228,7 @@ class Loader {
     }
     report_lone_calls(file, rank, calls);
     if (outcome == RecordReader::Outcome::broken) {
-      report(file, reader.problem() + " (rank " + std::to_string(rank) + ", after " + std::to_string(nodes) +
-                       " nodes)");
+      report(file, fmt::format("{} (rank {}, after {} nodes)", reader.problem(), rank, nodes));
     }
   }
 
@@ -249,8 +247,7 @@ class Loader {
 
  public:
   static std::string place(std::uint64_t id, const std::string& name, std::int32_t rank) {
-    return "node " + std::to_string(id) + (name.empty() ? "" : " '" + name + "'") + " (rank " +
-           std::to_string(rank) + ")";
+    return fmt::format("node {}{} (rank {})", id, name.empty() ? "" : " '" + name + "'", rank);
   }
 
  private:
@@ -289,7 +286,7 @@ std::string located(const timeline::TraceProblems& problems, const LoadedTrace& 
       line += problem.node
                   ? Loader::place(*problem.node, name_of_node(loaded.trace.ranks[rank], *problem.node),
                                   problem.rank)
-                  : "rank " + std::to_string(problem.rank);
+                  : fmt::format("rank {}", problem.rank);
     }
     lines += message_line(line + ": " + problem.message) + "\n";
   }
@@ -306,7 +303,7 @@ TraceWriter::TraceWriter(fs::path folder, const std::vector<timeline::ProcessGro
 }
 
 void TraceWriter::write_rank(std::int32_t rank, const timeline::RankTrace& trace) {
-  const fs::path file = folder_ / (std::string(kPrefix) + "." + std::to_string(rank) + ".et");
+  const fs::path file = folder_ / fmt::format("{}.{}.et", kPrefix, rank);
   RecordWriter writer(file);
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version(kVersion);

@@ -1,4 +1,6 @@
 // shardscape attention: the time of one fused attention kernel on one device.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -129,12 +131,10 @@ void print_attention(std::ostream& out, const AttentionRequest& request, const c
   table.add_column("", TextTable::Align::left);
   table.add_column("", TextTable::Align::left);
   const auto count = [](double n) { return format_count(static_cast<std::uint64_t>(n)); };
-  table.add_row({"kernel", std::string(name_of(request.kernel)) + " " + std::string(name_of(request.phase)) +
-                               ", " + std::string(name_of(request.precision)) + ", on " +
-                               request.device.name});
-  table.add_row({"shape", count(s.batch) + " x " + count(s.keys) + " tokens, " + count(s.heads) +
-                              " heads over " + count(s.kv_heads) + " of keys, " + count(s.head_dim) +
-                              " wide"});
+  table.add_row({"kernel", fmt::format("{} {}, {}, on {}", name_of(request.kernel), name_of(request.phase),
+                                       name_of(request.precision), request.device.name)});
+  table.add_row({"shape", fmt::format("{} x {} tokens, {} heads over {} of keys, {} wide", count(s.batch),
+                                      count(s.keys), count(s.heads), count(s.kv_heads), count(s.head_dim))});
   const double rate = attention_flops(request) / cost.time.value();
   table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
                              format_percent(rate / request.device.tensor_peak(request.precision).value()) +

@@ -1,4 +1,6 @@
 // shardscape calibrate: fits the constants of a stack profile to measurements.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -201,7 +203,7 @@ std::vector<std::string> recorded_starts(const CalibrateArguments& arguments,
                                          const calibrate::Calibration& calibration) {
   std::vector<std::string> starts = arguments.start;
   for (const calibrate::ConstantResult& result : calibration.constants) {
-    const std::string name = std::string(result.constant->path) + '=';
+    const std::string name = fmt::format("{}=", result.constant->path);
     const bool given = std::ranges::any_of(arguments.start,
                                            [&](const std::string& start) { return start.starts_with(name); });
     if (given || result.after == result.before) continue;

@@ -1,5 +1,7 @@
 #include "sweep/cli/calibrate_report.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -114,8 +116,8 @@ std::string metric_line(const FileReport& file, std::size_t metric) {
     const validate::ErrorStatistics errors =
         validate::error_statistics(stage.evaluation->metrics[metric].pairs);
     if (errors.n == 0) continue;
-    text += (text.back() == ':' ? " " : "; ") + stage.name + " " + format_percent(errors.mean) + ", " +
-            format_percent(errors.median) + " (" + format_count(errors.n) + ")";
+    text += fmt::format("{}{} {}, {} ({})", text.back() == ':' ? " " : "; ", stage.name,
+                        format_percent(errors.mean), format_percent(errors.median), format_count(errors.n));
   }
   return text;
 }

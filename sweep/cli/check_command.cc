@@ -1,4 +1,5 @@
 // shardscape check: what a study holds and what a sweep of it would cost; nothing is written.
+#include <fmt/format.h>
 #include <oneapi/tbb/info.h>
 
 #include <algorithm>
@@ -196,8 +197,10 @@ int run_check(const StudyArguments& arguments, const CommonOptions& common) {
   const sweep::SweepJob job(study);
   print_study(study, job);
   if (job.space().size() == 0) {
-    throw BadInput(arguments.file.string() + ": space: no tp * cp * pp * dp of these axes makes " +
-                   std::to_string(study.gpus) + " GPUs; 'data_parallel: fill' takes what the others leave");
+    throw BadInput(
+        fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
+                    "takes what the others leave",
+                    arguments.file.string(), study.gpus));
   }
   print_estimates(job, common);
   return kDone;

@@ -1,5 +1,6 @@
 #include "sweep/cli/commands.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ BadInput::BadInput(const yaml::Diagnostics& diagnostics)
 void ProblemList::add(const yaml::Diagnostics& diagnostics, std::string_view option) {
   for (const yaml::Diagnostic& diagnostic : diagnostics.list()) {
     const bool placed = option.empty() || !yaml::to_string(diagnostic.where).empty();
-    add((placed ? "" : std::string(option) + ": ") + yaml::to_string(diagnostic));
+    add((placed ? "" : fmt::format("{}: ", option)) + yaml::to_string(diagnostic));
   }
   further_ += diagnostics.size() - diagnostics.list().size();
 }
@@ -95,7 +96,7 @@ void print_problems(std::ostream& out, std::span<const std::string> problems, st
 }
 
 std::string count_problems(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " problem" : " problems");
+  return fmt::format("{}{}", count, count == 1 ? " problem" : " problems");
 }
 
 std::vector<std::string> split_lines(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "sweep/cli/draw_report.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "engine/network/fabric.h"
@@ -20,8 +22,8 @@ std::optional<double> time_of(const Setting& setting, const Prediction& predicti
 std::string place_of(const network::Fabric& fabric, const sweep::DrawnFault& fault) {
   if (fault.link >= 0) return fabric.link_name(fault.link);
   if (fault.kind == FaultKind::switch_down) return fabric.vertex_name(fault.device);
-  return (fault.kind == FaultKind::nic_down ? "adapter of device " : "device ") +
-         std::to_string(fault.device);
+  return fmt::format("{}{}", fault.kind == FaultKind::nic_down ? "adapter of device " : "device ",
+                     fault.device);
 }
 
 }  // namespace
@@ -30,7 +32,7 @@ sweep::FaultDraw draw_sample(const sweep::Study& study, const Setting& setting, 
   if (!study.faults) throw BadInput("--draw: the study has no faults to draw from; add a 'faults:' key\n");
   const sweep::FaultSampler sampler(*study.faults, network::Fabric(setting.system.fabric));
   if (sample >= sampler.samples()) {
-    throw BadInput("--draw: the study's samples are 0 .. " + std::to_string(sampler.samples() - 1) + "\n");
+    throw BadInput(fmt::format("--draw: the study's samples are 0 .. {}\n", sampler.samples() - 1));
   }
   return sampler.draw(sample);
 }

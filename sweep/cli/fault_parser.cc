@@ -1,5 +1,7 @@
 #include "sweep/cli/fault_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -58,15 +60,16 @@ class FaultParser {
     const std::size_t sign = text.rfind('=');
     const auto left = sign == std::string::npos ? std::nullopt : parse_left(trimmed(text.substr(sign + 1)));
     if (!left) {
-      return "write it as LINK=DERATE with DERATE " + ranges::kShare.text() +
-             ", such as 0-1=0.5, as LINK=DERATE+LATENCY with a latency " + ranges::kTime.text() +
-             ", such as 0-1=0.5+5us, as LINK=dead, or as one of " + std::string(kParts);
+      return fmt::format(
+          "write it as LINK=DERATE with DERATE {}, such as 0-1=0.5, as LINK=DERATE+LATENCY with a latency "
+          "{}, such as 0-1=0.5+5us, as LINK=dead, or as one of {}",
+          ranges::kShare.text(), ranges::kTime.text(), kParts);
     }
     const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
     if (ids.empty()) return "there is no such link; the fabric has " + extent();
     for (const std::int32_t id : ids) {
       const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
-      if (twice) return "link " + std::to_string(id) + " has a fault already";
+      if (twice) return fmt::format("link {} has a fault already", id);
       faults.links.push_back({id, left->derate, left->added_latency, left->removed});
     }
     return "";
@@ -95,7 +98,7 @@ class FaultParser {
     sweep::DrawnFault fault{kind};
     if (sweep::is_link_kind(kind)) return "a link is written without its kind, as LINK=DERATE or LINK=dead";
     if (sweep::has_derate(kind) != (sign != std::string::npos))
-      return "write it as one of " + std::string(kParts);
+      return fmt::format("write it as one of {}", kParts);
     if (sweep::has_derate(kind)) {
       const auto share = number<double>(trimmed(text.substr(sign + 1)));
       if (!share || !ranges::kShare.holds(*share))
@@ -111,8 +114,8 @@ class FaultParser {
       sweep::apply_fault(*place, fault, Seconds(0), faults);
       return "";
     }
-    return "there is no such place; they are " + std::to_string(places.front().device) + " .. " +
-           std::to_string(places.back().device) + whose(kind, places);
+    return fmt::format("there is no such place; they are {} .. {}{}", places.front().device,
+                       places.back().device, whose(kind, places));
   }
 
   [[nodiscard]] std::string whose(FaultKind kind, const std::vector<sweep::FaultPlace>& places) const {
@@ -121,7 +124,7 @@ class FaultParser {
              fabric_.vertex_name(places.back().device) + "'";
     }
     const bool all = places.size() == static_cast<std::size_t>(fabric_.ranks());
-    return all ? "" : ": the lowest GPU on each of " + std::to_string(places.size()) + " adapters";
+    return all ? "" : fmt::format(": the lowest GPU on each of {} adapters", places.size());
   }
 
   [[nodiscard]] std::vector<std::int32_t> find(const std::string& link) const {
@@ -176,9 +179,8 @@ class FaultParser {
 
   [[nodiscard]] std::string extent() const {
     const auto last = static_cast<std::int32_t>(fabric_.links().size()) - 1;
-    std::string text = "links 0 .. " + std::to_string(last) + " between vertices 0 .. " +
-                       std::to_string(fabric_.vertices() - 1) + " (GPUs below " +
-                       std::to_string(fabric_.ranks()) + ")";
+    std::string text = fmt::format("links 0 .. {} between vertices 0 .. {} (GPUs below {})", last,
+                                   fabric_.vertices() - 1, fabric_.ranks());
     if (last >= 0) text += ", from '" + fabric_.link_name(0) + "' to '" + fabric_.link_name(last) + "'";
     return text;
   }

@@ -1,5 +1,7 @@
 #include "sweep/cli/format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,7 +57,7 @@ std::string format_si(double value, std::string_view unit) {
   const double size = std::abs(value);
   for (const Prefix& prefix : kPrefixes) {
     if (size >= prefix.factor * 0.99995) {
-      return four_digits(value / prefix.factor) + " " + prefix.name + std::string(unit);
+      return fmt::format("{} {}{}", four_digits(value / prefix.factor), prefix.name, unit);
     }
   }
   return print("%.3g ", value) + std::string(unit);
@@ -85,9 +87,9 @@ std::string format_duration(double seconds) {
   if (seconds < 1) return format_seconds(seconds);
   if (seconds < 10) return format_fixed(seconds, 1) + " s";
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
-  if (whole < 60) return std::to_string(whole) + " s";
-  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
-  return format_count(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", format_count(whole / 3600), whole / 60 % 60);
 }
 
 std::string format_percent(double share) {

@@ -1,4 +1,6 @@
 // shardscape gemm: the time of one matrix product on one device.
+#include <fmt/format.h>
+
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -75,10 +77,10 @@ class Parser {
     if (device && named && request.options.tile && request.options.tile->m > 0 &&
         !compute::tile_fits(*request.options.tile, request.precision, *device)) {
       bad("--tile",
-          "an SM of " + device->name + " can't hold " + words.tile + " in " +
-              std::string(name_of(request.precision)) + ": two stages of (M + N) x K operands need " +
-              "room in its " + format_bytes(device->sm.sram.value()) + " of SRAM, and M x N fp32 " +
-              "sums in half of its " + format_bytes(device->sm.registers.value()) + " of registers");
+          fmt::format("an SM of {} can't hold {} in {}: two stages of (M + N) x K operands need room in its "
+                      "{} of SRAM, and M x N fp32 sums in half of its {} of registers",
+                      device->name, words.tile, name_of(request.precision),
+                      format_bytes(device->sm.sram.value()), format_bytes(device->sm.registers.value())));
     }
     problems_.finish();
     return request;
@@ -118,17 +120,15 @@ class Parser {
         break;
       }
     }
-    bad("--tile", "'" + text + "' must be MxNxK, three numbers of 1 to " + std::to_string(kMaxTile) +
-                      ", such as 128x256x32");
+    bad("--tile",
+        fmt::format("'{}' must be MxNxK, three numbers of 1 to {}, such as 128x256x32", text, kMaxTile));
     return {};
   }
 
   ProblemList problems_;
 };
 
-std::string tile_text(const GemmTile& tile) {
-  return std::to_string(tile.m) + "x" + std::to_string(tile.n) + "x" + std::to_string(tile.k);
-}
+std::string tile_text(const GemmTile& tile) { return fmt::format("{}x{}x{}", tile.m, tile.n, tile.k); }
 
 void print_json(std::ostream& out, const GemmCost& cost) {
   const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
@@ -150,20 +150,20 @@ void print_text(std::ostream& out, const Request& request, const GemmCost& cost)
   table.add_column("", TextTable::Align::left);
   const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   const auto clock = request.options.locked_clock;
-  table.add_row({"product", count(s.m) + " x " + count(s.n) + " x " + count(s.k) + ", " +
-                                std::string(name_of(request.precision)) + ", on " + device.name +
-                                (clock                   ? ", profiled at " + format_si(clock->value(), "Hz")
-                                 : request.options.burst ? std::string(", alone")
-                                                         : std::string())});
+  table.add_row({"product", fmt::format("{} x {} x {}, {}, on {}{}", count(s.m), count(s.n), count(s.k),
+                                        name_of(request.precision), device.name,
+                                        clock ? ", profiled at " + format_si(clock->value(), "Hz")
+                                        : request.options.burst ? std::string(", alone")
+                                                                : std::string())});
   const double rate = s.flops() / cost.time / FlopsPerSecond(1);
   table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
                              format_percent(rate / device.tensor_peak(request.precision).value()) +
                              " of the peak)"});
   table.add_row({"bound by", std::string(name_of(cost.bound))});
   const auto waves = static_cast<std::uint64_t>(cost.waves);
-  table.add_row({"tile", tile_text(cost.tile) + ", " + std::to_string(cost.tile.stages) + " stages, " +
-                             format_count(waves) + (waves == 1 ? " wave" : " waves") +
-                             (cost.split_k > 1 ? ", K split by " + std::to_string(cost.split_k) : "")});
+  table.add_row({"tile", fmt::format("{}, {} stages, {}{}{}", tile_text(cost.tile), cost.tile.stages,
+                                     format_count(waves), waves == 1 ? " wave" : " waves",
+                                     cost.split_k > 1 ? fmt::format(", K split by {}", cost.split_k) : "")});
   table.add_row({"HBM", format_si(cost.hbm_bytes.value(), "B")});
   table.add_row({"L2", format_si(cost.l2_bytes.value(), "B")});
   table.add_row({"SRAM", format_si(cost.sram_bytes.value(), "B")});

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "sweep/cli/commands.h"
@@ -35,7 +36,7 @@ extern "C" void on_signal(int /*signal*/) {
 }  // namespace
 
 InterruptGuard::InterruptGuard(std::string_view resume) {
-  farewell = "\ninterrupted: left at once; continue with\n  " + std::string(resume) + "\n";
+  farewell = fmt::format("\ninterrupted: left at once; continue with\n  {}\n", resume);
   stop_requested = false;
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -1,5 +1,7 @@
 // shardscape: the program. Parses the command line, runs one subcommand, turns failures into messages and
 // exit codes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -99,7 +101,7 @@ int run(int argc, char** argv) {
   common.command_line.assign(argv, argv + argc);
   Action action;
   CLI::App app("Shardscape explores how to shard a large language model over a GPU cluster.", "shardscape");
-  app.set_version_flag("--version", "shardscape " + std::string(version()));
+  app.set_version_flag("--version", fmt::format("shardscape {}", version()));
   app.require_subcommand(1);
   app.footer(kMainFooter);
   add_sweep_command(app, common, action);

@@ -1,5 +1,7 @@
 #include "sweep/cli/near_misses.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -130,7 +132,7 @@ class MissFinder {
     }
     if (!std::isnan(candidate.stage)) miss.stage = static_cast<std::int32_t>(candidate.stage);
     const std::string pool = candidate.prefill ? " of the prefill pool" : "";
-    const std::string stage = "on stage " + std::to_string(miss.stage) + pool;
+    const std::string stage = fmt::format("on stage {}{}", miss.stage, pool);
     const std::string needs = "needs " + format_bytes(candidate.needed);
     miss.problem = study_ ? format_bytes(candidate.missing()) + " missing " + stage + ": " + needs +
                                 ", has " + format_bytes(candidate.capacity)
@@ -150,7 +152,7 @@ class MissFinder {
                                   const WorkloadSpec& workload) const {
     if (!admits(plan, workload)) return kRejected;
     const auto id = space_->find(setting, plan);
-    return id ? "point " + std::to_string(*id) : "not in the study's space";
+    return id ? fmt::format("point {}", *id) : "not in the study's space";
   }
 
   /// Plans that fit within so many moves, those that the constraints admit before the others.

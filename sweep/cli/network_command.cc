@@ -1,4 +1,6 @@
 // shardscape network: communication patterns on a fabric, as a case file says.
+#include <fmt/format.h>
+
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -39,14 +41,13 @@ std::string deadlock(const network::PatternTraffic& plan) {
   std::size_t pattern = 0;
   while (plan.gate_ends[pattern] <= closed.front()) ++pattern;
   const network::Gate& gate = plan.traffic.gates[static_cast<std::size_t>(closed.front())];
-  std::string text = "patterns[" + std::to_string(pattern) + "]: deadlock: gate " +
-                     std::to_string(closed.front()) + " never opens, it waits for what waits for it (" +
-                     std::to_string(closed.size()) + " gates in all)";
+  std::string text = fmt::format(
+      "patterns[{}]: deadlock: gate {} never opens, it waits for what waits for it ({} gates in all)",
+      pattern, closed.front(), closed.size());
   if (gate.messages > 0) {
     const auto& first = plan.traffic.messages[static_cast<std::size_t>(gate.first_message)];
     const auto& connection = plan.traffic.connections[static_cast<std::size_t>(first.connection)];
-    text += "; it holds the message from " + std::to_string(connection.source) + " to " +
-            std::to_string(connection.destination);
+    text += fmt::format("; it holds the message from {} to {}", connection.source, connection.destination);
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #include "sweep/cli/network_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -95,8 +97,7 @@ void print_report(std::ostream& out, const SimulatedCase& simulated) {
                       return ua != ub ? ua > ub : a < b;
                     });
   out << "\nbusiest links"
-      << (shown < order.size() ? ", " + std::to_string(shown) + " of " + count(totals.links_used) : "")
-      << '\n';
+      << (shown < order.size() ? fmt::format(", {} of {}", shown, count(totals.links_used)) : "") << '\n';
   TextTable table;
   table.add_column("link", TextTable::Align::left);
   for (const char* heading : {"bandwidth", "bytes", "flows", "utilisation"}) table.add_column(heading);

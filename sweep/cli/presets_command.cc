@@ -1,4 +1,6 @@
 // shardscape presets: what models, devices, clusters, stacks and technologies there are.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -40,18 +42,19 @@ constexpr std::array<std::pair<PresetKind, const char*>, 8> kKinds = {
 std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
 
 std::string facts(const ModelSpec& model) {
-  std::string text = format_parameters(model.parameters()) + ", " + count(model.layers) + " layers, hidden " +
-                     count(model.hidden) + ", " + count(model.heads) + " heads";
+  std::string text = fmt::format("{}, {} layers, hidden {}, {} heads", format_parameters(model.parameters()),
+                                 count(model.layers), count(model.hidden), count(model.heads));
   if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
-  text += ", MLP " + count(model.ffn_hidden) + " " + std::string(name_of(model.mlp));
+  text += fmt::format(", MLP {} {}", count(model.ffn_hidden), name_of(model.mlp));
   return model.parallel_residual ? text + ", parallel residual" : text;
 }
 
 std::string facts(const DeviceSpec& device) {
   const Precision precision = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
-  return format_si(device.tensor_peak(precision).value(), "FLOP/s") + " " + std::string(name_of(precision)) +
-         ", " + count(device.sm.count) + " SMs, " + format_bytes(device.memory_capacity().value()) + " at " +
-         format_si(device.hbm_peak().value(), "B/s");
+  return fmt::format("{} {}, {} SMs, {} at {}", format_si(device.tensor_peak(precision).value(), "FLOP/s"),
+                     name_of(precision), count(device.sm.count),
+                     format_bytes(device.memory_capacity().value()),
+                     format_si(device.hbm_peak().value(), "B/s"));
 }
 
 std::string facts(const yaml::Cluster& cluster) {
@@ -63,7 +66,7 @@ std::string facts(const yaml::Cluster& cluster) {
       if (!shape.empty()) shape += 'x';
       shape += size == FabricTemplate::kFill ? "any" : count(size);
     }
-    text += std::string(name_of(dimension.kind)) + " of " + shape;
+    text += fmt::format("{} of {}", name_of(dimension.kind), shape);
     if (dimension.kind == DimensionKind::custom) {
       text += " with " + count(static_cast<std::int64_t>(dimension.custom.links.size())) + " links";
     } else {
@@ -75,17 +78,19 @@ std::string facts(const yaml::Cluster& cluster) {
 }
 
 std::string facts(const StackProfile& stack) {
-  return std::string(name_of(stack.attention)) + " attention, " + std::string(name_of(stack.partition)) +
-         " partition, " + format_seconds(stack.communication.call.value()) + " per collective, links at " +
-         format_percent(stack.communication.scale_up_fraction) + " / " +
-         format_percent(stack.communication.scale_out_fraction);
+  return fmt::format("{} attention, {} partition, {} per collective, links at {} / {}",
+                     name_of(stack.attention), name_of(stack.partition),
+                     format_seconds(stack.communication.call.value()),
+                     format_percent(stack.communication.scale_up_fraction),
+                     format_percent(stack.communication.scale_out_fraction));
 }
 
 std::string facts(const technology::LogicNode& logic) {
   const technology::LogicScaling& step = logic.step;
-  return "over " + (logic.relative_to ? logic.relative_to->name : "its predecessor") + ": density x" +
-         format_fixed(step.density, 2) + ", clock x" + format_fixed(step.clock_at_equal_power, 2) +
-         " at equal power, power x" + format_fixed(step.power_at_equal_clock, 2) + " at equal clock";
+  return fmt::format("over {}: density x{}, clock x{} at equal power, power x{} at equal clock",
+                     logic.relative_to ? logic.relative_to->name : "its predecessor",
+                     format_fixed(step.density, 2), format_fixed(step.clock_at_equal_power, 2),
+                     format_fixed(step.power_at_equal_clock, 2));
 }
 
 std::string picojoules(technology::JoulesPerBit energy) {
@@ -103,9 +108,9 @@ std::string facts(const technology::NetworkTechnology& network) {
 
 std::string facts(const technology::Floorplan& plan) {
   constexpr double kSquareMillimetres = 1e6;
-  return plan.logic.name + ", " + plan.memory.name + ", " +
-         format_fixed(plan.area.value() * kSquareMillimetres, 0) + " mm2, " +
-         format_fixed(plan.power.value(), 0) + " W";
+  return fmt::format("{}, {}, {} mm2, {} W", plan.logic.name, plan.memory.name,
+                     format_fixed(plan.area.value() * kSquareMillimetres, 0),
+                     format_fixed(plan.power.value(), 0));
 }
 
 /// What `use` makes of the spec behind a preset, or the problems of its file.

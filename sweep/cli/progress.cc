@@ -1,5 +1,6 @@
 #include "sweep/cli/progress.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -91,10 +92,11 @@ void ProgressReporter::rewrite(const std::string& text) {
 std::string ProgressReporter::describe(const sweep::SweepProgress& progress) const {
   const Pace pace = pace_of(progress, elapsed_seconds());
   const double share = static_cast<double>(progress.rows_done()) / static_cast<double>(progress.rows_total);
-  std::string text = format_count(progress.rows_done()) + "/" + format_count(progress.rows_total) +
-                     " points (" + format_fixed(100 * share, 0) + " %), " +
-                     format_count(static_cast<std::uint64_t>(pace.rate)) + "/s, ETA " +
-                     format_duration(pace.remaining) + ", feasible " + format_percent(pace.feasible);
+  std::string text =
+      fmt::format("{}/{} points ({} %), {}/s, ETA {}, feasible {}", format_count(progress.rows_done()),
+                  format_count(progress.rows_total), format_fixed(100 * share, 0),
+                  format_count(static_cast<std::uint64_t>(pace.rate)), format_duration(pace.remaining),
+                  format_percent(pace.feasible));
   if (progress.tally.best) text += ", best " + best(*progress.tally.best);
   return text;
 }

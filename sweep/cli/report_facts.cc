@@ -1,11 +1,14 @@
 #include "sweep/cli/report_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
+#include "engine/base/joined.h"
 #include "engine/base/nearest_rank.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
@@ -178,7 +181,7 @@ std::vector<double> distribution_shares() {
 
 report::Distribution plan_distribution(const ResultReader& reader, const std::string& name,
                                        std::uint64_t point) {
-  report::Distribution distribution{name + ", point " + std::to_string(point), {}};
+  report::Distribution distribution{fmt::format("{}, point {}", name, point), {}};
   const std::vector<double> values = slowdowns_of(reader, point);
   if (values.empty()) return distribution;
   for (const double share : distribution_shares())
@@ -218,9 +221,7 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   add("stack", name_of_part(*study, "stack"));
   if (const Node* const workload = study->find("workload")) add("workload", workload_text(*workload));
   if (const Node* const hardware = study->find("hardware"); hardware != nullptr && hardware->is_map()) {
-    std::string keys;
-    for (const yaml::Entry& entry : hardware->entries) keys += (keys.empty() ? "" : ", ") + entry.key;
-    add("hardware axes", keys);
+    add("hardware axes", joined(hardware->entries, ", ", &yaml::Entry::key));
   }
   add("constraints", text_at(*study, "constraints"));
   if (const Node* const faults = study->find("faults")) add("faults", faults_text(*faults));

@@ -1,4 +1,6 @@
 // shardscape simulate: one point of a study, in full.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -59,10 +61,11 @@ constexpr const char* kSimulateExamples =
     "\n";
 
 std::string simulate_footer() {
-  return std::string(kSimulateExamples) + "--point takes " + join_names(sweep::point_keys(Phase::training)) +
-         " (for inference " + join_names(sweep::point_keys(Phase::inference)) +
-         ").\nAn axis left out takes the first value of the study; a degree that fills follows from the "
-         "others.\nThe time is predicted whatever the memory verdict.";
+  return fmt::format(
+      "{}--point takes {} (for inference {}).\nAn axis left out takes the first value of the study; a degree "
+      "that fills follows from the others.\nThe time is predicted whatever the memory verdict.",
+      kSimulateExamples, join_names(sweep::point_keys(Phase::training)),
+      join_names(sweep::point_keys(Phase::inference)));
 }
 
 struct SimulateArguments {
@@ -130,9 +133,9 @@ class StepOutputs {
   void write(const Prediction& prediction, const Details& details, const Setting& setting) {
     if (!wanted()) return;
     if (!details.program) {
-      throw BadInput(std::string(arguments_.schedule_text ? "--schedule-text" : "--chakra") +
-                     ": there is no step to show, the plan is rejected: " +
-                     std::string(name_of(prediction.reason)) + "\n");
+      throw BadInput(fmt::format("{}: there is no step to show, the plan is rejected: {}\n",
+                                 arguments_.schedule_text ? "--schedule-text" : "--chakra",
+                                 name_of(prediction.reason)));
     }
     if (!chakra_) return;
     const std::uint64_t nodes = write_chakra(details, setting, *chakra_);
@@ -156,8 +159,8 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   Details details;
   const Prediction hierarchical = predict(ExecutionMode::hierarchical, details);
   if (hierarchical.status != Status::ok && hierarchical.status != Status::memory) {
-    throw BadInput("--compare: there is nothing to compare, the plan is rejected: " +
-                   std::string(name_of(hierarchical.reason)) + "\n");
+    throw BadInput(fmt::format("--compare: there is nothing to compare, the plan is rejected: {}\n",
+                               name_of(hierarchical.reason)));
   }
   Details flattened_details;
   const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
@@ -203,8 +206,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.status == Status::ok || prediction.status == Status::memory;
   if (arguments.optimise_placement && !timed) {
-    throw BadInput("--optimise-placement: there is nothing to place, the plan is rejected: " +
-                   std::string(name_of(prediction.reason)) + "\n");
+    throw BadInput(fmt::format("--optimise-placement: there is nothing to place, the plan is rejected: {}\n",
+                               name_of(prediction.reason)));
   }
   const bool pooled = point.plan.disaggregated();
   if (arguments.optimise_placement && pooled) {
@@ -225,8 +228,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
                                  placement, nearest, finding,    why};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
-      throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +
-                     std::string(name_of(prediction.reason)) + "\n");
+      throw BadInput(fmt::format("--timeline: there is nothing to draw, the plan is rejected: {}\n",
+                                 name_of(prediction.reason)));
     }
     results::write_output(*timeline, details.timeline + '\n');
   }

@@ -1,5 +1,7 @@
 #include "sweep/cli/simulate_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -125,18 +127,20 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
   TextTable table;
   table.add_column("", Align::left);
   table.add_column("", Align::left);
-  table.add_row({"study", study.title + ": " + study.model_name + " on " + study.cluster_name + " (" +
-                              format_count(static_cast<std::uint64_t>(study.gpus)) + " x " +
-                              point.setting.system.device.name + "), " + study.stack_name});
+  table.add_row(
+      {"study", fmt::format("{}: {} on {} ({} x {}), {}", study.title, study.model_name, study.cluster_name,
+                            format_count(static_cast<std::uint64_t>(study.gpus)),
+                            point.setting.system.device.name, study.stack_name)});
   const WorkloadSpec& load = point.setting.workload;
   const auto count = [](std::int64_t n) { return format_count(static_cast<std::uint64_t>(n)); };
   table.add_row(
-      {"workload", is_training(point)
-                       ? "training, sequence length " + count(load.sequence_length) + ", global batch " +
-                             count(load.global_batch) + ", " + std::string(name_of(load.precision))
-                       : "inference, " + count(load.prompt_tokens) + " prompt and " +
-                             count(load.output_tokens) + " output tokens, concurrency " +
-                             count(load.concurrency) + ", " + std::string(name_of(load.precision))});
+      {"workload",
+       is_training(point)
+           ? fmt::format("training, sequence length {}, global batch {}, {}", count(load.sequence_length),
+                         count(load.global_batch), name_of(load.precision))
+           : fmt::format("inference, {} prompt and {} output tokens, concurrency {}, {}",
+                         count(load.prompt_tokens), count(load.output_tokens), count(load.concurrency),
+                         name_of(load.precision))});
   table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
   if (point.plan.disaggregated()) {
     const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();

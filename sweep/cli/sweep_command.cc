@@ -1,4 +1,5 @@
 // shardscape sweep: every point of a study into one result file.
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <oneapi/tbb/info.h>
@@ -259,8 +260,7 @@ void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost, int th
   table.add_column("");
   table.add_row({"elapsed", format_seconds(cost.elapsed)});
   table.add_row({"CPU", format_seconds(cost.cpu)});
-  table.add_row(
-      {"evaluate (all " + std::to_string(threads) + " threads)", format_seconds(outcome.times.evaluate)});
+  table.add_row({fmt::format("evaluate (all {} threads)", threads), format_seconds(outcome.times.evaluate)});
   table.add_row({"encode (all threads)", format_seconds(outcome.times.encode)});
   table.add_row({"write and seal", format_seconds(outcome.times.write)});
   table.add_row({"peak memory", format_bytes(peak_memory_bytes())});
@@ -286,16 +286,15 @@ int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& o
 /// One shard's rows may be none at all: more shards than blocks.
 void require_points(const sweep::SweepJob& job, const SweepArguments& arguments) {
   if (job.space().size() == 0) {
-    throw BadInput(arguments.study.file.string() + ": space: no tp * cp * pp * dp of these axes makes " +
-                   std::to_string(job.study().gpus) +
-                   " GPUs; 'data_parallel: fill' takes what the others leave");
+    throw BadInput(
+        fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
+                    "takes what the others leave",
+                    arguments.study.file.string(), job.study().gpus));
   }
   if (job.layout().rows() == 0) {
-    throw BadInput(
-        "--shard: part " + arguments.shard + " of the study holds no points; it has " +
-        std::to_string(results::BlockLayout::whole(job.layout().total_points, job.layout().rows_per_block)
-                           .blocks.count) +
-        " blocks to share out");
+    throw BadInput(fmt::format(
+        "--shard: part {} of the study holds no points; it has {} blocks to share out", arguments.shard,
+        results::BlockLayout::whole(job.layout().total_points, job.layout().rows_per_block).blocks.count));
   }
 }
 

@@ -1,4 +1,6 @@
 // shardscape top: the best rows of a result file.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -60,8 +62,8 @@ const ColumnInfo& require_column(const ResultReader& reader, std::string_view na
   if (const ColumnInfo* const column = reader.find(name)) return *column;
   std::vector<std::string> names;
   for (const ColumnInfo& column : reader.columns()) names.push_back(column.name);
-  throw BadInput(std::string(option) + ": no column '" + std::string(name) + "'" + did_you_mean(name, names) +
-                 "; columns: " + join_names(names));
+  throw BadInput(fmt::format("{}: no column '{}'{}; columns: {}", option, name, did_you_mean(name, names),
+                             join_names(names)));
 }
 
 /// Which rows a condition keeps.
@@ -71,8 +73,8 @@ class RowFilter {
     const std::vector<sweep::ExpressionName> names = name_table(reader);
     const auto condition = sweep::Expression::parse(text, names);
     if (!condition) {
-      throw BadInput("--where: position " + std::to_string(condition.error().offset + 1) + " of \"" + text +
-                     "\": " + condition.error().message);
+      throw BadInput(fmt::format("--where: position {} of \"{}\": {}", condition.error().offset + 1, text,
+                                 condition.error().message));
     }
     std::vector<double> values(names.size());
     std::vector<std::vector<double>> columns;

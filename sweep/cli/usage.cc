@@ -1,5 +1,7 @@
 #include "sweep/cli/usage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -55,7 +57,7 @@ UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
                            const std::vector<std::string>& words) {
   UsageProblem problem{{}, "shardscape --help"};
   if (words.size() < 2) {
-    problem.lines.push_back("command line: " + std::string(error.what()));
+    problem.lines.push_back(fmt::format("command line: {}", error.what()));
     return problem;
   }
   const std::vector<const CLI::App*> list = commands(app);
@@ -75,8 +77,8 @@ UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
 
 CLI::Validator whole_number(long long low, long long high) {
   const std::string range = high == std::numeric_limits<long long>::max()
-                                ? "of " + std::to_string(low) + " and more"
-                                : "from " + std::to_string(low) + " to " + std::to_string(high);
+                                ? fmt::format("of {} and more", low)
+                                : fmt::format("from {} to {}", low, high);
   const auto check = [=](const std::string& text) -> std::string {
     long long value = 0;
     const char* const end = text.data() + text.size();

@@ -1,4 +1,6 @@
 // shardscape validate: predictions against measurements.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -64,10 +66,10 @@ std::string help_text() {
     text += "\nColumns of a table of " + title + ":\n";
     for (const validate::Column& column : columns) {
       const bool free = column.use == validate::ColumnUse::free;
-      std::string name = free ? "[" + std::string(column.name) + "]" : std::string(column.name);
+      std::string name = free ? fmt::format("[{}]", column.name) : std::string(column.name);
       if (column.use == validate::ColumnUse::needed) name += " *";
       name.resize(std::max<std::size_t>(name.size(), 30), ' ');
-      text += "  " + name + " " + std::string(column.meaning) + '\n';
+      text += fmt::format("  {} {}\n", name, column.meaning);
     }
   };
   for (const validate::TableKind kind : enum_values<validate::TableKind>()) {

@@ -1,5 +1,7 @@
 #include "sweep/cli/verdicts.h"
 
+#include <fmt/format.h>
+
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 
@@ -87,7 +89,7 @@ void print_verdicts(std::ostream& out, const VerdictCounts& counts) {
   const auto add = [&](const std::string& name, const results::CodeCount& entry, const std::string& meaning) {
     const double share = static_cast<double>(entry.count) / static_cast<double>(counts.points);
     std::vector<std::string> cells = {name, format_count(entry.count), format_percent(share)};
-    if (counts.examples) cells.push_back("from point " + std::to_string(entry.example));
+    if (counts.examples) cells.push_back(fmt::format("from point {}", entry.example));
     cells.push_back(meaning);
     table.add_row(std::move(cells));
   };
@@ -96,7 +98,7 @@ void print_verdicts(std::ostream& out, const VerdictCounts& counts) {
     for (const results::CodeCount& entry : counts.reasons) {
       const auto reason = static_cast<Reason>(entry.code);
       if (status_of(reason) == static_cast<Status>(status.code)) {
-        add("  " + std::string(name_of(reason)), entry, describe(reason));
+        add(fmt::format("  {}", name_of(reason)), entry, describe(reason));
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "sweep/evidence/assess.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -64,8 +66,8 @@ Evidence verdict(const Distance& far) {
 }
 
 std::string words(const Regime& regime) {
-  return regime.device + ", " + std::string(name_of(regime.precision)) + ", " + regime.model_kind + ", " +
-         regime.stack;
+  return fmt::format("{}, {}, {}, {}", regime.device, name_of(regime.precision), regime.model_kind,
+                     regime.stack);
 }
 
 /// Of a phase without rows: everything differs.
@@ -80,7 +82,7 @@ Finding unknown_phase() {
 }
 
 std::string plural(std::int64_t n, const char* word) {
-  return std::to_string(n) + ' ' + word + (n == 1 ? "" : "s");
+  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -130,7 +132,7 @@ std::string reason(const Finding& finding, const Regime& regime) {
   for (const EvidenceGap gap : finding.gaps) {
     std::string text;
     if (gap == EvidenceGap::file) return "no preset folder has an evidence file";
-    if (gap == EvidenceGap::phase) return "no rows of " + std::string(name_of(regime.phase));
+    if (gap == EvidenceGap::phase) return fmt::format("no rows of {}", name_of(regime.phase));
     if (gap == EvidenceGap::device)
       text = "this device" + (regime.device.empty() ? "" : " (" + regime.device + ")");
     if (gap == EvidenceGap::precision) text = name_of(regime.precision);
@@ -140,9 +142,9 @@ std::string reason(const Finding& finding, const Regime& regime) {
     if (gap == EvidenceGap::scale) text = plural(regime.gpus, "GPU");
     missing += (missing.empty() ? "no rows of " : " with ") + text;
   }
-  std::string rows = plural(finding.rows, "row") + " of " + plural(finding.plans, "plan") + " on " +
-                     finding.nearest + ", " + std::to_string(finding.gpus_low);
-  if (finding.gpus_high > finding.gpus_low) rows += " to " + std::to_string(finding.gpus_high);
+  std::string rows = fmt::format("{} of {} on {}, {}", plural(finding.rows, "row"),
+                                 plural(finding.plans, "plan"), finding.nearest, finding.gpus_low);
+  if (finding.gpus_high > finding.gpus_low) rows += fmt::format(" to {}", finding.gpus_high);
   rows += finding.gpus_high > 1 ? " GPUs" : " GPU";
   return missing.empty() ? rows : missing + "; nearest are " + rows;
 }

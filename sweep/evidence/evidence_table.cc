@@ -1,5 +1,7 @@
 #include "sweep/evidence/evidence_table.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace shardscape::evidence {
@@ -10,7 +12,7 @@ Problems Table::validate() const {
   Problems problems;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
-    const std::string at = "regimes[" + std::to_string(i) + "].";
+    const std::string at = fmt::format("regimes[{}].", i);
     problems.require(cell.gpus_low >= 1, at + "gpus_low", "must be at least 1");
     problems.require(cell.gpus_high >= cell.gpus_low, at + "gpus_high", "must be at least gpus_low");
     problems.require(cell.rows >= 1, at + "rows", "must be at least 1");

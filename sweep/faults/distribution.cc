@@ -1,5 +1,7 @@
 #include "sweep/faults/distribution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/normal.hpp>
@@ -60,7 +62,7 @@ std::optional<std::string> Distribution::problem() const {
   if (kind == DistributionKind::constant) return std::nullopt;
   if (!(min <= max)) return "min must not exceed max";
   const auto outside = [](const char* name, double number, const Range& range) {
-    return range.holds(number) ? std::string() : std::string(name) + ' ' + range.violated_by(number);
+    return range.holds(number) ? std::string() : fmt::format("{} {}", name, range.violated_by(number));
   };
   std::string problem;
   if (kind == DistributionKind::normal) {

@@ -1,5 +1,7 @@
 #include "sweep/faults/sensitivity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -148,8 +150,8 @@ std::vector<PlaceSensitivity> rank_places(const ResultReader& reader) {
   std::map<std::int32_t, std::string> names;
   const auto dimensions = reader.link_dimensions();
   for (const results::LinkRecord& link : reader.links()) {
-    names[link.link_id] = dimensions[static_cast<std::size_t>(link.dimension)] + ": " +
-                          std::to_string(link.source) + " - " + std::to_string(link.destination);
+    names[link.link_id] = fmt::format("{}: {} - {}", dimensions[static_cast<std::size_t>(link.dimension)],
+                                      link.source, link.destination);
   }
   for_each_row(reader, [&](const Row& row) {
     const bool device = row.link < 0;

@@ -1,6 +1,7 @@
 #include "sweep/input/input_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ class Descriptor {
 };
 
 std::string too_long(std::uint64_t bytes, std::uint64_t most, const std::string& kind) {
-  return "is " + std::to_string(bytes) + " bytes long; " + kind + " has at most " + std::to_string(most);
+  return fmt::format("is {} bytes long; {} has at most {}", bytes, kind, most);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "sweep/network_case/json_reader.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -42,13 +44,13 @@ std::optional<JsonReader> JsonReader::optional_member(std::string_view key) cons
   if (!value_->is_object()) return std::nullopt;
   const auto found = value_->find(key);
   if (found == value_->end()) return std::nullopt;
-  return JsonReader(*found, path_.empty() ? std::string(key) : path_ + "." + std::string(key), *problems_);
+  return JsonReader(*found, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), *problems_);
 }
 
 std::optional<JsonReader> JsonReader::member(std::string_view key) const {
   std::optional<JsonReader> found = optional_member(key);
   if (!found && value_->is_object()) {
-    problems_->add(path_.empty() ? std::string(key) : path_ + "." + std::string(key), "is missing");
+    problems_->add(path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), "is missing");
   }
   return found;
 }
@@ -61,7 +63,7 @@ std::optional<std::vector<JsonReader>> JsonReader::elements() const {
   std::vector<JsonReader> list;
   list.reserve(value_->size());
   for (std::size_t i = 0; i < value_->size(); ++i) {
-    list.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]", *problems_);
+    list.emplace_back((*value_)[i], fmt::format("{}[{}]", path_, i), *problems_);
   }
   return list;
 }

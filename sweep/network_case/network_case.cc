@@ -1,5 +1,7 @@
 #include "sweep/network_case/network_case.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -110,9 +112,8 @@ tl::expected<NetworkCase, std::string> parse_case(std::string_view text, const s
   const auto document = parse_json(text);
   if (!document) {
     const SyntaxError& error = document.error();
-    return tl::unexpected(message_line(file + ":" + std::to_string(error.line) + ":" +
-                                       std::to_string(error.column) + ": " + error.message) +
-                          "\n");
+    return tl::unexpected(
+        message_line(fmt::format("{}:{}:{}: {}", file, error.line, error.column, error.message)) + "\n");
   }
   Problems problems;
   auto result = CaseReader(*document, limits, problems).read();

@@ -1,4 +1,6 @@
 // The `patterns` of a case.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -48,8 +50,8 @@ auto read_name(const JsonReader& reader, const Table& table, const std::string& 
     if (name == plain_name(*text)) return value;
     names.push_back(name);
   }
-  reader.fail("unknown " + what + " '" + *text + "'" + did_you_mean(plain_name(*text), names) + "; " + what +
-              "s: " + join_names(names));
+  reader.fail(fmt::format("unknown {} '{}'{}; {}s: {}", what, *text, did_you_mean(plain_name(*text), names),
+                          what, join_names(names)));
   return std::nullopt;
 }
 
@@ -149,7 +151,7 @@ class PatternReader {
   std::optional<std::int32_t> read_count(std::string_view key) const {
     const auto reader = reader_.optional_member(key);
     const auto count = reader ? reader->integer() : std::nullopt;
-    if (count && *count < 1) reader->fail("must be at least 1, not " + std::to_string(*count));
+    if (count && *count < 1) reader->fail(fmt::format("must be at least 1, not {}", *count));
     return count;
   }
 
@@ -163,8 +165,7 @@ class PatternReader {
       pattern_.algorithm = Algorithm::direct;
     }
     if (algo && !network::supports(pattern_.operation, pattern_.algorithm)) {
-      algo->fail(std::string(name_of(*algorithm)) + " is no algorithm for " +
-                 std::string(name_of(pattern_.operation)));
+      algo->fail(fmt::format("{} is no algorithm for {}", name_of(*algorithm), name_of(pattern_.operation)));
       return;
     }
     read_order();
@@ -206,8 +207,8 @@ class PatternReader {
   }
 
   void has_no_effect(const JsonReader& setting) const {
-    setting.fail("has no effect on " + std::string(name_of(pattern_.algorithm)) + " " +
-                 std::string(name_of(pattern_.operation)));
+    setting.fail(
+        fmt::format("has no effect on {} {}", name_of(pattern_.algorithm), name_of(pattern_.operation)));
   }
 
   const JsonReader& reader_;

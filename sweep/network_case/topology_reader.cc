@@ -1,4 +1,6 @@
 // The `topology` and `faults` of a case.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -46,7 +48,7 @@ std::optional<std::vector<std::int64_t>> read_extents(const JsonReader& dimensio
   bool sound = true;
   const auto add = [&](const JsonReader& value) {
     const auto extent = value.integer();
-    if (extent && *extent < 1) value.fail("must be at least 1, not " + std::to_string(*extent));
+    if (extent && *extent < 1) value.fail(fmt::format("must be at least 1, not {}", *extent));
     sound &= extent && *extent >= 1;
     if (extent) shape.push_back(*extent);
   };
@@ -66,15 +68,14 @@ std::optional<std::vector<std::int64_t>> read_extents(const JsonReader& dimensio
   DimensionSpec dimension_of_shape;
   dimension_of_shape.shape = shape;
   if (dimension_of_shape.size() == size) return shape;
-  shape_value->fail("multiplies to " + std::to_string(dimension_of_shape.size()) + ", but the size is " +
-                    std::to_string(size));
+  shape_value->fail(fmt::format("multiplies to {}, but the size is {}", dimension_of_shape.size(), size));
   return std::nullopt;
 }
 
 void check_shape(const JsonReader& reader, const DimensionSpec& dimension) {
   if (dimension.kind == DimensionKind::hypercube &&
       !std::has_single_bit(static_cast<std::uint64_t>(dimension.size()))) {
-    reader.fail("a hypercube's size is a power of two, not " + std::to_string(dimension.size()));
+    reader.fail(fmt::format("a hypercube's size is a power of two, not {}", dimension.size()));
   }
   if (!dimension.shaped() && dimension.shape.size() != 1) {
     reader.fail("only mesh, torus and kingmesh take several extents");
@@ -84,7 +85,7 @@ void check_shape(const JsonReader& reader, const DimensionSpec& dimension) {
 DimensionSpec read_dimension(const JsonReader& reader, std::size_t index) {
   static constexpr std::string_view kReduction = "in_network_reduction";
   DimensionSpec dimension;
-  dimension.name = "dim" + std::to_string(index);
+  dimension.name = fmt::format("dim{}", index);
   if (!reader.object({"type", "size", "shape", "bw", "lat", "name", kReduction}) && !reader.has("type")) {
     return dimension;
   }
@@ -155,10 +156,10 @@ std::optional<FabricSpec> read_topology(const JsonReader& topology, const CaseLi
   spec.name = "case";
   for (std::size_t d = 0; d < list->size(); ++d) spec.dimensions.push_back(read_dimension((*list)[d], d));
   if (problems.list().size() == before && spec.size() > limits.ranks) {
-    dims->fail("have more than " + std::to_string(limits.ranks) + " ranks, the most that are simulated");
+    dims->fail(fmt::format("have more than {} ranks, the most that are simulated", limits.ranks));
   }
   if (problems.list().size() == before && link_bound(spec) > static_cast<double>(limits.links)) {
-    dims->fail("have more than " + std::to_string(limits.links) + " links, the most that are simulated");
+    dims->fail(fmt::format("have more than {} links, the most that are simulated", limits.links));
   }
   if (problems.list().size() == before) check_spec(spec, problems);
   if (problems.list().size() != before) return std::nullopt;
@@ -190,15 +191,15 @@ std::int32_t read_link(const JsonReader& fault, const network::Fabric& fabric) {
   std::string neighbours;
   for (const network::Link& wire : fabric.links()) {
     if (wire.source != *a) continue;
-    neighbours += (neighbours.empty() ? "" : ", ") + std::to_string(wire.destination);
+    neighbours += fmt::format("{}{}", neighbours.empty() ? "" : ", ", wire.destination);
     if (neighbours.size() > 80) {
       neighbours += ", ...";
       break;
     }
   }
-  fault.fail("there is no link from " + std::to_string(*a) + " to " + std::to_string(*b) + "; " +
-             (neighbours.empty() ? "vertices are 0 .. " + std::to_string(fabric.vertices() - 1)
-                                 : "links of " + std::to_string(*a) + " lead to " + neighbours));
+  fault.fail(fmt::format("there is no link from {} to {}; {}", *a, *b,
+                         neighbours.empty() ? fmt::format("vertices are 0 .. {}", fabric.vertices() - 1)
+                                            : fmt::format("links of {} lead to {}", *a, neighbours)));
   return -1;
 }
 

@@ -1,5 +1,7 @@
 #include "sweep/space/expression.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -371,8 +373,8 @@ class ExpressionParser {
     --nesting_;
     if (!inside) return inside;
     if (!at_symbol(")")) {
-      return fail(token_.offset, "')' is due here, not " + describe(token_) + "; the '(' at position " +
-                                     std::to_string(open.offset + 1) + " is not closed");
+      return fail(token_.offset, fmt::format("')' is due here, not {}; the '(' at position {} is not closed",
+                                             describe(token_), open.offset + 1));
     }
     if (auto ok = advance(); !ok) return Failure(ok.error());
     return inside;

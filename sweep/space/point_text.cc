@@ -1,5 +1,7 @@
 #include "sweep/space/point_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -69,8 +71,8 @@ class PointParser {
   [[nodiscard]] std::string unknown_key(std::string_view key) const {
     const auto other = point_keys(phase_ == Phase::training ? Phase::inference : Phase::training);
     if (std::ranges::find(other, key) != other.end()) {
-      return "has no meaning for " + std::string(name_of(phase_)) +
-             "; known keys: " + join_names(point_keys(phase_));
+      return fmt::format("has no meaning for {}; known keys: {}", name_of(phase_),
+                         join_names(point_keys(phase_)));
     }
     return "unknown key" + did_you_mean(key, point_keys(phase_)) +
            "; known keys: " + join_names(point_keys(phase_));
@@ -91,8 +93,8 @@ class PointParser {
     if (error == std::errc() && stop == text->data() + text->size() && value >= low && value <= high)
       return value;
     const std::string range = high == std::numeric_limits<std::int64_t>::max()
-                                  ? " of at least " + std::to_string(low)
-                                  : " from " + std::to_string(low) + " to " + std::to_string(high);
+                                  ? fmt::format(" of at least {}", low)
+                                  : fmt::format(" from {} to {}", low, high);
     problems_.add(std::string(key), quote(*text) + " is not a whole number" + range);
     return std::nullopt;
   }
@@ -115,13 +117,13 @@ class PointParser {
     } else if (replicas == std::floor(replicas)) {
       pool.data = static_cast<std::int32_t>(replicas);
     } else {
-      problems_.add(data, "the study's " + std::to_string(space_.prefill_gpus.front()) +
-                              " GPUs to prefill make no whole replicas of " + tensor + '*' + pipeline +
-                              " = " + std::to_string(pool.tensor) + "*" + std::to_string(pool.pipeline));
+      problems_.add(data,
+                    fmt::format("the study's {} GPUs to prefill make no whole replicas of {}*{} = {}*{}",
+                                space_.prefill_gpus.front(), tensor, pipeline, pool.tensor, pool.pipeline));
     }
     if (replica * pool.data >= static_cast<double>(gpus_)) {
       problems_.add(tensor + ',' + pipeline + ',' + data,
-                    "their product must be less than the number of GPUs, " + std::to_string(gpus_));
+                    fmt::format("their product must be less than the number of GPUs, {}", gpus_));
       pool = {};
     }
     const bool given = find(tensor) || find(pipeline);
@@ -163,9 +165,9 @@ class PointParser {
       if (!degrees.empty()) degrees += '*';
       degrees += &row == open ? std::string(row.name) : code_text(row, row.get(plan));
     }
-    problems_.add(degree_names(","), degree_names("*") + " = " + degrees + " must be the number of GPUs, " +
-                                         std::to_string(gpus) +
-                                         (plan.disaggregated() ? " beside those that prefill" : ""));
+    problems_.add(degree_names(","),
+                  fmt::format("{} = {} must be the number of GPUs, {}{}", degree_names("*"), degrees, gpus,
+                              plan.disaggregated() ? " beside those that prefill" : ""));
   }
 
   /// The code that the text gives an axis, or the first one of the space.
@@ -204,10 +206,10 @@ class PointParser {
       row.set(plan, code(row));
       if (row.key == PlanKey::virtual_stages && find(row.name) && plan.virtual_stages > 1 &&
           plan.schedule != ScheduleKind::interleaved) {
-        const std::string schedule = std::string(name_of(PlanKey::schedule)) + '=';
-        problems_.add(std::string(row.name), "more than one virtual stage needs " + schedule +
-                                                 std::string(name_of(ScheduleKind::interleaved)) + ", not " +
-                                                 schedule + std::string(name_of(plan.schedule)));
+        const std::string schedule = fmt::format("{}=", name_of(PlanKey::schedule));
+        problems_.add(std::string(row.name),
+                      fmt::format("more than one virtual stage needs {}{}, not {}{}", schedule,
+                                  name_of(ScheduleKind::interleaved), schedule, name_of(plan.schedule)));
       }
     }
   }

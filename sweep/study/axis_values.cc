@@ -1,5 +1,7 @@
 #include "sweep/study/axis_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -57,7 +59,7 @@ std::vector<std::int32_t> range_values(const AxisPlace& place, const IntegerDoma
     return {};
   }
   if ((to - from) / step >= kMaxValues) {
-    state.bad(place.path, place.node.where, "more than " + std::to_string(kMaxValues) + " values");
+    state.bad(place.path, place.node.where, fmt::format("more than {} values", kMaxValues));
     return {};
   }
   std::vector<std::int32_t> values;
@@ -89,8 +91,8 @@ AxisList word_values(const AxisPlace& place, const IntegerDomain& domain) {
   }
   if (!axis.fill && axis.values.empty()) {
     place.diagnostics.add(place.node.where, place.path,
-                          word + " gives no value from " + std::to_string(domain.low) + " to " +
-                              std::to_string(std::min(domain.high, *domain.whole)));
+                          fmt::format("{} gives no value from {} to {}", word, domain.low,
+                                      std::min(domain.high, *domain.whole)));
   }
   return axis;
 }
@@ -113,9 +115,9 @@ std::vector<const yaml::Node*> axis_items(const AxisPlace& place) {
   if (place.node.items.empty())
     place.diagnostics.add(place.node.where, place.path, "an empty list; give a value");
   if (place.node.items.size() > kMostListed) {
-    place.diagnostics.add(place.node.where, place.path,
-                          "a list of " + std::to_string(place.node.items.size()) + " values; at most " +
-                              std::to_string(kMostListed) + " may be listed");
+    place.diagnostics.add(
+        place.node.where, place.path,
+        fmt::format("a list of {} values; at most {} may be listed", place.node.items.size(), kMostListed));
     return {};
   }
   std::vector<const yaml::Node*> items;

@@ -1,5 +1,7 @@
 #include "sweep/study/faults_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -183,8 +185,7 @@ class FaultsParser {
     study_.placement.links.emplace_back(ends[0], ends[1]);
     if (!fabric_ || state_.full() || !links_between(*fabric_, ends[0], ends[1]).empty()) return;
     bad("placement.links", pair,
-        "there is no link between " + std::to_string(ends[0]) + " and " + std::to_string(ends[1]) +
-            " on this fabric");
+        fmt::format("there is no link between {} and {} on this fabric", ends[0], ends[1]));
   }
 
   // ---- numbers ----
@@ -323,8 +324,8 @@ class FaultsParser {
     if (!is_share(d.max)) return bad("derate.max", where("max"), share_rule() + ": a fault adds nothing");
     if (const auto problem = d.problem())
       bad("derate", node,
-          std::string(name_of(d.kind)) + ": " + *problem + " (" + yaml::format_number(d.min) + " .. " +
-              yaml::format_number(d.max) + ")");
+          fmt::format("{}: {} ({} .. {})", name_of(d.kind), *problem, yaml::format_number(d.min),
+                      yaml::format_number(d.max)));
   }
 
   // ---- what only link faults have ----
@@ -371,8 +372,7 @@ class FaultsParser {
       if (places == 0) {
         bad("kind", *node_.find("kind"), kind + ": the fabric has no place for such a fault");
       } else {
-        bad("simultaneous", *node_.find("simultaneous"),
-            kind + " has " + std::to_string(places) + " places only");
+        bad("simultaneous", *node_.find("simultaneous"), fmt::format("{} has {} places only", kind, places));
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "sweep/study/hardware_axes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -132,7 +134,7 @@ class HardwareParser {
   void read_axes() {
     if (!node_.is_map()) {
       diagnostics_.add(node_.where, "hardware",
-                       "must be a map from paths to values, not " + std::string(yaml::kind_name(node_)));
+                       fmt::format("must be a map from paths to values, not {}", yaml::kind_name(node_)));
       return;
     }
     std::set<std::string> seen, columns;
@@ -211,7 +213,7 @@ class HardwareParser {
     if (entry.value.entries.empty())
       problem(entry.value.where, entry.key, "an empty map; give a variant, such as base: {}");
     if (entry.value.entries.size() > kMostListed) {
-      problem(entry.value.where, entry.key, "more than " + std::to_string(kMostListed) + " variants");
+      problem(entry.value.where, entry.key, fmt::format("more than {} variants", kMostListed));
       return std::nullopt;
     }
     Axis axis;
@@ -231,9 +233,9 @@ class HardwareParser {
   std::vector<Change> read_variant(const std::string& shown, const yaml::Node& node) {
     std::vector<Change> changes;
     if (!node.is_map()) {
-      problem(
-          node.where, shown,
-          "must be a map from paths to values ({} for the base), not " + std::string(yaml::kind_name(node)));
+      problem(node.where, shown,
+              fmt::format("must be a map from paths to values ({{}} for the base), not {}",
+                          yaml::kind_name(node)));
       return changes;
     }
     std::set<std::string> seen;
@@ -322,7 +324,7 @@ class HardwareParser {
   }
 
   bool read_floorplans(const yaml::Node* references, const yaml::Node& at) {
-    const std::string path = "hardware." + std::string(kFloorplan);
+    const std::string path = fmt::format("hardware.{}", kFloorplan);
     auto plans = loader_.floorplans(references, at.where, path, base_.folder);
     if (plans) floorplans_ = std::make_shared<const std::vector<technology::Floorplan>>(*std::move(plans));
     return plans.has_value();

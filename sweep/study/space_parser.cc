@@ -1,5 +1,7 @@
 #include "sweep/study/space_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -74,8 +76,7 @@ std::string value_text(const AxisList& axis) {
 }
 
 std::string no_plan_text(const SpaceSpec& space, std::int64_t gpus) {
-  std::string text = "no plan fills the " + std::to_string(gpus) + " GPUs: no product of degrees equals " +
-                     std::to_string(gpus) + " (";
+  std::string text = fmt::format("no plan fills the {} GPUs: no product of degrees equals {} (", gpus, gpus);
   const char* between = "";
   for (const PlanAxisRow& row : kPlanRows) {
     if (row.kind != AxisKind::degree) continue;
@@ -141,7 +142,7 @@ class SpaceParser {
       if (!axis.fill) continue;
       if (filling != nullptr) {
         state_.bad(path_of(row.column), node->where,
-                   std::string("only one axis can fill, and ") + filling->column + " does already");
+                   fmt::format("only one axis can fill, and {} does already", filling->column));
       }
       filling = &row;
     }
@@ -154,7 +155,7 @@ class SpaceParser {
       const yaml::Node* node = reader_.take(row.column);
       if (node == nullptr) continue;
       if (context_.phase && !applies(row.phases, *context_.phase)) {
-        no_effect(row.column, "in " + std::string(name_of(*context_.phase)));
+        no_effect(row.column, fmt::format("in {}", name_of(*context_.phase)));
       } else {
         space_[row.key].values = read_setting(row, place(*node, row.column));
       }
@@ -218,15 +219,15 @@ class SpaceParser {
       };
       const yaml::Location& where = node_.find(kPrefillGpus)->where;
       if (!std::ranges::any_of(space_[PlanKey::prefill_tensor].values, whole)) {
-        state_.bad(path_of(kPrefillGpus), where,
-                   std::to_string(pool) + " GPUs make no whole replicas: no product of " +
-                       row_of(PlanKey::prefill_tensor).column + " and " +
-                       row_of(PlanKey::prefill_pipeline).column + " divides them");
+        state_.bad(
+            path_of(kPrefillGpus), where,
+            fmt::format("{} GPUs make no whole replicas: no product of {} and {} divides them", pool,
+                        row_of(PlanKey::prefill_tensor).column, row_of(PlanKey::prefill_pipeline).column));
       }
       if (!reach_of(space_, gpus - pool).any) {
-        state_.bad(path_of(kPrefillGpus), where,
-                   "with " + std::to_string(pool) + " of " + std::to_string(gpus) + " GPUs to prefill, " +
-                       no_plan_text(space_, gpus - pool));
+        state_.bad(
+            path_of(kPrefillGpus), where,
+            fmt::format("with {} of {} GPUs to prefill, {}", pool, gpus, no_plan_text(space_, gpus - pool)));
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "sweep/study/workload_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -77,7 +79,8 @@ class WorkloadParser {
     if (precision) return read_precision(entry.value);
     reader_.take(field->key);
     if (result_.phase_known && field->phase != result_.phase) {
-      state_.bad(path(entry.key), entry.key_where, "has no effect in " + std::string(name_of(result_.phase)));
+      state_.bad(path(entry.key), entry.key_where,
+                 fmt::format("has no effect in {}", name_of(result_.phase)));
       return;
     }
     constexpr auto kMax = static_cast<std::int64_t>(ranges::kTokens.high);
@@ -126,7 +129,7 @@ class WorkloadParser {
       count *= axis.values.size();
       if (count > kMaxSettings) {
         return state_.bad("workload", node_.where,
-                          "its lists multiply to more than " + std::to_string(kMaxSettings));
+                          fmt::format("its lists multiply to more than {}", kMaxSettings));
       }
     }
     for (std::size_t index = 0; index < count; ++index) {

@@ -1,5 +1,7 @@
 #include "sweep/technology/build_device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -44,9 +46,8 @@ class Builder {
     problems_.require(area_ > 0, "area", "must be greater than 0");
     if (choice_.power) problems_.require(choice_.power->value() > 0, "power", "must be greater than 0");
     problems_.require(logic_.root().name == plan_.logic.root().name, "logic",
-                      "node " + logic_.name + " and " + plan_.logic.name + " of " + base_.name +
-                          " go back to different nodes, " + logic_.root().name + " and " +
-                          plan_.logic.root().name);
+                      fmt::format("node {} and {} of {} go back to different nodes, {} and {}", logic_.name,
+                                  plan_.logic.name, base_.name, logic_.root().name, plan_.logic.root().name));
   }
 
   static double memory_power(const MemoryTechnology& memory, std::int64_t stacks) {
@@ -102,10 +103,10 @@ class Builder {
     const double most = plan_.most_clock.value() * scaling_.clock_at_equal_power;
     const std::int64_t affordable = die > 0 ? whole(die / sm_power(least)) : 0;
     if (affordable < 1) {
-      problems_.add("power", "is too small: " + std::to_string(std::lround(built_.memory_power.value())) +
-                                 " W of memory and " +
-                                 std::to_string(std::lround(built_.network_power.value())) +
-                                 " W of network leave too little for an SM");
+      problems_.add(
+          "power",
+          fmt::format("is too small: {} W of memory and {} W of network leave too little for an SM",
+                      std::lround(built_.memory_power.value()), std::lround(built_.network_power.value())));
       return;
     }
     built_.power_limited = affordable < count_;

@@ -1,5 +1,7 @@
 #include "sweep/validate/bars.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -42,7 +44,7 @@ std::vector<Bar> default_bars(TableKind kind) {
 std::vector<std::string> bar_statistics() {
   std::vector<std::string> names;
   for (const char* metric : kMetrics) {
-    for (const char* error : kErrors) names.push_back(std::string(metric) + '.' + error);
+    for (const char* error : kErrors) names.push_back(fmt::format("{}.{}", metric, error));
   }
   names.insert(names.end(), kLowerBounds.begin(), kLowerBounds.end());
   names.insert(names.end(), kRegrets.begin(), kRegrets.end());
@@ -58,7 +60,7 @@ tl::expected<double, std::string> parse_share(std::string_view text) {
   }
   const std::optional<double> value = yaml::parse_finite(text);
   if (value && *value >= 0) return *value * unit;
-  return tl::unexpected("'" + std::string(text) + "' is no share; write 5% or 0.05");
+  return tl::unexpected(fmt::format("'{}' is no share; write 5% or 0.05", text));
 }
 
 tl::expected<Bar, std::string> parse_bar(std::string_view text) {
@@ -69,9 +71,9 @@ tl::expected<Bar, std::string> parse_bar(std::string_view text) {
   const std::string name(text.substr(0, sign));
   const std::vector<std::string> known = bar_statistics();
   if (std::ranges::find(known, name) == known.end()) {
-    return tl::unexpected("unknown statistic '" + name + "'" + did_you_mean(name, known) +
-                          "; METRIC.mape|median|p90|max of " + join_names(kMetrics) + ", " +
-                          join_names(kLowerBounds) + ", " + join_names(kRegrets));
+    return tl::unexpected(fmt::format("unknown statistic '{}'{}; METRIC.mape|median|p90|max of {}, {}, {}",
+                                      name, did_you_mean(name, known), join_names(kMetrics),
+                                      join_names(kLowerBounds), join_names(kRegrets)));
   }
   const auto limit = parse_share(text.substr(sign + 1));
   if (!limit) return tl::unexpected(limit.error());

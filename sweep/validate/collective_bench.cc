@@ -1,5 +1,7 @@
 #include "sweep/validate/collective_bench.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -70,7 +72,7 @@ tl::expected<std::unique_ptr<CollectiveBenches::Bench>, std::vector<RowRefusal>>
   std::vector<RowRefusal> refusals;
   if (group.per_node > node) {
     refusals.push_back(
-        {"gpus_per_node", "a node of cluster " + group.cluster + " has " + std::to_string(node) + " GPUs"});
+        {"gpus_per_node", fmt::format("a node of cluster {} has {} GPUs", group.cluster, node)});
     return tl::unexpected(std::move(refusals));
   }
   Problems problems;

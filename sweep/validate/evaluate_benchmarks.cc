@@ -1,4 +1,6 @@
 // Tables of kernels and collectives alone, as public benchmarks have them.
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 
@@ -117,7 +119,7 @@ class Benchmarks {
     if (device == nullptr || reader.failed()) return;
     if (!device->supports(precision)) {
       row.predicted_s =
-          tl::unexpected("device " + device->name + " has no unit for " + std::string(name_of(precision)));
+          tl::unexpected(fmt::format("device {} has no unit for {}", device->name, name_of(precision)));
       return;
     }
     row.predicted_s = compute::gemm_alone(shape, precision, *device).time.value();
@@ -134,8 +136,8 @@ class Benchmarks {
     const std::int64_t head_dim = reader.integer("head_dim").value_or(1);
     row.regime.operation = decoding ? "decode" : "prefill";
     row.regime.precision = name_of(Precision::bf16);
-    row.what = count(batch) + " x " + count(tokens + step) + " tokens, " + count(heads) + "/" +
-               count(kv_heads) + " heads of " + count(head_dim);
+    row.what = fmt::format("{} x {} tokens, {}/{} heads of {}", count(batch), count(tokens + step),
+                           count(heads), count(kv_heads), count(head_dim));
     row.kin = count(heads) + '/' + count(kv_heads) + " x " + count(head_dim);
     if (!reader.failed() && heads % kv_heads != 0)
       reader.bad("num_heads", count(heads) + " do not divide by the " + count(kv_heads) + " of the keys");

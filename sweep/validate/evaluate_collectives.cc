@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "sweep/validate/collective_bench.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/table_evaluators.h"
@@ -40,8 +42,7 @@ std::optional<CollectiveRow> read_collective(RowReader& reader, Presets& presets
   row.measured_s = reader.positive("median_s").value_or(0);
   for (const char* column : {"min_s", "max_s"}) reader.positive(column);
   if (row.gpus % row.per_node != 0) {
-    reader.bad("gpus_per_node",
-               std::to_string(row.gpus) + " GPUs do not divide by " + std::to_string(row.per_node));
+    reader.bad("gpus_per_node", fmt::format("{} GPUs do not divide by {}", row.gpus, row.per_node));
   }
   for (const RowRefusal& why : check_presets("", row.cluster, row.stack, presets, options.folder)) {
     reader.bad(why.column, why.message);
@@ -65,8 +66,8 @@ network::CollectiveOp operation_of(MeasuredCollective collective) {
 }
 
 std::string describe(const CollectiveRow& row) {
-  return row.cluster + ", " + std::string(name_of(row.collective)) + " of " + cell(row.bytes) + " B, " +
-         std::to_string(row.gpus) + " GPUs, " + std::to_string(row.per_node) + " per node";
+  return fmt::format("{}, {} of {} B, {} GPUs, {} per node", row.cluster, name_of(row.collective),
+                     cell(row.bytes), row.gpus, row.per_node);
 }
 
 Regime regime_of(const CollectiveRow& row, Presets& presets, const std::filesystem::path& folder) {

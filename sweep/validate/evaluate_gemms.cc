@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "engine/compute/gemm.h"
 #include "sweep/validate/table_evaluators.h"
 
@@ -46,7 +48,7 @@ std::optional<GemmRow> read_gemm(RowReader& reader, Presets& presets, const Eval
     reader.bad("device", device.error());
   } else if (!(*device)->supports(row.precision)) {
     reader.bad("precision",
-               "device " + (*device)->name + " has no unit for " + std::string(name_of(row.precision)));
+               fmt::format("device {} has no unit for {}", (*device)->name, name_of(row.precision)));
   } else if (row.request.tile && !compute::tile_fits(*row.request.tile, row.precision, **device)) {
     reader.bad("tile_m", "an SM of " + (*device)->name + " cannot hold the tile");
   } else {
@@ -64,7 +66,7 @@ double predict(const GemmRow& row, bool with_tile) {
 }
 
 std::string describe(const compute::GemmShape& shape) {
-  return std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k);
+  return fmt::format("{} x {} x {}", shape.m, shape.n, shape.k);
 }
 
 Regime regime_of(const GemmRow& row) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <tuple>
@@ -24,8 +26,7 @@ std::vector<PlanRow> read_rows(const Table& table, Presets& presets, const Evalu
     RowReader reader(table, index, cells, problems);
     if (const auto id = reader.text("id")) {
       const auto [first, fresh] = line_of.emplace(*id, cells.line);
-      if (!fresh)
-        reader.bad("id", "'" + *id + "' is the name of line " + std::to_string(first->second) + ", too");
+      if (!fresh) reader.bad("id", fmt::format("'{}' is the name of line {}, too", *id, first->second));
     }
     if (auto row = read_plan_row(reader, names)) {
       rows.push_back(*std::move(row));
@@ -57,12 +58,11 @@ class Groups {
 };
 
 std::string describe(const PlanRow& row) {
-  std::string text = row.model + ", " + std::to_string(row.gpus) + " GPUs, ";
+  std::string text = fmt::format("{}, {} GPUs, ", row.model, row.gpus);
   text += sweep::to_point_text(row.plan, row.workload.phase);
   if (row.workload.phase == Phase::inference) {
-    text += ", " + std::to_string(row.workload.prompt_tokens) + "+" +
-            std::to_string(row.workload.output_tokens) + " tokens, concurrency " +
-            std::to_string(row.workload.concurrency);
+    text += fmt::format(", {}+{} tokens, concurrency {}", row.workload.prompt_tokens,
+                        row.workload.output_tokens, row.workload.concurrency);
   }
   return text;
 }
@@ -73,7 +73,7 @@ std::string kin_of(const PlanRow& row) {
   const ParallelPlan& plan = row.plan;
   std::string text = row.model;
   for (const std::int32_t degree : {plan.tensor, plan.context, plan.pipeline, plan.virtual_stages})
-    text += ' ' + std::to_string(degree);
+    text += fmt::format(" {}", degree);
   return text;
 }
 

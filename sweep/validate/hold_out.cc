@@ -1,5 +1,7 @@
 #include "sweep/validate/hold_out.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "sweep/yaml/number.h"
@@ -14,9 +16,8 @@ tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text) {
     const auto parts = yaml::parse_integer(text.substr(0, slash), 1, of.value_or(2) - 1);
     if (parts && of) return HoldOut{static_cast<std::uint64_t>(*parts), static_cast<std::uint64_t>(*of)};
   }
-  return tl::unexpected("'" + std::string(text) +
-                        "' is no share of the rows; write it as N/M with 0 < N < M, "
-                        "such as 1/3");
+  return tl::unexpected(
+      fmt::format("'{}' is no share of the rows; write it as N/M with 0 < N < M, such as 1/3", text));
 }
 
 std::uint64_t id_hash(std::string_view id) {

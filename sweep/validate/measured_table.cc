@@ -1,8 +1,11 @@
 #include "sweep/validate/measured_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include <utility>
+
 #include "sweep/input/input_file.h"
 
 #include "engine/base/safe_text.h"
@@ -116,7 +119,7 @@ void read_header(CsvParser& parser, Table& table) {
 
 std::string to_string(const TableProblem& problem) {
   std::string text = problem.file;
-  if (problem.line > 0) text += ':' + std::to_string(problem.line);
+  if (problem.line > 0) text += fmt::format(":{}", problem.line);
   if (!problem.column.empty()) text += ": " + problem.column;
   return text + ": " + problem.message;
 }
@@ -141,12 +144,10 @@ Table parse_csv(std::string_view text, std::string file) {
     std::string fault;
     std::vector<std::string> cells = parser.record(fault);
     if (parser.at() - begin > kLongestRecord)
-      fault = "is longer than the " + std::to_string(kLongestRecord) +
-              " bytes of any row; is a quote not closed?";
+      fault = fmt::format("is longer than the {} bytes of any row; is a quote not closed?", kLongestRecord);
     if (cells.size() == 1 && cells.front().empty()) continue;
     if (fault.empty() && cells.size() != table.columns.size()) {
-      fault = "has " + std::to_string(cells.size()) + " cells, the header names " +
-              std::to_string(table.columns.size()) + " columns";
+      fault = fmt::format("has {} cells, the header names {} columns", cells.size(), table.columns.size());
     }
     if (fault.empty()) {
       table.rows.push_back({line, std::move(cells)});

@@ -1,5 +1,7 @@
 #include "sweep/validate/plan_row.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 
@@ -15,9 +17,7 @@ constexpr std::array kTrainingMeasurements = {"measured_step_time_s"};
 constexpr std::array kInferenceMeasurements = {"measured_ttft_s", "measured_itl_s", "measured_e2e_s"};
 
 std::string product(std::initializer_list<std::int64_t> factors, std::int64_t total) {
-  std::string text;
-  for (const std::int64_t factor : factors) text += (text.empty() ? "" : " * ") + std::to_string(factor);
-  return text + " = " + std::to_string(total);
+  return fmt::format("{} = {}", fmt::join(factors, " * "), total);
 }
 
 /// "tp * cp = 2 * 4 = 8", of the degrees that count.
@@ -30,7 +30,7 @@ std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::
     names.append(between).append(row.name);
     factors.append(between).append(code_text(row, row.get(plan)));
   }
-  return names + " = " + factors + " = " + std::to_string(total);
+  return fmt::format("{} = {} = {}", names, factors, total);
 }
 
 void read_degrees(RowReader& reader, PlanRow& row) {
@@ -52,16 +52,16 @@ void read_degrees(RowReader& reader, PlanRow& row) {
   if (!data && gpus) {
     if (*gpus % model_parallel != 0) {
       const auto given = [](const PlanAxisRow& axis) { return axis.key != PlanKey::data; };
-      return reader.bad("gpus", std::to_string(*gpus) + " GPUs do not divide by " +
-                                    degree_product(plan, given, model_parallel));
+      return reader.bad("gpus", fmt::format("{} GPUs do not divide by {}", *gpus,
+                                            degree_product(plan, given, model_parallel)));
     }
     plan.data = static_cast<std::int32_t>(*gpus / model_parallel);
   }
   row.gpus = gpus.value_or(plan.gpus());
   if (row.gpus != plan.gpus()) {
-    reader.bad("gpus", "there are " + std::to_string(row.gpus) + ", but " +
-                           degree_product(
-                               plan, [](const PlanAxisRow&) { return true; }, plan.gpus()));
+    reader.bad("gpus", fmt::format("there are {}, but {}", row.gpus,
+                                   degree_product(
+                                       plan, [](const PlanAxisRow&) { return true; }, plan.gpus())));
   }
 }
 
@@ -84,9 +84,9 @@ void read_batches(RowReader& reader, PlanRow& row) {
   row.plan.microbatch = static_cast<std::int32_t>(samples);
   row.workload.global_batch = global.value_or(data * samples * count.value_or(1));
   if (global && count && data * samples * *count != *global) {
-    reader.bad("num_microbatches", "dp * microbatch_size * num_microbatches = " +
-                                       product({data, samples, *count}, data * samples * *count) +
-                                       ", but global_batch is " + std::to_string(*global));
+    reader.bad("num_microbatches",
+               fmt::format("dp * microbatch_size * num_microbatches = {}, but global_batch is {}",
+                           product({data, samples, *count}, data * samples * *count), *global));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "sweep/validate/predict_plans.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -53,8 +55,6 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   return Setting{**model, {(*cluster)->device, std::move(fabric), **stack}, row.workload};
 }
 
-std::string number(std::int64_t value) { return std::to_string(value); }
-
 /// The engine's rejection in the words and numbers of the row. Memory is no rejection.
 std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const ParallelPlan& plan) {
   const ModelSpec& model = setting.model;
@@ -71,46 +71,50 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
     case Reason::memory_capacity:
       return std::nullopt;
     case Reason::heads_by_tensor:
-      return impossible("tensor_parallel", "the " + number(model.heads) + " heads of " + model.name +
-                                               " do not divide by tp " + number(plan.tensor));
+      return impossible("tensor_parallel", fmt::format("the {} heads of {} do not divide by tp {}",
+                                                       model.heads, model.name, plan.tensor));
     case Reason::kv_heads_by_tensor:
-      return impossible("tensor_parallel", "neither do the " + number(model.kv_heads) +
-                                               " key-value heads of " + model.name + " divide by tp " +
-                                               number(plan.tensor) + " nor tp by them");
+      return impossible("tensor_parallel",
+                        fmt::format("neither do the {} key-value heads of {} divide by tp {} nor tp by them",
+                                    model.kv_heads, model.name, plan.tensor));
     case Reason::ffn_by_tensor:
-      return impossible("tensor_parallel", "the feed-forward width " + number(model.ffn_hidden) + " of " +
-                                               model.name + " does not divide by tp " + number(plan.tensor));
+      return impossible("tensor_parallel",
+                        fmt::format("the feed-forward width {} of {} does not divide by tp {}",
+                                    model.ffn_hidden, model.name, plan.tensor));
     case Reason::sequence_by_context:
       if (plan.context > 1 && tokens % (2L * plan.context) != 0) {
         return impossible("context_parallel",
-                          "the sequence of " + number(tokens) +
-                              " tokens does not divide by 2 * cp = " + number(2L * plan.context));
+                          fmt::format("the sequence of {} tokens does not divide by 2 * cp = {}", tokens,
+                                      2L * plan.context));
       }
       return impossible("sequence_parallel",
-                        "the sequence of " + number(tokens) + " tokens does not divide by cp * tp = " +
-                            number(static_cast<std::int64_t>(plan.context) * plan.tensor));
+                        fmt::format("the sequence of {} tokens does not divide by cp * tp = {}", tokens,
+                                    static_cast<std::int64_t>(plan.context) * plan.tensor));
     case Reason::fewer_layers_than_stages:
-      return impossible("pipeline_parallel", "the " + number(model.layers) + " layers of " + model.name +
-                                                 " are fewer than pp * virtual_stages = " + number(chunks));
+      return impossible("pipeline_parallel",
+                        fmt::format("the {} layers of {} are fewer than pp * virtual_stages = {}",
+                                    model.layers, model.name, chunks));
     case Reason::layers_by_pipeline:
-      return impossible("pipeline_parallel", "the " + number(model.layers) + " layers of " + model.name +
-                                                 " do not divide by pp * virtual_stages = " + number(chunks) +
-                                                 ", as the stack's partition asks");
+      return impossible(
+          "pipeline_parallel",
+          fmt::format(
+              "the {} layers of {} do not divide by pp * virtual_stages = {}, as the stack's partition asks",
+              model.layers, model.name, chunks));
     case Reason::batch_by_data:
-      return impossible("global_batch", number(load.global_batch) +
-                                            " does not divide by dp * microbatch_size = " + number(samples));
+      return impossible("global_batch", fmt::format("{} does not divide by dp * microbatch_size = {}",
+                                                    load.global_batch, samples));
     case Reason::microbatches_by_stages:
-      return impossible("num_microbatches", "the interleaved schedule needs a number that divides by pp " +
-                                                number(plan.pipeline) + ", not " +
-                                                number(load.global_batch / samples));
+      return impossible("num_microbatches",
+                        fmt::format("the interleaved schedule needs a number that divides by pp {}, not {}",
+                                    plan.pipeline, load.global_batch / samples));
     case Reason::requests_by_data:
       return impossible("concurrency",
-                        number(load.concurrency) + " does not divide by dp " + number(plan.data));
+                        fmt::format("{} does not divide by dp {}", load.concurrency, plan.data));
     case Reason::no_route:
       return impossible("cluster", "a group of ranks cannot reach itself");
     case Reason::precision:
-      return RowRefusal{"precision", "device " + setting.system.device.name + " has no unit for " +
-                                         std::string(name_of(load.precision))};
+      return RowRefusal{"precision", fmt::format("device {} has no unit for {}", setting.system.device.name,
+                                                 name_of(load.precision))};
     case Reason::schedule:
       return RowRefusal{"schedule", "is not modelled for this plan"};
     case Reason::out_of_range:

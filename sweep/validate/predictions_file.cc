@@ -1,5 +1,7 @@
 #include "sweep/validate/predictions_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -42,7 +44,7 @@ class Writer {
     for (std::size_t i = 0; i < evaluation.rows.size(); ++i) rows.emplace(evaluation.rows[i].line, i);
     for (const TableLine& line : evaluation.lines) {
       if (several_) text_ += csv_cell(named.file) + ',';
-      text_ += std::to_string(line.line) + ',' + csv_cell(line.id);
+      text_ += fmt::format("{},{}", line.line, csv_cell(line.id));
       const auto row = rows.find(line.line);
       const auto reason = why.find(line.line);
       for (const std::string& column : columns_) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/base/joined.h"
+
 namespace shardscape::validate {
 
 namespace {
@@ -14,11 +16,8 @@ using Load = tl::expected<Spec, yaml::Diagnostics> (*)(const yaml::Catalog&, std
 
 /// The problems as one line.
 std::string one_line(const yaml::Diagnostics& diagnostics) {
-  std::string text;
-  for (const yaml::Diagnostic& diagnostic : diagnostics.list()) {
-    text += (text.empty() ? "" : "; ") + yaml::to_string(diagnostic);
-  }
-  return text;
+  return joined(diagnostics.list(), "; ",
+                [](const yaml::Diagnostic& diagnostic) { return yaml::to_string(diagnostic); });
 }
 
 /// A model has names that are no file's.

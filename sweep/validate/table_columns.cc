@@ -1,5 +1,7 @@
 #include "sweep/validate/table_columns.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -339,9 +341,10 @@ std::vector<TableProblem> check_header(const Table& table, TableKind kind) {
   }
   for (const std::string& name : table.columns) {
     if (names(known, name)) continue;
-    problems.push_back({table.file, 1, name.empty() ? "(no name)" : name,
-                        "unknown column of a table of " + std::string(name_of(kind)) +
-                            did_you_mean(name, absent) + "; 'shardscape validate --help' lists them"});
+    problems.push_back(
+        {table.file, 1, name.empty() ? "(no name)" : name,
+         fmt::format("unknown column of a table of {}{}; 'shardscape validate --help' lists them",
+                     name_of(kind), did_you_mean(name, absent))});
   }
   return problems;
 }

@@ -1,5 +1,7 @@
 #include "sweep/validate/table_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -46,7 +48,7 @@ template <typename Name>
 std::string format_names() {
   std::string text = join_names(enum_names<Name>());
   for (const FormatAlias& alias : kFormatAliases) {
-    if (parse_enum<Name>(alias.name)) text += ", " + std::string(alias.text);
+    if (parse_enum<Name>(alias.name)) text += fmt::format(", {}", alias.text);
   }
   return text;
 }
@@ -65,8 +67,8 @@ std::vector<std::string> keys_of(const std::map<std::string, std::string>& names
 
 Nameless unknown(const char* what, const std::string& text, const std::map<std::string, std::string>& names) {
   const std::vector<std::string> keys = keys_of(names);
-  return {std::string("no ") + what + " is called '" + text + "'" + did_you_mean(text, keys) +
-          "; there are " + join_names(keys)};
+  return {fmt::format("no {} is called '{}'{}; there are {}", what, text, did_you_mean(text, keys),
+                      join_names(keys))};
 }
 
 }  // namespace
@@ -146,7 +148,7 @@ std::optional<std::string> known_experts(std::string_view model) {
   const bool counted = active != std::string::npos && active + 3 < name.size() &&
                        std::isdigit(static_cast<unsigned char>(name[active + 3])) != 0;
   if (!family && !counted) return std::nullopt;
-  return "mixtures of experts are not modelled (" + std::string(model) + ")";
+  return fmt::format("mixtures of experts are not modelled ({})", model);
 }
 
 }  // namespace shardscape::validate

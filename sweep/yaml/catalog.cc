@@ -1,5 +1,7 @@
 #include "sweep/yaml/catalog.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -40,7 +42,7 @@ tl::expected<fs::path, std::string> find_path(std::string_view name, const fs::p
   const fs::path path(name);
   if (!path.is_absolute() && !relative_to.empty() && is_file(relative_to / path)) return relative_to / path;
   if (is_file(path)) return path;
-  std::string message = "no such file: " + std::string(name);
+  std::string message = fmt::format("no such file: {}", name);
   if (!path.is_absolute() && !relative_to.empty()) {
     message += " (looked in " + relative_to.string() + " and in the working directory)";
   }
@@ -115,8 +117,10 @@ std::string Catalog::model_advice(std::string_view name, const fs::path& relativ
   }
   if (!is_hub_name(name)) return "";
   const std::string model(name.substr(name.find('/') + 1));
-  std::string advice = "; names of a hub are not fetched: download the config.json of " + std::string(name) +
-                       " and pass its path, such as " + model + "/config.json";
+  std::string advice = fmt::format(
+      "; names of a hub are not fetched: download the config.json of {} and pass its path, such as "
+      "{}/config.json",
+      name, model);
   std::vector<std::string> names;
   for (const Entry& entry : list(PresetKind::model)) names.push_back(entry.name);
   const std::vector<std::string> near = closest(model, names);
@@ -139,7 +143,7 @@ std::vector<Catalog::Entry> Catalog::list(PresetKind kind) const {
 }
 
 fs::path Catalog::preset(PresetKind kind, std::string_view name) const {
-  const fs::path file = std::string(name) + ".yaml";
+  const fs::path file = fmt::format("{}.yaml", name);
   for (const fs::path& directory : directories_) {
     fs::path candidate = directory / preset_folder(kind) / file;
     if (!name.empty() && is_file(candidate)) return candidate;
@@ -178,7 +182,7 @@ tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_v
   if (fs::path file = preset(kind, name); !file.empty()) return file;
   std::vector<std::string> names;
   for (const Entry& entry : list(kind)) names.push_back(entry.name);
-  std::string message = "unknown " + std::string(to_string(kind)) + " \"" + std::string(name) + '"';
+  std::string message = fmt::format("unknown {} \"{}\"", to_string(kind), name);
   const std::vector<std::string> near = closest(name, names, 3);
   for (std::size_t i = 0; i < near.size(); ++i) message += (i == 0 ? "; did you mean " : ", ") + near[i];
   if (!near.empty()) message += '?';

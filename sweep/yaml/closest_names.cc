@@ -1,5 +1,7 @@
 #include "sweep/yaml/closest_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -65,7 +67,7 @@ std::string suggestion(std::string_view text, std::span<const std::string> candi
   const std::vector<std::string> near = closest(text, candidates);
   if (!near.empty()) return "; did you mean \"" + near.front() + "\"?";
   if (candidates.empty()) return "";
-  return "; known " + std::string(what) + ": " + join(candidates);
+  return fmt::format("; known {}: {}", what, join(candidates));
 }
 
 }  // namespace shardscape::yaml

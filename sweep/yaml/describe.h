@@ -1,6 +1,8 @@
 // THE table of keys: one description per spec, walked by Reader, Writer and Lister alike (visitors.h).
 #pragma once
 
+#include <fmt/format.h>
+
 #include <initializer_list>
 #include <string>
 
@@ -226,8 +228,7 @@ void describe_kind(V& v, DimensionSpec& d) {
   const auto only = [&](DimensionKind kind, std::initializer_list<const char*> keys) {
     if (d.kind == kind) return true;
     for (const char* key : keys) {
-      v.unused(key, "has no effect on a " + std::string(name_of(d.kind)) + ", only on a " +
-                        std::string(name_of(kind)));
+      v.unused(key, fmt::format("has no effect on a {}, only on a {}", name_of(d.kind), name_of(kind)));
     }
     return false;
   };
@@ -246,7 +247,7 @@ void describe_kind(V& v, DimensionSpec& d) {
     return;
   }
   for (const char* key : {"nics_per_node", "in_network_reduction"}) {
-    v.unused(key, "has no effect on a " + std::string(name_of(d.kind)) + ", only on a switch or a fat_tree");
+    v.unused(key, fmt::format("has no effect on a {}, only on a switch or a fat_tree", name_of(d.kind)));
   }
 }
 

@@ -2,6 +2,8 @@
 // so that whoever reads the results should know.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -19,7 +21,7 @@ struct DeviceShare {
   double (*of)(const DeviceSpec&);
 
   /// "sustained.tensor"
-  [[nodiscard]] std::string path() const { return std::string(group) + '.' + std::string(key); }
+  [[nodiscard]] std::string path() const { return fmt::format("{}.{}", group, key); }
 };
 std::span<const DeviceShare> device_shares();
 

@@ -1,5 +1,7 @@
 #include "sweep/yaml/diagnostics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -24,7 +26,7 @@ bool same_place(const Location& a, const Location& b) {
 
 std::string to_string(const Location& where) {
   std::string text = source_name(where);
-  if (where.line > 0) text += ':' + std::to_string(where.line) + ':' + std::to_string(where.column);
+  if (where.line > 0) text += fmt::format(":{}:{}", where.line, where.column);
   return text;
 }
 
@@ -68,7 +70,7 @@ void Diagnostics::sort() {
 std::string Diagnostics::to_string() const {
   std::string text;
   for (const Diagnostic& diagnostic : list_) text += message_line(yaml::to_string(diagnostic)) + '\n';
-  if (further_ > 0) text += "and " + std::to_string(further_) + " further problems\n";
+  if (further_ > 0) text += fmt::format("and {} further problems\n", further_);
   return text;
 }
 

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdio>
 
+#include "engine/base/joined.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::yaml {
@@ -50,22 +53,20 @@ std::string scalar_text(const std::string& text, bool quoted) {
 }
 
 std::string flow_text(const Node& node) {
-  std::string text;
   switch (node.kind) {
     case Node::Kind::null:
       return "null";
     case Node::Kind::scalar:
       return scalar_text(node.text, node.quoted);
     case Node::Kind::list:
-      for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + flow_text(item);
-      return '[' + text + ']';
+      return fmt::format("[{}]", joined(node.items, ", ", flow_text));
     case Node::Kind::map:
-      for (const Entry& entry : node.entries) {
-        text += (text.empty() ? "" : ", ") + scalar_text(entry.key, false) + ": " + flow_text(entry.value);
-      }
-      return '{' + text + '}';
+      return fmt::format("{{{}}}", joined(node.entries, ", ", [](const Entry& entry) {
+                           return fmt::format("{}: {}", scalar_text(entry.key, false),
+                                              flow_text(entry.value));
+                         }));
   }
-  return text;
+  return {};
 }
 
 bool on_one_line(const Node& node) { return node.flow || (node.items.empty() && node.entries.empty()); }

@@ -1,5 +1,7 @@
 #include "sweep/yaml/huggingface.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -32,7 +34,7 @@ std::string family_problem(const std::string& name) {
   if (name.empty()) return "missing; one of " + join(known) + " is due";
   const std::string_view reason = refused_family(name);
   if (!reason.empty())
-    return "family \"" + name + "\" " + std::string(reason) + "; supported families: " + join(known);
+    return fmt::format("family \"{}\" {}; supported families: {}", name, reason, join(known));
   return "unsupported family \"" + name + "\"; supported: " + join(known);
 }
 

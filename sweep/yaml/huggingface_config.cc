@@ -1,5 +1,7 @@
 #include "sweep/yaml/huggingface_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -147,15 +149,15 @@ const Json* HuggingFaceConfig::inside(const char* key, const char* inner) {
 }
 
 void HuggingFaceConfig::number_inside(const char* key, const char* inner, double& value) {
-  if (const Json* entry = inside(key, inner)) assign(key, std::string(inner) + ' ', *entry, value);
+  if (const Json* entry = inside(key, inner)) assign(key, fmt::format("{} ", inner), *entry, value);
 }
 
 void HuggingFaceConfig::integer_inside(const char* key, const char* inner, std::int64_t& value) {
-  if (const Json* entry = inside(key, inner)) assign(key, std::string(inner) + ' ', *entry, value);
+  if (const Json* entry = inside(key, inner)) assign(key, fmt::format("{} ", inner), *entry, value);
 }
 
 void HuggingFaceConfig::flag_inside(const char* key, const char* inner, bool& value) {
-  if (const Json* entry = inside(key, inner)) assign(key, std::string(inner) + ' ', *entry, value);
+  if (const Json* entry = inside(key, inner)) assign(key, fmt::format("{} ", inner), *entry, value);
 }
 
 void HuggingFaceConfig::activation(const char* key, MlpKind& kind) {
@@ -194,8 +196,8 @@ std::string HuggingFaceConfig::layer_pattern(const char* key, std::string_view l
       return letters;
     }
     bad = true;
-    problem(key, "unsupported kind of attention " + json_text(value) + "; supported: " + std::string(whole) +
-                     ", " + std::string(local));
+    problem(key, fmt::format("unsupported kind of attention {}; supported: {}, {}", json_text(value), whole,
+                             local));
     return "";
   };
   return expand(expand, json_.at(key));
@@ -203,7 +205,7 @@ std::string HuggingFaceConfig::layer_pattern(const char* key, std::string_view l
 
 void HuggingFaceConfig::expect(const char* key, std::string_view part) {
   if (present(key) && text(key).find(part) == std::string::npos)
-    problem(key, "unsupported: " + json_text(json_.at(key)) + "; supported: " + std::string(part));
+    problem(key, fmt::format("unsupported: {}; supported: {}", json_text(json_.at(key)), part));
 }
 
 void HuggingFaceConfig::finish() {

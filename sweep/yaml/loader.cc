@@ -1,5 +1,7 @@
 #include "sweep/yaml/loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/spec/ranges.h"
@@ -49,7 +51,7 @@ std::optional<std::string> Loader::text_of(PresetKind kind, const fs::path& file
     diagnostics_.add(reference.where, path, file.string() + ": " + text.error());
     return std::nullopt;
   }
-  InputFile input{std::string(preset_folder(kind)) + '/' + file.filename().string(), *text, file};
+  InputFile input{fmt::format("{}/{}", preset_folder(kind), file.filename().string()), *text, file};
   if (std::ranges::find(files_, input) == files_.end()) files_.push_back(std::move(input));
   return std::move(*text);
 }
@@ -59,8 +61,8 @@ std::optional<Loader::Target> Loader::follow(PresetKind kind, const Node& refere
   if (reference.is_map()) return Target{reference, path, folder};
   if (!reference.is_scalar()) {
     diagnostics_.add(reference.where, path,
-                     "must be the name or the path of a " + std::string(to_string(kind)) +
-                         ", or one written in full, not " + std::string(kind_name(reference)));
+                     fmt::format("must be the name or the path of a {}, or one written in full, not {}",
+                                 to_string(kind), kind_name(reference)));
     return std::nullopt;
   }
   const std::optional<fs::path> file = find(kind, reference, path, folder);
@@ -126,7 +128,7 @@ std::optional<ModelSpec> Loader::changed_model(const Node& node, const std::stri
   const std::string base_path = path.empty() ? "base" : path + ".base";
   if (!base.is_scalar()) {
     diagnostics_.add(base.where, base_path,
-                     "must be the name or the path of a model, not " + std::string(kind_name(base)));
+                     fmt::format("must be the name or the path of a model, not {}", kind_name(base)));
     return std::nullopt;
   }
   const std::optional<ModelSpec> whole = model(base, base_path, folder);
@@ -153,7 +155,7 @@ std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::ve
   node.entries.insert(node.entries.end(), keys.begin(), keys.end());
   std::optional<ModelSpec> changed = read_model(node, path, diagnostics_);
   if (changed && changes("layers") && !changes("name"))
-    changed->name = whole.name + "-l" + std::to_string(changed->layers);
+    changed->name = fmt::format("{}-l{}", whole.name, changed->layers);
   return changed;
 }
 

@@ -1,5 +1,6 @@
 #include "sweep/yaml/node.h"
 
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -144,7 +145,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void open(Node node, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     refuse_tag(mark, tag);
     if (stack_.size() == kMaxDepth) {
-      throw Refused{at(mark), "lists and maps are nested more than " + std::to_string(kMaxDepth) + " deep"};
+      throw Refused{at(mark), fmt::format("lists and maps are nested more than {} deep", kMaxDepth)};
     }
     node.where = at(mark);
     stack_.push_back({std::move(node), anchor, std::nullopt});
@@ -173,7 +174,7 @@ class TreeBuilder final : public YAML::EventHandler {
       top.node.items.push_back(std::move(node));
     } else if (!top.pending) {
       if (!node.is_scalar())
-        throw Refused{where, "a key must be plain text, not " + std::string(kind_name(node))};
+        throw Refused{where, fmt::format("a key must be plain text, not {}", kind_name(node))};
       if (const std::string problem = name_problem(node.text); !problem.empty())
         throw Refused{where, "a key " + problem};
       top.pending = Entry{std::move(node.text), where, {}};

@@ -1,5 +1,7 @@
 #include "sweep/yaml/number.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -12,7 +14,7 @@ namespace {
 
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: above it doubles skip integers
 
-std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
 
 bool means_not_finite(std::string_view text) {
   std::string lower(text);
@@ -58,8 +60,7 @@ std::optional<double> parse_finite(std::string_view text) {
 tl::expected<std::int64_t, std::string> parse_integer(std::string_view text, std::int64_t low,
                                                       std::int64_t high) {
   const auto out_of_range = [&] {
-    return tl::unexpected("must be an integer from " + std::to_string(low) + " to " + std::to_string(high) +
-                          ", not " + std::string(text));
+    return tl::unexpected(fmt::format("must be an integer from {} to {}, not {}", low, high, text));
   };
   std::int64_t value = 0;
   const char* const last = text.data() + text.size();
@@ -69,7 +70,7 @@ tl::expected<std::int64_t, std::string> parse_integer(std::string_view text, std
     if (!decimal.valid) return tl::unexpected("must be an integer, not " + quoted(text));
     if (decimal.overflow) return out_of_range();
     if (decimal.value != std::floor(decimal.value)) {
-      return tl::unexpected("must be an integer, not " + std::string(text));
+      return tl::unexpected(fmt::format("must be an integer, not {}", text));
     }
     if (std::abs(decimal.value) > kExactIntegers) return out_of_range();
     value = static_cast<std::int64_t>(decimal.value);
@@ -83,7 +84,7 @@ tl::expected<std::int64_t, std::string> parse_integer(std::string_view text, std
 tl::expected<double, std::string> parse_number(std::string_view text) {
   const Decimal decimal = read_decimal(text);
   if (means_not_finite(text) || (decimal.valid && decimal.overflow)) {
-    return tl::unexpected("must be a finite number, not " + std::string(text));
+    return tl::unexpected(fmt::format("must be a finite number, not {}", text));
   }
   if (!decimal.valid) return tl::unexpected("must be a bare number, not " + quoted(text));
   return decimal.value;

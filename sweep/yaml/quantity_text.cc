@@ -1,5 +1,7 @@
 #include "sweep/yaml/quantity_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -45,7 +47,7 @@ void add_family(std::vector<Unit>& units, std::span<const Prefix> prefixes, std:
 std::vector<Unit> make_units() {
   std::vector<Unit> units;
   for (const Prefix& prefix : kFractions) {
-    units.push_back({std::string(prefix.name) + "s", Dimension::time, 1, prefix.factor});
+    units.push_back({fmt::format("{}s", prefix.name), Dimension::time, 1, prefix.factor});
   }
   units.push_back({"\u00b5s", Dimension::time, 1, 1e6});  // micro sign
   units.push_back({"\u03bcs", Dimension::time, 1, 1e6});  // Greek mu
@@ -82,8 +84,7 @@ const Unit* find_unit(std::string_view name) {
 }
 
 std::string due(Dimension dimension) {
-  return std::string(dimension_name(dimension)) + " is due, such as \"" +
-         std::string(dimension_example(dimension)) + '"';
+  return fmt::format("{} is due, such as \"{}\"", dimension_name(dimension), dimension_example(dimension));
 }
 
 /// "GBps" and "TFLOPS" are meant as rates: compare them as "gb/s" and "tflop/s".
@@ -103,7 +104,7 @@ std::string unknown_unit(std::string_view unit, Dimension dimension) {
     if (lower(known.name) == normalised(unit)) same.push_back(known.name);
   }
   if (same.empty()) same = closest(unit, names, 2);
-  std::string text = "unknown unit \"" + std::string(unit) + '"';
+  std::string text = fmt::format("unknown unit \"{}\"", unit);
   if (same.empty()) return text + "; " + due(dimension);
   text += "; did you mean \"" + same.front() + '"';
   for (std::size_t i = 1; i < same.size(); ++i) text += " or \"" + same[i] + '"';
@@ -164,21 +165,20 @@ tl::expected<double, std::string> parse_quantity(std::string_view text, Dimensio
   const std::optional<double> number = parse_finite(text.substr(0, length));
   const std::string_view name = trimmed(text.substr(length));
   if (!number) {
-    return tl::unexpected('"' + std::string(text) + "\" is no quantity: " + due(dimension));
+    return tl::unexpected(fmt::format("\"{}\" is no quantity: {}", text, due(dimension)));
   }
   if (name.empty()) {
-    return tl::unexpected("is a bare number where a unit is due; write " +
-                          std::string(dimension_name(dimension)) + ", such as \"" +
-                          std::string(dimension_example(dimension)) + '"');
+    return tl::unexpected(fmt::format("is a bare number where a unit is due; write {}, such as \"{}\"",
+                                      dimension_name(dimension), dimension_example(dimension)));
   }
   const Unit* unit = find_unit(name);
   if (unit == nullptr) return tl::unexpected(unknown_unit(name, dimension));
   if (unit->dimension != dimension) {
-    return tl::unexpected('"' + std::string(text) + "\" is " + std::string(dimension_name(unit->dimension)) +
-                          "; " + due(dimension));
+    return tl::unexpected(
+        fmt::format("\"{}\" is {}; {}", text, dimension_name(unit->dimension), due(dimension)));
   }
   const double value = *number * unit->factor / unit->divisor;
-  if (!std::isfinite(value)) return tl::unexpected("must be finite, not \"" + std::string(text) + '"');
+  if (!std::isfinite(value)) return tl::unexpected(fmt::format("must be finite, not \"{}\"", text));
   return value;
 }
 

@@ -59,7 +59,7 @@ void describe(V& v, Floorplan& plan) {
 
 namespace {
 
-std::string joined(const std::string& prefix, const char* key) {
+std::string dotted(const std::string& prefix, const char* key) {
   return prefix.empty() ? key : prefix + '.' + key;
 }
 
@@ -70,7 +70,7 @@ std::optional<LogicNode> read_logic(const Node& node, const std::string& prefix,
   return read_spec<LogicNode>(node, prefix, diagnostics, [&](Reader& reader, LogicNode& logic) {
     const Node* older = reader.take("relative_to");
     if (older == nullptr) return true;
-    logic.relative_to = load_older(*older, joined(prefix, "relative_to"));
+    logic.relative_to = load_older(*older, dotted(prefix, "relative_to"));
     return logic.relative_to != nullptr;
   });
 }
@@ -92,8 +92,8 @@ std::optional<Floorplan> read_floorplan(const Node& node, const std::string& pre
     const Node* logic_node = reader.take_required("logic");
     const Node* memory_node = reader.take_required("memory");
     if (logic_node == nullptr || memory_node == nullptr) return false;
-    const auto logic = load_logic(*logic_node, joined(prefix, "logic"));
-    const auto memory = load_memory(*memory_node, joined(prefix, "memory"));
+    const auto logic = load_logic(*logic_node, dotted(prefix, "logic"));
+    const auto memory = load_memory(*memory_node, dotted(prefix, "memory"));
     if (!logic || !memory) return false;
     plan.logic = *logic;
     plan.memory = *memory;

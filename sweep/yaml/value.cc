@@ -1,5 +1,7 @@
 #include "sweep/yaml/value.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/safe_text.h"
@@ -9,20 +11,19 @@ namespace shardscape::yaml {
 
 Parsed<std::string> scalar_text(const Node& node, std::string_view due) {
   if (node.is_scalar()) return node.text;
-  return tl::unexpected("must be " + std::string(due) + ", not " + std::string(kind_name(node)));
+  return tl::unexpected(fmt::format("must be {}, not {}", due, kind_name(node)));
 }
 
 Parsed<std::string> bare_text(const Node& node, std::string_view due) {
   if (node.is_scalar() && node.quoted) {
-    return tl::unexpected("must be " + std::string(due) + ", not text in quotes");
+    return tl::unexpected(fmt::format("must be {}, not text in quotes", due));
   }
   return scalar_text(node, due);
 }
 
 std::string name_problem(std::string_view text) {
   if (text.size() > kLongestName) {
-    return "must be at most " + std::to_string(kLongestName) + " bytes long; this one has " +
-           std::to_string(text.size());
+    return fmt::format("must be at most {} bytes long; this one has {}", kLongestName, text.size());
   }
   return printable(text) == text ? "" : "must be plain text on one line, not " + echo(text);
 }
@@ -54,8 +55,8 @@ Parsed<std::int64_t> parse_integer_node(const Node& node, std::int64_t low, std:
 }
 
 Parsed<double> parse_quantity_node(const Node& node, Dimension dimension) {
-  const std::string due = std::string(dimension_name(dimension)) + " such as \"" +
-                          std::string(dimension_example(dimension)) + '"';
+  const std::string due =
+      fmt::format("{} such as \"{}\"", dimension_name(dimension), dimension_example(dimension));
   return scalar_text(node, due).and_then(
       [&](const std::string& text) { return parse_quantity(text, dimension); });
 }

@@ -1,5 +1,7 @@
 #include "sweep/yaml/visitors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -72,7 +74,7 @@ void ReadState::report(const Problems& problems) {
 Reader::Reader(const Node& node, std::string path, ReadState& state)
     : node_(node), path_(std::move(path)), state_(state) {
   if (!node.is_map()) {
-    state_.bad(path_, node.where, "must be a map of keys and values, not " + std::string(kind_name(node)));
+    state_.bad(path_, node.where, fmt::format("must be a map of keys and values, not {}", kind_name(node)));
     return;
   }
   if (!path_.empty()) state_.seen(path_, node.where);
@@ -81,12 +83,12 @@ Reader::Reader(const Node& node, std::string path, ReadState& state)
     const auto [it, fresh] = first.emplace(entry.key, &entry);
     if (fresh) continue;
     state_.bad(at(entry.key), entry.key_where,
-               "duplicate key; first given at line " + std::to_string(it->second->key_where.line));
+               fmt::format("duplicate key; first given at line {}", it->second->key_where.line));
   }
 }
 
 std::string Reader::at(std::string_view key) const {
-  return path_.empty() ? std::string(key) : path_ + '.' + std::string(key);
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
 const Node* Reader::take(const char* key) {
@@ -138,19 +140,18 @@ std::pair<const Node*, const Node*> Reader::take_one_of(const char* key, const c
   const Node* each = take(key);
   const Node* total = take(total_key);
   if (each != nullptr && total != nullptr) {
-    state_.bad(
-        at(total_key), total->where,
-        "given twice: as " + std::string(key) + " and as the total " + total_key + "; keep one of them");
+    state_.bad(at(total_key), total->where,
+               fmt::format("given twice: as {} and as the total {}; keep one of them", key, total_key));
     total = nullptr;
   } else if (each == nullptr && total == nullptr && node_.is_map()) {
-    state_.bad(at(key), node_.where, "missing; give " + std::string(key) + " or the total " + total_key);
+    state_.bad(at(key), node_.where, fmt::format("missing; give {} or the total {}", key, total_key));
   }
   return {each, total};
 }
 
 bool Reader::exactly_one(const char* key, const Node* first, const char* other_key, const Node* second) {
   if ((first != nullptr) != (second != nullptr)) return true;
-  const std::string keys = std::string(key) + " or " + other_key;
+  const std::string keys = fmt::format("{} or {}", key, other_key);
   if (first != nullptr) {
     state_.bad(at(other_key), second->where, "given twice; keep " + keys);
   } else if (node_.is_map()) {
@@ -166,7 +167,7 @@ void Reader::ends(const char* both_key, const char* from_key, const char* to_key
   const Node* to = take(to_key);
   const bool either_way = both != nullptr && from == nullptr && to == nullptr;
   one_way = both == nullptr && from != nullptr && to != nullptr;
-  const std::string due = std::string(both_key) + ": [a, b], or " + from_key + " and " + to_key;
+  const std::string due = fmt::format("{}: [a, b], or {} and {}", both_key, from_key, to_key);
   if (!either_way && !one_way) {
     if (node_.is_map()) state_.bad(at(both_key), node_.where, "give " + due);
   } else if (one_way) {
@@ -186,7 +187,7 @@ const Node* Reader::take_list(const char* key) {
     if (node != nullptr) state_.seen(at(key), node->where);
     return node;
   }
-  state_.bad(at(key), node->where, "must be a list, not " + std::string(kind_name(*node)));
+  state_.bad(at(key), node->where, fmt::format("must be a list, not {}", kind_name(*node)));
   return nullptr;
 }
 
@@ -196,7 +197,7 @@ void Reader::extents(const char* size_key, const char* shape_key, std::vector<st
   if ((size == nullptr) == (shape == nullptr)) {
     const Location& where = shape != nullptr ? shape->where : node_.where;
     const std::string what =
-        std::string(size_key) + " (a number or fill) or " + shape_key + " (a list of numbers)";
+        fmt::format("{} (a number or fill) or {} (a list of numbers)", size_key, shape_key);
     if (node_.is_map())
       state_.bad(at(shape_key), where, (shape ? "given twice: keep " : "missing; give ") + what);
     return;
@@ -209,7 +210,7 @@ void Reader::extents(const char* size_key, const char* shape_key, std::vector<st
     return;
   }
   if (shape != nullptr && !shape->is_list()) {
-    state_.bad(at(key), given.where, "must be a list of numbers, not " + std::string(kind_name(given)));
+    state_.bad(at(key), given.where, fmt::format("must be a list of numbers, not {}", kind_name(given)));
     return;
   }
   const std::vector<Node> single{given};

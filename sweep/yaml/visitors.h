@@ -22,6 +22,8 @@
 //   comment(key)                      free text or a list of it; read over
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -171,7 +173,7 @@ class Reader {
     if (node == nullptr) return;
     for (std::size_t i = 0; i < node->items.size(); ++i) {
       T& value = values.emplace_back();
-      descend(node->items[i], at(key) + '[' + std::to_string(i) + ']',
+      descend(node->items[i], fmt::format("{}[{}]", at(key), i),
               [&](Reader& item) { describe_item(item, value); });
     }
   }
@@ -380,7 +382,7 @@ class Lister {
 
  private:
   [[nodiscard]] std::string at(std::string_view key) const {
-    return prefix_.empty() ? std::string(key) : prefix_ + '.' + std::string(key);
+    return prefix_.empty() ? std::string(key) : fmt::format("{}.{}", prefix_, key);
   }
   template <class T>
   [[nodiscard]] Leaf leaf(const char* key) const {
