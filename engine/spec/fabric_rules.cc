@@ -154,7 +154,7 @@ class Rules {
     const std::int64_t tray = *d_.gpus_per_tray;
     if (!shape_good_) return;
     require(tray >= 1 && d_.size() % tray == 0, "gpus_per_tray",
-            "is " + text(tray) + ", which does not divide the " + text(d_.size()) + " GPUs of the switch");
+            fmt::format("is {}, which does not divide the {} GPUs of the switch", tray, d_.size()));
   }
 
   void check_fat_tree() {
