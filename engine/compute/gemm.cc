@@ -319,8 +319,7 @@ GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& dev
                    shape.k, shape.batch);
   SHARDSCAPE_CHECK(device.supports(precision), name_of(precision), device.name);
   const Product product(shape, output);
-  const bool by_power = request.burst || request.by_power ? device.knows_energy() : device.steps_by_energy();
-  if (!request.locked_clock && by_power)
+  if (!request.locked_clock && (request.burst ? device.knows_energy() : device.steps_by_energy()))
     return LibraryProduct(product, precision, device, request.burst).run(request.tile);
   const Machine machine(device, precision, request.locked_clock);
   GemmCost best;

@@ -95,9 +95,6 @@ struct GemmRequest {
   /// A kernel alone, launched over and over for a moment: at the clock that the short burst leaves, not the
   /// one that a whole step sustains.
   bool burst = false;
-  /// Within a step: at what the power limit leaves, where the device's energies are known, whatever it says of
-  /// steps by itself (energy.steps).
-  bool by_power = false;
 };
 
 struct GemmCost {

@@ -13,9 +13,9 @@ constexpr double kAdamFlops = 22;
 }  // namespace
 
 WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, double buffer_bytes,
-                                   const DeviceSpec& device, const GemmRequest& request) {
-  const GemmCost fused = gemm(shape, precision, device, {buffer_bytes, true}, request);
-  const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision), false}, request);
+                                   const DeviceSpec& device) {
+  const GemmCost fused = gemm(shape, precision, device, {buffer_bytes, true});
+  const GemmCost plain = gemm(shape, precision, device, {output_bytes(precision), false});
   const Seconds product = std::min(plain.time, fused.time);
   // The buffer lies in HBM. Where the kernel as a whole is not bound by HBM, what accumulation adds is the
   // time that the buffer takes through L2.

@@ -23,9 +23,8 @@ struct WeightGradientCost {
 };
 
 /// `shape`: the gradient's own product, [k, tokens] x [tokens, n]. `buffer_bytes` per element of the sum.
-/// `request`: as of the product.
 WeightGradientCost weight_gradient(const GemmShape& shape, Precision precision, double buffer_bytes,
-                                   const DeviceSpec& device, const GemmRequest& request = {});
+                                   const DeviceSpec& device);
 
 /// Bytes per parameter of each tensor that the optimizer touches.
 struct OptimizerState {

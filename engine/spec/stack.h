@@ -28,12 +28,6 @@ enum class AttentionKernel : std::uint8_t { naive, flash, flash_alibi, flash3, c
 SHARDSCAPE_ENUM_NAMES(AttentionKernel, "naive", "flash", "flash_alibi", "flash3", "cudnn", "trtllm");
 constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKernel::naive; }
 
-/// What products of a step run at.
-///   sustained  the share of the peak that the device states (sustained.tensor)
-///   power      what the card's power limit leaves to the work (compute/power.h), where its energies are known
-enum class StepRates : std::uint8_t { sustained, power };
-SHARDSCAPE_ENUM_NAMES(StepRates, "sustained", "power");
-
 /// How layers are split over the stages (model/partition.h).
 ///   uniform   every stage holds the same number, by which the layers must divide
 ///   balanced  contiguous split by cumulative compute cost, the head counted
@@ -138,6 +132,9 @@ struct StackProfile {
     std::int64_t max_batch = 256;      ///< requests running at once, per replica and pipeline group
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
     double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
+    /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
+    /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
+    bool fp8_cache = false;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
   };
   /// What a table of measurements means that names software, and leaves blank what its runs have in common.
@@ -157,7 +154,6 @@ struct StackProfile {
 
   std::string name;
   AttentionKernel attention = AttentionKernel::flash;
-  StepRates rates = StepRates::sustained;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
   bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits
@@ -165,6 +161,9 @@ struct StackProfile {
   /// casts its input to fp32, keeps that copy for backward and casts its result, and a gated activation
   /// writes and keeps the output of its nonlinearity before it multiplies.
   bool fused_pointwise = true;
+  /// A residual is added by the kernel of the norm behind it (vLLM and SGLang: fused_add_rms_norm; TensorRT-LLM
+  /// likewise), which reads and writes both tensors. Forward alone.
+  bool fused_residual = false;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;

@@ -18,23 +18,15 @@ using model::OperatorKind;
 compute::GemmShape input_gradient(const compute::GemmShape& f) { return {f.m, f.k, f.n, f.batch}; }
 compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f.n, f.m, f.batch}; }
 
-/// At what rate a stack's products run.
-compute::GemmRequest request_of(const Setting& setting) {
-  compute::GemmRequest request;
-  request.by_power = setting.system.stack.rates == StepRates::power;
-  return request;
-}
-
 OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const Precision precision = op.operands;
   const compute::GemmShape& f = op.gemm;
   const compute::GemmOutput activation{compute::output_bytes(precision), false};
   const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
-  const compute::GemmRequest request = request_of(setting);
-  const compute::GemmCost forward = compute::gemm(f, precision, device, activation, request);
-  const compute::GemmCost dgrad = compute::gemm(input_gradient(f), precision, device, activation, request);
-  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), precision, device, gradient, request);
+  const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
+  const compute::GemmCost dgrad = compute::gemm(input_gradient(f), precision, device, activation);
+  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), precision, device, gradient);
   const Work input_work{f.flops(), dgrad.hbm_bytes}, weight_work{f.flops(), wgrad.hbm_bytes};
   return {{forward.time, forward.bound, {f.flops(), forward.hbm_bytes}},
           {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound,
@@ -45,7 +37,7 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const PrecisionPolicy policy = setting.workload.policy();
+  const PrecisionPolicy policy = setting.policy();
   const Precision precision = policy.attention;
   const AttentionKernel kernel = setting.system.stack.attention;
   if (op.attention.queries == 1) {
@@ -99,12 +91,10 @@ ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   gradients.input_shape = input_gradient(op.gemm);
   gradients.weight_shape = weight_gradient(op.gemm);
   const compute::GemmCost input =
-      compute::gemm(gradients.input_shape, precision, device, {compute::output_bytes(precision), false},
-                    request_of(setting));
+      compute::gemm(gradients.input_shape, precision, device, {compute::output_bytes(precision), false});
   gradients.input = {input.time, input.bound};
-  gradients.weight =
-      compute::weight_gradient(gradients.weight_shape, precision, setting.system.stack.state.gradient_bytes,
-                               device, request_of(setting));
+  gradients.weight = compute::weight_gradient(gradients.weight_shape, precision,
+                                              setting.system.stack.state.gradient_bytes, device);
   return gradients;
 }
 

@@ -318,11 +318,11 @@ void describe(V& v, StackProfile& s) {
   v.required("name", s.name);
   v.comment("source");
   v.optional("attention", s.attention);
-  v.optional("rates", s.rates);
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
   v.optional("fused_pointwise", s.fused_pointwise);
+  v.optional("fused_residual", s.fused_residual);
   v.optional("keep_gathered", s.keep_gathered);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
@@ -333,6 +333,7 @@ void describe(V& v, StackProfile& s) {
     serving.optional("max_batch", s.serving.max_batch);
     serving.optional("kv_block", s.serving.kv_block);
     serving.optional("kv_share", s.serving.kv_share);
+    serving.optional("fp8_cache", s.serving.fp8_cache);
     serving.optional("kv_transfer", s.serving.kv_transfer);
   });
   v.optional_group("state", [&](V& state) {
