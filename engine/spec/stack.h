@@ -143,6 +143,8 @@ struct StackProfile {
     std::int64_t usual_zero_stage = 0;  ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
     bool usual_sequence_parallel = false;         ///< where tp is above 1
+    /// Activations that do not fit go to host memory; else more of them is computed again.
+    bool usual_offload = false;
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device

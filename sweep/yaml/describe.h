@@ -355,6 +355,7 @@ void describe(V& v, StackProfile& s) {
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);
   v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
+  v.fact("usual_offload", s.tables.usual_offload);
 }
 
 }  // namespace shardscape::yaml
