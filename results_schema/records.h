@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/prediction.h"
+#include "engine/spec/assessment.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/plan.h"
 #include "engine/spec/workload.h"
@@ -48,6 +49,7 @@ struct PointRecord {
   const Prediction& prediction;
   double goodput = std::numeric_limits<double>::quiet_NaN();  ///< share; of an ok point, with reliability
   const FaultSummary* faults = nullptr;  ///< of a point that is ok, in a study with faults
+  Assessment assessment = {};
 };
 
 /// One row of /links.

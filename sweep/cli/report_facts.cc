@@ -96,6 +96,34 @@ std::string workload_text(const Node& workload) {
   return text;
 }
 
+/// "4.1 % to 9.6 % (one sigma); measured, near"; nothing in files of older programs.
+std::optional<std::string> evidence_text(const ResultReader& reader) {
+  const auto column_of = [&](const char* name) {
+    const auto found = std::ranges::find(reader.columns(), name, &results::ColumnInfo::name);
+    return found == reader.columns().end() ? nullptr : &*found;
+  };
+  const results::ColumnInfo* const evidence = column_of("evidence");
+  if (evidence == nullptr || column_of("expected_error") == nullptr) return std::nullopt;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const double error : reader.read("expected_error")) {
+    if (std::isnan(error)) continue;
+    low = std::min(low, error);
+    high = std::max(high, error);
+  }
+  if (high == 0) return std::nullopt;
+  std::vector<bool> seen(evidence->meanings.size());
+  for (const double code : reader.read("evidence")) {
+    if (code > 0 && code < static_cast<double>(seen.size())) seen[static_cast<std::size_t>(code)] = true;
+  }
+  std::string text = format_percent(low);
+  if (high > low) text += " to " + format_percent(high);
+  const char* separator = " (one sigma); ";
+  for (std::size_t code = 0; code < seen.size(); ++code) {
+    if (seen[code]) text += std::exchange(separator, ", ") + evidence->meanings[code];
+  }
+  return text;
+}
+
 std::string fault_kinds(const Node& kind) {
   if (kind.is_scalar()) return kind.text;
   std::string text;
@@ -198,6 +226,7 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   if (const Node* const faults = study->find("faults")) add("faults", faults_text(*faults));
   add("objectives", text_at(*study, "objectives"));
   add("mode", text_at(*study, "mode"));
+  add("expected error", evidence_text(reader));
   return facts;
 }
 

@@ -19,6 +19,7 @@
 #include "sweep/cli/usage.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/evidence_of.h"
 #include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
@@ -218,7 +219,10 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const std::vector<Neighbour> nearest = prediction.status == Status::ok
                                              ? std::vector<Neighbour>()
                                              : nearest_feasible(setting, point.plan, kNeighbours);
-  const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, nearest};
+  const evidence::Finding finding = sweep::assess_setting(study, 0);
+  const std::string why = evidence::reason(finding, sweep::regime_of(study, 0));
+  const SimulatedPoint simulated{study,     setting, point.plan, prediction, details,
+                                 placement, nearest, finding,    why};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
       throw BadInput("--timeline: there is nothing to draw, the plan is rejected: " +

@@ -68,6 +68,27 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
   return json;
 }
 
+void add_evidence(const SimulatedPoint& point, Json& json) {
+  const Assessment& found = point.finding.assessment;
+  const bool known = timed(point.prediction);
+  json["expected_error"] = number(found.expected_error, known);
+  json["evidence"] = name_of(known ? found.evidence : Evidence::none);
+  json["evidence_gap"] = name_of(known ? found.gap : EvidenceGap::none);
+  json["evidence_reason"] = known ? Json(point.evidence_reason) : Json(nullptr);
+}
+
+void print_evidence(std::ostream& out, const SimulatedPoint& point) {
+  const Assessment& found = point.finding.assessment;
+  out << "error     ";
+  if (found.evidence == Evidence::none) {
+    out << "unknown";
+  } else {
+    out << "+-" << format_percent(found.expected_error) << " expected (one sigma), "
+        << name_of(found.evidence);
+  }
+  out << ": " << point.evidence_reason << '\n';
+}
+
 void add_times(const SimulatedPoint& point, Json& json) {
   const Prediction& p = point.prediction;
   const bool known = timed(p);
@@ -157,6 +178,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
         << "; --compare executes it\n";
   }
+  print_evidence(out, point);
 }
 
 void print_neighbours(std::ostream& out, const SimulatedPoint& point) {
@@ -278,6 +300,7 @@ Json to_json(const SimulatedPoint& point) {
   const Prediction& p = point.prediction;
   Json json = {{"status", name_of(p.status)}};
   add_times(point, json);
+  add_evidence(point, json);
   json["memory_peak_bytes"] = number(p.memory_peak.value(), memory_counted(p));
   json["memory"] = memory_json(p.memory, memory_counted(p));
   const auto stages = [](const std::vector<MemoryUse>& uses) {

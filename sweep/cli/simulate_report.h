@@ -10,6 +10,7 @@
 #include "engine/prediction.h"
 #include "engine/spec/scenario.h"
 #include "sweep/cli/placement_report.h"
+#include "sweep/evidence/assess.h"
 #include "sweep/study/study.h"
 
 namespace shardscape::cli {
@@ -22,6 +23,8 @@ struct SimulatedPoint {
   const Details& details;
   const PlacementReport& placement;
   const std::vector<Neighbour>& nearest_feasible;  ///< where the plan itself is not
+  const evidence::Finding& finding;
+  const std::string& evidence_reason;  ///< half a sentence
 };
 
 /// Values that were not computed for this verdict are null.

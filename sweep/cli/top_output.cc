@@ -24,7 +24,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of the table beside those of plan axes; other columns lose their unit only.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
     {"sequence_length", "seq"},
@@ -33,6 +33,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kHeadings
     {"memory_peak_bytes", "memory"},
     {"mfu", "MFU"},
     {"outside_domain", "outside domain"},
+    {"expected_error", "expected error"},
+    {"evidence_gap", "gap"},
 }};
 
 std::string heading(const ColumnInfo& column) {
@@ -67,7 +69,7 @@ bool is_whole(ColumnType type) {
 
 std::string cell(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
-  if (column.name == "mfu") return format_percent(value);
+  if (column.name == "mfu" || column.name == "expected_error") return format_percent(value);
   if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, 1);
   return format_value(value, column.unit);
 }
@@ -130,6 +132,7 @@ class TableBuilder {
     for (const std::string& name : reader.objectives()) show(name);
     for (const char* name : {"tokens_per_s_per_gpu", "mfu", "memory_peak_bytes"}) show(name);
     show_where_set("outside_domain");
+    show_evidence();
     if (options.breakdown) show_breakdown();
   }
 
@@ -148,9 +151,28 @@ class TableBuilder {
       table.add_row(std::move(cells));
     }
     table.print(out);
+    if (!evidence_.empty()) out << printable(evidence_) << '\n';
   }
 
  private:
+  /// Below the table where all rows have the same; files of older programs say nothing of it.
+  void show_evidence() {
+    std::vector<std::size_t> found;
+    bool same = true;
+    for (const char* name : {"expected_error", "evidence", "evidence_gap"}) {
+      const auto column = std::ranges::find(reader_.columns(), name, &ColumnInfo::name);
+      if (column == reader_.columns().end() || chosen_.rows.empty()) return;
+      found.push_back(static_cast<std::size_t>(column - reader_.columns().begin()));
+      const std::vector<double>& values = chosen_.values[found.back()];
+      same = same && std::ranges::all_of(values, [&](double value) { return value == values.front(); });
+    }
+    const std::vector<double>& errors = chosen_.values[found[0]];
+    if (std::ranges::all_of(errors, [](double error) { return std::isnan(error); })) return;
+    if (!same) return show("expected_error"), show("evidence"), show("evidence_gap");
+    evidence_ = "expected error +-" + plain(found[0], 0) + " (one sigma), evidence: " + plain(found[1], 0);
+    if (value(found[2], 0) > 0) evidence_ += ", the nearest differ in " + plain(found[2], 0);
+  }
+
   [[nodiscard]] const ColumnInfo& info(std::size_t column) const { return reader_.columns()[column]; }
   [[nodiscard]] double value(std::size_t column, std::size_t row) const {
     return chosen_.values[column][row];
@@ -212,6 +234,7 @@ class TableBuilder {
   const ChosenRows& chosen_;
   std::vector<Shown> shown_;
   std::string constants_;
+  std::string evidence_;  ///< of all rows
 };
 
 void print_csv(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen) {

@@ -10,9 +10,12 @@
 #include "sweep/cli/commands.h"
 #include "sweep/cli/usage.h"
 #include "sweep/cli/validate_report.h"
+#include "sweep/evidence/evidence_file.h"
+#include "sweep/evidence/summarise.h"
 #include "sweep/validate/error_groups.h"
 #include "sweep/validate/predictions_file.h"
 #include "sweep/validate/published.h"
+#include "sweep/validate/residuals.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::cli {
@@ -29,6 +32,7 @@ constexpr const char* kValidateExamples =
     "  shardscape validate runs.csv --predictions out.csv --json\n"
     "  shardscape validate runs.csv --check --bar step_time.mape=5% --bar ranking.spearman=0.9\n"
     "  shardscape validate runs.csv --hold-out 1/3           rows that a fit may see, and rows it may not\n"
+    "  shardscape validate *.csv --evidence evidence.yaml     what `simulate` expects its error from\n"
     "\n"
     "Errors are relative to the measured value: |predicted - measured| / measured. p90 and median "
     "interpolate\n"
@@ -42,7 +46,7 @@ constexpr const char* kValidateExamples =
 
 struct ValidateArguments {
   std::vector<fs::path> files;
-  fs::path predictions;
+  fs::path predictions, evidence;
   std::string device = validate::EvaluateOptions{}.device;
   std::string collective_stack = validate::EvaluateOptions{}.collective_stack;
   std::vector<std::string> bars;
@@ -177,6 +181,16 @@ void write_predictions(const results::OutputPath& output, const std::vector<Vali
   results::write_output(output, validate::predictions_csv(evaluations));
 }
 
+void write_evidence(const results::OutputPath& output, const std::vector<ValidatedFile>& files) {
+  std::vector<evidence::Residual> residuals;
+  for (const ValidatedFile& file : files) {
+    const std::vector<evidence::Residual> more = validate::residuals(file.evaluation);
+    residuals.insert(residuals.end(), more.begin(), more.end());
+  }
+  if (residuals.empty()) throw BadInput("--evidence: no table has a plan that was measured and predicted");
+  results::write_output(output, evidence::evidence_yaml(evidence::summarise(residuals)));
+}
+
 /// Problems first, then missed bars; what they are goes to stderr.
 int verdict(const std::vector<ValidatedFile>& files, bool check) {
   std::vector<std::string> problems, missed;
@@ -215,9 +229,12 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
   std::optional<results::OutputPath> predictions;
   if (!arguments.predictions.empty())
     predictions.emplace(arguments.predictions, arguments.force, arguments.files);
+  std::optional<results::OutputPath> evidence;
+  if (!arguments.evidence.empty()) evidence.emplace(arguments.evidence, arguments.force, arguments.files);
   std::vector<ValidatedFile> files = Validation(arguments, common).run();
   override_bars(bars, files);
   if (predictions) write_predictions(*predictions, files);
+  if (evidence) write_evidence(*evidence, files);
   if (arguments.json) {
     std::cout << json_text(validation_json(files, view), 2) << '\n';
   } else {
@@ -235,7 +252,11 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
                       "Tables (CSV) or published figures (YAML); none: the published figures of the program");
   command->add_option("--predictions", arguments->predictions, "Write the prediction of every row as CSV")
       ->type_name("OUT.csv");
-  command->add_flag("--force", arguments->force, "Replace the file that --predictions names");
+  command
+      ->add_option("--evidence", arguments->evidence,
+                   "Sum up the errors of plans by regime, as hw_presets/evidence.yaml has them")
+      ->type_name("OUT.yaml");
+  command->add_flag("--force", arguments->force, "Replace the file that --predictions or --evidence names");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag(
       "--check", arguments->check,

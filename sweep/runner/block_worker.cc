@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "sweep/study/evidence_of.h"
+
 namespace shardscape::sweep {
 
 namespace {
@@ -108,8 +110,16 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
     const std::uint64_t setting = points_[i].setting;
     records_.push_back({ids_[i], points_[i].plan, job_->workload(setting), job_->hardware(setting),
-                        predictions_[i], goodput(i), summaries_[i] ? &*summaries_[i] : nullptr});
+                        predictions_[i], goodput(i), summaries_[i] ? &*summaries_[i] : nullptr,
+                        predictions_[i].status == Status::ok ? assessment(setting) : Assessment()});
   }
+}
+
+/// Neighbouring points share it.
+const Assessment& BlockWorker::assessment(std::uint64_t setting) {
+  if (assessed_ != setting) assessment_ = assess_setting(job_->study(), setting).assessment;
+  assessed_ = setting;
+  return assessment_;
 }
 
 /// Of row i of the block: NaN where there is none.

@@ -46,6 +46,7 @@ class BlockWorker {
   Prediction predict(const PointIndex& point);
   void sample(std::uint64_t point_id);
   [[nodiscard]] double goodput(std::size_t i) const;
+  const Assessment& assessment(std::uint64_t setting);
   std::optional<BestPoint> best_of_rows();
 
   const SweepJob* job_;
@@ -57,6 +58,8 @@ class BlockWorker {
   std::optional<std::uint64_t> setting_index_;
   std::unique_ptr<Setting> setting_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::optional<std::uint64_t> assessed_;  ///< the setting of assessment_
+  Assessment assessment_;
   // The block being worked on.
   std::vector<std::uint64_t> ids_;
   std::vector<PointIndex> points_;

@@ -6,6 +6,7 @@
 
 #include "sweep/space/constraint.h"
 #include "sweep/study/axis_values.h"
+#include "sweep/study/evidence_of.h"
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/overrides.h"
@@ -63,6 +64,8 @@ class StudyParser {
     if (!diagnostics_.empty()) return std::nullopt;
     study_.resolved_yaml = resolved();
     note_assumed_shares();
+    attach_evidence(catalog_, study_, diagnostics_);
+    if (!diagnostics_.empty()) return std::nullopt;
     return std::move(study_);
   }
 

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/faults/fault_study.h"
 #include "sweep/faults/reliability.h"
 #include "sweep/space/space_spec.h"
@@ -51,6 +54,9 @@ struct Study {
   std::string resolved_yaml;            ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
   std::vector<std::string> assumptions;  ///< what inputs leave out and results rest on, a line each
+  std::shared_ptr<const evidence::Table> measured;  ///< of the preset folders; null where none has any
+  /// Devices and stacks of the settings as their presets have them: name -> YAML, for names of presets.
+  std::map<std::string, std::string> device_presets, stack_presets;
 
   [[nodiscard]] Phase phase() const { return workloads.front().phase; }
   [[nodiscard]] std::size_t setting_count() const { return systems.size() * workloads.size(); }

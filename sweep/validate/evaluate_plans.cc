@@ -2,6 +2,7 @@
 #include <set>
 #include <tuple>
 
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/space/point_text.h"
 #include "sweep/validate/predict_plans.h"
 #include "sweep/validate/table_evaluators.h"
@@ -83,7 +84,7 @@ Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::pa
   regime.precision = name_of(row.workload.precision);
   regime.phase = name_of(row.workload.phase);
   regime.model = row.model;
-  regime.model_kind = "dense";
+  if (const auto model = presets.model(row.model, folder)) regime.model_kind = evidence::model_kind(**model);
   regime.stack = row.stack;
   regime.software = row.software.substr(0, row.software.find(' '));
   regime.gpus = row.gpus;

@@ -67,6 +67,24 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Rows without what the evidence file says of them: that changes with every table that is added, no prediction
+/// does, and tests of its own hold it.
+std::vector<std::string> without_evidence(const std::vector<std::string>& lines) {
+  static const std::set<std::string> evidence = {"expected_error", "evidence", "evidence_gap"};
+  const std::vector<std::string> columns = test::split_csv_line(lines.at(0));
+  std::vector<std::string> kept;
+  for (const std::string& line : lines) {
+    const std::vector<std::string> cells = test::split_csv_line(line);
+    std::string& text = kept.emplace_back();
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (evidence.contains(columns.at(i))) continue;
+      const bool quoted = cells[i].find(',') != std::string::npos;
+      text += (text.empty() ? "" : ",") + (quoted ? '"' + cells[i] + '"' : cells[i]);
+    }
+  }
+  return kept;
+}
+
 void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
   std::ofstream out(file);
   for (const std::string& line : lines) out << line << '\n';
@@ -135,7 +153,7 @@ TEST_P(GoldenStudies, KeepTheirRows) {
   ASSERT_EQ(swept.code, 0) << swept.err;
   const Finished exported = run({"export", "out.h5", "--csv", "-"});
   ASSERT_EQ(exported.code, 0) << exported.err;
-  const std::vector<std::string> lines = lines_of(exported.out);
+  const std::vector<std::string> lines = without_evidence(lines_of(exported.out));
   const fs::path file = golden(std::string(study.name) + ".csv");
   if (updates()) return write_lines(file, chosen_rows(lines));
 

@@ -101,6 +101,26 @@ TEST(Columns, OutputsOfRejectedPointsAreNaN) {
   }
 }
 
+TEST(Columns, EvidenceIsThatOfTimesThereAre) {
+  const ColumnTable table(Phase::training);
+  FakePoint point(3);
+  PointRecord record = point.record();
+  record.assessment = {0.0625, Evidence::near, EvidenceGap::stack};
+  const auto put = [&](std::string_view name, auto value) {
+    const auto at = std::ranges::find(table.columns(), name, &ColumnInfo::name) - table.columns().begin();
+    table.put(static_cast<std::size_t>(at), {&record, 1}, reinterpret_cast<std::byte*>(&value));
+    return value;
+  };
+  point.prediction.status = Status::ok;
+  EXPECT_EQ(put("expected_error", 0.0F), 0.0625F);
+  EXPECT_EQ(table.find("evidence")->meanings.at(put("evidence", std::uint8_t{9})), "near");
+  EXPECT_EQ(table.find("evidence_gap")->meanings.at(put("evidence_gap", std::uint8_t{9})), "stack");
+  point.prediction.status = Status::memory;
+  EXPECT_TRUE(std::isnan(put("expected_error", 0.0F)));
+  EXPECT_EQ(put("evidence", std::uint8_t{9}), 0);
+  EXPECT_EQ(put("evidence_gap", std::uint8_t{9}), 0);
+}
+
 TEST(Columns, RankOrderCodesAreIndicesOfTheSortedPermutations) {
   const auto names = rank_order_names();
   ASSERT_EQ(names.size(), 24U);

@@ -1,0 +1,30 @@
+// How far a prediction can be trusted: what error to expect of it, and what that rests on.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "engine/base/enum_names.h"
+
+namespace shardscape {
+
+///   none          nothing is known: no time was predicted, or there is no evidence file
+///   measured      there are measurements like it
+///   near          there are some that differ in one thing, or are up to eight times larger or smaller
+///   extrapolated  there are none that are closer than that
+enum class Evidence : std::uint8_t { none, measured, near, extrapolated };
+SHARDSCAPE_ENUM_NAMES(Evidence, "none", "measured", "near", "extrapolated");
+
+/// In what the nearest measurements differ.
+enum class EvidenceGap : std::uint8_t { none, file, phase, device, precision, model_kind, stack, scale };
+SHARDSCAPE_ENUM_NAMES(EvidenceGap, "none", "file", "phase", "device", "precision", "model_kind", "stack",
+                      "scale");
+
+struct Assessment {
+  /// Relative, one sigma: of predictions like this, 68 % lie within it. Above 0; NaN where nothing is known.
+  double expected_error = std::numeric_limits<double>::quiet_NaN();
+  Evidence evidence = Evidence::none;
+  EvidenceGap gap = EvidenceGap::none;  ///< the one that widens the error most
+};
+
+}  // namespace shardscape

@@ -1,0 +1,150 @@
+#include "sweep/evidence/assess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+namespace shardscape::evidence {
+
+namespace {
+
+/// Sizes within one doubling of a measured one count as measured, within three as near.
+constexpr double kSameScale = 1, kNearScale = 3;
+
+/// Doublings between the regime's GPUs and those of a cell; 0 inside.
+double doublings(const Regime& regime, const Cell& cell) {
+  const auto gpus = static_cast<double>(regime.gpus);
+  return std::max({0.0, std::log2(gpus / static_cast<double>(cell.gpus_high)),
+                   std::log2(static_cast<double>(cell.gpus_low) / gpus)});
+}
+
+struct Distance {
+  double variance = 0;  ///< that the differences add
+  double doublings = 0;
+  std::vector<std::pair<double, EvidenceGap>> gaps;  ///< spread, difference
+};
+
+Distance distance(const Regime& regime, const Cell& cell) {
+  Distance far;
+  const auto differ = [&](bool different, EvidenceGap gap, double spread) {
+    if (!different) return;
+    far.variance += spread * spread;
+    far.gaps.emplace_back(spread, gap);
+  };
+  const Regime& known = cell.regime;
+  differ(known.device != regime.device, EvidenceGap::device, kWidening.device);
+  differ(known.precision != regime.precision, EvidenceGap::precision, kWidening.precision);
+  differ(known.model_kind != regime.model_kind, EvidenceGap::model_kind, kWidening.model_kind);
+  differ(known.stack != regime.stack, EvidenceGap::stack, kWidening.stack);
+  far.doublings = doublings(regime, cell);
+  const double spread = kWidening.doubling * far.doublings;
+  differ(far.doublings > kSameScale, EvidenceGap::scale, spread);
+  if (far.doublings <= kSameScale) far.variance += spread * spread;
+  return far;
+}
+
+/// What all cells of a phase have shown, each as much as it has plans: the mean of the logarithms, on which no
+/// single cell with wild rows weighs much.
+double log_sigma_of_phase(const Table& table, Phase phase) {
+  double sum = 0, weight = 0;
+  for (const Cell& cell : table.cells) {
+    if (cell.regime.phase != phase) continue;
+    sum += static_cast<double>(cell.plans) * std::log(cell.sigma);
+    weight += static_cast<double>(cell.plans);
+  }
+  return sum / weight;
+}
+
+Evidence verdict(const Distance& far) {
+  const auto other =
+      std::ranges::count_if(far.gaps, [](const auto& gap) { return gap.second != EvidenceGap::scale; });
+  if (other == 0 && far.doublings <= kSameScale) return Evidence::measured;
+  return other <= 1 && far.doublings <= kNearScale ? Evidence::near : Evidence::extrapolated;
+}
+
+std::string words(const Regime& regime) {
+  return regime.device + ", " + std::string(name_of(regime.precision)) + ", " + regime.model_kind + ", " +
+         regime.stack;
+}
+
+/// Of a phase without rows: everything differs.
+Finding unknown_phase() {
+  const Widening& w = kWidening;
+  const double variance = w.device * w.device + w.precision * w.precision + w.model_kind * w.model_kind +
+                          w.stack * w.stack + kNoise * kNoise;
+  Finding finding;
+  finding.assessment = {std::sqrt(variance), Evidence::extrapolated, EvidenceGap::phase};
+  finding.gaps = {EvidenceGap::phase};
+  return finding;
+}
+
+std::string plural(std::int64_t n, const char* word) {
+  return std::to_string(n) + ' ' + word + (n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Finding assess(const Table* table, const Regime& regime) {
+  if (table == nullptr) {
+    Finding finding;
+    finding.assessment.gap = EvidenceGap::file;
+    finding.gaps = {EvidenceGap::file};
+    return finding;
+  }
+  std::vector<std::pair<const Cell*, Distance>> cells;
+  for (const Cell& cell : table->cells) {
+    if (cell.regime.phase == regime.phase) cells.emplace_back(&cell, distance(regime, cell));
+  }
+  if (cells.empty()) return unknown_phase();
+  const auto variance = [](const auto& candidate) { return candidate.second.variance; };
+  const double least = variance(*std::ranges::min_element(cells, {}, variance));
+  constexpr double kEqual = 1e-12;
+  std::erase_if(cells, [&](const auto& candidate) { return variance(candidate) > least + kEqual; });
+
+  Finding finding;
+  const double phase = log_sigma_of_phase(*table, regime.phase);
+  double log_sigma = 0;
+  finding.gpus_low = cells.front().first->gpus_low;
+  for (const auto& [cell, far] : cells) {
+    const auto plans = static_cast<double>(cell->plans);
+    const double own = (plans * std::log(cell->sigma) + kPriorPlans * phase) / (plans + kPriorPlans);
+    log_sigma += plans * own;
+    finding.rows += cell->rows;
+    finding.plans += cell->plans;
+    finding.gpus_low = std::min(finding.gpus_low, cell->gpus_low);
+    finding.gpus_high = std::max(finding.gpus_high, cell->gpus_high);
+  }
+  const double sigma = std::max(kNoise, std::exp(log_sigma / static_cast<double>(finding.plans)));
+  Distance far = cells.front().second;
+  std::ranges::stable_sort(far.gaps, std::greater<>(), [](const auto& gap) { return gap.first; });
+  for (const auto& [spread, gap] : far.gaps) finding.gaps.push_back(gap);
+  finding.assessment = {std::sqrt(sigma * sigma + least), verdict(far),
+                        finding.gaps.empty() ? EvidenceGap::none : finding.gaps.front()};
+  finding.nearest = words(cells.front().first->regime);
+  return finding;
+}
+
+std::string reason(const Finding& finding, const Regime& regime) {
+  std::string missing;
+  for (const EvidenceGap gap : finding.gaps) {
+    std::string text;
+    if (gap == EvidenceGap::file) return "no preset folder has an evidence file";
+    if (gap == EvidenceGap::phase) return "no rows of " + std::string(name_of(regime.phase));
+    if (gap == EvidenceGap::device)
+      text = "this device" + (regime.device.empty() ? "" : " (" + regime.device + ")");
+    if (gap == EvidenceGap::precision) text = name_of(regime.precision);
+    if (gap == EvidenceGap::model_kind) text = regime.model_kind + " models";
+    if (gap == EvidenceGap::stack)
+      text = "this stack" + (regime.stack.empty() ? "" : " (" + regime.stack + ")");
+    if (gap == EvidenceGap::scale) text = plural(regime.gpus, "GPU");
+    missing += (missing.empty() ? "no rows of " : " with ") + text;
+  }
+  std::string rows = plural(finding.rows, "row") + " of " + plural(finding.plans, "plan") + " on " +
+                     finding.nearest + ", " + std::to_string(finding.gpus_low);
+  if (finding.gpus_high > finding.gpus_low) rows += " to " + std::to_string(finding.gpus_high);
+  rows += finding.gpus_high > 1 ? " GPUs" : " GPU";
+  return missing.empty() ? rows : missing + "; nearest are " + rows;
+}
+
+}  // namespace shardscape::evidence

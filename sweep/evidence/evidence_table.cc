@@ -1,0 +1,24 @@
+#include "sweep/evidence/evidence_table.h"
+
+#include <cmath>
+
+namespace shardscape::evidence {
+
+std::string model_kind(const ModelSpec& /*model*/) { return "dense"; }
+
+Problems Table::validate() const {
+  Problems problems;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Cell& cell = cells[i];
+    const std::string at = "regimes[" + std::to_string(i) + "].";
+    problems.require(cell.gpus_low >= 1, at + "gpus_low", "must be at least 1");
+    problems.require(cell.gpus_high >= cell.gpus_low, at + "gpus_high", "must be at least gpus_low");
+    problems.require(cell.rows >= 1, at + "rows", "must be at least 1");
+    problems.require(cell.plans >= 1 && cell.plans <= cell.rows, at + "plans", "must be 1 to rows");
+    problems.require(cell.bias > -1, at + "bias", "must be above -1");
+    problems.require(cell.sigma > 0, at + "sigma", "must be above 0");
+  }
+  return problems;
+}
+
+}  // namespace shardscape::evidence

@@ -1,0 +1,60 @@
+#include "sweep/study/evidence_of.h"
+
+#include <string>
+#include <utility>
+
+#include "sweep/evidence/evidence_file.h"
+#include "sweep/yaml/load.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+/// The name, or nothing where the preset of that name says something else.
+template <class Spec>
+std::string name_if_as_sold(const Spec& spec, const std::map<std::string, std::string>& presets) {
+  const auto found = presets.find(spec.name);
+  return found == presets.end() || found->second == yaml::to_yaml(spec) ? spec.name : "";
+}
+
+}  // namespace
+
+void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnostics& diagnostics) {
+  const auto file = evidence::find_evidence(catalog);
+  if (!file) return;
+  auto table = evidence::read_evidence(*file);
+  if (!table) return diagnostics.append(table.error());
+  study.measured = std::make_shared<const evidence::Table>(*std::move(table));
+  for (const System& system : study.systems) {
+    const std::string& device = system.device.name;
+    if (!yaml::is_path(device) && study.device_presets.emplace(device, "").second) {
+      const auto preset = yaml::load_device(catalog, device);
+      if (preset) study.device_presets[device] = yaml::to_yaml(*preset);
+    }
+    const std::string& stack = system.stack.name;
+    if (!yaml::is_path(stack) && study.stack_presets.emplace(stack, "").second) {
+      const auto preset = yaml::load_stack(catalog, stack);
+      if (preset) study.stack_presets[stack] = yaml::to_yaml(*preset);
+    }
+  }
+  const auto none = [](const auto& entry) { return entry.second.empty(); };
+  std::erase_if(study.device_presets, none);
+  std::erase_if(study.stack_presets, none);
+}
+
+evidence::Regime regime_of(const Study& study, std::size_t setting) {
+  const System& system = study.systems[setting / study.workloads.size()];
+  const WorkloadSpec& workload = study.workloads[setting % study.workloads.size()];
+  return {workload.phase,
+          name_if_as_sold(system.device, study.device_presets),
+          workload.precision,
+          evidence::model_kind(study.model),
+          name_if_as_sold(system.stack, study.stack_presets),
+          study.gpus};
+}
+
+evidence::Finding assess_setting(const Study& study, std::size_t setting) {
+  return evidence::assess(study.measured.get(), regime_of(study, setting));
+}
+
+}  // namespace shardscape::sweep

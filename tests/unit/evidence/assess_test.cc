@@ -1,0 +1,108 @@
+// Does an assessment follow from the cells as worked by hand, and widen with distance?
+#include "sweep/evidence/assess.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <tuple>
+
+namespace shardscape::evidence {
+namespace {
+
+const Regime kHome = {Phase::training, "gpu", PolicyName::bf16, "dense", "soft", 32};
+
+Cell measured_cell(double sigma, std::int64_t plans, const std::string& device = "gpu") {
+  Cell cell;
+  cell.regime = kHome;
+  cell.regime.device = device;
+  cell.gpus_low = 8;
+  cell.gpus_high = 64;
+  cell.rows = 2 * plans;
+  cell.plans = plans;
+  cell.sigma = sigma;
+  return cell;
+}
+
+TEST(Assess, OneCellSpeaksForItself) {
+  const Table table{{measured_cell(0.05, 4)}};
+  const Finding found = assess(&table, kHome);
+  EXPECT_NEAR(found.assessment.expected_error, 0.05, 1e-12);
+  EXPECT_EQ(found.assessment.evidence, Evidence::measured);
+  EXPECT_EQ(found.assessment.gap, EvidenceGap::none);
+  EXPECT_EQ(reason(found, kHome), "8 rows of 4 plans on gpu, bf16, dense, soft, 8 to 64 GPUs");
+}
+
+TEST(Assess, EachDifferenceAddsItsSpread) {
+  const Table table{{measured_cell(0.05, 4)}};
+  const auto expect = [&](Regime regime, double spread, Evidence evidence, EvidenceGap gap) {
+    const Assessment found = assess(&table, regime).assessment;
+    EXPECT_NEAR(found.expected_error, std::hypot(0.05, spread), 1e-12) << name_of(gap);
+    EXPECT_EQ(found.evidence, evidence) << name_of(gap);
+    EXPECT_EQ(found.gap, gap);
+  };
+  Regime other = kHome;
+  other.device = "";
+  expect(other, kWidening.device, Evidence::near, EvidenceGap::device);
+  other.stack = "fresh";
+  expect(other, std::hypot(kWidening.device, kWidening.stack), Evidence::extrapolated, EvidenceGap::stack);
+  other = kHome;
+  other.precision = PolicyName::fp8;
+  expect(other, kWidening.precision, Evidence::near, EvidenceGap::precision);
+  other = kHome;
+  other.model_kind = "experts";
+  expect(other, kWidening.model_kind, Evidence::near, EvidenceGap::model_kind);
+  // 128 is one doubling beyond 64 and 4 one below 8; 256 two; 1024 four.
+  for (const auto& [gpus, steps, evidence, gap] :
+       {std::tuple{128, 1.0, Evidence::measured, EvidenceGap::none},
+        std::tuple{4, 1.0, Evidence::measured, EvidenceGap::none},
+        std::tuple{256, 2.0, Evidence::near, EvidenceGap::scale},
+        std::tuple{1024, 4.0, Evidence::extrapolated, EvidenceGap::scale}}) {
+    other = kHome;
+    other.gpus = gpus;
+    expect(other, steps * kWidening.doubling, evidence, gap);
+  }
+}
+
+TEST(Assess, FewPlansLeanOnTheOthersOfTheirPhase) {
+  // Logarithms to base 4 over 0.04: own 0 with 2 plans, other 1 with 6. The phase: 6 / 8 = 3/4. Two plans count as
+  // much as the phase: (0 + 3/4) / 2 = 3/8. Training alone counts.
+  Table table{{measured_cell(0.04, 2), measured_cell(0.16, 6, "gpu-2")}};
+  Cell serving = measured_cell(0.9, 100);
+  serving.regime.phase = Phase::inference;
+  table.cells.push_back(serving);
+  EXPECT_NEAR(assess(&table, kHome).assessment.expected_error, 0.04 * std::pow(4, 0.375), 1e-12);
+  // A device of neither: both are as near, and weigh as their plans. Of the six: (6 * 1 + 2 * 3/4) / 8 = 15/16;
+  // together (2 * 3/8 + 6 * 15/16) / 8 = 51/64.
+  Regime third = kHome;
+  third.device = "gpu-3";
+  const Finding found = assess(&table, third);
+  EXPECT_NEAR(found.assessment.expected_error, std::hypot(0.04 * std::pow(4, 51.0 / 64), kWidening.device),
+              1e-12);
+  EXPECT_EQ(found.plans, 8);
+  EXPECT_TRUE(
+      reason(found, third).starts_with("no rows of this device (gpu-3); nearest are 16 rows of 8 plans"));
+}
+
+TEST(Assess, NoCellIsBelowTheNoiseOfMeasurements) {
+  const Table table{{measured_cell(0.001, 50)}};
+  EXPECT_DOUBLE_EQ(assess(&table, kHome).assessment.expected_error, kNoise);
+}
+
+TEST(Assess, WithoutEvidenceItSaysSo) {
+  const Finding none = assess(nullptr, kHome);
+  EXPECT_TRUE(std::isnan(none.assessment.expected_error));
+  EXPECT_EQ(none.assessment.evidence, Evidence::none);
+  EXPECT_EQ(none.assessment.gap, EvidenceGap::file);
+  EXPECT_EQ(reason(none, kHome), "no preset folder has an evidence file");
+  const Table table{{measured_cell(0.05, 4)}};
+  Regime serving = kHome;
+  serving.phase = Phase::inference;
+  const Finding other = assess(&table, serving);
+  EXPECT_EQ(other.assessment.evidence, Evidence::extrapolated);
+  EXPECT_EQ(other.assessment.gap, EvidenceGap::phase);
+  EXPECT_GT(other.assessment.expected_error, kWidening.stack);
+  EXPECT_EQ(reason(other, serving), "no rows of inference");
+}
+
+}  // namespace
+}  // namespace shardscape::evidence

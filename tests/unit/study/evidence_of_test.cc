@@ -1,0 +1,66 @@
+// Is what a study may be trusted with that of its device and stack, as they are and not as a what-if has them?
+#include "sweep/study/evidence_of.h"
+
+#include <cmath>
+
+#include "sweep/evidence/evidence_file.h"
+#include "sweep/yaml/load.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/study/study_text.h"
+
+namespace shardscape::sweep {
+namespace {
+
+class EvidenceOf : public test::TemporaryFolder {
+ protected:
+  static evidence::Cell home_cell() {
+    evidence::Cell cell;
+    cell.regime = {Phase::training, "gpu", PolicyName::bf16, "dense", "soft", 1};
+    cell.gpus_low = cell.gpus_high = 16;
+    cell.rows = cell.plans = 10;
+    cell.sigma = 0.04;
+    return cell;
+  }
+  Study load(const std::string& text, const std::string& evidence) {
+    write("hw_presets/evidence.yaml", evidence);
+    const auto study = parse_study(text, "s.yaml", {}, yaml::Catalog({root_}));
+    EXPECT_TRUE(study.has_value()) << study.error().to_string();
+    return study ? *study : Study();
+  }
+  std::string home_ = evidence::evidence_yaml({{home_cell()}});
+};
+
+TEST_F(EvidenceOf, SettingsAreAssessedByTheirNames) {
+  const Study study = load(training("hardware: {device.hbm.bandwidth: [2 TB/s, 4 TB/s]}\n"), home_);
+  EXPECT_EQ(assess_setting(study, 0).assessment.evidence, Evidence::measured);
+  EXPECT_NEAR(assess_setting(study, 0).assessment.expected_error, 0.04, 1e-12);
+  EXPECT_TRUE(study.device_presets.empty());  // no preset has its name, so it is what it says
+}
+
+TEST_F(EvidenceOf, APresetThatWasChangedIsAnotherDevice) {
+  const Study plain = load(training(""), home_);
+  const auto& device = plain.systems.front().device;
+  write("hw_presets/devices/gpu.yaml", yaml::to_yaml(device));
+  const Study study = load(training("hardware: {device.hbm.bandwidth: [2 TB/s, 4 TB/s]}\n"), home_);
+  EXPECT_EQ(assess_setting(study, 0).assessment.evidence, Evidence::measured);
+  EXPECT_EQ(assess_setting(study, 1).assessment.evidence, Evidence::near);
+  EXPECT_EQ(assess_setting(study, 1).assessment.gap, EvidenceGap::device);
+}
+
+TEST_F(EvidenceOf, WithoutAFileNothingIsKnown) {
+  const Study study = good(training(""));
+  EXPECT_EQ(study.measured, nullptr);
+  EXPECT_EQ(assess_setting(study, 0).assessment.evidence, Evidence::none);
+  EXPECT_TRUE(std::isnan(assess_setting(study, 0).assessment.expected_error));
+}
+
+TEST_F(EvidenceOf, ADamagedFileIsAProblemOfTheStudy) {
+  write("hw_presets/evidence.yaml", "regimes: [{phase: training}]\n");
+  const auto study = parse_study(training(""), "s.yaml", {}, yaml::Catalog({root_}));
+  ASSERT_FALSE(study.has_value());
+  EXPECT_NE(study.error().to_string().find("evidence.yaml:1:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardscape::sweep
