@@ -139,6 +139,7 @@ struct StackProfile {
   };
   /// What a table of measurements means that names software, and leaves blank what its runs have in common.
   struct Tables {
+    std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
     std::int64_t usual_zero_stage = 0;  ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit

@@ -78,9 +78,10 @@ std::string facts(const yaml::Cluster& cluster) {
 }
 
 std::string facts(const StackProfile& stack) {
-  return fmt::format("{} attention, {} partition, {} per collective, links at {} / {}",
-                     name_of(stack.attention), name_of(stack.partition),
-                     format_seconds(stack.communication.call.value()),
+  const std::string& years = stack.tables.years;
+  return fmt::format("{}{} attention, {} partition, {} per collective, links at {} / {}",
+                     years.empty() ? "" : fmt::format("of {}: ", years), name_of(stack.attention),
+                     name_of(stack.partition), format_seconds(stack.communication.call.value()),
                      format_percent(stack.communication.scale_up_fraction),
                      format_percent(stack.communication.scale_out_fraction));
 }

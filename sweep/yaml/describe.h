@@ -353,6 +353,7 @@ void describe(V& v, StackProfile& s) {
     memory.optional("fragmentation", s.memory.fragmentation);
   });
   v.words("software", s.tables.software);
+  v.fact("years", s.tables.years);
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);
   v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
