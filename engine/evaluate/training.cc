@@ -92,7 +92,7 @@ class Training final : public Evaluator {
         setting_,
         plan,
         point.layers,
-        model::stage_parameters(setting_.model, setting_.workload.policy(), plan.tensor),
+        model::stage_parameters(setting_.model, setting_.policy(), plan.tensor),
         activations(costs(plan), plan.recompute),
         point.pipeline};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
@@ -175,7 +175,7 @@ void Training::time(Point& point) {
       point.plan,
       costs(point.plan),
       point.layers,
-      model::stage_parameters(setting_.model, setting_.workload.policy(), point.plan.tensor),
+      model::stage_parameters(setting_.model, setting_.policy(), point.plan.tensor),
       point.pipeline,
       point.sick};
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);

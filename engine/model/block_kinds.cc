@@ -147,13 +147,13 @@ std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t
 }
 
 Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
-  return block_input(setting, key, tokens, setting.workload.policy().wire);
+  return block_input(setting, key, tokens, setting.policy().wire);
 }
 
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens) {
   if (recompute == Recompute::full)
-    return block_input(setting, key, tokens, setting.workload.policy().activations);
+    return block_input(setting, key, tokens, setting.policy().activations);
   Bytes sum;
   for (const Operator& op : operators)
     sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
@@ -189,7 +189,7 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
   const double inner = kind_of(model, kind).mlp.gradient_width(model, key.tensor);
-  return Bytes(bytes_per_element(setting.workload.policy().gradients) * local_tokens(key, tokens) *
+  return Bytes(bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens) *
                (hidden + inner));
 }
 
@@ -207,7 +207,7 @@ KvUnits kv_units(const ModelSpec& model, std::size_t kind) {
 }
 
 Bytes kv_unit_bytes(const Setting& setting, std::size_t kind) {
-  return Bytes(bytes_per_element(setting.workload.policy().kv_cache) *
+  return Bytes(bytes_per_element(setting.policy().kv_cache) *
                static_cast<double>(kv_units(setting.model, kind).elements));
 }
 

@@ -71,7 +71,7 @@ std::vector<Operator> decode_head_operators(const Setting& setting, const LayerK
 }
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
-  const double element = bytes_per_element(setting.workload.policy().activations);
+  const double element = bytes_per_element(setting.policy().activations);
   // Logits and their gradient; capped ones beside them; unfused losses keep an fp32 copy as well.
   const double per_logit =
       (setting.model.logit_soft_cap ? 3 : 2) * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
@@ -80,7 +80,7 @@ Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tok
 
 Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const bool fused = setting.system.stack.fused_loss;
-  const double per_logit = fused ? bytes_per_element(setting.workload.policy().activations) : kFp32Bytes;
+  const double per_logit = fused ? bytes_per_element(setting.policy().activations) : kFp32Bytes;
   return Bytes(per_logit * local_logits(setting, key, tokens));
 }
 

@@ -34,7 +34,7 @@ OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, do
     : model_(setting.model),
       stack_(setting.system.stack),
       key_(key),
-      policy_(setting.workload.policy()),
+      policy_(setting.policy()),
       mode_(mode),
       element_(bytes_per_element(policy_.activations)),
       keys_(keys),
@@ -152,6 +152,10 @@ Operator OperatorBuilder::residual(std::string_view name, bool dropout) const {
   op.backward = {Bytes((dropout ? 2 * element_ + mask : 2 * element_) * elements),
                  Flops(kResidualFlops * elements), 1};
   op.saved = op.saved_selective = Bytes(mask * elements);
+  if (stack_.fused_residual && !dropout) {  // what the norm's kernel moves beside its own input and output
+    op.forward.traffic = Bytes((2 * element_ + mask) * elements);
+    op.forward.kernels = 0;
+  }
   return op;
 }
 

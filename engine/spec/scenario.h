@@ -23,6 +23,15 @@ struct Setting {
   ModelSpec model;
   System system;
   WorkloadSpec workload;
+
+  /// What everything is made of: the workload's policy, with the cache and the attention of the stack's server.
+  [[nodiscard]] PrecisionPolicy policy() const {
+    PrecisionPolicy policy = workload.policy();
+    const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
+    if (workload.phase == Phase::inference && system.stack.serving.fp8_cache && narrow)
+      policy.attention = policy.kv_cache = Precision::fp8;
+    return policy;
+  }
 };
 
 }  // namespace shardscape

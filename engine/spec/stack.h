@@ -132,6 +132,9 @@ struct StackProfile {
     std::int64_t max_batch = 256;      ///< requests running at once, per replica and pipeline group
     std::int64_t kv_block = 16;        ///< tokens of one block of the key-value cache
     double kv_share = 0.9;  ///< of the memory that weights, activations and reserve leave, for that cache
+    /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
+    /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
+    bool fp8_cache = false;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
   };
   /// What a table of measurements means that names software, and leaves blank what its runs have in common.
@@ -140,6 +143,8 @@ struct StackProfile {
     std::int64_t usual_zero_stage = 0;  ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
     bool usual_sequence_parallel = false;         ///< where tp is above 1
+    /// Activations that do not fit go to host memory; else more of them is computed again.
+    bool usual_offload = false;
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
@@ -156,6 +161,9 @@ struct StackProfile {
   /// casts its input to fp32, keeps that copy for backward and casts its result, and a gated activation
   /// writes and keeps the output of its nonlinearity before it multiplies.
   bool fused_pointwise = true;
+  /// A residual is added by the kernel of the norm behind it (vLLM and SGLang: fused_add_rms_norm; TensorRT-LLM
+  /// likewise), which reads and writes both tensors. Forward alone.
+  bool fused_residual = false;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
   Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;

@@ -66,7 +66,7 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
         pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
-  for (const Precision precision : workload.policy().multiplied())
+  for (const Precision precision : setting.policy().multiplied())
     if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
   if (chunked) return {Status::unsupported, Reason::schedule};

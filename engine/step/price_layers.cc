@@ -37,7 +37,7 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const PrecisionPolicy policy = setting.workload.policy();
+  const PrecisionPolicy policy = setting.policy();
   const Precision precision = policy.attention;
   const AttentionKernel kernel = setting.system.stack.attention;
   if (op.attention.queries == 1) {

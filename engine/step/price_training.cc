@@ -73,7 +73,7 @@ class LayerTimer {
 compute::OptimizerState optimizer_state(const Setting& setting) {
   const StackProfile::State& state = setting.system.stack.state;
   return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
-          bytes_per_element(setting.workload.policy().weights)};
+          bytes_per_element(setting.policy().weights)};
 }
 
 /// One microbatch over all chunks of a stage.

@@ -118,6 +118,7 @@ class Calibrator {
 
   [[nodiscard]] bool moves(const Constant& constant) const {
     if (constant.of_device() ? !options_.device : options_.device_alone) return false;
+    if (!constant.acts_in(start_)) return false;
     return (options_.only.empty() || contains(options_.only, constant)) && !contains(options_.keep, constant);
   }
 

@@ -57,6 +57,8 @@ constexpr Constant entry(Field, std::string_view path, std::optional<Dimension> 
 constexpr std::string_view kHostRange = "from one kernel launch to an eager framework on a slow host";
 constexpr std::string_view kDecodeRange = "from a replayed graph to eager launches";
 constexpr std::string_view kStepRange = "from an empty step to a loop that saves and logs";
+constexpr std::string_view kCallRange = "from a kernel on warm caches to a rendezvous of the group";
+constexpr std::string_view kWireRange = "up to the link that flags leave";
 constexpr std::string_view kShareRange = "a share of the link's bandwidth; below a tenth the link is broken";
 constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
 constexpr std::string_view kLatencyRange = "from one write over the link to a host in every step";
@@ -208,6 +210,90 @@ constexpr std::array kConstants = {
         [](Candidate& c) -> auto& { return c.device->kernel_latency; }, "device.kernel_latency",
         Dimension::time, time, logarithmic, 5e-7, 2e-5,
         "from the pipeline of one SM to a full drain and launch", 0.4, "start-up and drain of every kernel"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->energy.flop_pj; }, "device.energy.flop_pj", std::nullopt,
+        time, logarithmic, 0.1, 5.0, "from the best of 2025 to the first matrix units of 2017", 0.2,
+        "power of matrix units over whole steps"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->energy.burst_watts; }, "device.energy.burst_watts",
+        std::nullopt, time, logarithmic, 100.0, 4000.0, "up to twice what cards are sold with", 0.2,
+        "large matrix products alone"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->products.latency; }, "device.products.latency",
+        Dimension::time, time, logarithmic, 5e-7, 2e-5,
+        "from the pipeline of one SM to a full drain and launch", 0.4, "every matrix product"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->products.step; }, "device.products.step",
+        Dimension::time, time, logarithmic, 2e-8, 1e-6, "from a hit in SRAM to a queue in front of HBM", 0.3,
+        "small and skinny matrix products"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->products.reduction; }, "device.products.reduction",
+        Dimension::time, time, logarithmic, 5e-7, 1e-5, "a kernel of its own", 0.3, "split products"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->products.output; }, "device.products.output",
+        std::nullopt, time, logarithmic, 0.8, 3.0, "written once, or read and written twice", 0.2,
+        "outputs of matrix products"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.start; }, "device.nccl.start", Dimension::time,
+        time, logarithmic, 1e-6, 5e-5, kCallRange, 0.3, "every collective of NCCL in a node"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.ll.step; }, "device.nccl.ll.step",
+        Dimension::time, time, logarithmic, 1e-7, 1e-5, kLatencyRange, 0.3, "the smallest messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.ll.bandwidth; }, "device.nccl.ll.bandwidth",
+        Dimension::bandwidth, time, logarithmic, 1e9, 2e12, kWireRange, 0.3, "the smallest messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.ll128.start; }, "device.nccl.ll128.start",
+        Dimension::time, time, logarithmic, 1e-7, 5e-5, kCallRange, 0.5, "small messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.ll128.step; }, "device.nccl.ll128.step",
+        Dimension::time, time, logarithmic, 1e-7, 1e-5, kLatencyRange, 0.3, "small messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.ll128.bandwidth; },
+        "device.nccl.ll128.bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 2e12, kWireRange, 0.3,
+        "small messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.simple.start; }, "device.nccl.simple.start",
+        Dimension::time, time, logarithmic, 1e-7, 1e-4, kCallRange, 0.5, "large messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.simple.step; }, "device.nccl.simple.step",
+        Dimension::time, time, logarithmic, 1e-7, 2e-5, kLatencyRange, 0.3, "large messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.simple.link_share; },
+        "device.nccl.simple.link_share", std::nullopt, time, logarithmic, 0.1, 1.0, kShareRange, 0.1,
+        "large messages"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.simple.own_bandwidth; },
+        "device.nccl.simple.own_bandwidth", Dimension::bandwidth, time, logarithmic, 1e10, 2e13,
+        "of the memory, at most", 0.3, "large messages: the own part"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.start; },
+        "device.nccl.all_to_all.start", Dimension::time, time, logarithmic, 1e-6, 5e-5, kCallRange, 0.3,
+        "all-to-all"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.small_peer; },
+        "device.nccl.all_to_all.small_peer", Dimension::time, time, logarithmic, 2e-8, 1e-5, kLatencyRange,
+        0.4, "all-to-all, small"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.small_bandwidth; },
+        "device.nccl.all_to_all.small_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 2e12,
+        kWireRange, 0.3, "all-to-all, small"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.large_start; },
+        "device.nccl.all_to_all.large_start", Dimension::time, time, logarithmic, 1e-7, 1e-4, kCallRange, 0.5,
+        "all-to-all, large"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.large_peer; },
+        "device.nccl.all_to_all.large_peer", Dimension::time, time, logarithmic, 2e-8, 1e-5, kLatencyRange,
+        0.4, "all-to-all, large"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.large_link_share; },
+        "device.nccl.all_to_all.large_link_share", std::nullopt, time, logarithmic, 0.1, 1.0, kShareRange,
+        0.1, "all-to-all, large"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.own_bandwidth; },
+        "device.nccl.all_to_all.own_bandwidth", Dimension::bandwidth, time, logarithmic, 1e10, 2e13,
+        "of the memory, at most", 0.3, "all-to-all, large: the own part"),
 };
 
 struct Unit {
@@ -215,7 +301,13 @@ struct Unit {
   const char* name;
 };
 constexpr Unit kTimeUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+constexpr Unit kRateUnits[] = {{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}};
 constexpr Unit kDataUnits[] = {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}};
+
+std::span<const Unit> units_of(Dimension dimension) {
+  if (dimension == Dimension::time) return kTimeUnits;
+  return dimension == Dimension::bandwidth ? std::span<const Unit>(kRateUnits) : kDataUnits;
+}
 
 /// Three significant digits without an exponent, for 1e-4 <= value.
 std::string three_digits(double value) {
@@ -228,6 +320,11 @@ std::string three_digits(double value) {
 }
 
 }  // namespace
+
+bool Constant::acts_in(const Candidate& candidate) const {
+  const bool products = path.starts_with("device.products.");
+  return !products || (candidate.device && candidate.device->knows_energy());
+}
 
 double Constant::value_at(double u, double prior) const {
   const double value = scale == logarithmic ? prior * std::exp(width * u) : prior + width * u;
@@ -249,8 +346,7 @@ const Constant* find_constant(std::string_view path) {
 
 std::string format_value(const Constant& constant, double value) {
   if (!constant.dimension) return three_digits(value);
-  const std::span<const Unit> units =
-      *constant.dimension == Dimension::time ? std::span<const Unit>(kTimeUnits) : kDataUnits;
+  const std::span<const Unit> units = units_of(*constant.dimension);
   for (const Unit& unit : units) {
     if (value >= 0.9995 * unit.size) return three_digits(value / unit.size) + ' ' + unit.name;
   }
@@ -264,7 +360,10 @@ std::string exact_value(const Constant& constant, double value) {
   std::array<char, 32> digits{};
   const std::to_chars_result end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   std::string text(digits.data(), end.ptr);
-  if (constant.dimension) text += *constant.dimension == Dimension::time ? " s" : " B";
+  if (constant.dimension) {
+    const bool rate = *constant.dimension == Dimension::bandwidth;
+    text += *constant.dimension == Dimension::time ? " s" : rate ? " B/s" : " B";
+  }
   return text;
 }
 

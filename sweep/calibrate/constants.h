@@ -46,6 +46,9 @@ struct Constant {
   void (*set)(Candidate&, double);
 
   [[nodiscard]] bool of_device() const { return path.starts_with("device."); }
+  /// Whether the candidate's machine has the mechanism at all: kernels of products by energy and latency are
+  /// those of a device whose `energy` is known.
+  [[nodiscard]] bool acts_in(const Candidate& candidate) const;
   /// The value at `u` prior widths from `prior`, kept inside the range, and back.
   [[nodiscard]] double value_at(double u, double prior) const;
   [[nodiscard]] double u_of(double value, double prior) const;

@@ -114,7 +114,8 @@ void read_settings(RowReader& reader, const StackProfile::Tables* usual, PlanRow
     const std::optional<std::int64_t> code = read_code(reader, axis);
     axis.set(plan, code ? static_cast<std::int32_t>(*code) : code_of_blank(axis, usual, plan));
   }
-  row.recompute_unstated = usual != nullptr && !reader.text(row_of(PlanKey::recompute).column);
+  row.recompute_unstated =
+      usual != nullptr && !usual->usual_offload && !reader.text(row_of(PlanKey::recompute).column);
   // Other people's tables say it by the virtual stages alone.
   if (plan.virtual_stages > 1 && !reader.has_column(row_of(PlanKey::schedule).column))
     plan.schedule = ScheduleKind::interleaved;

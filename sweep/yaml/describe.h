@@ -322,6 +322,7 @@ void describe(V& v, StackProfile& s) {
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
   v.optional("fused_pointwise", s.fused_pointwise);
+  v.optional("fused_residual", s.fused_residual);
   v.optional("keep_gathered", s.keep_gathered);
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
@@ -332,6 +333,7 @@ void describe(V& v, StackProfile& s) {
     serving.optional("max_batch", s.serving.max_batch);
     serving.optional("kv_block", s.serving.kv_block);
     serving.optional("kv_share", s.serving.kv_share);
+    serving.optional("fp8_cache", s.serving.fp8_cache);
     serving.optional("kv_transfer", s.serving.kv_transfer);
   });
   v.optional_group("state", [&](V& state) {
@@ -353,6 +355,7 @@ void describe(V& v, StackProfile& s) {
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);
   v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
+  v.fact("usual_offload", s.tables.usual_offload);
 }
 
 }  // namespace shardscape::yaml

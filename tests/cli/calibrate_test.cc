@@ -212,41 +212,43 @@ TEST_F(CalibrateTest, DevicesGoToAFileOfTheirOwn) {
   EXPECT_TRUE(contains(finished.out, "device.sm.tensor_efficiency")) << finished.out;
 }
 
-// Kernels as they would be on a card whose memory is slower: the fit finds the memory, in folds of whole shapes.
+// Kernels as they would be on a card that starts them slowly: the fit finds the start, in folds of whole shapes.
 TEST_F(CalibrateTest, KernelsAloneFitADeviceAlone) {
   const fs::path card = fs::path(test::source_dir()) / "hw_presets/devices/h200-sxm-141gb.yaml";
-  std::string mine = std::regex_replace(read_file(card), std::regex("\nname: [^\n]*"), "\nname: my-gpu");
+  const std::string mine =
+      std::regex_replace(read_file(card), std::regex("\nname: [^\n]*"), "\nname: my-gpu");
+  const std::regex latency("\n  latency: [0-9.]+ us");
+  ASSERT_TRUE(std::regex_search(mine, latency));
   write("my-gpu.yaml", mine);
-  write("slow.yaml", std::regex_replace(mine, std::regex("\n  hbm: 0[.0-9]+"), "\n  hbm: 0.6"));
-  std::string table = "device,batch_size,isl,num_heads,num_key_value_heads,head_dim,step,measured_time_s\n";
+  write("slow.yaml", std::regex_replace(mine, latency, "\n  latency: 6 us"));
   std::vector<std::string> rows;
-  for (const int batch : {32, 64, 128}) {
-    for (const int heads : {32, 64}) {
-      for (const int tokens : {4096, 8192, 16384})
-        rows.push_back("my-gpu," + std::to_string(batch) + ",1," + std::to_string(heads) + ",8,128," +
-                       std::to_string(tokens - 1) + ',');
+  for (const int m : {1, 16, 64}) {
+    for (const int n : {512, 1024, 2048}) {
+      for (const int k : {512, 2048})
+        rows.push_back("my-gpu,bfloat16," + std::to_string(m) + ',' + std::to_string(n) + ',' +
+                       std::to_string(k) + ',');
     }
   }
   const auto lines = [&](const std::vector<std::string>& times) {
-    std::string text = table;
+    std::string text = "device,gemm_dtype,m,n,k,measured_time_s\n";
     for (std::size_t i = 0; i < rows.size(); ++i) text += rows[i] + (times.empty() ? "" : times[i]) + '\n';
     return text;
   };
-  write("decode.csv", lines({}));
+  write("gemm.csv", lines({}));
   const Finished predicted =
-      run({"validate", "decode.csv", "--device", "./slow.yaml", "--predictions", "p.csv"});
+      run({"validate", "gemm.csv", "--device", "./slow.yaml", "--predictions", "p.csv"});
   ASSERT_EQ(predicted.code, 0) << predicted.err;
   std::vector<std::string> times;
   for (const test::CsvRow& row : test::read_csv(work() / "p.csv"))
     times.push_back(row.at("predicted_time_s"));
   ASSERT_EQ(times.size(), rows.size());
-  write("decode.csv", lines(times));
-  const Finished finished = run({"calibrate", "decode.csv", "--device", "./my-gpu.yaml", "--only",
-                                 "device.sustained.hbm", "--folds", "2", "--json", "-o", "fitted.yaml"});
+  write("gemm.csv", lines(times));
+  const Finished finished = run({"calibrate", "gemm.csv", "--device", "./my-gpu.yaml", "--only",
+                                 "device.products.latency", "--folds", "2", "--json", "-o", "fitted.yaml"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_FALSE(fs::exists(work() / "fitted.device.yaml"));
   const std::string fitted = read_file(work() / "fitted.yaml");
-  EXPECT_TRUE(fitted.starts_with("# Fitted: shardscape calibrate decode.csv --device my-gpu.yaml")) << fitted;
+  EXPECT_TRUE(fitted.starts_with("# Fitted: shardscape calibrate gemm.csv --device my-gpu.yaml")) << fitted;
   const json file = json::parse(finished.out).at("files").at(0);
   EXPECT_GT(file.at("before").at("time").at("mape"), 0.1);
   EXPECT_LT(file.at("after").at("time").at("mape"), 0.01);

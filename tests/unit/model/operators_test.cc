@@ -266,6 +266,25 @@ TEST(PlainOperators, MoveMoreBytesInMoreKernels) {
   EXPECT_EQ(found, 3);
 }
 
+TEST(FusedResidual, NormAndSumAreOneKernelOfFourTensors) {
+  // The fused kernel reads its input and the residual, and writes the sum and its norm: 4 tensors of 2 bytes.
+  // Apart they move 2 + 3. Where dropout has a mask of its own the sum stays a kernel.
+  Setting setting = korthikanti();
+  setting.system.stack.fused_residual = true;
+  for (const double dropout : {0.0, 0.1}) {
+    setting.model.dropout = dropout;
+    const double hidden = static_cast<double>(kSequence * setting.model.hidden);
+    double traffic = 0, kernels = 0;
+    for (const Operator& op : block_operators(setting, 0, {1, 1, 1, false}, kSequence, Mode::training)) {
+      if (op.name != "attention_residual" && op.name != "mlp_norm") continue;
+      traffic += op.forward.traffic.value();
+      kernels += op.forward.kernels;
+    }
+    EXPECT_DOUBLE_EQ(traffic, (dropout > 0 ? 11 : 8) * hidden);  // a byte of mask
+    EXPECT_EQ(kernels, dropout > 0 ? 2 : 1);
+  }
+}
+
 TEST(BackwardWorking, GradientsOfOneBlock) {
   // bf16: four tensors of the hidden width over all tokens, and of the inner width on 4 tensor ranks the
   // gradients of GELU's input and output; of gate, up, nonlinearity and product with SwiGLU.

@@ -169,6 +169,28 @@ TEST(TrainingStep, NarrowProductsPayForTheirCasts) {
   EXPECT_EQ(compute_time(), wide);
 }
 
+TEST(TrainingStep, ADeviceMayRunAtWhatPowerLeaves) {
+  // 1 pJ per FLOP under 500 W, of which the card takes 100 idle: 400 TFLOP/s at most. The block's products do 2 FLOPs
+  // forward and 4 backward for each of its 12 h^2 weights, the head's for V h, and each token.
+  Setting setting = one_layer(1, 3);
+  setting.system.device.energy = {};
+  setting.system.device.energy.idle_watts = 100;
+  setting.system.device.energy.flop_pj = 1;
+  setting.system.device.facts.power_watts = 500;
+  const auto compute_time = [&](bool by_energy) {
+    setting.system.device.energy.steps = by_energy;
+    return Simulator(setting).run(test::plan_of(1, 1, 1, 1)).breakdown[TimeClass::compute].value();
+  };
+  const double sustained = compute_time(false);
+  const double products = 3 * 6 * 512.0 * (12 * 1024.0 * 1024 + 32000.0 * 1024) / 400e12;
+  EXPECT_GE(compute_time(true), products);
+  setting.system.device.facts.power_watts = 140;  // 40 TFLOP/s: nothing but power counts
+  const double starved = compute_time(true);
+  EXPECT_GE(starved, 10 * products);
+  EXPECT_LT(starved, 1.1 * 10 * products + sustained);
+  EXPECT_EQ(compute_time(false), sustained);
+}
+
 TEST(TrainingStep, TheLastBackwardHidesAllBucketsButTheLast) {
   // On links so fast that every bucket is gone before the next is whole, what shows is what the last layer
   // completes: with 32.8 M parameters in the head, 12.6 M in the block and 33.3 M in the embedding the

@@ -29,7 +29,8 @@ TEST(Hardware, ProductOfSystems) {
   EXPECT_EQ(study.hardware[1].values, (std::vector<double>{50e9, 25e9}));
   EXPECT_EQ(study.hardware[2].column, "stack_attention");
   EXPECT_EQ(study.hardware[2].unit, "1");
-  EXPECT_EQ(study.hardware[2].choices, (std::vector<std::string>{"naive", "flash"}));
+  EXPECT_EQ(study.hardware[2].choices,
+            (std::vector<std::string>{"naive", "flash", "flash_alibi", "flash3", "cudnn", "trtllm"}));
   EXPECT_EQ(study.hardware[2].values, (std::vector<double>{0, 1}));
   EXPECT_EQ(study.hardware[3].values, (std::vector<double>{1, 0}));
   ASSERT_EQ(study.systems.size(), 24U);

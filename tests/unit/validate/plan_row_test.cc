@@ -105,7 +105,7 @@ TEST_F(PublicRowTest, BlanksMeanWhatTheStackSaysIsUsual) {
   EXPECT_EQ(row->cluster, "gb200-nvl72");
   EXPECT_EQ(row->stack, "recipes");
   EXPECT_EQ(row->workload.phase, Phase::training);
-  EXPECT_EQ(row->workload.precision, Precision::bf16);
+  EXPECT_EQ(row->workload.precision, PolicyName::bf16);
   EXPECT_EQ(row->plan.data, 4);
   EXPECT_EQ(row->plan.zero_stage, 1);
   EXPECT_TRUE(row->plan.sequence_parallel);
