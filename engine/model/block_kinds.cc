@@ -152,8 +152,7 @@ Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t t
 
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens) {
-  if (recompute == Recompute::full)
-    return block_input(setting, key, tokens, setting.policy().activations);
+  if (recompute == Recompute::full) return block_input(setting, key, tokens, setting.policy().activations);
   Bytes sum;
   for (const Operator& op : operators)
     sum += recompute == Recompute::selective ? op.saved_selective : op.saved;
@@ -189,8 +188,7 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
   const double inner = kind_of(model, kind).mlp.gradient_width(model, key.tensor);
-  return Bytes(bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens) *
-               (hidden + inner));
+  return Bytes(bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens) * (hidden + inner));
 }
 
 double attention_window(const ModelSpec& model, std::size_t kind) {

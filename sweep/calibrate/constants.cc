@@ -213,11 +213,7 @@ constexpr std::array kConstants = {
     entry(
         [](Candidate& c) -> auto& { return c.device->energy.flop_pj; }, "device.energy.flop_pj", std::nullopt,
         time, logarithmic, 0.1, 5.0, "from the best of 2025 to the first matrix units of 2017", 0.2,
-        "power of matrix units over whole steps"),
-    entry(
-        [](Candidate& c) -> auto& { return c.device->energy.burst_watts; }, "device.energy.burst_watts",
-        std::nullopt, time, logarithmic, 100.0, 4000.0, "up to twice what cards are sold with", 0.2,
-        "large matrix products alone"),
+        "matrix products that power limits, alone and in steps"),
     entry(
         [](Candidate& c) -> auto& { return c.device->products.latency; }, "device.products.latency",
         Dimension::time, time, logarithmic, 5e-7, 2e-5,
@@ -231,7 +227,7 @@ constexpr std::array kConstants = {
         Dimension::time, time, logarithmic, 5e-7, 1e-5, "a kernel of its own", 0.3, "split products"),
     entry(
         [](Candidate& c) -> auto& { return c.device->products.output; }, "device.products.output",
-        std::nullopt, time, logarithmic, 0.8, 3.0, "written once, or read and written twice", 0.2,
+        std::nullopt, time, logarithmic, 1.0, 3.0, "written once, or read and written twice", 0.2,
         "outputs of matrix products"),
     entry(
         [](Candidate& c) -> auto& { return c.device->node.nccl.start; }, "device.nccl.start", Dimension::time,

@@ -289,8 +289,10 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   row.workload.phase = phase.value_or(Phase::training);
   read_precision(reader, row);
   read_unmodelled(reader, row);
-  read_measurements(reader, row);
-  if (row.unmodelled && !reader.failed()) return row;
+  if (row.unmodelled) {
+    read_measurements(reader, row);
+    return reader.failed() ? std::nullopt : std::optional(row);
+  }
   const StackProfile::Tables* const usual = row.software.empty() ? nullptr : names.usual(row.stack);
   const PlanAxisRow& order = row_of(PlanKey::order);
   if (const auto cell = reader.text(order.column)) {
@@ -307,6 +309,7 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   }
   if (phase == Phase::training) read_training(reader, usual, row);
   if (phase == Phase::inference) read_inference(reader, row);
+  read_measurements(reader, row);
   if (reader.failed()) return std::nullopt;
   if (row.unmodelled) return row;
   row.plan = sweep::canonical(row.plan, *phase);
