@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/compute/power.h"
+
 namespace shardscape::compute {
 
 namespace {
@@ -33,15 +35,25 @@ double busy_share(double ctas, const DeviceSpec& device) {
   return std::min(1.0, ctas / static_cast<double>(device.sm.count));
 }
 
+/// What all SMs would do of products at the pace of the busy ones: the limit is the whole card's power, which
+/// fewer SMs share (DeviceSpec::tensor_sustained is that of all of them).
+FlopsPerSecond busy_sustained(double busy, Precision precision, const DeviceSpec& device) {
+  if (busy >= 1 || !device.steps_by_energy()) return device.tensor_sustained(precision);
+  const FlopsPerSecond units = device.sm.tensor_efficiency * device.tensor_peak(precision);
+  const double limit = busy * power_time(device, precision, units.value(), 0, false), squared = limit * limit;
+  return units / std::sqrt(std::sqrt(1 + squared * squared));
+}
+
 OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision precision,
                    const DeviceSpec& device) {
   const double scores = shape.scores() * shape.visible;
   const Flops flops(pass.flops_per_dim * shape.head_dim * scores);
-  const Seconds products = flops / device.tensor_sustained(precision);
+  const double blocks = shape.batch * shape.heads * std::ceil(pass.rows / kBlockRows);
+  const double busy = busy_share(blocks, device);
+  const Seconds products = flops / busy_sustained(busy, precision, device);
   const Seconds softmax = Flops((kSoftmaxFlops + shape.score_flops) * scores) / device.vector_peak();
   const Seconds best = flops / (pass.cap * device.tensor_peak(precision));
-  const double blocks = shape.batch * shape.heads * std::ceil(pass.rows / kBlockRows);
-  const Seconds arithmetic = std::max(products + softmax, best) / busy_share(blocks, device);
+  const Seconds arithmetic = std::max(products + softmax, best) / busy;
   const double bytes = bytes_per_element(precision) * shape.batch * shape.head_dim *
                        (2 * shape.heads * shape.queries + 2 * shape.kv_heads * shape.keys) *
                        pass.tensor_passes;
@@ -125,10 +137,9 @@ OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, c
   const double rows = kMatrixRows * std::ceil(shape.heads / shape.kv_heads / kMatrixRows);
   const Flops products(4 * shape.head_dim * groups * rows * shape.keys);
   const Flops softmax((kSoftmaxFlops + shape.score_flops) * shape.scores());
-  const double ctas = groups * splits;
+  const double ctas = groups * splits, busy = busy_share(ctas, device);
   const Seconds arithmetic =
-      (products / device.tensor_sustained(kv_precision) + softmax / device.vector_peak()) /
-      busy_share(ctas, device);
+      (products / busy_sustained(busy, kv_precision, device) + softmax / device.vector_peak()) / busy;
   const double ports = std::min(ctas, static_cast<double>(device.sm.count));
   const Seconds stream = cache / std::min(device.hbm_sustained(), device.l2_sustained(ports));
   const double kernels = splits > 1 ? 2 : 1;

@@ -245,8 +245,9 @@ void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, dou
                                 .calls[static_cast<std::size_t>(lane.call)];
   const std::vector<double>& stretch = programs_->copy_stretch;
   const double copies = call.copy_seconds * (stretch.empty() ? 1 : stretch[static_cast<std::size_t>(rank)]);
-  add_timer(from + programs_->call_seconds + copies + call.node_seconds,
-            {kNone, rank, lane_number, 0, 0, kNone});
+  // What the node adds is beyond healthy copies; slower ones take their time out of it first.
+  const double own = std::max(copies, call.copy_seconds + call.node_seconds);
+  add_timer(from + programs_->call_seconds + own, {kNone, rank, lane_number, 0, 0, kNone});
 }
 
 void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {

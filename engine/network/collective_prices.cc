@@ -132,8 +132,8 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
   return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
 }
 
-/// What the closed form of a call inside a node takes longer than healthy ranks and links, whose network time is
-/// `healthy`: 0 where it does not.
+/// What the closed form of a call inside a node takes longer than its ranks and healthy links, whose network time is
+/// `healthy`: 0 where it does not. Copies of a slow memory are part of the ranks' time, as on a machine of such.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
   const std::int32_t n = costs.group.size();
@@ -142,7 +142,7 @@ double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& cand
           ? all_reduce_time(*node_, communication_.all_reduce, n, Bytes(bytes), costs.node_link)
           : nccl_time(node_->nccl, operation_of(costs.op), n, Bytes(bytes), costs.node_link);
   const double whole = (communication_.call + closed.value()).value();
-  return std::max(0.0, whole - at_ranks(candidate, bytes, 1) - healthy);
+  return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);
 }
 
 Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) {

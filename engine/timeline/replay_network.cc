@@ -197,7 +197,8 @@ void ReplayNetwork::add(network::TrafficBuilder& builder, const CollectiveInstan
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const auto slow = memory_share_.find(ranks[i]);
       const double share = slow == memory_share_.end() ? 1 : slow->second;
-      const std::int32_t copied = builder.add_gate(0, copies.value() / share + beyond_links.value());
+      const std::int32_t copied =
+          builder.add_gate(0, std::max(copies.value() / share, (copies + beyond_links).value()));
       builder.opens(entry[i], copied);
       builder.opens(copied, exit[i]);
       if (!before.empty()) builder.opens(before[i], copied);

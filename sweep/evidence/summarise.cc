@@ -48,11 +48,9 @@ Cell cell_of(const std::vector<const Residual*>& rows) {
     signed_errors.emplace_back(row->error, weight);
     errors.emplace_back(std::abs(row->error), weight);
   }
-  const auto n = static_cast<double>(cell.plans);
   cell.bias = rounded(weighted_quantile(std::move(signed_errors), 0.5));
   constexpr double kLeast = 1e-4;  // a figure that is rounded to nothing would be no sigma
-  cell.sigma =
-      std::max(kLeast, rounded(weighted_quantile(std::move(errors), std::min(1.0, kOneSigma * (n + 1) / n))));
+  cell.sigma = std::max(kLeast, rounded(weighted_quantile(std::move(errors), kOneSigma)));
   return cell;
 }
 

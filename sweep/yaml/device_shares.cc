@@ -39,7 +39,9 @@ std::array<ShareRange, kShares.size()> ranges_of(const Catalog& catalog) {
       const bool absent = std::ranges::any_of(loader.assumed_shares(), [&](const AssumedShares& assumed) {
         return std::ranges::find(assumed.shares, i) != assumed.shares.end();
       });
-      if (!absent) ranges[i].add(kShares[i].of(*device));
+      // A share that energies stand in for is no share that somebody has seen.
+      const bool replaced = device->steps_by_energy() && kShares[i].path() == "sustained.tensor";
+      if (!absent && !replaced) ranges[i].add(kShares[i].of(*device));
     }
   }
   return ranges;

@@ -169,7 +169,7 @@ std::vector<Broken> broken_tables() {
        with_row({{"llama3.1-8b", "llama"}, {"dgx-a100", "dgx"}, {"megatron-lm", "megatron"}}),
        2,
        {"runs.csv:4: model: unknown model", "runs.csv:4: cluster: unknown cluster",
-        "runs.csv:4: stack: unknown stack", "megatron-lm?"}},
+        "runs.csv:4: stack: unknown stack", "did you mean megatron-lm,"}},
       {"presets beside cells",
        with_row({{"llama3.1-8b", "llama"}, {"selective", "half"}}),
        2,

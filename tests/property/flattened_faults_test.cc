@@ -43,6 +43,7 @@ TEST(FlattenedFaults, AMachineOfSickDevicesIsASlowerMachine) {
     setting.system.stack.communication.tensor_overlap = 0;
     setting.system.stack.communication.context_overlap = 0;
     setting.system.stack.communication.data_overlap = 0;
+    setting.system.stack.communication.gather_overlap = 0;
     const ParallelPlan plan = random.plan(setting);
     const double compute = random.between(0.3, 1), hbm = random.between(0.3, 1);
     FaultSet all;

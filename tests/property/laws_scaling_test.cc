@@ -47,6 +47,9 @@ Setting quicker(const Setting& setting, double k) {
   yaml::Diagnostics problems;
   result.system.device = *yaml::read_device(quicker(yaml::write(setting.system.device), k), "", problems);
   result.system.stack = *yaml::read_stack(quicker(yaml::write(setting.system.stack), k), "", problems);
+  // Written without a unit: watts times seconds.
+  result.system.device.energy.flop_pj /= k;
+  result.system.device.energy.byte_pj /= k;
   for (DimensionSpec& dimension : result.system.fabric.dimensions) {
     dimension.bandwidth *= k;
     dimension.latency /= k;

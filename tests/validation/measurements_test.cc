@@ -70,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"training-a100-megatron", 11, {{"/step_time/mape", 0.04}, {"/step_time/max", 0.09}}},
                     Case{"training-h100-nanotron",
                          1200,
-                         {{"/step_time/median", 0.06},
+                         {{"/step_time/median",
+                           0.068},  // a fifth above 5.7 %, with the H100 at the clock that its power leaves
                           {"/step_time/mape", 0.12},
                           {"/memory/mape", 0.10},
                           {"/oom/accuracy", 0.975},

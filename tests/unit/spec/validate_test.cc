@@ -114,11 +114,6 @@ TEST(Validate, Device) {
                    {"sm.cluster", [](D& d) { d.sm.cluster = 0; }},
                    {"attention.forward", [](D& d) { d.attention.forward = 0; }},
                    {"attention.backward", [](D& d) { d.attention.backward = 2; }},
-                   {"energy.flop_pj", [](D& d) { d.energy.flop_pj = -1; }},
-                   {"energy.byte_pj", [](D& d) { d.energy.byte_pj = kNan; }},
-                   {"energy.fp8", [](D& d) { d.energy.fp8 = 0; }},
-                   {"energy.fp4", [](D& d) { d.energy.fp4 = 11; }},
-                   {"energy.idle_watts", [](D& d) { d.energy.idle_watts = -1; }},
                    {"energy.idle_watts",
                     [](D& d) {
                       d.facts.power_watts = 400;
@@ -129,6 +124,12 @@ TEST(Validate, Device) {
                       d.facts.power_watts = 400;
                       d.energy = {60, 1, 0.5, 0.25, 30, 399};
                     }},
+                   {"energy.flop_pj", [](D& d) { d.energy.flop_pj = -1; }},
+                   {"energy.byte_pj", [](D& d) { d.energy.byte_pj = kNan; }},
+                   {"energy.fp8", [](D& d) { d.energy.fp8 = 0; }},
+                   {"energy.fp4", [](D& d) { d.energy.fp4 = 11; }},
+                   {"energy.idle_watts", [](D& d) { d.energy.idle_watts = -1; }},
+                   {"energy.burst_watts", [](D& d) { d.energy.burst_watts = -1; }},
                    {"products.latency", [](D& d) { d.products.latency = Seconds(-1); }},
                    {"products.step", [](D& d) { d.products.step = Seconds(-1); }},
                    {"products.reduction", [](D& d) { d.products.reduction = Seconds(kNan); }},

@@ -79,7 +79,9 @@ class PublicRowTest : public PlanRowTest {
   PublicRowTest() {
     StackProfile recipes;
     recipes.name = "recipes";
-    recipes.tables = {{}, 1, Recompute::selective, true};
+    recipes.tables.usual_zero_stage = 1;
+    recipes.tables.usual_recompute = Recompute::selective;
+    recipes.tables.usual_sequence_parallel = true;
     presets_.replace_stack("recipes", recipes);
   }
 
