@@ -25,6 +25,9 @@ struct Regime {
 /// "dense". Models of one kind have the same operators.
 std::string model_kind(const ModelSpec& model);
 
+/// The name that a policy goes by here where it has two.
+constexpr PolicyName own_name(PolicyName name) { return name == PolicyName::fp4 ? PolicyName::nvfp4 : name; }
+
 /// The measurements of one regime and of one band of sizes.
 struct Cell {
   Regime regime;                             ///< `gpus` means nothing here

@@ -47,7 +47,7 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
   const WorkloadSpec& workload = study.workloads[setting % study.workloads.size()];
   return {workload.phase,
           name_if_as_sold(system.device, study.device_presets),
-          workload.precision,
+          evidence::own_name(workload.precision),
           evidence::model_kind(study.model),
           name_if_as_sold(system.stack, study.stack_presets),
           study.gpus};

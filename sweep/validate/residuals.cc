@@ -20,8 +20,9 @@ std::vector<evidence::Residual> residuals(const Evaluation& evaluation) {
       const auto precision = parse_enum<PolicyName>(row.regime.precision);
       if (!phase || !precision || !taken.insert(pair.row).second) continue;
       evidence::Residual& residual = list.emplace_back();
-      residual.regime = {*phase,           row.regime.device, *precision, row.regime.model_kind,
-                         row.regime.stack, row.regime.gpus};
+      residual.regime = {
+          *phase,           row.regime.device, evidence::own_name(*precision), row.regime.model_kind,
+          row.regime.stack, row.regime.gpus};
       residual.plan = row.kin;
       residual.error = pair.error();
     }

@@ -83,6 +83,12 @@ TEST(Assess, FewPlansLeanOnTheOthersOfTheirPhase) {
       reason(found, third).starts_with("no rows of this device (gpu-3); nearest are 16 rows of 8 plans"));
 }
 
+TEST(Assess, APolicyWithTwoNamesGoesByOne) {
+  EXPECT_EQ(own_name(PolicyName::fp4), own_name(PolicyName::nvfp4));
+  for (const PolicyName name : {PolicyName::bf16, PolicyName::fp8, PolicyName::mxfp8})
+    EXPECT_EQ(own_name(name), name);
+}
+
 TEST(Assess, NoCellIsBelowTheNoiseOfMeasurements) {
   const Table table{{measured_cell(0.001, 50)}};
   EXPECT_DOUBLE_EQ(assess(&table, kHome).assessment.expected_error, kNoise);
