@@ -30,6 +30,10 @@ constexpr double kRounding = 1e-9;
 /// way: to share links evenly is no optimal schedule (Graham 1969, "Bounds on multiprocessing timing
 /// anomalies"). With every constant of the plans below 8 changes do so, by 1.4 % of the step at most.
 constexpr double kSharedLinksBand = 0.02;
+/// The gather of updated weights hides behind its stage's own forward. Where other stages set the pace of a
+/// pipeline, a later launch lengthens that forward, hides more of the gather and moves nothing else: by less
+/// than 0.02 % of the step in the plans below. Executed, the first forward waits for the gather beside it.
+constexpr double kGatherBand = 1e-3;
 
 SimulateOptions options_of(ExecutionMode mode) {
   SimulateOptions options;
@@ -82,7 +86,10 @@ Tried check(const Trial& trial) {
         SCOPED_TRACE(test::describe(seed, plan) + " " + constant.name + " to " +
                      std::to_string(value.value()));
         const Prediction after = Simulator(slower, options_of(trial.mode)).run(plan);
-        EXPECT_GE(after.step_time.value(), before.step_time.value() * (1 - trial.band));
+        const bool gathers = setting.system.stack.communication.gather_overlap > 0 && plan.pipeline > 1 &&
+                             trial.mode == ExecutionMode::hierarchical;
+        const double band = gathers ? kGatherBand : trial.band;
+        EXPECT_GE(after.step_time.value(), before.step_time.value() * (1 - band));
         if (testing::Test::HasFailure()) return tried;
       }
     }

@@ -28,6 +28,11 @@ constexpr double kRounding = 1e-9;
 /// anomalies"). Of 4,000 changes on shared links 11 numbers do so, by 1.1 % of the step at most.
 constexpr double kSharedLinksBand = 0.02;
 
+/// The gather of updated weights hides behind its stage's own forward. Where other stages set the pace of a
+/// pipeline, a host that launches later lengthens that forward, hides more of the gather and moves nothing
+/// else: by about 0.01 % of the step.
+constexpr double kGatherBand = 1e-3;
+
 /// How far a step moved against the law, relative; with what it takes to see it again.
 struct Breach {
   double by = 0;
@@ -78,7 +83,11 @@ void try_numbers(const Setting& setting, const ParallelPlan& plan, ExecutionMode
     const Prediction before = buckets ? predict(in_one_bucket(setting), plan, mode) : healthy;
     const Prediction after = predict(buckets ? in_one_bucket(grown.setting) : grown.setting, plan, mode);
     ASSERT_TRUE(has_step(after)) << grown.number << " " << test::describe(seed, plan);
-    const double by = against(*grown.law, before.step_time.value(), after.step_time.value());
+    double by = against(*grown.law, before.step_time.value(), after.step_time.value());
+    const bool gathers = setting.system.stack.communication.gather_overlap > 0 && plan.pipeline > 1;
+    if (gathers && mode == ExecutionMode::hierarchical && grown.number == "stack.host.forward_layer" &&
+        by <= kGatherBand)
+      by = 0;
     ++tally.tried[kind_of(grown.number)];
     Breach& worst = tally.worst[kind_of(grown.number)];
     if (by > worst.by) worst = {by, grown.number + " " + test::describe(seed, plan)};
