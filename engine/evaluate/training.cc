@@ -88,12 +88,13 @@ class Training final : public Evaluator {
     const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
     point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
                       point.out.microbatches};
-    const memory::MemoryInputs inputs{setting_,
-                                      plan,
-                                      point.layers,
-                                      model::stage_parameters(setting_.model, setting_.policy(), plan.tensor),
-                                      activations(costs(plan), plan.recompute),
-                                      point.pipeline};
+    const memory::MemoryInputs inputs{
+        setting_,
+        plan,
+        point.layers,
+        model::stage_parameters(setting_.model, setting_.policy(), plan.tensor, Phase::training),
+        activations(costs(plan), plan.recompute),
+        point.pipeline};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       const MemoryUse use = memory::training_stage(inputs, stage);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
@@ -174,7 +175,7 @@ void Training::time(Point& point) {
       point.plan,
       costs(point.plan),
       point.layers,
-      model::stage_parameters(setting_.model, setting_.policy(), point.plan.tensor),
+      model::stage_parameters(setting_.model, setting_.policy(), point.plan.tensor, Phase::training),
       point.pipeline,
       point.sick};
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);

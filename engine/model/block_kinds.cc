@@ -255,10 +255,11 @@ ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& 
                                  std::int32_t tensor) {
   const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
-  return {ParallelGroup::data_shard,
-          weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
-              weights_of(parts.mlp.expert_parameters(model, experts_by_tensor(tensor)), policy) +
-              weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
+  return {
+      ParallelGroup::data_shard,
+      weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
+          weights_of(parts.mlp.expert_parameters(model, experts_by_tensor(tensor)), policy) +
+          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
 }
 
 double product_parameters(const ModelSpec& model, std::size_t kind) {

@@ -47,7 +47,21 @@ ParameterGroups StageParameters::of_stage(std::span<const StageLayers> layers, s
   return sum;
 }
 
-StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor) {
+namespace {
+
+/// One module that predicts a further token: a layer like the last one, two norms and the projection of embedding
+/// and hidden state, which every rank of a tensor group has, and a norm ahead of the head.
+Parameters further_token(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const double norms = 3 * model.norm_vectors();
+  return block_parameters(model, policy, kind_of_layer(model, model.layers - 1), tensor).total() +
+         weights_of({2 * hidden * hidden, norms * hidden, 1 + norms}, policy);
+}
+
+}  // namespace
+
+StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor,
+                                 Phase phase) {
   const auto end = [&](double count) {
     return Parameters{count, 0, Bytes(bytes_per_element(policy.ends) * count), Bytes(0)};
   };
@@ -58,6 +72,10 @@ StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& 
   p.final_norm = end(model.final_norm_parameters());
   p.head = end(head_parameters(model, tensor));
   p.tied = model.tied_embeddings;
+  const std::int64_t modules = phase == Phase::training && model.moe ? model.moe->mtp_layers : 0;
+  if (modules == 0) return p;
+  p.further = static_cast<double>(modules) * further_token(model, policy, tensor);
+  p.further_table = p.embedding;
   return p;
 }
 
