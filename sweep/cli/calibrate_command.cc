@@ -27,7 +27,7 @@ constexpr const char* kCalibrateExamples =
     "  shardscape calibrate --list                                        what can be fitted, and how far\n"
     "  shardscape calibrate runs.csv --stack nanotron-a -o nanotron-a.yaml\n"
     "  shardscape calibrate runs.csv --stack pytorch --rows-of my-stack --hold-out 1/3 -o my-stack.yaml\n"
-    "  shardscape calibrate runs.csv --stack megatron-lm --only host.forward_layer,host.backward_layer -o "
+    "  shardscape calibrate runs.csv --stack megatron-core --only host.forward_layer,host.backward_layer -o "
     "m.yaml\n"
     "  shardscape calibrate nccl.csv --stack nccl-tests --where \"gpus == gpus_per_node\" -o nccl.yaml\n"
     "  shardscape calibrate kernels.csv --stack pytorch --device a100-sxm-80gb -o out.yaml    also writes "

@@ -63,7 +63,7 @@ constexpr const char* kSimulateExamples =
 std::string simulate_footer() {
   return fmt::format(
       "{}--point takes {} (for inference {}).\nAn axis left out takes the first value of the study; a degree "
-      "that fills follows from the others.\nThe time is predicted whatever the memory verdict.",
+      "that is 'fill' there follows from the others.\nThe time is predicted whatever the memory verdict.",
       kSimulateExamples, join_names(sweep::point_keys(Phase::training)),
       join_names(sweep::point_keys(Phase::inference)));
 }
