@@ -314,9 +314,7 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
   command->footer(kCalibrateExamples);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_calibrate(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_calibrate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -222,9 +222,7 @@ void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action
                     "The kernel alone, for a moment: more power than a step's limit leaves");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kGemmFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_gemm(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_gemm(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -189,9 +189,7 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
       ->check(CLI::IsMember({"id", "ready"}));
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kReplayFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_replay(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_replay(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -309,7 +309,7 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Act
       ->type_name("FORMAT")
       ->check(one_of({"table", "csv", "json"}));
   command->footer(kSensitivityFooter);
-  command->callback([arguments, &action] { action = [arguments] { return run_sensitivity(*arguments); }; });
+  run_when_chosen(*command, action, [arguments] { return run_sensitivity(*arguments); });
 }
 
 }  // namespace shardscape::cli
