@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/quantity.h"
-#include "engine/spec/axis_bytes.h"
+#include "engine/spec/group_bytes.h"
 #include "engine/spec/time_class.h"
 #include "engine/spec/verdict.h"
 
@@ -86,7 +86,7 @@ struct Details {
   std::vector<std::int32_t> stage_layers;
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
   std::vector<OperatorRow> operators;
-  AxisBytes axis_bytes;
+  GroupBytes group_bytes;
   std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
   std::int64_t events = 0;     ///< flattened: operators, calls entered, messages drained and received
   bool want_timeline = false;  ///< set by the caller: fill `timeline`

@@ -80,7 +80,7 @@ class Replicas final : public Evaluator {
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
     point.details->stage_layers = block_counts(point.layers);
-    point.details->axis_bytes = step::inference_bytes(inputs, collectives, memo_);
+    point.details->group_bytes = step::inference_bytes(inputs, collectives, memo_);
     step::explain_inference(inputs, collectives, memo_, point.details->operators);
   }
 

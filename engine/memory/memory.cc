@@ -18,7 +18,7 @@ StagePosition position(const MemoryInputs& in, std::int32_t stage) {
   return {stage == 0, stage + 1 == in.plan.pipeline};
 }
 
-model::Parameters parameters_of(const MemoryInputs& in, std::int32_t stage) {
+model::ParameterGroups parameters_of(const MemoryInputs& in, std::int32_t stage) {
   return in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage));
 }
 
@@ -58,16 +58,20 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
-Bytes training_buffers(const MemoryInputs& in, const model::Parameters& parameters) {
+Bytes training_buffers(const MemoryInputs& in, const model::ParameterGroups& parameters) {
   const StackProfile& stack = in.setting.system.stack;
   Bytes sum = stack.memory.workspace;
-  if (ranks_of(in.plan, ParallelGroup::data_shard) > 1)
-    sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * parameters.count));
+  for (const auto& [copies, held] : parameters) {
+    if (ranks_of(in.plan, copies) > 1)
+      sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * held.count));
+  }
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
   if (zero_shards(in.plan, ZeroState::weights)) {
     Bytes largest_block;
-    for (const model::Parameters& block : in.parameters.block)
-      largest_block = std::max(largest_block, block.weights + block.copies);
+    for (const model::ParameterGroups& block : in.parameters.block) {
+      const model::Parameters all = block.total();
+      largest_block = std::max(largest_block, all.weights + all.copies);
+    }
     sum += 2 * largest_block;
   }
   return sum;
@@ -77,17 +81,19 @@ Bytes training_buffers(const MemoryInputs& in, const model::Parameters& paramete
 
 MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
   const StackProfile& stack = in.setting.system.stack;
-  const model::Parameters parameters = parameters_of(in, stage);
-  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
+  const model::ParameterGroups parameters = parameters_of(in, stage);
   const bool whole_weights = !zero_shards(in.plan, ZeroState::weights);
 
   MemoryUse use;
-  // Under ZeRO-3 the copies are made of gathered blocks and go with them.
-  use.weights = whole_weights ? parameters.weights + parameters.copies : parameters.weights / shards;
-  use.gradients = Bytes(stack.state.gradient_bytes * parameters.count /
-                        (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
-  use.optimizer = Bytes((stack.state.master_bytes + stack.state.moment_bytes) * parameters.count /
-                        (zero_shards(in.plan, ZeroState::optimizer) ? shards : 1.0));
+  for (const auto& [copies, held] : parameters) {
+    const double shards = ranks_of(in.plan, copies);
+    // Under ZeRO-3 the copies are made of gathered blocks and go with them.
+    use.weights += whole_weights ? held.weights + held.copies : held.weights / shards;
+    use.gradients += Bytes(stack.state.gradient_bytes * held.count /
+                           (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
+    use.optimizer += Bytes((stack.state.master_bytes + stack.state.moment_bytes) * held.count /
+                           (zero_shards(in.plan, ZeroState::optimizer) ? shards : 1.0));
+  }
   use.activations = saved_activations(in, stage);
   if (position(in, stage).last) {
     const double waiting = heads_in_flight(in.pipeline) - 1;
@@ -100,7 +106,7 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
 
 MemoryUse inference_stage(const MemoryInputs& in, std::int32_t stage, double sequences, double tokens) {
   MemoryUse use;
-  use.weights = parameters_of(in, stage).weights;
+  use.weights = parameters_of(in, stage).total().weights;
   for (const auto& [kind, count] : in.layers[static_cast<std::size_t>(stage)])
     use.kv_cache += sequences * model::cached_tokens(in.setting.model, kind, tokens) / in.plan.context *
                     count * model::kv_bytes(in.setting, kind, in.plan.tensor);

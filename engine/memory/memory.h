@@ -1,7 +1,8 @@
 // Peak bytes of each pipeline stage.
 //
-//   static       weights, gradients, optimizer state of the stage's parameters on one rank, sharded by ZeRO
-//                over data * context (Rajbhandari et al. 2020): stage 1 optimizer, 2 + gradients, 3 + weights
+//   static       weights, gradients, optimizer state of the stage's parameters on one rank, each group of them
+//                sharded by ZeRO over the ranks that hold copies (Rajbhandari et al. 2020): stage 1 optimizer,
+//                2 + gradients, 3 + weights
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
 //                (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
 //                (Qi et al. 2023: 32 s b h per block of GPT); the working set of the block that recomputes,

@@ -213,12 +213,14 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
   return static_cast<double>(kv_units(setting.model, kind).local(tensor)) * kv_unit_bytes(setting, kind);
 }
 
-Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
-                            std::int32_t tensor) {
+ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
+                                 std::int32_t tensor) {
   const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
-  return weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
-         weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy);
+  return {
+      ParallelGroup::data_shard,
+      weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
+          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
 }
 
 double product_parameters(const ModelSpec& model, std::size_t kind) {

@@ -81,8 +81,8 @@ Bytes kv_unit_bytes(const Setting& setting, std::size_t kind);
 Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor);
 
 /// Of one block on one rank.
-Parameters block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
-                            std::int32_t tensor);
+ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
+                                 std::int32_t tensor);
 /// Weights of a block that a token meets in products, of the whole model.
 double product_parameters(const ModelSpec& model, std::size_t kind);
 

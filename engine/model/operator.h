@@ -8,18 +8,17 @@
 #include "engine/compute/attention.h"
 #include "engine/compute/gemm.h"
 #include "engine/network/collective_model.h"
-#include "engine/spec/plan.h"
+#include "engine/spec/parallel_groups.h"
 #include "engine/spec/precision.h"
 
 namespace shardscape::model {
 
 enum class OperatorKind : std::uint8_t { gemm, attention, pointwise, collective };
 
-/// A collective over the plan's tensor or context axis; `repeats` of them, one after the other. repeats = 0:
-/// none.
+/// A collective over one of the plan's groups; `repeats` of them, one after the other. repeats = 0: none.
 struct CollectiveCall {
   network::CollectiveOp op = network::CollectiveOp::all_reduce;
-  PlanAxis axis = PlanAxis::tensor;
+  ParallelGroup group = ParallelGroup::tensor;
   Bytes bytes;
   double repeats = 0;
 };

@@ -103,8 +103,8 @@ Bytes OperatorBuilder::core_bytes(double rows, double scores) const {
 Operator OperatorBuilder::context_ring(Bytes kv) const {
   Operator op = collective("context_ring");
   const double steps = key_.context - 1;
-  op.forward_comm = {CollectiveOp::ring_pass, PlanAxis::context, kv, steps};
-  op.backward_comm = {CollectiveOp::ring_pass, PlanAxis::context, 2 * kv, steps};
+  op.forward_comm = {CollectiveOp::ring_pass, ParallelGroup::context, kv, steps};
+  op.backward_comm = {CollectiveOp::ring_pass, ParallelGroup::context, 2 * kv, steps};
   return op;
 }
 
@@ -194,7 +194,7 @@ Operator OperatorBuilder::leave_tensor_region(std::string_view name) const {
 }
 
 CollectiveCall OperatorBuilder::call(CollectiveOp op, double repeats) const {
-  return {op, PlanAxis::tensor, message(hidden()), key_.tensor > 1 ? repeats : 0};
+  return {op, ParallelGroup::tensor, message(hidden()), key_.tensor > 1 ? repeats : 0};
 }
 
 }  // namespace shardscape::model

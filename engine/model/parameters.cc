@@ -14,6 +14,17 @@ Parameters& Parameters::operator+=(const Parameters& o) {
   return *this;
 }
 
+Parameters ParameterGroups::total() const {
+  Parameters sum;
+  for (const ParameterGroup& group : groups_) sum += group.held;
+  return sum;
+}
+
+ParameterGroups& ParameterGroups::operator+=(const ParameterGroups& o) {
+  for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].held += o.groups_[i].held;
+  return *this;
+}
+
 Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy) {
   return {part.matrices + part.vectors, part.tensors,
           Bytes(policy.operand_bytes(policy.weights) * part.matrices +
@@ -21,17 +32,18 @@ Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy)
           Bytes(policy.weight_copies * policy.operand_bytes(policy.products) * part.matrices)};
 }
 
-Parameters StageParameters::of_blocks(const StageLayers& layers) const {
-  Parameters sum;
+ParameterGroups StageParameters::of_blocks(const StageLayers& layers) const {
+  ParameterGroups sum;
   for (const BlockRun& run : layers) sum += run.count * block[run.kind];
   return sum;
 }
 
-Parameters StageParameters::of_stage(std::span<const StageLayers> layers, std::size_t stage) const {
+ParameterGroups StageParameters::of_stage(std::span<const StageLayers> layers, std::size_t stage) const {
   const bool first = stage == 0, last = stage + 1 == layers.size();
-  Parameters sum = of_blocks(layers[stage]);
-  if (first) sum += embedding;
-  if (last) sum += of_head(first);
+  ParameterGroups sum = of_blocks(layers[stage]);
+  Parameters& common = sum[ParallelGroup::data_shard];
+  if (first) common += embedding;
+  if (last) common += of_head(first);
   return sum;
 }
 

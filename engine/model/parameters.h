@@ -1,6 +1,8 @@
-// Parameters that one rank holds, before ZeRO.
+// Parameters that one rank holds, before ZeRO, by the group of ranks that holds copies of them: memory, the
+// traffic of gradients and weights, and the optimizer's step all go group by group.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -8,6 +10,7 @@
 #include "engine/base/quantity.h"
 #include "engine/model/stage_layers.h"
 #include "engine/spec/model.h"
+#include "engine/spec/parallel_groups.h"
 #include "engine/spec/precision_policy.h"
 
 namespace shardscape::model {
@@ -36,22 +39,61 @@ struct Parameters {
     return {n * p.count, n * p.tensors, n * p.weights, n * p.copies};
   }
 };
+
+struct ParameterGroup {
+  ParallelGroup copies = ParallelGroup::data_shard;  ///< ranks that hold the same parameters
+  Parameters held;
+};
+
+/// One for each of kCopyGroups, in their order.
+class ParameterGroups {
+ public:
+  ParameterGroups() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].copies = kCopyGroups[i];
+  }
+  /// All of one group.
+  ParameterGroups(ParallelGroup copies, const Parameters& held) : ParameterGroups() {
+    (*this)[copies] = held;
+  }
+
+  [[nodiscard]] Parameters& operator[](ParallelGroup copies) {
+    return std::ranges::find(groups_, copies, &ParameterGroup::copies)->held;
+  }
+  [[nodiscard]] const Parameters& operator[](ParallelGroup copies) const {
+    return std::ranges::find(groups_, copies, &ParameterGroup::copies)->held;
+  }
+  [[nodiscard]] auto begin() const { return groups_.begin(); }
+  [[nodiscard]] auto end() const { return groups_.end(); }
+  [[nodiscard]] Parameters total() const;
+
+  ParameterGroups& operator+=(const ParameterGroups& o);
+  friend ParameterGroups operator+(ParameterGroups a, const ParameterGroups& b) { return a += b; }
+  friend ParameterGroups operator*(double n, ParameterGroups p) {
+    for (ParameterGroup& group : p.groups_) group.held = n * group.held;
+    return p;
+  }
+
+ private:
+  std::array<ParameterGroup, kCopyGroups.size()> groups_;
+};
+
 /// Of a block.
 Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy);
 
 /// Matrices, the biases of their columns and the vocabulary are split over the tensor group; norms, the
 /// biases of row-parallel products and learned positions are not.
 struct StageParameters {
-  std::array<Parameters, kMostBlockKinds> block;  ///< one block, by kind
-  Parameters embedding;                           ///< token and position tables
+  std::array<ParameterGroups, kMostBlockKinds> block;  ///< one block, by kind
+  // Copied over the data shard group, as all that is no expert.
+  Parameters embedding;  ///< token and position tables
   Parameters final_norm;
   Parameters head;  ///< LM head
   bool tied = false;
 
   /// Of so many blocks.
-  [[nodiscard]] Parameters of_blocks(const StageLayers& layers) const;
+  [[nodiscard]] ParameterGroups of_blocks(const StageLayers& layers) const;
   /// `layers`: of every stage.
-  [[nodiscard]] Parameters of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
+  [[nodiscard]] ParameterGroups of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
   /// The head of the last stage and the final norm. A tied head needs weights only where the embedding is
   /// elsewhere: it holds a copy of the table there.
   [[nodiscard]] Parameters of_head(bool with_embedding) const {

@@ -46,10 +46,10 @@ void add_ring(const RankGroup& group, Bytes bytes, std::int32_t ranks, Placement
   demand.push_back(std::move(rings));
 }
 
-void add_pipeline(const RankGroup& group, const AxisBytes& bytes, std::int32_t ranks,
+void add_pipeline(const RankGroup& group, const GroupBytes& bytes, std::int32_t ranks,
                   PlacementDemand& demand) {
-  if (group.depth == 0 || bytes[PlanAxis::pipeline] <= Bytes(0)) return;
-  TrafficClass chains{bytes[PlanAxis::pipeline].value(), {}};
+  if (group.depth == 0 || bytes[ParallelGroup::pipeline] <= Bytes(0)) return;
+  TrafficClass chains{bytes[ParallelGroup::pipeline].value(), {}};
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     const std::int32_t next = ring_successor(group, rank);
     if (next < rank && !(bytes.pipeline_wraps && group.size() > 2)) continue;  // two stages are neighbours
@@ -131,12 +131,12 @@ std::vector<AxisSpan> axis_spans(const Fabric& fabric, const ParallelPlan& plan,
   return spans;
 }
 
-PlacementDemand plan_demand(const ParallelPlan& plan, const AxisBytes& bytes) {
+PlacementDemand plan_demand(const ParallelPlan& plan, const GroupBytes& bytes) {
   const PlanLayout layout(plan);
   const auto ranks = static_cast<std::int32_t>(plan.gpus());
   PlacementDemand demand;
-  for (const PlanAxis axis : enum_values<PlanAxis>()) {
-    if (axis != PlanAxis::pipeline) add_ring(layout.traffic_group(axis), bytes[axis], ranks, demand);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (group != ParallelGroup::pipeline) add_ring(layout.group(group), bytes[group], ranks, demand);
   }
   add_pipeline(layout.group(PlanAxis::pipeline), bytes, ranks, demand);
   return demand;

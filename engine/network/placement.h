@@ -21,7 +21,7 @@
 
 #include "engine/network/fabric.h"
 #include "engine/network/rank_group.h"
-#include "engine/spec/axis_bytes.h"
+#include "engine/spec/group_bytes.h"
 #include "engine/spec/plan.h"
 
 namespace shardscape::network {
@@ -65,7 +65,7 @@ struct TrafficClass {
 using PlacementDemand = std::vector<TrafficClass>;
 
 /// The classes of the axes that send anything.
-PlacementDemand plan_demand(const ParallelPlan& plan, const AxisBytes& bytes);
+PlacementDemand plan_demand(const ParallelPlan& plan, const GroupBytes& bytes);
 
 /// Compared by congestion, then by byte-hops.
 struct PlacementCost {

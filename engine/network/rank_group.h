@@ -44,8 +44,8 @@ struct RankGroup {
   friend auto operator<=>(const RankGroup&, const RankGroup&) = default;
 };
 
-/// By axis: the ranks that exchange what is booked on it (class_of() in spec/time_class.h).
-using AxisGroups = EnumArray<PlanAxis, RankGroup>;
+/// Of one plan, by kind.
+using RankGroups = EnumArray<ParallelGroup, RankGroup>;
 
 /// Strides of a plan's axes under its rank order.
 class PlanLayout {
@@ -69,18 +69,16 @@ class PlanLayout {
     return result;
   }
   /// The group of a kind, by its rule.
-  [[nodiscard]] RankGroup group_of_kind(ParallelGroup kind) const {
+  [[nodiscard]] RankGroup group(ParallelGroup kind) const {
     RankGroup result;
     for (const PlanAxis axis : plan_.order) {
       if (spans(kind, axis)) result.push(plan_.degree(axis), stride(axis));
     }
     return result;
   }
-  /// Over which an axis sends.
-  [[nodiscard]] RankGroup traffic_group(PlanAxis axis) const { return group_of_kind(group_of(axis)); }
-  [[nodiscard]] AxisGroups traffic_groups() const {
-    AxisGroups groups;
-    for (const PlanAxis axis : enum_values<PlanAxis>()) groups[axis] = traffic_group(axis);
+  [[nodiscard]] RankGroups groups() const {
+    RankGroups groups;
+    for (const ParallelGroup kind : enum_values<ParallelGroup>()) groups[kind] = group(kind);
     return groups;
   }
 

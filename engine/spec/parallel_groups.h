@@ -17,7 +17,7 @@ namespace shardscape {
 
 enum class ParallelGroup : std::uint8_t { tensor, context, data_shard, pipeline };
 SHARDSCAPE_ENUM_NAMES(ParallelGroup, "tensor", "context", "data", "pipeline");
-inline constexpr std::size_t kParallelGroups = 4;
+inline constexpr std::size_t kParallelGroups = enum_names<ParallelGroup>().size();
 
 /// Whether the ranks of a group differ along an axis.
 constexpr bool spans(ParallelGroup group, PlanAxis axis) {
@@ -31,20 +31,11 @@ constexpr bool spans(ParallelGroup group, PlanAxis axis) {
   return kRules[static_cast<std::size_t>(group)][static_cast<std::size_t>(axis)];
 }
 
-/// The group over which an axis sends: gradients and what ZeRO shards go over data and context ranks together.
-constexpr ParallelGroup group_of(PlanAxis axis) {
-  switch (axis) {
-    case PlanAxis::tensor:
-      return ParallelGroup::tensor;
-    case PlanAxis::context:
-      return ParallelGroup::context;
-    case PlanAxis::data:
-      return ParallelGroup::data_shard;
-    case PlanAxis::pipeline:
-      return ParallelGroup::pipeline;
-  }
-  return {};  // no axis: the switch has them all, or does not compile
-}
+/// The groups that the operators of a layer call.
+inline constexpr std::array kLayerGroups = {ParallelGroup::tensor, ParallelGroup::context};
+/// The groups whose ranks hold copies of parameters: each parameter belongs to one of them, over which its
+/// gradients are reduced and ZeRO shards it.
+inline constexpr std::array kCopyGroups = {ParallelGroup::data_shard};
 
 /// Ranks of one such group.
 inline std::int32_t ranks_of(const ParallelPlan& plan, ParallelGroup group) {

@@ -9,8 +9,8 @@
 
 #include "engine/base/enum_array.h"
 #include "engine/base/quantity.h"
+#include "engine/spec/parallel_groups.h"
 #include "engine/spec/phase.h"
-#include "engine/spec/plan.h"
 
 namespace shardscape {
 
@@ -59,24 +59,24 @@ struct EnumNames<TimeClass> {
   static constexpr auto names = names_of_table(kTimeClasses, &TimeClassRow::time_class);
 };
 
-/// What messages between the ranks of an axis are booked on.
-constexpr TimeClass class_of(PlanAxis axis) {
-  switch (axis) {
-    case PlanAxis::tensor:
+/// What messages between the ranks of a group are booked on.
+constexpr TimeClass class_of(ParallelGroup group) {
+  switch (group) {
+    case ParallelGroup::tensor:
       return TimeClass::tensor_comm;
-    case PlanAxis::context:
+    case ParallelGroup::context:
       return TimeClass::context_comm;
-    case PlanAxis::data:
+    case ParallelGroup::data_shard:
       return TimeClass::data_comm;
-    case PlanAxis::pipeline:
+    case ParallelGroup::pipeline:
       return TimeClass::pipeline_comm;
   }
-  return {};  // no axis: the switch has them all, or does not compile
+  return {};  // no group: the switch has them all, or does not compile
 }
-/// Whether the messages of some axis are booked on it.
+/// Whether the messages of some group are booked on it.
 constexpr bool is_communication(TimeClass time_class) {
-  for (const PlanAxis axis : enum_values<PlanAxis>()) {
-    if (class_of(axis) == time_class) return true;
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (class_of(group) == time_class) return true;
   }
   return false;
 }

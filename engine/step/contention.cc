@@ -16,16 +16,12 @@ using network::RankGroup;
 class ContentionSum {
  public:
   ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives)
-      : in_(in),
-        collectives_(collectives),
-        layout_(in.plan),
-        groups_(layout_.traffic_groups()),
-        shard_(groups_[PlanAxis::data]) {}
+      : in_(in), collectives_(collectives), layout_(in.plan), groups_(layout_.groups()) {}
 
   /// Calls of all microbatches, `count` times per microbatch.
   void add_calls(const std::vector<CollectiveCall>& calls, double count) {
     for (const CollectiveCall& call : calls) {
-      const RankGroup& group = groups_[call.axis];
+      const RankGroup& group = groups_[call.group];
       const Seconds time = collectives_.time(call.op, call.bytes, group);
       siblings_ += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
       calls_.push_back({&call, count * call.repeats * time});
@@ -34,15 +30,16 @@ class ContentionSum {
 
   /// Gathers or scatters that run `count` times beside passes of a step that takes `step` in all.
   void add_data(const DataTraffic::Part& part, double count, Seconds step) {
-    if (part.bytes <= Bytes(0) || shard_.depth == 0) return;
-    const Seconds time = collectives_.time(part.op, part.bytes, shard_, part.calls);
-    siblings_ += count * (time - within(part.op, part.bytes, shard_, part.calls, time));
+    const RankGroup& shard = groups_[part.group];
+    if (part.bytes <= Bytes(0) || shard.depth == 0) return;
+    const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
+    siblings_ += count * (time - within(part.op, part.bytes, shard, part.calls, time));
     if (in_.setting.system.stack.communication.data_overlap <= 0) return;
-    const network::LinkSet links = collectives_.links(part.op, part.bytes, shard_, part.calls);
+    const network::LinkSet links = collectives_.links(part.op, part.bytes, shard, part.calls);
     for (const Sent& sent : calls_) {
       const CollectiveCall& call = *sent.call;
       if (sent.seconds <= Seconds(0)) continue;
-      if (links.intersects(collectives_.links(call.op, call.bytes, groups_[call.axis])))
+      if (links.intersects(collectives_.links(call.op, call.bytes, groups_[call.group])))
         axes_ += (sent.seconds / step) * count * time;
     }
   }
@@ -63,8 +60,7 @@ class ContentionSum {
   const TrainingStep& in_;
   network::CollectiveModel& collectives_;
   PlanLayout layout_;
-  network::AxisGroups groups_;
-  const RankGroup& shard_;
+  network::RankGroups groups_;
   std::vector<Sent> calls_;
   Seconds siblings_, axes_;
 };

@@ -5,21 +5,23 @@
 
 namespace shardscape::step {
 
-GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage)
+GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, ParallelGroup copies)
     : parameters_(in.parameters),
+      copies_(copies),
       layers_(in.layers[static_cast<std::size_t>(stage)]),
       blocks_(layers_.count()),
       cut_(in.cuts()) {
   const bool first = in.first(stage), last = in.last(stage);
   heads_ = last ? 1 : 0;
   // A table that the head shares is whole after the embedding.
-  head_ = last ? parameters_.of_head(first).count : 0;
-  embedding_ = first ? parameters_.embedding.count : 0;
-  sum_ = in.parameters_of(stage).count;
+  const bool common = copies == ParallelGroup::data_shard;
+  head_ = last && common ? parameters_.of_head(first).count : 0;
+  embedding_ = first && common ? parameters_.embedding.count : 0;
+  sum_ = in.parameters_of(stage)[copies].count;
 }
 
 double GradientShares::of_last(std::int32_t blocks) const {
-  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks)).count;
+  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks))[copies_].count;
 }
 
 double GradientShares::after(std::int32_t layers) const {
@@ -104,29 +106,41 @@ void each_layer(const TrainingStep& in, std::int32_t stage, const LastBackward& 
 }  // namespace
 
 Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const LastBackward& backward,
-                          double buckets, Seconds time) {
+                          const GradientTraffic& gradients) {
   const double overlap = in.setting.system.stack.communication.data_overlap;
-  const double all = time.value(), each = all / buckets;
+  Seconds time;
+  for (const GroupGradients& group : gradients) time += group.time;
+  const double all = time.value();
   if (overlap <= 0 || all <= 0) return time;
   const double gate = time_of(gate_of(overlap, backward), backward);
-  const GradientShares shares(in, stage);
+  boost::container::static_vector<GradientShares, kCopyGroups.size()> shares;
+  for (const GroupGradients& group : gradients) shares.emplace_back(in, stage, group.copies);
+  const auto left_after = [&](std::int32_t layers) {
+    double left = 0;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const auto& [copies, buckets, of_group] = gradients[i];
+      left += (buckets - whole_buckets(buckets, shares[i].after(layers))) * (of_group.value() / buckets);
+    }
+    return left;
+  };
   double arrival = gate + all, left = all;
   std::int32_t layers = 0;
   each_layer(in, stage, backward, [&](const Moment& moment) {
     const double at = time_of(moment, backward);
     if (at > gate) arrival = std::max(arrival, at + left);
-    left = (buckets - whole_buckets(buckets, shares.after(++layers))) * each;
+    left = left_after(++layers);
   });
   return Seconds(std::max(0.0, arrival - backward.ends[0]));
 }
 
 std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std::int32_t stage,
-                                                     const LastBackward& backward, double buckets) {
+                                                     const LastBackward& backward, ParallelGroup copies,
+                                                     double buckets) {
   const double overlap = in.setting.system.stack.communication.data_overlap;
   std::vector<timeline::BucketRelease> releases;
   if (overlap <= 0) return releases;
   const Moment gate = gate_of(overlap, backward);
-  const GradientShares shares(in, stage);
+  const GradientShares shares(in, stage, copies);
   double gone = 0;
   std::int32_t layers = 0;
   const auto release = [&](const Moment& moment) {

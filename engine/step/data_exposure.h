@@ -14,11 +14,15 @@
 // that were not whole before have been sent since then (Lindley 1952). The last layer always counts: at
 // least the bucket that holds its gradients is exposed.
 //
+// Buckets of several groups of parameters (experts have one of their own) share the queue: what is left of it
+// is then the sum over groups of (n - g_(j-1)) c.
+//
 // Chunks of an interleaved schedule have their last backwards at different times, with those of other
 // microbatches in between; zero_bubble makes gradients of blocks whole in the last weight gradient, and all
 // others before it.
 #pragma once
 
+#include <boost/container/static_vector.hpp>
 #include <span>
 #include <vector>
 
@@ -27,11 +31,11 @@
 
 namespace shardscape::step {
 
-/// The share of a stage's gradients that is whole after so many layers of the last backward. The inputs
-/// outlive it.
+/// The share of a stage's gradients of one group of parameters that is whole after so many layers of the last
+/// backward. The inputs outlive it.
 class GradientShares {
  public:
-  GradientShares(const TrainingStep& inputs, std::int32_t stage);
+  GradientShares(const TrainingStep& inputs, std::int32_t stage, ParallelGroup copies);
 
   [[nodiscard]] double after(std::int32_t layers) const;
 
@@ -40,6 +44,7 @@ class GradientShares {
   [[nodiscard]] double of_last(std::int32_t blocks) const;
 
   const model::StageParameters& parameters_;
+  ParallelGroup copies_;
   model::StageLayers layers_;
   double head_ = 0, embedding_ = 0, sum_ = 0;
   std::int32_t heads_ = 0, blocks_ = 0;
@@ -59,12 +64,21 @@ struct LastBackward {
 /// Once the pipeline has been timed. The ends are those of the scratch.
 LastBackward last_backward(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
 
-/// From the end of the last backward to the last bucket's arrival. `time`: of all buckets.
-Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
-                          double buckets, Seconds time);
+/// The gradients of one group of parameters.
+struct GroupGradients {
+  ParallelGroup copies = ParallelGroup::data_shard;
+  double buckets = 1;
+  Seconds time;  ///< of all buckets
+};
+using GradientTraffic = boost::container::static_vector<GroupGradients, kCopyGroups.size()>;
 
-/// What leaves within the last backward; the other buckets leave when it has ended.
+/// From the end of the last backward to the last bucket's arrival, all groups in one queue.
+Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
+                          const GradientTraffic& gradients);
+
+/// What of a group's buckets leaves within the last backward; the others leave when it has ended.
 std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& inputs, std::int32_t stage,
-                                                     const LastBackward& backward, double buckets);
+                                                     const LastBackward& backward, ParallelGroup copies,
+                                                     double buckets);
 
 }  // namespace shardscape::step

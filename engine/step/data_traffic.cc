@@ -7,38 +7,44 @@
 
 namespace shardscape::step {
 
-DataTraffic data_traffic(const TrainingStep& in, const model::Parameters& parameters) {
+namespace {
+
+/// Of the parameters of one group.
+void add_traffic(const TrainingStep& in, const model::ParameterGroup& parameters, DataTraffic& traffic) {
   using network::CollectiveOp;
-  DataTraffic traffic;
-  if (ranks_of(in.plan, ParallelGroup::data_shard) == 1) return traffic;
+  if (ranks_of(in.plan, parameters.copies) == 1) return;
   const StackProfile& stack = in.setting.system.stack;
-  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters.count);
+  const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters.held.count);
   const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
   const bool own = sharded && stack.communication.zero_bucket > Bytes(0);
   const Bytes bucket = own ? stack.communication.zero_bucket : stack.communication.bucket;
-  const auto part = [&](CollectiveOp op, Bytes bytes) {
-    return DataTraffic::Part{op, bytes, std::max(1.0, std::ceil(bytes / bucket))};
+  const auto add = [&](DataTraffic::Parts& parts, CollectiveOp op, Bytes bytes) {
+    if (bytes > Bytes(0))
+      parts.push_back({parameters.copies, op, bytes, std::max(1.0, std::ceil(bytes / bucket))});
   };
-  if (!sharded) {
-    traffic.gradients = part(CollectiveOp::all_reduce, gradient_bytes);
-    return traffic;
-  }
-  const DataTraffic::Part scatter = part(CollectiveOp::reduce_scatter, gradient_bytes);
-  const DataTraffic::Part gather = part(CollectiveOp::all_gather, parameters.weights);
-  (scatters_each_microbatch(in.plan, stack) ? traffic.backward_scatter : traffic.gradients) = scatter;
+  if (!sharded) return add(traffic.gradients, CollectiveOp::all_reduce, gradient_bytes);
+  add(scatters_each_microbatch(in.plan, stack) ? traffic.backward_scatter : traffic.gradients,
+      CollectiveOp::reduce_scatter, gradient_bytes);
   if (zero_shards(in.plan, ZeroState::weights)) {
-    traffic.forward_gather = traffic.backward_gather = gather;
+    add(traffic.forward_gather, CollectiveOp::all_gather, parameters.held.weights);
+    add(traffic.backward_gather, CollectiveOp::all_gather, parameters.held.weights);
   } else {
-    traffic.weights = gather;
+    add(traffic.weights, CollectiveOp::all_gather, parameters.held.weights);
   }
+}
+
+}  // namespace
+
+DataTraffic data_traffic(const TrainingStep& in, const model::ParameterGroups& parameters) {
+  DataTraffic traffic;
+  for (const model::ParameterGroup& group : parameters) add_traffic(in, group, traffic);
   return traffic;
 }
 
-boost::container::static_vector<DataTraffic::Part, 2> DataTraffic::beside(Pass pass, bool cut) const {
-  boost::container::static_vector<Part, 2> parts;
-  const auto add = [&](const Part& part) {
-    if (part.bytes > Bytes(0)) parts.push_back(part);
-  };
+boost::container::static_vector<DataTraffic::Part, 2 * kCopyGroups.size()> DataTraffic::beside(
+    Pass pass, bool cut) const {
+  boost::container::static_vector<Part, 2 * kCopyGroups.size()> parts;
+  const auto add = [&](const Parts& more) { parts.insert(parts.end(), more.begin(), more.end()); };
   if (pass == Pass::forward) add(forward_gather);
   if (pass == Pass::backward) add(backward_gather);
   if (pass == (cut ? Pass::weight : Pass::backward)) add(backward_scatter);

@@ -9,23 +9,27 @@
 namespace shardscape::step {
 
 struct DataTraffic {
-  /// An operation over the data and context ranks, cut into `calls` buckets; none where bytes are 0.
+  /// An operation over the ranks that hold copies of some parameters, cut into `calls` buckets.
   struct Part {
+    ParallelGroup group = ParallelGroup::data_shard;
     network::CollectiveOp op = network::CollectiveOp::all_reduce;
     Bytes bytes;
     double calls = 1;
   };
-  Part forward_gather;    ///< of weights, each microbatch's forward
-  Part backward_gather;   ///< of weights, each microbatch's backward
-  Part backward_scatter;  ///< of gradients, each microbatch's backward
-  Part gradients;         ///< once, with the last microbatch's backward
-  Part weights;           ///< once, after the optimizer
+  /// One for each group of parameters that sends any.
+  using Parts = boost::container::static_vector<Part, kCopyGroups.size()>;
+  Parts forward_gather;    ///< of weights, each microbatch's forward
+  Parts backward_gather;   ///< of weights, each microbatch's backward
+  Parts backward_scatter;  ///< of gradients, each microbatch's backward
+  Parts gradients;         ///< once, with the last microbatch's backward
+  Parts weights;           ///< once, after the optimizer
 
   /// What goes beside a pass of every microbatch. Gradients leave where those of weights are computed.
-  [[nodiscard]] boost::container::static_vector<Part, 2> beside(Pass pass, bool cut) const;
+  [[nodiscard]] boost::container::static_vector<Part, 2 * kCopyGroups.size()> beside(Pass pass,
+                                                                                     bool cut) const;
 };
 
 /// `parameters`: of the stage, on one rank before ZeRO.
-DataTraffic data_traffic(const TrainingStep& inputs, const model::Parameters& parameters);
+DataTraffic data_traffic(const TrainingStep& inputs, const model::ParameterGroups& parameters);
 
 }  // namespace shardscape::step

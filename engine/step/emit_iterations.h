@@ -60,7 +60,6 @@ class IterationEmitter {
   execution::ProgramBuilder& builder_;
   const IterationShape shape_;
   const StackProfile& stack_;
-  std::int32_t tensor_lane_, context_lane_;
   LayerEmitter layer_emitter_;
   struct Block {
     std::vector<LayerEmitter::Step> steps;

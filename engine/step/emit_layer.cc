@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/check.h"
-
 namespace shardscape::step {
 
 using execution::Account;
@@ -21,6 +19,15 @@ Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
   return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
 }
 
+GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder) {
+  GroupLanes lanes;
+  lanes.values.fill(-1);
+  const network::PlanLayout layout(plan);
+  for (const ParallelGroup group : kLayerGroups)
+    lanes[group] = builder.add_lane(layout.group(group), name_of(group));
+  return lanes;
+}
+
 LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seconds, Account account,
                                               const compute::OperatorCost& here) const {
   return {seconds,
@@ -32,23 +39,9 @@ LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seco
           false};
 }
 
-std::int32_t LayerEmitter::lane_of(PlanAxis axis) const {
-  switch (axis) {
-    case PlanAxis::tensor:
-      return tensor_lane_;
-    case PlanAxis::context:
-      return context_lane_;
-    case PlanAxis::data:
-    case PlanAxis::pipeline:
-      break;  // no layer calls their ranks
-  }
-  SHARDSCAPE_CHECK(false, name_of(axis));
-  return 0;
-}
-
 /// Starts a share of the bytes of a call, and adds nothing where there are none.
 void LayerEmitter::append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share) {
-  const std::int32_t lane = lane_of(call.axis);
+  const std::int32_t lane = lanes_[call.group];
   const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
   if (number < 0) return;
   const auto repeats = static_cast<std::int32_t>(std::lround(call.repeats));
@@ -56,8 +49,8 @@ void LayerEmitter::append_calls(std::vector<Item>& items, const model::Collectiv
       {{Kind::start, Account::compute, static_cast<std::uint16_t>(lane), number, repeats, 0}, 0, false, 1});
 }
 
-void LayerEmitter::append_join(std::vector<Item>& items, PlanAxis axis, double expected) const {
-  items.push_back({join_lane(lane_of(axis), class_of(axis)), expected, false, 1});
+void LayerEmitter::append_join(std::vector<Item>& items, ParallelGroup group, double expected) const {
+  items.push_back({join_lane(lanes_[group], class_of(group)), expected, false, 1});
 }
 
 /// Adds `seconds` of the step's compute.
@@ -69,10 +62,10 @@ void LayerEmitter::append_compute(std::vector<Item>& items, const Step& step, do
 void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
   const double hider = communication_.context_overlap * step.seconds;
   const double comm =
-      step.comm.repeats * builder_.estimate(context_lane_, step.comm.op, step.comm.bytes).value();
+      step.comm.repeats * builder_.estimate(lanes_[step.comm.group], step.comm.op, step.comm.bytes).value();
   append_calls(items, step.comm, 1);
   if (hider > 0) append_compute(items, step, hider);
-  append_join(items, PlanAxis::context, std::max(0.0, comm - hider));
+  append_join(items, ParallelGroup::context, std::max(0.0, comm - hider));
   if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
 }
 
@@ -82,7 +75,7 @@ double LayerEmitter::hidden_share(const model::CollectiveCall& call, double besi
   const double overlap = communication_.tensor_overlap;
   const auto seconds = [&](double share) {
     return share > 0
-               ? call.repeats * builder_.estimate(lane_of(call.axis), call.op, share * call.bytes).value()
+               ? call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value()
                : 0;
   };
   if (overlap <= 0) return 0;
@@ -104,10 +97,10 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
     const Step& step = steps[i];
     if (is_call(i)) {
       const double comm = step.comm.repeats *
-                          builder_.estimate(lane_of(step.comm.axis), step.comm.op, step.comm.bytes).value();
+                          builder_.estimate(lanes_[step.comm.group], step.comm.op, step.comm.bytes).value();
       const double exposed = 1 - hidden(i);
       append_calls(items, step.comm, exposed);
-      append_join(items, step.comm.axis, exposed * comm);
+      append_join(items, step.comm.group, exposed * comm);
       continue;
     }
     const double of_next = is_call(i + 1) && hides_before(i + 1) ? hidden(i + 1) : 0;
@@ -119,7 +112,7 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
     } else {
       append_compute(items, step, step.seconds);
     }
-    if (of_last > 0) append_join(items, PlanAxis::tensor, 0);
+    if (of_last > 0) append_join(items, ParallelGroup::tensor, 0);
   }
   for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
   items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},

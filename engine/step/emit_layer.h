@@ -16,6 +16,11 @@ execution::Instruction compute(double seconds, execution::Account account, std::
 execution::Instruction join_lane(std::int32_t lane, execution::Account account);
 execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_t channel, double bytes);
 
+/// The lane of each kind of group; -1 where it has none.
+using GroupLanes = EnumArray<ParallelGroup, std::int32_t>;
+/// Lanes for the groups that layers call, in the order of the table.
+GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder);
+
 class LayerEmitter {
  public:
   /// A compute operator or calls of one lane, in the order of execution.
@@ -38,13 +43,10 @@ class LayerEmitter {
     double stretch = 1;  ///< of compute: its time over that in `instruction`, which is a healthy device's
   };
 
-  /// The references must outlive this object; the lanes are those of the tensor and the context groups.
+  /// The references must outlive this object.
   LayerEmitter(const StackProfile::Communication& communication, execution::ProgramBuilder& builder,
-               std::int32_t tensor_lane, std::int32_t context_lane)
-      : communication_(communication),
-        builder_(builder),
-        tensor_lane_(tensor_lane),
-        context_lane_(context_lane) {}
+               const GroupLanes& lanes)
+      : communication_(communication), builder_(builder), lanes_(lanes) {}
 
   /// Compute for `here` seconds where a healthy device takes `seconds`.
   [[nodiscard]] Step compute_step(std::string_view name, double seconds, execution::Account account,
@@ -78,13 +80,12 @@ class LayerEmitter {
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_context(std::vector<Item>& items, const Step& step);
   void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
-  void append_join(std::vector<Item>& items, PlanAxis axis, double expected) const;
-  [[nodiscard]] std::int32_t lane_of(PlanAxis axis) const;
+  void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
   [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
 
   const StackProfile::Communication& communication_;
   execution::ProgramBuilder& builder_;
-  std::int32_t tensor_lane_, context_lane_;
+  GroupLanes lanes_;
 };
 
 }  // namespace shardscape::step

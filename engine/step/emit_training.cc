@@ -30,12 +30,12 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
     : in_(inputs),
       builder_(builder),
       stack_(inputs.setting.system.stack),
-      tensor_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::tensor), "tensor")),
-      context_lane_(builder.add_lane(PlanLayout(inputs.plan).group(PlanAxis::context), "context")),
-      layer_emitter_(stack_.communication, builder, tensor_lane_, context_lane_) {
+      lanes_(add_layer_lanes(inputs.plan, builder)),
+      layer_emitter_(stack_.communication, builder, lanes_) {
   set_device(in_.setting);
   const PlanLayout layout(in_.plan);
-  data_lane_ = builder_.add_lane(layout.group(PlanAxis::data, PlanAxis::context), "data");
+  for (const ParallelGroup copies : kCopyGroups)
+    lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.virtual_stages > 1;
   const auto neighbour = [=](std::int32_t rank, std::int32_t step) {
@@ -104,9 +104,10 @@ void TrainingEmitter::receive_boundary(const ChunkPass& pass) {
   builder_.add(on_channel(Kind::receive, pass.forward() ? down_ : up_, 0));
   const Boundary boundary = in_.boundary();
   if (boundary.gathered <= Bytes(0)) return;
-  const std::int32_t gather = builder_.call(tensor_lane_, CollectiveOp::all_gather, boundary.gathered);
-  builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(tensor_lane_), gather, 1, 0});
-  builder_.add(join_lane(tensor_lane_, Account::pipeline_comm));
+  const std::int32_t lane = lanes_[ParallelGroup::tensor];
+  const std::int32_t gather = builder_.call(lane, CollectiveOp::all_gather, boundary.gathered);
+  builder_.add({Kind::start, Account::compute, static_cast<std::uint16_t>(lane), gather, 1, 0});
+  builder_.add(join_lane(lane, Account::pipeline_comm));
 }
 
 void TrainingEmitter::send_boundary(const ChunkPass& pass) {
@@ -152,7 +153,10 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
     add(instruction, item.stretch);
   }
   if (!begun) begin_calls();
-  builder_.add(join_lane(data_lane_, Account::data_comm));
+  for (const ParallelGroup copies : kCopyGroups) {
+    const auto on_lane = [lane = lanes_[copies]](const Instruction& call) { return call.lane == lane; };
+    if (std::ranges::any_of(calls, on_lane)) builder_.add(join_lane(lanes_[copies], Account::data_comm));
+  }
   const BesidePass beside = beside_pass(stack_.communication, traffic, Seconds(total));
   if (beside.lost > Seconds(0)) {
     builder_.add(compute(beside.lost.value(), Account::data_comm,
@@ -163,43 +167,53 @@ void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vec
 /// The first microbatch's forward, the gather of updated weights beside it.
 void TrainingEmitter::emit_first(const std::vector<Item>& items) {
   const double chunks = in_.pipeline.virtual_stages;
-  const double calls = std::max(1.0, std::round(traffic_.weights.calls / chunks));
-  builder_.add(start(traffic_.weights, calls, weights_hidden_ * traffic_.weights.bytes / chunks / calls));
+  for (const DataTraffic::Part& part : traffic_.weights) {
+    const double calls = std::max(1.0, std::round(part.calls / chunks));
+    builder_.add(start(part, calls, weights_hidden_ * part.bytes / chunks / calls));
+  }
   emit(items);
-  builder_.add(join_lane(data_lane_, Account::data_comm));
+  join(traffic_.weights);
 }
 
 /// What the first forward cannot hide of the gather stays behind the optimizer.
 void TrainingEmitter::split_weights(std::int32_t stage) {
   weights_hidden_ = 0;
-  if (traffic_.weights.bytes <= Bytes(0) || stack_.communication.gather_overlap <= 0) return;
+  if (traffic_.weights.empty() || stack_.communication.gather_overlap <= 0) return;
   double forward = 0;
   for (std::int32_t c = 0; c < in_.pipeline.virtual_stages; ++c) {
     for (const Item& item : layers_of({stage, c, Pass::forward, false})) forward += item.expected;
   }
-  const DataTraffic::Part& part = traffic_.weights;
-  const Seconds gather = builder_.estimate(data_lane_, part.op, part.bytes, part.calls);
+  Seconds gather;
+  for (const DataTraffic::Part& part : traffic_.weights)
+    gather += builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
   if (gather > Seconds(0))
     weights_hidden_ = hidden_gather(stack_.communication, gather, Seconds(forward)) / gather;
 }
 
 Instruction TrainingEmitter::start(const DataTraffic::Part& part, double calls, Bytes bytes) {
-  const std::int32_t number = builder_.call(data_lane_, part.op, bytes);
+  const std::int32_t lane = lanes_[part.group], number = builder_.call(lane, part.op, bytes);
   return {Kind::start,
           Account::compute,
-          static_cast<std::uint16_t>(data_lane_),
+          static_cast<std::uint16_t>(lane),
           number,
           static_cast<std::int32_t>(std::lround(calls)),
           0};
 }
 
+void TrainingEmitter::join(const DataTraffic::Parts& parts) {
+  for (const DataTraffic::Part& part : parts) builder_.add(join_lane(lanes_[part.group], Account::data_comm));
+}
+
 void TrainingEmitter::release_buckets(std::int32_t stage) {
-  const DataTraffic::Part& part = traffic_.gradients;
-  if (part.bytes <= Bytes(0)) return;
-  const double whole = whole_buckets(part.calls, GradientShares(in_, stage).after(layers_done_));
-  if (whole <= buckets_gone_) return;
-  builder_.add(start(part, whole - buckets_gone_, part.bytes / part.calls));
-  buckets_gone_ = whole;
+  for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
+    const DataTraffic::Part& part = traffic_.gradients[i];
+    double& gone = buckets_gone_[i];
+    const double whole =
+        whole_buckets(part.calls, GradientShares(in_, stage, part.group).after(layers_done_));
+    if (whole <= gone) continue;
+    builder_.add(start(part, whole - gone, part.bytes / part.calls));
+    gone = whole;
+  }
 }
 
 /// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
@@ -242,7 +256,7 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   const auto add = [&](const DataTraffic::Part& part) {
     const double mine = std::max(1.0, std::round(part.calls / chunks));
     calls.push_back(start(part, mine, part.bytes / chunks / mine));
-    traffic += builder_.estimate(data_lane_, part.op, part.bytes / chunks, mine);
+    traffic += builder_.estimate(lanes_[part.group], part.op, part.bytes / chunks, mine);
   };
   for (const DataTraffic::Part& part : traffic_.beside(pass.pass, in_.cuts())) add(part);
   if (!calls.empty()) {
@@ -261,19 +275,22 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
 }
 
 std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
-  const auto finish = [&](const DataTraffic::Part& part, double calls) {
-    if (part.bytes <= Bytes(0)) return;
+  for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
+    const DataTraffic::Part& part = traffic_.gradients[i];
+    const double calls = part.calls - buckets_gone_[i];
     if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
-    builder_.add(join_lane(data_lane_, Account::data_comm));
-  };
-  finish(traffic_.gradients, traffic_.gradients.calls - buckets_gone_);
+  }
+  join(traffic_.gradients);
   const OptimizerCost optimizer = optimizer_cost(in_, *device_, stage);
   builder_.add(compute(optimizer.total().value(), Account::optimizer,
                        builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                        builder_.bound(name_of(optimizer.update.bound))));
   if (weights_hidden_ < 1) {
-    traffic_.weights.bytes = (1 - weights_hidden_) * traffic_.weights.bytes;
-    finish(traffic_.weights, traffic_.weights.calls);
+    for (const DataTraffic::Part& part : traffic_.weights) {
+      const Bytes shown = (1 - weights_hidden_) * part.bytes;
+      builder_.add(start(part, part.calls, shown / part.calls));
+    }
+    join(traffic_.weights);
   }
   return builder_.end_block("end of step");
 }
@@ -281,7 +298,8 @@ std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
 /// Returns the sequence of its ranks.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   traffic_ = data_traffic(in_, in_.parameters_of(stage));
-  last_backward_ = backward_done_ = buckets_gone_ = 0;
+  last_backward_ = backward_done_ = 0;
+  buckets_gone_.fill(0);
   layers_done_ = 0;
   gate_open_ = false;
   const std::int32_t chunks = in_.pipeline.virtual_stages;

@@ -74,6 +74,7 @@ class TrainingEmitter {
   void split_weights(std::int32_t stage);
   void emit_gradients(const ChunkPass& pass, const std::vector<Item>& items);
   void release_buckets(std::int32_t stage);
+  void join(const DataTraffic::Parts& parts);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
   std::int32_t build_tail(std::int32_t stage);
   std::int32_t build_stage(std::int32_t stage);
@@ -85,7 +86,7 @@ class TrainingEmitter {
   const DeviceSpec* device_ = nullptr;
   /// What a layer runs in a pass, on that device.
   std::array<std::array<std::vector<Step>, std::size(kTrainingPasses)>, kLayerKinds> steps_;
-  std::int32_t tensor_lane_ = 0, context_lane_ = 0, data_lane_ = 0;
+  GroupLanes lanes_;
   LayerEmitter layer_emitter_;
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
   // Of the stage under construction.
@@ -95,7 +96,7 @@ class TrainingEmitter {
   std::int32_t layers_done_ = 0;  ///< likewise
   double weights_hidden_ = 0;     ///< share of the gather of weights that runs beside the first forward
   bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
-  double buckets_gone_ = 0;
+  std::array<double, kCopyGroups.size()> buckets_gone_{};  ///< of each of traffic_.gradients
 };
 
 }  // namespace shardscape::step

@@ -144,12 +144,12 @@ class StepMaker {
     step.kind = call.op == CollectiveOp::ring_pass ? StepKind::ring_pass : StepKind::collective;
     step.name = name;
     step.collective = timeline::kind_of(call.op);
-    step.axis = call.axis;
-    const network::RankGroup group = layout_.group(call.axis);
+    step.group = call.group;
+    const network::RankGroup group = layout_.group(call.group);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.repeats = static_cast<std::int32_t>(call.repeats);
     step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
-    if (call.axis == PlanAxis::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
+    if (call.group == ParallelGroup::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
     if (node.beside_core)
       step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
     steps.push_back(std::move(step));
@@ -161,47 +161,54 @@ class StepMaker {
     const DataTraffic calls = data_traffic(in_, in_.parameters_of(s));
     // A pass through a chunk needs that chunk's share.
     const double chunks = in_.pipeline.virtual_stages;
-    const auto step = [&](const DataTraffic::Part& call, const char* name,
-                          double parts) -> std::optional<ProgramStep> {
-      if (call.bytes <= Bytes(0)) return std::nullopt;
-      const network::RankGroup group = layout_.traffic_group(PlanAxis::data);
-      ProgramStep made;
-      made.kind = StepKind::collective;
-      made.name = name;
-      made.collective = timeline::kind_of(call.op);
-      made.axis = PlanAxis::data;
-      const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
-      made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
-      made.repeats = static_cast<std::int32_t>(calls_of_part);
-      made.seconds = collectives_.time(call.op, call.bytes, group, call.calls, slice_).value() / parts;
+    const auto steps = [&](const DataTraffic::Parts& parts, const char* name) {
+      std::vector<ProgramStep> made;
+      for (const DataTraffic::Part& part : parts) made.push_back(traffic_step(part, name, chunks));
       return made;
     };
-    stage.forward_gather = step(calls.forward_gather, "weights for forward", chunks);
-    stage.backward_gather = step(calls.backward_gather, "weights for backward", chunks);
-    stage.microbatch_gradients = step(calls.backward_scatter, "gradients of a microbatch", chunks);
-    stage.gradients = step(calls.gradients, "gradients", 1);
-    if (stage.gradients)
-      stage.releases = bucket_releases(in_, s, last_backward(in_, scratch_, index), calls.gradients.calls);
-    split_weights(s, calls.weights, step, stage);
+    stage.forward_gather = steps(calls.forward_gather, "weights for forward");
+    stage.backward_gather = steps(calls.backward_gather, "weights for backward");
+    stage.microbatch_gradients = steps(calls.backward_scatter, "gradients of a microbatch");
+    for (const DataTraffic::Part& part : calls.gradients) {
+      stage.gradients.push_back(
+          {traffic_step(part, "gradients", 1),
+           bucket_releases(in_, s, last_backward(in_, scratch_, index), part.group, part.calls)});
+    }
+    split_weights(s, calls.weights, stage);
     lose_to_traffic(index, stage);
   }
 
+  /// One of so many equal parts of the traffic.
+  [[nodiscard]] ProgramStep traffic_step(const DataTraffic::Part& call, const char* name,
+                                         double parts) const {
+    const network::RankGroup group = layout_.group(call.group);
+    ProgramStep made;
+    made.kind = StepKind::collective;
+    made.name = name;
+    made.collective = timeline::kind_of(call.op);
+    made.group = call.group;
+    const double calls_of_part = std::max(1.0, std::ceil(call.calls / parts));
+    made.bytes = input_bytes(call.op, call.bytes, group.size()) / parts / calls_of_part;
+    made.repeats = static_cast<std::int32_t>(calls_of_part);
+    made.seconds = collectives_.time(call.op, call.bytes, group, call.calls, slice_).value() / parts;
+    return made;
+  }
+
   /// The gather of updated weights: what the first forward hides, and the rest.
-  template <class Step>
-  void split_weights(std::int32_t s, const DataTraffic::Part& part, const Step& step,
-                     timeline::StageSteps& stage) const {
-    const auto whole = step(part, "updated weights", 1);
-    if (!whole) return;
+  void split_weights(std::int32_t s, const DataTraffic::Parts& parts, timeline::StageSteps& stage) const {
+    constexpr const char* kName = "updated weights";
+    double whole = 0;
+    for (const DataTraffic::Part& part : parts) whole += traffic_step(part, kName, 1).seconds;
     const Seconds forward = scratch_.forward[static_cast<std::size_t>(s)].total();
     const double hidden =
-        whole->seconds > 0
-            ? hidden_gather(stack_.communication, Seconds(whole->seconds), forward).value() / whole->seconds
-            : 0;
+        whole > 0 ? hidden_gather(stack_.communication, Seconds(whole), forward).value() / whole : 0;
     const double chunks = in_.pipeline.virtual_stages;
-    if (hidden > 0)
-      stage.first_gather = step({part.op, hidden * part.bytes, part.calls}, "updated weights", chunks);
-    if (hidden < 1)
-      stage.weights = step({part.op, (1 - hidden) * part.bytes, part.calls}, "updated weights", 1);
+    for (const auto& [group, op, bytes, calls] : parts) {
+      if (hidden > 0)
+        stage.first_gather.push_back(traffic_step({group, op, hidden * bytes, calls}, kName, chunks));
+      if (hidden < 1)
+        stage.weights.push_back(traffic_step({group, op, (1 - hidden) * bytes, calls}, kName, 1));
+    }
   }
 
   /// What compute loses while traffic is under way beside a pass, behind the pass. Left out: under zero_bubble,
@@ -217,7 +224,11 @@ class StepMaker {
       for (ChunkSteps& chunk : stage.chunks)
         append_wait(chunk.*steps, lost.value() / chunks, "lost to data-parallel traffic");
     };
-    const auto seconds = [](const std::optional<ProgramStep>& step) { return step ? step->seconds : 0; };
+    const auto seconds = [](const std::vector<ProgramStep>& steps) {
+      double sum = 0;
+      for (const ProgramStep& step : steps) sum += step.seconds;
+      return sum;
+    };
     append(&ChunkSteps::forward, seconds(stage.forward_gather), scratch_.forward[s]);
     append(&ChunkSteps::backward, seconds(stage.backward_gather) + seconds(stage.microbatch_gradients),
            scratch_.backward[s]);

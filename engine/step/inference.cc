@@ -141,14 +141,15 @@ void time_inference(const InferenceInputs& in, network::CollectiveModel& collect
                              out.e2e.value() / static_cast<double>(in.plan.gpus());
 }
 
-AxisBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& collectives,
-                          InferenceMemo& memo) {
+GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& collectives,
+                           InferenceMemo& memo) {
   IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::bytes);
   const serving::Load load = load_of(in);
   const Measured sent = serving::measure(memo.trajectory(load, rules_of(in)), load,
                                          [&costs](const Iteration& iteration) { return costs(iteration); });
-  AxisBytes bytes;
-  for (const PlanAxis axis : enum_values<PlanAxis>()) bytes[axis] = Bytes(sent.classes[class_of(axis)]);
+  GroupBytes bytes;
+  for (const ParallelGroup group : enum_values<ParallelGroup>())
+    bytes[group] = Bytes(sent.classes[class_of(group)]);
   return bytes;
 }
 

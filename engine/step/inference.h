@@ -97,8 +97,8 @@ void time_inference(const InferenceInputs& inputs, network::CollectiveModel& col
 
 /// What a rank sends in the iterations that serve one request, for the mean request. An iteration counts in
 /// full for each of the requests that it serves, as it does in their time.
-AxisBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
-                          InferenceMemo& memo);
+GroupBytes inference_bytes(const InferenceInputs& inputs, network::CollectiveModel& collectives,
+                           InferenceMemo& memo);
 
 /// Iterations in a row that differ only in that every decoding sequence meets one token more from one to the
 /// next.

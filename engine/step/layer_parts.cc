@@ -29,7 +29,7 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
     return forward ? op.forward_comm : op.backward_comm;
   };
   const auto is_ring = [&](const Operator& op) {
-    return comm_of(op).repeats > 0 && comm_of(op).axis == PlanAxis::context;
+    return comm_of(op).repeats > 0 && comm_of(op).group == ParallelGroup::context;
   };
   const auto ring = std::ranges::find_if(operators, is_ring);
   std::vector<Node> list;

@@ -114,8 +114,8 @@ void RowWriter::add_gradients(const Operator& op, const std::string& phase, doub
 
 void RowWriter::add_call(const Node& node, const std::string& phase, double count) {
   const CollectiveCall& call = node.comm();
-  const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.axis), 1, slice_);
-  const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.axis));
+  const Seconds time = collectives_.time(call.op, call.bytes, layout_.group(call.group), 1, slice_);
+  const auto choice = collectives_.choice(call.op, call.bytes, layout_.group(call.group));
   rows_.push_back({phase, std::string(node.op->name),
                    fmt::format("{} {}", collective_name(call.op), megabytes(call.bytes)),
                    count * call.repeats, time, "link", choice ? to_string(*choice) : ""});

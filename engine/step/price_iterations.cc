@@ -190,9 +190,9 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   sum.calls = layer.call_count;
   for (const model::CollectiveCall& call : layer.calls) {
     const double amount = unit_ == Unit::seconds
-                              ? collectives_.time(call.op, call.bytes, layout_.group(call.axis)).value()
-                              : sent_bytes(call.op, call.bytes, in_.plan.degree(call.axis)).value();
-    sum.comm[call.axis] += call.repeats * amount;
+                              ? collectives_.time(call.op, call.bytes, layout_.group(call.group)).value()
+                              : sent_bytes(call.op, call.bytes, ranks_of(in_.plan, call.group)).value();
+    sum.comm[call.group] += call.repeats * amount;
   }
   return sum;
 }
@@ -200,7 +200,7 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
 void IterationCosts::price_hops(Bytes boundary, std::vector<double>& hops) {
   const auto boundaries = static_cast<std::size_t>(in_.plan.pipeline - 1);
   if (boundaries > 0 && unit_ == Unit::seconds)
-    collectives_.boundary_times(boundary, layout_.group(PlanAxis::pipeline), false, hops);
+    collectives_.boundary_times(boundary, layout_.group(ParallelGroup::pipeline), false, hops);
   hops.resize(boundaries, boundary.value());
 }
 
@@ -252,7 +252,8 @@ IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
   const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
   const auto mix_parts = [&](const Amounts& a, const Amounts& b) {
     Amounts mixed{mix(a.device, b.device), b.calls, {}};
-    for (const PlanAxis axis : enum_values<PlanAxis>()) mixed.comm[axis] = mix(a.comm[axis], b.comm[axis]);
+    for (const ParallelGroup group : enum_values<ParallelGroup>())
+      mixed.comm[group] = mix(a.comm[group], b.comm[group]);
     return mixed;
   };
   Cost cost{{}, mix_parts(low.end, high.end), &low, &high, high_share.share};
@@ -261,18 +262,18 @@ IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
 }
 
 IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
-  const auto blocks = [&](PlanAxis axis) {
+  const auto blocks = [&](ParallelGroup group) {
     double most = 0;
     for (const model::StageLayers& stage : in_.layers) {
       double sum = 0;
-      for (const auto& [kind, count] : stage) sum += count * body.block[kind].comm[axis];
+      for (const auto& [kind, count] : stage) sum += count * body.block[kind].comm[group];
       most = std::max(most, sum);
     }
     return most;
   };
   IterationTime sum{};
-  for (const PlanAxis axis : enum_values<PlanAxis>())
-    sum[class_of(axis)] = blocks(axis) + body.end.comm[axis] + head.end.comm[axis];
+  for (const ParallelGroup group : enum_values<ParallelGroup>())
+    sum[class_of(group)] = blocks(group) + body.end.comm[group] + head.end.comm[group];
   sum[TimeClass::pipeline_comm] = in_.plan.pipeline > 1 ? body.hop(0) : 0;
   return sum;
 }
@@ -286,8 +287,8 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
 
   const StackProfile& stack = in_.setting.system.stack;
   const double gap = stack.host.decode_gap.value();
-  const auto exposed = [&](PlanAxis axis, double comm, double beside) {
-    return exposed_calls(stack.communication, axis, Seconds(comm), Seconds(beside)).value();
+  const auto exposed = [&](ParallelGroup group, double comm, double beside) {
+    return exposed_calls(stack.communication, group, Seconds(comm), Seconds(beside)).value();
   };
   IterationTime time{};
   BlockSeconds busy_block{};
@@ -299,10 +300,10 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
                                : 0;
     const double device = amounts.device + (prompt_attention + decode_attention);
     double block = device;  // with what is exposed
-    for (const PlanAxis axis : enum_values<PlanAxis>()) {
-      if (amounts.comm[axis] <= 0) continue;
-      const double comm = exposed(axis, amounts.comm[axis], prompt_attention);
-      time[class_of(axis)] += blocks * comm;
+    for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+      if (amounts.comm[group] <= 0) continue;
+      const double comm = exposed(group, amounts.comm[group], prompt_attention);
+      time[class_of(group)] += blocks * comm;
       block += comm;
     }
     const double launch = stack.host.decode_layer.value() + amounts.calls * stack.host.per_collective.value();
@@ -311,11 +312,11 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
     busy_block[kind] = std::max(launch, block) + gap;
   }
   double embedding_end = body.end.device, head_end = head.end.device;
-  for (const PlanAxis axis : enum_values<PlanAxis>()) {
-    if (body.end.comm[axis] + head.end.comm[axis] <= 0) continue;
-    time[class_of(axis)] += exposed(axis, body.end.comm[axis] + head.end.comm[axis], 0);
-    embedding_end += exposed(axis, body.end.comm[axis], 0);
-    head_end += exposed(axis, head.end.comm[axis], 0);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (body.end.comm[group] + head.end.comm[group] <= 0) continue;
+    time[class_of(group)] += exposed(group, body.end.comm[group] + head.end.comm[group], 0);
+    embedding_end += exposed(group, body.end.comm[group], 0);
+    head_end += exposed(group, head.end.comm[group], 0);
   }
   double& compute = time[TimeClass::compute];
   compute = compute + body.end.device + head.end.device;

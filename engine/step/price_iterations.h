@@ -126,7 +126,7 @@ class IterationCosts {
   /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
   struct Amounts {
     double device = 0, calls = 0;
-    EnumArray<PlanAxis, double> comm;
+    EnumArray<ParallelGroup, double> comm;
   };
   using BlockParts = std::array<Amounts, model::kMostBlockKinds>;  ///< by kind
   struct Sample {

@@ -177,18 +177,18 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   return costs;
 }
 
-Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                       Seconds attention) {
-  switch (axis) {
-    case PlanAxis::tensor:
+  switch (group) {
+    case ParallelGroup::tensor:
       return (1 - stack.tensor_overlap) * comm;
-    case PlanAxis::context:
+    case ParallelGroup::context:
       return std::max(Seconds(0), comm - stack.context_overlap * attention);
-    case PlanAxis::data:
-    case PlanAxis::pipeline:
+    case ParallelGroup::data_shard:
+    case ParallelGroup::pipeline:
       break;  // no layer calls their ranks
   }
-  SHARDSCAPE_CHECK(comm == Seconds(0), name_of(axis), comm.value());
+  SHARDSCAPE_CHECK(comm == Seconds(0), name_of(group), comm.value());
   return comm;
 }
 

@@ -79,8 +79,8 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
 
-/// What calls of a layer over the groups of an axis, `comm` long, leave exposed beside so much attention.
-Seconds exposed_calls(const StackProfile::Communication& stack, PlanAxis axis, Seconds comm,
+/// What calls of a layer over groups of a kind, `comm` long, leave exposed beside so much attention.
+Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                       Seconds attention);
 
 /// Everything about the layers of a training step that depends on a LayerKey only.

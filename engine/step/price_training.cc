@@ -16,25 +16,25 @@ namespace shardscape::step {
 
 namespace {
 
-using network::AxisGroups;
 using network::CollectiveOp;
 using network::PlanLayout;
+using network::RankGroups;
 using network::Slice;
 
-using AxisTimes = EnumArray<PlanAxis, Seconds>;
+using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
-AxisTimes price_calls(const std::vector<model::CollectiveCall>& calls, const AxisGroups& groups,
-                      network::CollectiveModel& collectives, const Slice& slice) {
-  AxisTimes sum;
+GroupTimes price_calls(const std::vector<model::CollectiveCall>& calls, const RankGroups& groups,
+                       network::CollectiveModel& collectives, const Slice& slice) {
+  GroupTimes sum;
   for (const model::CollectiveCall& call : calls)
-    sum[call.axis] += call.repeats * collectives.time(call.op, call.bytes, groups[call.axis], 1, slice);
+    sum[call.group] += call.repeats * collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
   return sum;
 }
 
 /// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
-  LayerTimer(const TrainingStep& in, const LayerCosts& costs, const AxisGroups& groups,
+  LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
              network::CollectiveModel& collectives, const Slice& slice)
       : in_(in),
         costs_(costs),
@@ -54,17 +54,17 @@ class LayerTimer {
  private:
   void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
     const PartCost& part = layer[segment.part];
-    const AxisTimes comm = price_calls(part.calls, groups_, collectives_, slice_);
+    const GroupTimes comm = price_calls(part.calls, groups_, collectives_, slice_);
     time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
-    for (const PlanAxis axis : enum_values<PlanAxis>()) {
-      if (comm[axis] > Seconds(0))
-        time[class_of(axis)] += exposed_calls(communication_, axis, comm[axis], part.attention_core);
+    for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+      if (comm[group] > Seconds(0))
+        time[class_of(group)] += exposed_calls(communication_, group, comm[group], part.attention_core);
     }
   }
 
   const TrainingStep& in_;
   const LayerCosts& costs_;
-  const AxisGroups& groups_;
+  const RankGroups& groups_;
   network::CollectiveModel& collectives_;
   const StackProfile::Communication& communication_;
   Slice slice_;
@@ -142,7 +142,7 @@ Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& 
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
 }
 
-void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
+void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
@@ -178,7 +178,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ax
 }
 
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
-void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
+void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
@@ -188,7 +188,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const A
     const auto exposed = [&](Pass pass, Seconds hider) {
       Seconds time;
       for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-        time += collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
+        time += collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
       return beside_pass(in.setting.system.stack.communication, time, hider).exposed();
     };
     const Seconds weight = scratch.weight[s];
@@ -202,7 +202,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const A
 }
 
 /// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
-void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
+void add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
@@ -210,16 +210,19 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroup
     const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
     const Slice slice = slice_of(s, layout, in, collectives);
     const auto cost = [&](const DataTraffic::Part& part) {
-      return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
+      return collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
     };
     collectives.set_memory_share(memory_share(in, s));
-    const Seconds weights = cost(traffic.weights);
+    Seconds weights;
+    for (const DataTraffic::Part& part : traffic.weights) weights += cost(part);
     scratch.tails[s].data_comm =
         weights - hidden_gather(in.setting.system.stack.communication, weights, scratch.forward[s].total());
-    if (traffic.gradients.bytes > Bytes(0)) {
+    GradientTraffic gradients;
+    for (const DataTraffic::Part& part : traffic.gradients)
+      gradients.push_back({part.group, part.calls, cost(part)});
+    if (!gradients.empty()) {
       scratch.tails[s].data_comm +=
-          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
-                            traffic.gradients.calls, cost(traffic.gradients));
+          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s), gradients);
     }
     const auto optimizer_on = [&](const DeviceSpec& device) {
       return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
@@ -237,23 +240,23 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroup
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
 /// stage sends when it has worked, so that messages of different boundaries are under way at different
 /// times.
-void price_boundaries(const TrainingStep& in, const AxisGroups& groups, network::CollectiveModel& collectives,
+void price_boundaries(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                       std::vector<double>& seconds) {
   const Boundary boundary = in.boundary();
   const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
-  collectives.boundary_times(boundary.message, groups[PlanAxis::pipeline], closed, seconds);
+  collectives.boundary_times(boundary.message, groups[ParallelGroup::pipeline], closed, seconds);
   // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
   // another, so that a chain whose boundaries cost the same is seen to be so below.
   if (!closed) seconds.back() = seconds.front();
   if (std::ranges::adjacent_find(seconds, std::ranges::not_equal_to()) == seconds.end()) seconds.resize(1);
   if (boundary.gathered <= Bytes(0)) return;
   const Seconds gather =
-      collectives.time(CollectiveOp::all_gather, boundary.gathered, groups[PlanAxis::tensor]);
+      collectives.time(CollectiveOp::all_gather, boundary.gathered, groups[ParallelGroup::tensor]);
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
 /// When each stage ends, with the real transfers and with free ones.
-void run_pipeline(const TrainingStep& in, const AxisGroups& groups, network::CollectiveModel& collectives,
+void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.times.resize(stages);
@@ -332,7 +335,7 @@ Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
   return step::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, cuts(kind));
 }
 
-model::Parameters TrainingStep::parameters_of(std::int32_t stage) const {
+model::ParameterGroups TrainingStep::parameters_of(std::int32_t stage) const {
   return parameters.of_stage(layers, static_cast<std::size_t>(stage));
 }
 
@@ -368,7 +371,7 @@ Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
     Seconds launch = own(segment.part), progress;
     for (const model::CollectiveCall& call : layer[segment.part].calls) {
       launch += call.repeats * host.per_collective;
-      progress += call.repeats * in.plan.degree(call.axis) * host.per_collective_rank;
+      progress += call.repeats * ranks_of(in.plan, call.group) * host.per_collective_rank;
     }
     sum += std::max(launch, progress);
   }
@@ -376,14 +379,18 @@ Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
 }
 
 OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
-  const double shards = ranks_of(in.plan, ParallelGroup::data_shard);
   const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
-  OptimizerCost cost;
-  cost.parameters = in.parameters_of(stage).count / (sharded ? shards : 1.0);
-  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
-  if (sliced && shards > 1)
-    cost.slices = in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)]).tensors * shards;
+  OptimizerCost cost;
+  for (const auto& [copies, held] : in.parameters_of(stage))
+    cost.parameters += held.count / (sharded ? ranks_of(in.plan, copies) : 1.0);
+  cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
+  if (sliced) {
+    for (const auto& [copies, held] : in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)])) {
+      const double shards = ranks_of(in.plan, copies);
+      if (shards > 1) cost.slices += held.tensors * shards;
+    }
+  }
   cost.slicing = cost.slices * in.setting.system.stack.zero_slice;
   return cost;
 }
@@ -393,7 +400,7 @@ void fill_training_rates(const TrainingStep& in, Prediction& out) { fill_rates(i
 std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
-  const AxisGroups groups = layout.traffic_groups();
+  const RankGroups groups = layout.groups();
   fill_stage_times(in, layout, groups, collectives, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);

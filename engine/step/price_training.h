@@ -108,7 +108,7 @@ struct TrainingStep {
   /// What a pass through a layer of a kind consists of. Recompute is of blocks.
   [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
   /// Held by one rank of the stage, before ZeRO.
-  [[nodiscard]] model::Parameters parameters_of(std::int32_t stage) const;
+  [[nodiscard]] model::ParameterGroups parameters_of(std::int32_t stage) const;
   [[nodiscard]] Boundary boundary() const;
 };
 

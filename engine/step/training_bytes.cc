@@ -11,14 +11,14 @@ namespace {
 using network::CollectiveOp;
 
 /// One microbatch through one stage, forward and backward.
-AxisBytes stage_calls(const TrainingStep& in, std::int32_t stage) {
-  AxisBytes sum;
+GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage) {
+  GroupBytes sum;
   for (const LayerRun& run : in.stage_layers(stage)) {
     for (const Pass pass : kTrainingPasses) {
       for (const Segment& segment : in.segments(run.kind, pass)) {
         for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
-          sum[call.axis] +=
-              run.count * call.repeats * sent_bytes(call.op, call.bytes, in.plan.degree(call.axis));
+          sum[call.group] +=
+              run.count * call.repeats * sent_bytes(call.op, call.bytes, ranks_of(in.plan, call.group));
         }
       }
     }
@@ -26,16 +26,19 @@ AxisBytes stage_calls(const TrainingStep& in, std::int32_t stage) {
   return sum;
 }
 
-Bytes data_bytes(const TrainingStep& in, std::int32_t stage) {
+/// One step.
+GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
   const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
-  const double shards = static_cast<double>(in.plan.data) * in.plan.context;
-  const auto sent = [&](const DataTraffic::Part& part) { return sent_bytes(part.op, part.bytes, shards); };
-  Bytes sum;
+  GroupBytes sum;
+  const auto add = [&](const DataTraffic::Part& part, double times) {
+    sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks_of(in.plan, part.group));
+  };
   for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-      sum += in.pipeline.microbatches * sent(part);
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.microbatches);
   }
-  return sum + sent(traffic.gradients) + sent(traffic.weights);
+  for (const DataTraffic::Part& part : traffic.gradients) add(part, 1);
+  for (const DataTraffic::Part& part : traffic.weights) add(part, 1);
+  return sum;
 }
 
 }  // namespace
@@ -57,22 +60,23 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
   return bytes;
 }
 
-AxisBytes training_bytes(const TrainingStep& in) {
-  AxisBytes most;
+GroupBytes training_bytes(const TrainingStep& in) {
+  GroupBytes most;
   const double m = in.pipeline.microbatches;
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
-    const AxisBytes calls = stage_calls(in, stage);
-    for (const PlanAxis axis : enum_values<PlanAxis>()) most[axis] = std::max(most[axis], m * calls[axis]);
-    most[PlanAxis::data] = std::max(most[PlanAxis::data], data_bytes(in, stage));
+    const GroupBytes calls = stage_calls(in, stage);
+    const GroupBytes data = data_bytes(in, stage);
+    for (const ParallelGroup group : enum_values<ParallelGroup>())
+      most[group] = std::max(most[group], m * calls[group] + data[group]);
   }
   if (in.plan.pipeline == 1) return most;
   const double messages = m * in.pipeline.virtual_stages;
   const Boundary boundary = in.boundary();
-  most[PlanAxis::pipeline] = messages * boundary.message;
+  most[ParallelGroup::pipeline] = messages * boundary.message;
   most.pipeline_wraps = in.pipeline.virtual_stages > 1;
   // Sent in parts and gathered again on arrival, forward and backward.
   if (boundary.gathered > Bytes(0))
-    most[PlanAxis::tensor] +=
+    most[ParallelGroup::tensor] +=
         2 * messages * sent_bytes(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
   return most;
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "engine/network/collective_model.h"
-#include "engine/spec/axis_bytes.h"
+#include "engine/spec/group_bytes.h"
 #include "engine/step/price_training.h"
 
 namespace shardscape::step {
 
 /// One training step. Hidden traffic counts like any other.
-AxisBytes training_bytes(const TrainingStep& inputs);
+GroupBytes training_bytes(const TrainingStep& inputs);
 
 /// What a rank of a ring of `ranks` sends to its successor in one operation on `bytes`.
 Bytes sent_bytes(network::CollectiveOp op, Bytes bytes, double ranks);

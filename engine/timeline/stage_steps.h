@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/work.h"
 #include "engine/schedule/pipeline.h"
+#include "engine/spec/parallel_groups.h"
 #include "engine/spec/plan.h"
 #include "engine/timeline/execution_trace.h"
 #include "engine/timeline/pipeline_trace.h"
@@ -31,9 +31,9 @@ struct ProgramStep {
   double hidden = 0;   ///< of communication: the part that runs under the compute step before it
   std::string bound;   ///< of compute: compute, sram, l2, hbm, ...
   CollectiveKind collective = CollectiveKind::all_reduce;
-  PlanAxis axis = PlanAxis::tensor;  ///< of PlanLayout::traffic_group()
-  double bytes = 0;                  ///< what one rank puts in, of one repeat
-  std::int32_t repeats = 1;          ///< one after the other
+  ParallelGroup group = ParallelGroup::tensor;
+  double bytes = 0;          ///< what one rank puts in, of one repeat
+  std::int32_t repeats = 1;  ///< one after the other
 
   [[nodiscard]] double exposed() const { return seconds - hidden; }
 };
@@ -53,17 +53,22 @@ struct BucketRelease {
   std::int32_t buckets = 0;
 };
 
-/// Traffic of data parallelism over the shard groups, in `repeats` calls of `bytes` each.
+/// The gradients of one group of parameters, once: as `releases` say, the rest after the backward.
+struct GradientSteps {
+  ProgramStep step;
+  std::vector<BucketRelease> releases;
+};
+
+/// Traffic of data parallelism, for each group of parameters in `repeats` calls of `bytes` each.
 struct StageSteps {
   std::vector<ChunkSteps> chunks;
-  std::optional<ProgramStep> forward_gather;        ///< weights under ZeRO-3, beside each forward
-  std::optional<ProgramStep> backward_gather;       ///< likewise, beside each backward
-  std::optional<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
-  std::optional<ProgramStep> gradients;             ///< once, as `releases` say, the rest after the backward
-  std::vector<BucketRelease> releases;
-  std::optional<ProgramStep> weights;       ///< once, after the optimizer
-  std::optional<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
-  double optimizer = 0;                     ///< seconds
+  std::vector<ProgramStep> forward_gather;        ///< weights under ZeRO-3, beside each forward
+  std::vector<ProgramStep> backward_gather;       ///< likewise, beside each backward
+  std::vector<ProgramStep> microbatch_gradients;  ///< beside each backward (zero_bubble: weight gradient)
+  std::vector<GradientSteps> gradients;
+  std::vector<ProgramStep> weights;       ///< once, after the optimizer
+  std::vector<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
+  double optimizer = 0;                   ///< seconds
   Work optimizer_work = {};
 };
 

@@ -135,11 +135,10 @@ class TimelineWriter {
     return end;
   }
   static ordered_json communication_args(const ProgramStep& step, std::int32_t microbatch) {
-    const char* const axes[] = {"tensor", "context", "data"};
     return {
         {"microbatch", microbatch},
         {"operation", step.kind == StepKind::ring_pass ? "ring_pass" : std::string(name_of(step.collective))},
-        {"group", axes[static_cast<std::size_t>(step.axis)]},
+        {"group", name_of(step.group)},
         {"bytes", step.bytes * step.repeats},
         {"calls", step.repeats},
         {"bound", "link"}};
@@ -150,9 +149,9 @@ class TimelineWriter {
     const StageTailSpan tail = stage < program_.tails.size() ? program_.tails[stage] : StageTailSpan{};
     const double begin = ends_[stage], reduced = begin + tail.data_comm;
     double bytes = 0;
-    for (const auto& step : {program_.stages[stage].gradients, program_.stages[stage].weights}) {
-      if (step) bytes += step->bytes * step->repeats;
-    }
+    for (const GradientSteps& part : program_.stages[stage].gradients)
+      bytes += part.step.bytes * part.step.repeats;
+    for (const ProgramStep& step : program_.stages[stage].weights) bytes += step.bytes * step.repeats;
     slice(process, kCommunicationTrack, "gradients and weights", "communication", begin, reduced,
           {{"group", "data"}, {"bytes", bytes}, {"bound", "link"}});
     slice(process, kWaitTrack, "data-parallel communication", "wait", begin, reduced);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,8 +17,6 @@ namespace {
 using network::PlanLayout;
 using network::RankGroup;
 using schedule::PipelineOperation;
-
-constexpr std::array<const char*, 3> kAxisNames = {"tensor", "context", "data"};
 
 /// Of passes round a ring; the messages of boundaries have the tags behind it.
 constexpr std::int32_t kRingTag = 0;
@@ -154,13 +153,16 @@ class RankBuilder {
   }
 
   /// Data-parallel traffic that starts `lead` seconds into the pass.
-  void start_within(const std::optional<ProgramStep>& step, double lead) {
-    if (step) passing_.push_back({&*step, lead, 0});
+  void start_within(const std::vector<ProgramStep>& steps, double lead) {
+    for (const ProgramStep& step : steps) passing_.push_back({&step, lead, 0, 0});
   }
   void start_buckets(std::int32_t chunk, double length) {
-    for (const BucketRelease& release : stage().releases) {
-      if (release.chunk == chunk)
-        passing_.push_back({&*stage().gradients, release.share * length, release.buckets});
+    for (std::size_t part = 0; part < stage().gradients.size(); ++part) {
+      const GradientSteps& gradients = stage().gradients[part];
+      for (const BucketRelease& release : gradients.releases) {
+        if (release.chunk == chunk)
+          passing_.push_back({&gradients.step, release.share * length, release.buckets, part});
+      }
     }
   }
   /// `done`: predicted seconds of the pass so far. Cuts the held compute where the traffic begins.
@@ -171,7 +173,7 @@ class RankBuilder {
       const Held rest = held_.split(held_.seconds - after);
       flush();
       if (passing.buckets > 0) {
-        send_buckets(passing.buckets);
+        send_buckets(passing.part, passing.buckets);
       } else {
         const Ids ends = communicate(passing.step->name, *passing.step, front_);
         pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
@@ -183,13 +185,13 @@ class RankBuilder {
 
   /// Sends buckets of gradients one after the other, behind those sent before; only the optimizer waits for
   /// them.
-  void send_buckets(std::int32_t buckets) {
-    ProgramStep step = *stage().gradients;
+  void send_buckets(std::size_t part, std::int32_t buckets) {
+    ProgramStep step = stage().gradients[part].step;
     step.repeats = buckets;
-    buckets_gone_ += buckets;
+    buckets_gone_[part] += buckets;
     Ids start = front_;
-    start.insert(start.end(), gradient_ids_.begin(), gradient_ids_.end());
-    gradient_ids_ = communicate(step.name, step, start);
+    start.insert(start.end(), gradient_ids_[part].begin(), gradient_ids_[part].end());
+    gradient_ids_[part] = communicate(step.name, step, start);
   }
 
   /// One communication step, all its repeats; returns the nodes that end it.
@@ -207,14 +209,14 @@ class RankBuilder {
     node.kind = NodeKind::collective;
     node.collective = step.collective;
     node.bytes = step.bytes;
-    node.group = group_of_[static_cast<std::size_t>(step.axis)][static_cast<std::size_t>(rank_)];
+    node.group = group_of_[static_cast<std::size_t>(step.group)][static_cast<std::size_t>(rank_)];
     return node;
   }
 
   Ids pass_round(const std::string& name, const ProgramStep& step, const Ids& start) {
     const std::vector<std::int32_t>& ring =
         groups_[static_cast<std::size_t>(
-                    group_of_[static_cast<std::size_t>(step.axis)][static_cast<std::size_t>(rank_)])]
+                    group_of_[static_cast<std::size_t>(step.group)][static_cast<std::size_t>(rank_)])]
             .ranks;
     const auto at = static_cast<std::size_t>(std::ranges::find(ring, rank_) - ring.begin());
     const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
@@ -271,12 +273,19 @@ class RankBuilder {
   }
 
   void add_tail() {
-    if (stage().gradients && stage().gradients->repeats > buckets_gone_)
-      send_buckets(stage().gradients->repeats - buckets_gone_);
-    front_.insert(front_.end(), gradient_ids_.begin(), gradient_ids_.end());
+    for (std::size_t part = 0; part < stage().gradients.size(); ++part) {
+      const std::int32_t left = stage().gradients[part].step.repeats - buckets_gone_[part];
+      if (left > 0) send_buckets(part, left);
+    }
+    for (const Ids& ends : gradient_ids_) front_.insert(front_.end(), ends.begin(), ends.end());
     if (stage().optimizer > 0)
       follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
-    if (stage().weights) follow(communicate(stage().weights->name, *stage().weights, front_));
+    Ids gathered;
+    for (const ProgramStep& step : stage().weights) {
+      const Ids ends = communicate(step.name, step, front_);
+      gathered.insert(gathered.end(), ends.begin(), ends.end());
+    }
+    if (!gathered.empty()) follow(std::move(gathered));
   }
 
   struct Held {
@@ -299,6 +308,7 @@ class RankBuilder {
     const ProgramStep* step = nullptr;
     double lead = 0;
     std::int32_t buckets = 0;  ///< of the gradients; 0: the whole step
+    std::size_t part = 0;      ///< of them
   };
 
   const PricedStep& program_;
@@ -310,25 +320,26 @@ class RankBuilder {
   Ids beside_;  ///< ends of what runs beside the latest compute
   Held held_;   ///< compute that is no node yet; follows front_
   std::vector<Passing> passing_;
-  Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass
-  Ids gradient_ids_;  ///< ends of the buckets so far
-  std::int32_t buckets_gone_ = 0;
+  Ids pass_ids_;  ///< ends of the data-parallel traffic of this pass
+  // By part of the gradients.
+  std::array<Ids, kCopyGroups.size()> gradient_ids_;  ///< ends of the buckets so far
+  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};
 };
 
 }  // namespace
 
 TraceExport::TraceExport(const PricedStep& program) : program_(program) {
   const PlanLayout layout(program.plan);
-  for (std::size_t axis = 0; axis < kAxisNames.size(); ++axis) {
-    group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
-    const RankGroup along = layout.traffic_group(static_cast<PlanAxis>(axis));
-    if (along.depth == 0) continue;
+  for (const ParallelGroup kind : enum_values<ParallelGroup>()) {
+    std::vector<std::int32_t>& group_of = group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
+    const RankGroup along = layout.group(kind);
+    if (along.depth == 0 || kind == ParallelGroup::pipeline) continue;  // stages send to their neighbours
     std::int32_t number = 0;
     for (std::int32_t r = 0; r < ranks(); ++r) {
-      if (group_of_[axis][static_cast<std::size_t>(r)] >= 0) continue;
+      if (group_of[static_cast<std::size_t>(r)] >= 0) continue;
       const auto index = static_cast<std::int32_t>(groups_.size());
-      groups_.push_back({fmt::format("{} {}", kAxisNames[axis], number++), members(along, r), {}});
-      for (const std::int32_t m : groups_.back().ranks) group_of_[axis][static_cast<std::size_t>(m)] = index;
+      groups_.push_back({fmt::format("{} {}", name_of(kind), number++), members(along, r), {}});
+      for (const std::int32_t m : groups_.back().ranks) group_of[static_cast<std::size_t>(m)] = index;
     }
   }
 }

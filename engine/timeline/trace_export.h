@@ -31,7 +31,7 @@ class TraceExport : public TraceSource {
  private:
   const PricedStep& program_;
   std::vector<ProcessGroup> groups_;
-  std::vector<std::vector<std::int32_t>> group_of_;  ///< [axis][rank]
+  std::vector<std::vector<std::int32_t>> group_of_;  ///< [kind][rank]
 };
 
 }  // namespace shardscape::timeline

@@ -3,6 +3,7 @@
 #include <oneapi/tbb/info.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 
@@ -14,6 +15,7 @@
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/verdicts.h"
 #include "sweep/runner/block_worker.h"
+#include "sweep/runner/search_cost.h"
 
 namespace shardscape::cli {
 
@@ -152,6 +154,22 @@ sweep::Study without_faults(sweep::Study study) {
   return study;
 }
 
+/// Of so many feasible points; returns the seconds of CPU that a sweep's searches take.
+double print_searches(const sweep::SweepJob& job, double feasible, const std::vector<std::uint64_t>& points,
+                      const sweep::EvaluatorFactory& factory) {
+  const double share = sweep::searched_share(job.study());
+  if (share <= 0) return 0;
+  const sweep::SearchCost cost = sweep::measure_searches(job, points, factory);
+  const double searches = share * feasible;
+  std::cout << "\nplacements\n";
+  TextTable table = TextTable::pairs();
+  table.add_row({"searches", fmt::format("about {} of {} of CPU each, one for each feasible point",
+                                         format_count(static_cast<std::uint64_t>(std::llround(searches))),
+                                         format_duration(cost.seconds))});
+  table.print(std::cout, 2);
+  return searches * cost.seconds;
+}
+
 void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const std::uint64_t size = job.space().size();
   const auto layout = results::BlockLayout::whole(size, kSampleRows);
@@ -159,7 +177,8 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
       sweep::simulator_factory({.reference = common.reference, .mode = job.study().mode});
   const sweep::Study plain = without_faults(job.study());
   const sweep::SweepJob plain_job(plain);
-  sweep::BlockWorker worker(plain_job, layout, factory);
+  const sweep::EvaluatorFactory verdicts = sweep::on_plain_order(factory);
+  sweep::BlockWorker worker(plain_job, layout, verdicts);
   sweep::Tally tally;
   std::uint64_t rows = 0;
   double bytes = 0;
@@ -177,9 +196,10 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   const double scale = static_cast<double>(size) / static_cast<double>(rows);
   double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0;
   bytes *= scale;
+  const double feasible = scale * static_cast<double>(tally.count(Status::ok));
+  cpu += print_searches(job, feasible, spread(points), factory);
   if (job.study().reliability) print_reliability(std::cout, job.study());
   if (job.study().faults) {
-    const double feasible = scale * static_cast<double>(tally.count(Status::ok));
     const FaultCost cost = measure_faults(job, spread(points), factory);
     print_faults(std::cout, job, feasible, cost);
     cpu += feasible * cost.draws_per_point * cost.seconds_per_draw;

@@ -3,9 +3,7 @@
 #include <time.h>
 
 #include <cmath>
-#include <memory>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "engine/base/suggest.h"
@@ -14,8 +12,8 @@
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/faults/fault_places.h"
+#include "sweep/runner/search_cost.h"
 #include "sweep/study/faults_parser.h"
-#include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
 
@@ -112,23 +110,13 @@ std::string text_of(const yaml::Node& faults, const char* key) {
 FaultCost measure_faults(const sweep::SweepJob& job, std::span<const std::uint64_t> points,
                          const sweep::EvaluatorFactory& factory) {
   FaultMeter meter(job);
-  std::optional<std::uint64_t> current;
-  std::unique_ptr<Setting> setting;
-  std::unique_ptr<sweep::Evaluator> evaluator;
-  for (const std::uint64_t id : points) {
-    if (meter.enough()) break;
-    const sweep::PointIndex point = job.space().point(id);
-    if (!job.admits(point.plan, job.workload(point.setting))) continue;
-    if (current != point.setting) {
-      evaluator.reset();  // before the setting it refers to
-      setting = std::make_unique<Setting>(job.study().setting(point.setting));
-      evaluator =
-          factory(*setting, sweep::placement_of(job.study(), point.setting / job.study().workloads.size()));
-      current = point.setting;
-    }
-    const Prediction healthy = evaluator->evaluate(point.plan);
-    if (healthy.status == Status::ok) meter.measure(id, healthy, *evaluator);
-  }
+  const auto any = [](std::uint64_t) { return true; };
+  sweep::walk_points(
+      job, points, factory, [&] { return meter.enough(); }, any,
+      [&](std::uint64_t id, const ParallelPlan& plan, sweep::Evaluator& evaluator) {
+        const Prediction healthy = evaluator.evaluate(plan);
+        if (healthy.status == Status::ok) meter.measure(id, healthy, evaluator);
+      });
   return meter.cost();
 }
 

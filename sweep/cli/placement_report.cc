@@ -123,7 +123,7 @@ PlacementReport study_placement(const Setting& setting, const ParallelPlan& plan
   const network::Fabric fabric(setting.system.fabric);
   PlacementReport report{network::axis_spans(fabric, plan), std::nullopt};
   if (!optimise) return report;
-  const network::PlacementDemand demand = network::plan_demand(plan, details.axis_bytes);
+  const network::PlacementDemand demand = network::plan_demand(plan, details.group_bytes);
   const auto predict = [&](const network::Placement& placement) {
     Simulator simulator(setting, {.reference = reference, .time_infeasible = true, .placement = placement});
     return simulator.run(plan, faults);

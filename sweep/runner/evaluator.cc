@@ -38,7 +38,7 @@ class PlacingEvaluator final : public Evaluator {
       if (placement.empty()) return whole_time(plain);
       return whole_time(on(placement).run(plan));
     };
-    const network::PlacementDemand demand = network::plan_demand(plan, details.axis_bytes);
+    const network::PlacementDemand demand = network::plan_demand(plan, details.group_bytes);
     placed_ = on(placement::optimise_placement(fabric_, plan, demand, time).best.placement);
     return placed_->run(plan);
   }

@@ -182,6 +182,23 @@ TEST_F(FaultsTest, ExhaustiveMeetsEveryPlaceOnce) {
   }
 }
 
+TEST_F(FaultsTest, CheckCountsTheSearchesOfPlacements) {
+  write_study("plain.yaml", "");
+  write_study("both.yaml", "placement: [plain, optimised]\n");
+  const auto counts = [&](const std::string& study) {
+    const Finished check = run({"check", study});
+    EXPECT_EQ(check.code, 0) << check.err;
+    return check.out;
+  };
+  const std::string plain = counts("plain.yaml"), both = counts("both.yaml");
+  EXPECT_FALSE(contains(plain, "searches"));
+  ASSERT_EQ(run({"sweep", "plain.yaml", "-o", "a.h5"}).code, 0);
+  const results::ResultReader reader(work() / "a.h5");
+  const auto status = reader.read("status");
+  const auto feasible = std::ranges::count(status, static_cast<double>(Status::ok));
+  EXPECT_TRUE(contains(both, "searches  about " + std::to_string(feasible) + " of ")) << both;
+}
+
 TEST_F(FaultsTest, CheckCountsPlacesAndDraws) {
   write_study(
       "study.yaml",

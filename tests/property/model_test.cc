@@ -74,7 +74,7 @@ TEST(Conservation, StagesHoldTheParametersOnce) {
     ASSERT_TRUE(model::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
     const model::StageParameters parameters = model::stage_parameters(model, setting.workload.policy(), 1);
     double sum = 0;
-    for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i).count;
+    for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i).total().count;
     const bool copied = model.tied_embeddings && stages > 1;
     const double table = static_cast<double>(model.vocabulary * model.hidden);
     EXPECT_NEAR((model.parameters() + (copied ? table : 0)) / sum, 1, 1e-14);

@@ -72,7 +72,7 @@ struct Predictor {
   explicit Predictor(const Case& one) : c(one), fabric(one.setting.system.fabric) {
     Details details;
     Simulator(c.setting, {.time_infeasible = true}).run(c.plan, {}, &details);
-    demand = network::plan_demand(c.plan, details.axis_bytes);
+    demand = network::plan_demand(c.plan, details.group_bytes);
   }
   [[nodiscard]] Seconds time(const Placement& placement) const {
     const Prediction prediction =

@@ -57,6 +57,7 @@ TEST_F(MemoryTest, ParametersOfTheWholeModel) {
   EXPECT_DOUBLE_EQ(setting.model.parameters(), kModel);
   EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 1)
                        .of_stage(std::array{model::StageLayers(0, 8)}, 0)
+                       .total()
                        .count,
                    kModel);
 }
@@ -66,7 +67,7 @@ double sum_over_stages(const ModelSpec& model, std::int32_t stages) {
   const std::vector<model::StageLayers> layers(static_cast<std::size_t>(stages),
                                                {0, static_cast<std::int32_t>(model.layers) / stages});
   double sum = 0;
-  for (std::size_t s = 0; s < layers.size(); ++s) sum += parameters.of_stage(layers, s).count;
+  for (std::size_t s = 0; s < layers.size(); ++s) sum += parameters.of_stage(layers, s).total().count;
   return sum;
 }
 
@@ -88,8 +89,9 @@ TEST_F(MemoryTest, StagesHoldTheModelOnce) {
 TEST_F(MemoryTest, TensorParallelSplitsMatricesAndReplicatesKvHeads) {
   // 4 KV heads on 4 ranks: one each. On 8 ranks still one each, 2 * 64 * 1024 weights, twice the eighth.
   const double vectors = 2 * kHidden, matrices = kBlock - vectors;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 4).block[0].count, matrices / 4 + vectors);
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 8).block[0].count,
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 4).block[0].total().count,
+                   matrices / 4 + vectors);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 8).block[0].total().count,
                    matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
 }
 
@@ -98,13 +100,14 @@ TEST_F(MemoryTest, BiasesFollowTheirColumnsAndPositionsAreWhole) {
   // row-parallel products (2 h) and two LayerNorms (4 h) are not. 512 learned positions stand on every rank.
   const ModelSpec gpt = test::gpt(8, 1024, 16, 32000, 512);
   const double h = 1024;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).block[0].count, 12 * h * h / 4 + 7 * h / 4 + 6 * h);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).block[0].total().count,
+                   12 * h * h / 4 + 7 * h / 4 + 6 * h);
   EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).embedding.count, 32000 * h / 4 + 512 * h);
   // Replicated KV heads bring their biases along: 4 of 64 columns on 8 ranks, one each for K and V.
   ModelSpec qwen = setting.model;
-  const double before = model::stage_parameters(qwen, kBf16, 8).block[0].count;
+  const double before = model::stage_parameters(qwen, kBf16, 8).block[0].total().count;
   qwen.qkv_bias = true;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(qwen, kBf16, 8).block[0].count - before,
+  EXPECT_DOUBLE_EQ(model::stage_parameters(qwen, kBf16, 8).block[0].total().count - before,
                    (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
 }
 
@@ -199,7 +202,7 @@ TEST_F(MemoryTest, BlocksOfAnotherKindHoldTheirOwn) {
   layers.front().add(1, 2);
   EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), 3 * 1e6 + 2 * 5e6 + 3e4 + 1e2 + 10);
   // What each weighs: 3 of the model's own blocks, 2 of 1e6 parameters, 2 bytes each.
-  in.parameters.block[1].weights = Bytes(2 * 1e6);
+  in.parameters.block[1][ParallelGroup::data_shard].weights = Bytes(2 * 1e6);
   EXPECT_DOUBLE_EQ(training_stage(in, 0).weights.value(), 2 * (kModel - 5 * kBlock + 2 * 1e6));
   // zero_bubble, all but the running microbatch's last block put off. That is the first, of the first kind.
   plan = test::plan_of(1, 1, 1, 1);

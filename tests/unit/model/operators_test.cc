@@ -408,11 +408,11 @@ struct Traffic {
   double bytes = 0;
 };
 
-Traffic traffic(const std::vector<Operator>& operators, CollectiveOp op, PlanAxis axis, bool backward) {
+Traffic traffic(const std::vector<Operator>& operators, CollectiveOp op, ParallelGroup group, bool backward) {
   Traffic sum;
   for (const Operator& o : operators) {
     const CollectiveCall& call = backward ? o.backward_comm : o.forward_comm;
-    if (call.repeats <= 0 || call.op != op || call.axis != axis) continue;
+    if (call.repeats <= 0 || call.op != op || call.group != group) continue;
     sum.count += call.repeats;
     sum.bytes += call.repeats * call.bytes.value();
   }
@@ -429,10 +429,10 @@ TEST(TensorTraffic, TwoAllReducesEachWay) {
   const auto operators = block_operators(korthikanti(), 0, {4, 1, 2, false}, kSequence, Mode::training);
   for (const bool backward : {false, true}) {
     SCOPED_TRACE(backward);
-    expect_traffic(traffic(operators, CollectiveOp::all_reduce, PlanAxis::tensor, backward), 2,
+    expect_traffic(traffic(operators, CollectiveOp::all_reduce, ParallelGroup::tensor, backward), 2,
                    2 * 2 * sbh(2));
-    expect_traffic(traffic(operators, CollectiveOp::all_gather, PlanAxis::tensor, backward), 0, 0);
-    expect_traffic(traffic(operators, CollectiveOp::reduce_scatter, PlanAxis::tensor, backward), 0, 0);
+    expect_traffic(traffic(operators, CollectiveOp::all_gather, ParallelGroup::tensor, backward), 0, 0);
+    expect_traffic(traffic(operators, CollectiveOp::reduce_scatter, ParallelGroup::tensor, backward), 0, 0);
   }
 }
 
@@ -440,7 +440,7 @@ TEST(TensorTraffic, SequenceParallelGathersAndScatters) {
   Setting setting = korthikanti();
   const LayerKey key{4, 1, 2, true};
   const auto count = [&](CollectiveOp op, bool backward) {
-    return traffic(block_operators(setting, 0, key, kSequence, Mode::training), op, PlanAxis::tensor,
+    return traffic(block_operators(setting, 0, key, kSequence, Mode::training), op, ParallelGroup::tensor,
                    backward);
   };
   const double tensor = 2 * sbh(2);
@@ -471,18 +471,20 @@ TEST(ParallelBlock, OneReductionOfBothBranches) {
     const double norms = shared ? 1 : 2;
     const auto plain =
         block_operators(parallel_block(shared), 0, {4, 1, 2, false}, kSequence, Mode::training);
-    expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, false), 1, tensor);
-    expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, true), norms, norms * tensor);
+    expect_traffic(traffic(plain, CollectiveOp::all_reduce, ParallelGroup::tensor, false), 1, tensor);
+    expect_traffic(traffic(plain, CollectiveOp::all_reduce, ParallelGroup::tensor, true), norms,
+                   norms * tensor);
     // Sequence parallel: a gather per norm, one scatter; backward the reverse, and each gather once more.
     const auto split = block_operators(parallel_block(shared), 0, {4, 1, 2, true}, kSequence, Mode::training);
-    expect_traffic(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, false), norms, norms * tensor);
-    expect_traffic(traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, false), 1, tensor);
-    EXPECT_EQ(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, true).count +
-                  traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, true).count,
+    expect_traffic(traffic(split, CollectiveOp::all_gather, ParallelGroup::tensor, false), norms,
+                   norms * tensor);
+    expect_traffic(traffic(split, CollectiveOp::reduce_scatter, ParallelGroup::tensor, false), 1, tensor);
+    EXPECT_EQ(traffic(split, CollectiveOp::all_gather, ParallelGroup::tensor, true).count +
+                  traffic(split, CollectiveOp::reduce_scatter, ParallelGroup::tensor, true).count,
               1 + 2 * norms);
     // A decode step reduces once per block.
     const auto decode = decode_block_operators(parallel_block(shared), 0, {4, 1, 2, false}, 100);
-    EXPECT_EQ(traffic(decode, CollectiveOp::all_reduce, PlanAxis::tensor, false).count, 1);
+    EXPECT_EQ(traffic(decode, CollectiveOp::all_reduce, ParallelGroup::tensor, false).count, 1);
   }
 }
 
@@ -576,7 +578,7 @@ TEST(QkNorm, StreamsQueriesAndKeysOfTheRank) {
   EXPECT_EQ(norm.saved.value(), tensor);
   const auto count = [&](QkNorm kind, std::int32_t tensor_group) {
     setting.model.qk_norm = kind;
-    return block_parameters(setting.model, setting.workload.policy(), 0, tensor_group).count;
+    return block_parameters(setting.model, setting.workload.policy(), 0, tensor_group).total().count;
   };
   EXPECT_EQ(count(QkNorm::per_head, 4) - count(QkNorm::none, 4), 2 * 128);  // every rank has both gains
   EXPECT_EQ(count(QkNorm::full_width, 4) - count(QkNorm::none, 4), (8 + 2) * 128);
@@ -676,8 +678,8 @@ TEST(ContextTraffic, RingOfKeysAndValues) {
   // them again with their gradients.
   const auto operators = block_operators(grouped_query(), 0, {2, 4, 3, true}, kSequence, Mode::training);
   const double message = 2.0 * 512 * 3 * 2 * 4 * 128;
-  expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, false), 3, 3 * message);
-  expect_traffic(traffic(operators, CollectiveOp::ring_pass, PlanAxis::context, true), 3, 6 * message);
+  expect_traffic(traffic(operators, CollectiveOp::ring_pass, ParallelGroup::context, false), 3, 3 * message);
+  expect_traffic(traffic(operators, CollectiveOp::ring_pass, ParallelGroup::context, true), 3, 6 * message);
 }
 
 TEST(Boundary, OneTensorPerMicrobatch) {

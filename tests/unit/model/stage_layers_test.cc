@@ -53,9 +53,9 @@ TEST(StageLayers, ChunksTogetherAreTheStage) {
 
 TEST(StageParameters, BlocksCountByTheirKind) {
   StageParameters parameters;
-  parameters.block[0] = {100, 3, Bytes(200), Bytes(10)};
-  parameters.block[1] = {7, 2, Bytes(14), Bytes(1)};
-  const Parameters sum = parameters.of_blocks(two_kinds());
+  parameters.block[0] = {ParallelGroup::data_shard, {100, 3, Bytes(200), Bytes(10)}};
+  parameters.block[1] = {ParallelGroup::data_shard, {7, 2, Bytes(14), Bytes(1)}};
+  const Parameters sum = parameters.of_blocks(two_kinds()).total();
   EXPECT_EQ(sum.count, 4 * 100 + 3 * 7);
   EXPECT_EQ(sum.tensors, 4 * 3 + 3 * 2);
   EXPECT_EQ(sum.weights, Bytes(4 * 200 + 3 * 14));
@@ -66,7 +66,7 @@ TEST(StageParameters, TensorsOfABlock) {
   // QKV, output, gate, up, down, two RMSNorms; GPT: QKV, output, in, out, their biases, two LayerNorms of
   // two.
   const auto tensors = [](const ModelSpec& model) {
-    return stage_parameters(model, policy_of(PolicyName::bf16, Phase::training), 1).block[0].tensors;
+    return stage_parameters(model, policy_of(PolicyName::bf16, Phase::training), 1).block[0].total().tensors;
   };
   EXPECT_EQ(tensors(test::llama(1, 64, 8, 8, 96, 100)), 5 + 2);
   EXPECT_EQ(tensors(test::gpt(1, 64, 8, 100, 32)), 4 + 4 + 4);

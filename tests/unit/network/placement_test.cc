@@ -78,15 +78,15 @@ TEST(PlacementCost, AddsTheWorstLinkOfEachAxis) {
   // Ring of four at 1 GB/s. tp = 2: neighbours, one flow per link, 3 GB: 3 s; 4 flows of one hop.
   // dp = 2: half way, two + links per flow, two flows on each + link, 1 GB: 2 s; 4 flows of two hops.
   const Fabric fabric = fabric_of({dimension_of("ring", DimensionKind::ring, {4})});
-  const AxisBytes bytes{{{Bytes(3e9), Bytes(7e9), Bytes(1e9), Bytes(7e9)}}, false};
+  const GroupBytes bytes{{{Bytes(3e9), Bytes(7e9), Bytes(1e9), Bytes(7e9)}}, false};
   const PlacementCost cost = placement_cost(fabric, plan_demand(ordered_plan(2, 1, 2, 1), bytes));
   EXPECT_DOUBLE_EQ(cost.congestion_s, 5);
   EXPECT_DOUBLE_EQ(cost.byte_hops, 4 * 3e9 + 8 * 1e9);
 }
 
 TEST(PlanDemand, PipelinesAreChainsUnlessTheyWrap) {
-  AxisBytes bytes;
-  bytes[PlanAxis::pipeline] = Bytes(1);
+  GroupBytes bytes;
+  bytes[ParallelGroup::pipeline] = Bytes(1);
   const PlacementDemand chain = plan_demand(ordered_plan(1, 1, 2, 4), bytes);
   ASSERT_EQ(chain.size(), 1U);
   EXPECT_EQ(chain[0].flows.size(), 2U * 3 * 2);  // two replicas, three boundaries, two ways
@@ -125,8 +125,8 @@ TEST(ImprovePlacement, FoldsRowMajorTensorGroupsOnATorusIntoBlocks) {
   // everywhere and only byte-hops can gain: 8 steps of a group cross 6 + 2 * 2 = 10 links. A closed walk
   // through a 4x2 block crosses 8, the least there is: one link per step.
   const Fabric fabric = fabric_of({dimension_of("torus", DimensionKind::torus, {4, 4})});
-  AxisBytes bytes;
-  bytes[PlanAxis::tensor] = Bytes(1e9);
+  GroupBytes bytes;
+  bytes[ParallelGroup::tensor] = Bytes(1e9);
   const ParallelPlan plan = ordered_plan(8, 1, 2, 1);
   const PlacementDemand demand = plan_demand(plan, bytes);
   const PlacementResult result = improve_placement(fabric, demand, regular_placements(fabric, plan));
@@ -141,8 +141,8 @@ TEST(ImprovePlacement, MovesTensorGroupsOffTheSlowDimension) {
   DimensionSpec fast = dimension_of("fast", DimensionKind::ring, {4});
   fast.bandwidth = BytesPerSecond(4e9);
   const Fabric fabric = fabric_of({fast, dimension_of("slow", DimensionKind::ring, {4})});
-  AxisBytes bytes;
-  bytes[PlanAxis::tensor] = Bytes(8e9);
+  GroupBytes bytes;
+  bytes[ParallelGroup::tensor] = Bytes(8e9);
   const PlacementDemand demand = plan_demand(ordered_plan(4, 1, 4, 1, "dp-pp-cp-tp"), bytes);
   const PlacementResult result = improve_placement(fabric, demand, {});
   EXPECT_DOUBLE_EQ(result.plain.congestion_s, 8);

@@ -58,13 +58,13 @@ TEST(PlanGroups, SpanTheirAxesInEveryRankOrder) {
     SCOPED_TRACE(to_string(order));
     const ParallelPlan plan = plan_in(order);
     const PlanLayout layout(plan);
-    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::tensor)), peers(plan, {tensor}));
-    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::context)), peers(plan, {context}));
-    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::data_shard)), peers(plan, {data, context}));
-    EXPECT_EQ(members(layout.group_of_kind(ParallelGroup::pipeline)), peers(plan, {pipeline}));
+    EXPECT_EQ(members(layout.group(ParallelGroup::tensor)), peers(plan, {tensor}));
+    EXPECT_EQ(members(layout.group(ParallelGroup::context)), peers(plan, {context}));
+    EXPECT_EQ(members(layout.group(ParallelGroup::data_shard)), peers(plan, {data, context}));
+    EXPECT_EQ(members(layout.group(ParallelGroup::pipeline)), peers(plan, {pipeline}));
     for (const ParallelGroup group : {ParallelGroup::tensor, ParallelGroup::context,
                                       ParallelGroup::data_shard, ParallelGroup::pipeline}) {
-      EXPECT_EQ(layout.group_of_kind(group).size(), ranks_of(plan, group)) << name_of(group);
+      EXPECT_EQ(layout.group(group).size(), ranks_of(plan, group)) << name_of(group);
     }
     ++orders;
   } while (std::ranges::next_permutation(order).found);

@@ -62,9 +62,10 @@ TEST(PlanAxes, DegreesAreTheAxesOfRankOrders) {
   EXPECT_EQ(order_names(), "tp, cp, dp and pp");
 }
 
-TEST(TimeClasses, NoTwoAxesAreBookedOnOne) {
+TEST(TimeClasses, NoTwoGroupsAreBookedOnOne) {
   std::set<TimeClass> classes;
-  for (const PlanAxis axis : enum_values<PlanAxis>()) EXPECT_TRUE(classes.insert(class_of(axis)).second);
+  for (const ParallelGroup group : enum_values<ParallelGroup>())
+    EXPECT_TRUE(classes.insert(class_of(group)).second);
   EXPECT_TRUE(is_communication(TimeClass::context_comm));
   EXPECT_FALSE(is_communication(TimeClass::kv_transfer));
 }

@@ -24,7 +24,7 @@ Setting plain_setting(WorkloadSpec workload, std::int64_t ranks) {
 
 struct Outcome {
   Prediction prediction;
-  AxisBytes bytes;
+  GroupBytes bytes;
 };
 
 Outcome outcome_of(const Setting& setting, const ParallelPlan& plan) {
@@ -32,7 +32,7 @@ Outcome outcome_of(const Setting& setting, const ParallelPlan& plan) {
   Details details;
   const Prediction prediction = simulator.run(plan, {}, &details);
   EXPECT_EQ(prediction.status, Status::ok) << name_of(prediction.reason);
-  return {prediction, details.axis_bytes};
+  return {prediction, details.group_bytes};
 }
 
 void expect_same(Bytes bytes, Seconds time) {
@@ -41,7 +41,7 @@ void expect_same(Bytes bytes, Seconds time) {
 }
 
 // On one stage over a free crossbar, whatever an axis sends takes bytes / bandwidth, and nothing hides it.
-TEST(AxisBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
+TEST(GroupBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     for (const std::int32_t zero : {0, 1, 2, 3}) {
       for (const bool sequence_parallel : {false, true}) {
@@ -52,45 +52,48 @@ TEST(AxisBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
         plan.zero_stage = zero;
         plan.sequence_parallel = sequence_parallel;
         const Outcome outcome = outcome_of(plain_setting(test::training(4096, 16), 16), plan);
-        expect_same(outcome.bytes[PlanAxis::tensor], outcome.prediction.breakdown[TimeClass::tensor_comm]);
-        expect_same(outcome.bytes[PlanAxis::context], outcome.prediction.breakdown[TimeClass::context_comm]);
-        expect_same(outcome.bytes[PlanAxis::data], outcome.prediction.breakdown[TimeClass::data_comm]);
-        EXPECT_EQ(outcome.bytes[PlanAxis::pipeline], Bytes(0));
+        expect_same(outcome.bytes[ParallelGroup::tensor],
+                    outcome.prediction.breakdown[TimeClass::tensor_comm]);
+        expect_same(outcome.bytes[ParallelGroup::context],
+                    outcome.prediction.breakdown[TimeClass::context_comm]);
+        expect_same(outcome.bytes[ParallelGroup::data_shard],
+                    outcome.prediction.breakdown[TimeClass::data_comm]);
+        EXPECT_EQ(outcome.bytes[ParallelGroup::pipeline], Bytes(0));
       }
     }
   }
 }
 
-TEST(AxisBytes, InferenceLikewise) {
+TEST(GroupBytes, InferenceLikewise) {
   const Outcome outcome =
       outcome_of(plain_setting(test::inference(512, 64, 8), 8), test::plan_of(4, 1, 1, 2));
-  expect_same(outcome.bytes[PlanAxis::tensor], outcome.prediction.breakdown[TimeClass::tensor_comm]);
-  EXPECT_EQ(outcome.bytes[PlanAxis::data], Bytes(0));
+  expect_same(outcome.bytes[ParallelGroup::tensor], outcome.prediction.breakdown[TimeClass::tensor_comm]);
+  EXPECT_EQ(outcome.bytes[ParallelGroup::data_shard], Bytes(0));
 }
 
-TEST(AxisBytes, PipelineSendsTheBoundaryOfEveryMicrobatch) {
+TEST(GroupBytes, PipelineSendsTheBoundaryOfEveryMicrobatch) {
   // 16 sequences over dp = 2: 8 microbatches of 1 x 4096 x 1024 bf16 values.
   const Setting setting = plain_setting(test::training(4096, 16), 4);
   ParallelPlan plan = test::plan_of(1, 1, 2, 2);
   const double boundary = 4096.0 * 1024 * 2;
-  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes[PlanAxis::pipeline].value(), 8 * boundary);
+  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes[ParallelGroup::pipeline].value(), 8 * boundary);
   EXPECT_FALSE(outcome_of(setting, plan).bytes.pipeline_wraps);
   plan.schedule = ScheduleKind::interleaved;
   plan.virtual_stages = 2;
-  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes[PlanAxis::pipeline].value(), 2 * 8 * boundary);
+  EXPECT_DOUBLE_EQ(outcome_of(setting, plan).bytes[ParallelGroup::pipeline].value(), 2 * 8 * boundary);
   EXPECT_TRUE(outcome_of(setting, plan).bytes.pipeline_wraps);
 }
 
-TEST(AxisBytes, ScatteredBoundariesMoveTrafficToTheTensorGroup) {
+TEST(GroupBytes, ScatteredBoundariesMoveTrafficToTheTensorGroup) {
   Setting setting = plain_setting(test::training(4096, 16), 8);
   const ParallelPlan plan = test::plan_of(4, 1, 2, 1);
-  const AxisBytes whole = outcome_of(setting, plan).bytes;
+  const GroupBytes whole = outcome_of(setting, plan).bytes;
   setting.system.stack.communication.scatter_boundaries = true;
-  const AxisBytes parts = outcome_of(setting, plan).bytes;
-  EXPECT_DOUBLE_EQ(parts[PlanAxis::pipeline].value(), whole[PlanAxis::pipeline].value() / 4);
+  const GroupBytes parts = outcome_of(setting, plan).bytes;
+  EXPECT_DOUBLE_EQ(parts[ParallelGroup::pipeline].value(), whole[ParallelGroup::pipeline].value() / 4);
   // 3/4 of each boundary is gathered, on the way forward and on the way back.
-  EXPECT_DOUBLE_EQ(parts[PlanAxis::tensor].value(),
-                   whole[PlanAxis::tensor].value() + 2 * 0.75 * whole[PlanAxis::pipeline].value());
+  EXPECT_DOUBLE_EQ(parts[ParallelGroup::tensor].value(),
+                   whole[ParallelGroup::tensor].value() + 2 * 0.75 * whole[ParallelGroup::pipeline].value());
 }
 
 TEST(SimulatorPlacement, ASymmetryOfTheFabricChangesNothing) {
