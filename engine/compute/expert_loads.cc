@@ -21,7 +21,25 @@ double power_law_quantile(double u, double exponent, double low, double high) {
   return std::pow(from + (to - from) * u, 1 / e);
 }
 
-/// Hands out (or takes back) one token at a time in that order until they add up.
+/// Shares as whole tokens that add up to about `total`; what exceeds `most` goes to the others by their shares.
+/// `order`: the largest first.
+std::vector<std::int64_t> scaled(const std::vector<double>& shares, const std::vector<std::size_t>& order,
+                                 std::int64_t total, std::int64_t most) {
+  std::vector<std::int64_t> tokens(shares.size());
+  double sum = std::accumulate(shares.begin(), shares.end(), 0.0), left = static_cast<double>(total);
+  std::size_t i = 0;
+  for (; i < order.size() && left * shares[order[i]] >= static_cast<double>(most) * sum; ++i) {
+    tokens[order[i]] = most;
+    sum -= shares[order[i]];
+    left -= static_cast<double>(most);
+  }
+  for (; i < order.size(); ++i)
+    tokens[order[i]] = std::min<std::int64_t>(std::llround(left * shares[order[i]] / sum), most);
+  return tokens;
+}
+
+/// Hands out (or takes back) one token at a time in that order until they add up; there are at most about as many as
+/// experts, since rounding alone left them.
 void even_out(std::vector<std::int64_t>& tokens, const std::vector<std::size_t>& order, std::int64_t most,
               std::int64_t total) {
   std::int64_t missing = total - std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
@@ -77,12 +95,10 @@ std::vector<std::int64_t> power_law_tokens(const Routing& routing, double expone
     shares[i] = power_law_quantile(random.uniform(), exponent, low, high);
     keys[i] = random.bits();
   }
-  const double scale = static_cast<double>(choices) / std::accumulate(shares.begin(), shares.end(), 0.0);
-  std::vector<std::int64_t> tokens(experts);
-  for (std::size_t i = 0; i < experts; ++i)
-    tokens[i] = std::min<std::int64_t>(std::llround(scale * shares[i]), routing.tokens);
   std::vector<std::size_t> order(experts);
   std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
+  std::vector<std::int64_t> tokens = scaled(shares, order, choices, routing.tokens);
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     return std::pair(-tokens[a], keys[a]) < std::pair(-tokens[b], keys[b]);
   });

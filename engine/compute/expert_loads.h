@@ -7,7 +7,7 @@
 //
 // The power law is that of the benchmark behind the tables of grouped products (AIConfigurator's collector of
 // TensorRT-LLM, NVIDIA 2025), which times the rank that has most. A token chooses an expert once, so that none
-// gets more than all tokens; the benchmark doesn't look to that.
+// gets more than all tokens and the others share what is over; the benchmark doesn't look to that.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Routing {
 
 /// Tokens of each expert; they add up to tokens x top_k, and none exceeds `tokens`.
 std::vector<std::int64_t> balanced_tokens(const Routing& routing);
-/// exponent >= 0; draws 2 numbers for each expert. O(n log n) in experts, and the rounding.
+/// exponent >= 0; draws 2 numbers for each expert. O(n log n) in experts.
 std::vector<std::int64_t> power_law_tokens(const Routing& routing, double exponent, CounterRng& random);
 
 /// What falls to the rank that has most tokens, experts being laid out in order over `ranks`, which divides

@@ -85,6 +85,7 @@ void read_experts(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
     reader.bad("topk", fmt::format("more than {} experts", routing.experts));
   if (routing.experts % ranks != 0)
     reader.bad("moe_ep_size", fmt::format("{} experts do not divide by it", routing.experts));
+  if (inner < tensor) reader.bad("moe_tp_size", fmt::format("exceeds the {} values of an expert", inner));
   if (device == nullptr || reader.failed()) return;
   const compute::ExpertLayer layer = {
       static_cast<double>(hidden),          static_cast<double>(inner) / static_cast<double>(tensor),
