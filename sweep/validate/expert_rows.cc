@@ -68,7 +68,7 @@ std::optional<double> positive_sum(std::optional<double> a, std::optional<double
 void read_experts(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
   constexpr std::int64_t kMostExperts = 65'536;
   const std::int64_t hidden = reader.integer("hidden_size").value_or(1);
-  const std::int64_t inner = reader.integer("inner_size").value_or(1);
+  const std::int64_t inner = reader.integer("inter_size").value_or(1);
   const std::int64_t tensor = reader.integer("moe_tp_size").value_or(1);
   const std::int64_t ranks = reader.integer("moe_ep_size").value_or(1);
   const compute::Routing routing = {reader.integer("num_tokens").value_or(1),
