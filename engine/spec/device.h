@@ -119,7 +119,7 @@ struct DeviceSpec {
   /// What the first run of a kernel takes beside it: instruction and translation caches are empty, as a
   /// profiler leaves them that clears caches between kernels.
   Seconds cold_start;
-  NodeCollectives node;  ///< YAML: `nccl` and `custom_all_reduce`
+  NodeCollectives node;  ///< YAML: `nccl`, `custom_all_reduce` and `expert_dispatch`
   Facts facts;
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {

@@ -290,6 +290,86 @@ constexpr std::array kConstants = {
         [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.own_bandwidth; },
         "device.nccl.all_to_all.own_bandwidth", Dimension::bandwidth, time, logarithmic, 1e10, 2e13,
         "of the memory, at most", 0.3, "all-to-all, large: the own part"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_start; },
+        "device.expert_dispatch.low_latency.dispatch_start", Dimension::time, time, logarithmic, 1e-6, 1e-4,
+        kCallRange, 0.3, "dispatch, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_expert; },
+        "device.expert_dispatch.low_latency.dispatch_expert", Dimension::time, time, logarithmic, 1e-10, 1e-6,
+        kLatencyRange, 0.4, "dispatch, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_bandwidth; },
+        "device.expert_dispatch.low_latency.dispatch_bandwidth", Dimension::bandwidth, time, logarithmic,
+        1e10, 2e13, kWireRange, 0.2, "dispatch, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_node; },
+        "device.expert_dispatch.low_latency.dispatch_node", Dimension::time, time, logarithmic, 1e-7, 1e-4,
+        kLatencyRange, 0.4, "dispatch, low latency, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_start; },
+        "device.expert_dispatch.low_latency.combine_start", Dimension::time, time, logarithmic, 1e-6, 1e-4,
+        kCallRange, 0.3, "combine, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_expert; },
+        "device.expert_dispatch.low_latency.combine_expert", Dimension::time, time, logarithmic, 1e-10, 1e-6,
+        kLatencyRange, 0.4, "combine, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_bandwidth; },
+        "device.expert_dispatch.low_latency.combine_bandwidth", Dimension::bandwidth, time, logarithmic, 1e10,
+        2e13, kWireRange, 0.2, "combine, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_node; },
+        "device.expert_dispatch.low_latency.combine_node", Dimension::time, time, logarithmic, 1e-7, 1e-4,
+        kLatencyRange, 0.4, "combine, low latency, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.queue_bandwidth; },
+        "device.expert_dispatch.low_latency.queue_bandwidth", Dimension::bandwidth, time, logarithmic, 1e8,
+        1e12, "of one group of warps", 0.3, "dispatch, low latency, few experts"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.node_bandwidth; },
+        "device.expert_dispatch.low_latency.node_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9,
+        2e12, kWireRange, 0.2, "low latency, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.dispatch_start; },
+        "device.expert_dispatch.normal.dispatch_start", Dimension::time, time, logarithmic, 1e-6, 3e-4,
+        kCallRange, 0.3, "dispatch, normal"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.dispatch_node; },
+        "device.expert_dispatch.normal.dispatch_node", Dimension::time, time, logarithmic, 1e-7, 3e-4,
+        kLatencyRange, 0.4, "dispatch, normal, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.combine_start; },
+        "device.expert_dispatch.normal.combine_start", Dimension::time, time, logarithmic, 1e-6, 3e-4,
+        kCallRange, 0.3, "combine, normal"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.combine_node; },
+        "device.expert_dispatch.normal.combine_node", Dimension::time, time, logarithmic, 1e-7, 3e-4,
+        kLatencyRange, 0.4, "combine, normal, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.row_bandwidth; },
+        "device.expert_dispatch.normal.row_bandwidth", Dimension::bandwidth, time, logarithmic, 1e8, 1e12,
+        "of one group of warps", 0.3, "combine, normal, few tokens"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.copy; },
+        "device.expert_dispatch.normal.copy", Dimension::time, time, logarithmic, 1e-10, 1e-5, kLatencyRange,
+        0.5, "normal, many small tokens"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.sm_bandwidth; },
+        "device.expert_dispatch.normal.sm_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 1e12,
+        "of the port of an SM, at most", 0.3, "normal, few SMs"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.bandwidth; },
+        "device.expert_dispatch.normal.bandwidth", Dimension::bandwidth, time, logarithmic, 1e10, 2e13,
+        kWireRange, 0.2, "normal, many SMs"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.local_copies; },
+        "device.expert_dispatch.normal.local_copies", std::nullopt, time, logarithmic, 0.1, 10.0,
+        "from none but the sent ones to all ranks of a node", 0.4, "normal, few choices"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.node_bandwidth; },
+        "device.expert_dispatch.normal.node_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 2e12,
+        kWireRange, 0.2, "normal, between nodes"),
 };
 
 struct Unit {

@@ -124,6 +124,36 @@ void describe(V& v, CustomAllReduce& custom) {
 }
 
 template <class V>
+void describe(V& v, ExpertDispatch& experts) {
+  v.optional_group("low_latency", [&](V& group) {
+    ExpertDispatch::LowLatency& k = experts.low_latency;
+    group.optional("dispatch_start", k.dispatch_start);
+    group.optional("combine_start", k.combine_start);
+    group.optional("dispatch_expert", k.dispatch_expert);
+    group.optional("combine_expert", k.combine_expert);
+    group.optional("dispatch_bandwidth", k.dispatch_bandwidth);
+    group.optional("combine_bandwidth", k.combine_bandwidth);
+    group.optional("queue_bandwidth", k.queue_bandwidth);
+    group.optional("dispatch_node", k.dispatch_node);
+    group.optional("combine_node", k.combine_node);
+    group.optional("node_bandwidth", k.node_bandwidth);
+  });
+  v.optional_group("normal", [&](V& group) {
+    ExpertDispatch::Normal& k = experts.normal;
+    group.optional("dispatch_start", k.dispatch_start);
+    group.optional("combine_start", k.combine_start);
+    group.optional("row_bandwidth", k.row_bandwidth);
+    group.optional("copy", k.copy);
+    group.optional("sm_bandwidth", k.sm_bandwidth);
+    group.optional("bandwidth", k.bandwidth);
+    group.optional("local_copies", k.local_copies);
+    group.optional("dispatch_node", k.dispatch_node);
+    group.optional("combine_node", k.combine_node);
+    group.optional("node_bandwidth", k.node_bandwidth);
+  });
+}
+
+template <class V>
 void describe_facts(V& v, DeviceSpec::Facts& facts) {
   v.optional_group("die", [&](V& die) {
     die.fact("area_mm2", facts.die_area_mm2);
@@ -184,6 +214,7 @@ void describe(V& v, DeviceSpec& d) {
   v.optional("cold_start", d.cold_start);
   v.optional_group("nccl", [&](V& nccl) { describe(nccl, d.node.nccl); });
   v.optional_group("custom_all_reduce", [&](V& custom) { describe(custom, d.node.custom); });
+  v.optional_group("expert_dispatch", [&](V& experts) { describe(experts, d.node.experts); });
   describe_facts(v, d.facts);
 }
 
