@@ -62,8 +62,8 @@ class PipelineWave {
 
   PipelineShape shape_;
   std::int32_t stages_ = 0;
-  std::int32_t total_ = 0;  ///< operations of one direction that a stage has left out nothing of
-  std::int32_t group_ = 0;  ///< operations after which the chunks of a stage begin again
+  std::int32_t total_ = 0;  ///< operations of each direction per stage, less those that are skipped
+  std::int32_t group_ = 0;  ///< of them until the chunks of a stage begin again
   bool blocking_ = false;
 
   std::vector<double> end_;                           ///< of each stage's latest work
