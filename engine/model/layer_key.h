@@ -5,12 +5,24 @@
 
 namespace shardscape::model {
 
+/// How the experts of a layer lie on ranks: dealt over `ranks` of them, each split over `tensor`.
+struct ExpertSplit {
+  std::int32_t ranks = 1;
+  std::int32_t tensor = 1;
+  friend bool operator==(const ExpertSplit&, const ExpertSplit&) = default;
+};
+
+/// Without a plan's word for it, a tensor group splits experts as it splits all else.
+constexpr ExpertSplit experts_by_tensor(std::int32_t tensor) { return {1, tensor}; }
+
 /// Plans that agree in it share their operators and what those cost.
 struct LayerKey {
   std::int32_t tensor = 1;
   std::int32_t context = 1;
   std::int32_t microbatch = 1;  ///< sequences
   bool sequence_parallel = false;
+
+  [[nodiscard]] ExpertSplit experts() const { return experts_by_tensor(tensor); }
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
 

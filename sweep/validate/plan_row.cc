@@ -228,7 +228,8 @@ void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
-  if (above_one("expert_parallel")) say("mixtures of experts are not modelled (" + row.model + ")");
+  if (above_one("expert_parallel"))
+    say("mixtures of experts are predicted on no plan of a table (" + row.model + ")");
   if (above_one("attention_data_parallel") || above_one("prefill_attention_data_parallel") ||
       above_one("decode_attention_data_parallel"))
     say("attention that is data-parallel inside a replica is not modelled");
@@ -263,7 +264,7 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   for (const char* column : {"id", "model"}) reader.need(column);
   row.id = reader.text("id").value_or("");
   row.model = reader.text("model").value_or("");
-  if (!names.has_model(row.model)) row.unmodelled = known_experts(row.model);
+  row.unmodelled = known_experts(row.model);
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
   const auto stack = [&](const std::string& software) { return names.stack(software); };
