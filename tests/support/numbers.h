@@ -69,6 +69,8 @@ inline constexpr NumberLaw kDeviceLaws[] = {
     {"sustained.l2", kFaster, "", true},
     {"attention.forward", kFaster, "", true},
     {"attention.backward", kFaster, "", true},
+    {"attention.prompt_rate", kFaster},
+    {"attention.decode_rate", kNoTime},
     {"energy.idle_watts", kSlower},
     {"energy.flop_pj", kSlower},
     {"energy.fp8", kSlower},
@@ -108,6 +110,7 @@ inline constexpr NumberLaw kDeviceLaws[] = {
     {"custom_all_reduce.vllm.two_shot_bandwidth", kFaster},
     {"custom_all_reduce.vllm.pair_limit", kNone, kOtherProtocol},
     {"custom_all_reduce.vllm.two_shot_limit", kNone, kOtherProtocol},
+    {"custom_all_reduce.vllm.eager_floor", kNoTime},
     {"custom_all_reduce.trtllm.start", kSlower},
     {"custom_all_reduce.trtllm.rank", kSlower},
     {"custom_all_reduce.trtllm.one_shot_bandwidth", kFaster},
@@ -115,9 +118,9 @@ inline constexpr NumberLaw kDeviceLaws[] = {
     {"custom_all_reduce.trtllm.two_shot_bandwidth", kFaster},
     {"custom_all_reduce.trtllm.pair_limit", kNone, kOtherProtocol},
     {"custom_all_reduce.trtllm.two_shot_limit", kNone, kOtherProtocol},
+    {"custom_all_reduce.trtllm.eager_floor", kNoTime},
     {"custom_all_reduce.multimem_start", kSlower},
     {"custom_all_reduce.multimem_bandwidth", kFaster},
-    {"custom_all_reduce.eager_floor", kNoTime},
 };
 
 inline constexpr NumberLaw kStackLaws[] = {
@@ -191,6 +194,7 @@ inline constexpr NumberLaw kFabricLaws[] = {
 inline constexpr std::string_view kAdmission = "who is admitted, and what an iteration works on";
 inline constexpr NumberLaw kServingLaws[] = {
     {"device.attention.backward", kNoTime},
+    {"device.attention.decode_rate", kFaster},
     {"stack.zero_slice", kNoTime},
     {"stack.host.forward_layer", kNoTime},
     {"stack.host.backward_layer", kNoTime},
