@@ -174,7 +174,11 @@ class Calibrator {
     folds_ = options_.folds < 2 ? 0 : options_.folds;
     if (folds_ == 0 || options_.folds_by == FoldsBy::plan) return;
     for (const auto& [id, model] : model_) models_.insert(model);
-    if (!models_.empty()) folds_ = static_cast<int>(models_.size());
+    if (models_.size() > 1) {
+      folds_ = static_cast<int>(models_.size());
+    } else {
+      models_.clear();  // nothing would be left to fit on
+    }
   }
 
   ConstantFit::Progress progress() const {

@@ -49,7 +49,7 @@ struct CalibrateOptions {
   std::vector<std::pair<const Constant*, double>> start;  ///< in place of the profile's own values
   std::optional<validate::HoldOut> hold_out;
   int folds = 5;  ///< below 2: no cross-validation
-  /// By model there are as many folds as models; rows of kernels, which have none, keep their shape groups.
+  /// By model there are as many folds as models, if there are two; rows of kernels keep their shape groups.
   FoldsBy folds_by = FoldsBy::plan;
   bool reference = false;
   std::function<void(const CalibrateProgress&)> progress;  ///< may be empty
