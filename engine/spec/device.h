@@ -71,6 +71,10 @@ struct DeviceSpec {
   struct FusedAttention {
     double forward = 1;
     double backward = 1;
+    /// What kernels known by name do of prompts and of decoding, over what they do on the devices of this
+    /// architecture that they were fitted on (compute/fused_attention.h).
+    double prompt_rate = 1;
+    double decode_rate = 1;
   };
   /// What work draws of the card's power, from which follows how fast the limit lets it run (compute/power.h).
   /// Not known where `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.

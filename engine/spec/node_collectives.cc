@@ -50,6 +50,7 @@ void check_kernels(Problems& problems, const CustomAllReduce::Kernels& kernels, 
   check(kernels.two_shot_bandwidth, "two_shot_bandwidth", ranges::kBandwidth);
   check(kernels.pair_limit, "pair_limit", ranges::kBytes);
   check(kernels.two_shot_limit, "two_shot_limit", ranges::kBytes);
+  check(kernels.eager_floor, "eager_floor", ranges::kTime);
 }
 
 void check_low_latency(Problems& problems, const ExpertDispatch::LowLatency& kernels) {
@@ -110,7 +111,6 @@ void NodeCollectives::validate(Problems& problems) const {
   require_range(problems, custom.multimem_start, "custom_all_reduce.multimem_start", ranges::kTime);
   require_range(problems, custom.multimem_bandwidth, "custom_all_reduce.multimem_bandwidth",
                 ranges::kBandwidthIfKnown);
-  require_range(problems, custom.eager_floor, "custom_all_reduce.eager_floor", ranges::kTime);
 }
 
 }  // namespace shardscape

@@ -63,6 +63,8 @@ struct CustomAllReduce {
     Seconds second_start;               ///< what the second shot adds
     BytesPerSecond two_shot_bandwidth;  ///< reduce-scatter and all-gather
     Bytes pair_limit, two_shot_limit;   ///< the library takes larger tensors: between two ranks, among more
+    /// What a call takes at least where the host launches it, not a graph.
+    Seconds eager_floor;
     [[nodiscard]] bool known() const { return one_shot_bandwidth > BytesPerSecond(0); }
   };
   Kernels vllm, trtllm;
@@ -70,8 +72,6 @@ struct CustomAllReduce {
   /// library. No bandwidth: the device's switches can't.
   Seconds multimem_start;
   BytesPerSecond multimem_bandwidth;
-  /// What a call takes at least where the host launches it, not a graph.
-  Seconds eager_floor;
 };
 
 /// Kernels that send tokens to the ranks of their experts and bring the results back, as DeepEP's do; what they
@@ -109,7 +109,8 @@ struct NodeCollectives {
   CustomAllReduce custom;
   ExpertDispatch experts;
 
-  /// Fields are reported as "nccl.ll.step", "custom_all_reduce.eager_floor", "expert_dispatch.normal.copy".
+  /// Fields are reported as "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
+  /// "expert_dispatch.normal.copy".
   void validate(Problems& problems) const;
 };
 

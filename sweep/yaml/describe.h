@@ -168,13 +168,13 @@ void describe(V& v, CustomAllReduce& custom) {
       group.optional("two_shot_bandwidth", k.two_shot_bandwidth);
       group.optional("pair_limit", k.pair_limit);
       group.optional("two_shot_limit", k.two_shot_limit);
+      group.optional("eager_floor", k.eager_floor);
     };
   };
   v.optional_group("vllm", kernels(custom.vllm));
   v.optional_group("trtllm", kernels(custom.trtllm));
   v.optional("multimem_start", custom.multimem_start);
   v.optional("multimem_bandwidth", custom.multimem_bandwidth);
-  v.optional("eager_floor", custom.eager_floor);
 }
 
 template <class V>
@@ -245,6 +245,8 @@ void describe(V& v, DeviceSpec& d) {
   v.optional_group("attention", [&](V& attention) {
     attention.optional("forward", d.attention.forward);
     attention.optional("backward", d.attention.backward);
+    attention.optional("prompt_rate", d.attention.prompt_rate);
+    attention.optional("decode_rate", d.attention.decode_rate);
   });
   v.optional("architecture", d.architecture);
   v.optional_group("energy", [&](V& energy) {
