@@ -95,6 +95,9 @@ struct StageParameters {
 
   /// Of so many blocks.
   [[nodiscard]] ParameterGroups of_blocks(const StageLayers& layers) const;
+  /// Parameters with copies on such a group in the last so many of a stage's blocks, 0 to all of them.
+  [[nodiscard]] double count_of_last(const StageLayers& layers, std::int32_t blocks,
+                                     ParallelGroup copies) const;
   /// `layers`: of every stage.
   [[nodiscard]] ParameterGroups of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
   /// The head of the last stage, the final norm and what predicts further tokens. A tied head needs weights only where the embedding is

@@ -21,7 +21,7 @@ GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, Paral
 }
 
 double GradientShares::of_last(std::int32_t blocks) const {
-  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks))[copies_].count;
+  return parameters_.count_of_last(layers_, blocks, copies_);
 }
 
 double GradientShares::after(std::int32_t layers) const {

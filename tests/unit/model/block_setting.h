@@ -52,13 +52,13 @@ struct Traffic {
   double bytes = 0;
 };
 
-/// Calls of one operation along one axis, and their bytes.
-inline Traffic traffic(const std::vector<Operator>& operators, network::CollectiveOp op, PlanAxis axis,
+/// Calls of one operation of one kind of group, and their bytes.
+inline Traffic traffic(const std::vector<Operator>& operators, network::CollectiveOp op, ParallelGroup group,
                        bool backward) {
   Traffic sum;
   for (const Operator& o : operators) {
     const CollectiveCall& call = backward ? o.backward_comm : o.forward_comm;
-    if (call.repeats <= 0 || call.op != op || call.axis != axis) continue;
+    if (call.repeats <= 0 || call.op != op || call.group != group) continue;
     sum.count += call.repeats;
     sum.bytes += call.repeats * call.bytes.value();
   }

@@ -30,18 +30,20 @@ TEST(ParallelBlock, OneReductionOfBothBranches) {
     const double norms = shared ? 1 : 2;
     const auto plain =
         block_operators(parallel_block(shared), 0, {4, 1, 2, false}, kSequence, Mode::training);
-    expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, false), 1, tensor);
-    expect_traffic(traffic(plain, CollectiveOp::all_reduce, PlanAxis::tensor, true), norms, norms * tensor);
+    expect_traffic(traffic(plain, CollectiveOp::all_reduce, ParallelGroup::tensor, false), 1, tensor);
+    expect_traffic(traffic(plain, CollectiveOp::all_reduce, ParallelGroup::tensor, true), norms,
+                   norms * tensor);
     // Sequence parallel: a gather per norm, one scatter; backward the reverse, and each gather once more.
     const auto split = block_operators(parallel_block(shared), 0, {4, 1, 2, true}, kSequence, Mode::training);
-    expect_traffic(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, false), norms, norms * tensor);
-    expect_traffic(traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, false), 1, tensor);
-    EXPECT_EQ(traffic(split, CollectiveOp::all_gather, PlanAxis::tensor, true).count +
-                  traffic(split, CollectiveOp::reduce_scatter, PlanAxis::tensor, true).count,
+    expect_traffic(traffic(split, CollectiveOp::all_gather, ParallelGroup::tensor, false), norms,
+                   norms * tensor);
+    expect_traffic(traffic(split, CollectiveOp::reduce_scatter, ParallelGroup::tensor, false), 1, tensor);
+    EXPECT_EQ(traffic(split, CollectiveOp::all_gather, ParallelGroup::tensor, true).count +
+                  traffic(split, CollectiveOp::reduce_scatter, ParallelGroup::tensor, true).count,
               1 + 2 * norms);
     // A decode step reduces once per block.
     const auto decode = decode_block_operators(parallel_block(shared), 0, {4, 1, 2, false}, 100);
-    EXPECT_EQ(traffic(decode, CollectiveOp::all_reduce, PlanAxis::tensor, false).count, 1);
+    EXPECT_EQ(traffic(decode, CollectiveOp::all_reduce, ParallelGroup::tensor, false).count, 1);
   }
 }
 
