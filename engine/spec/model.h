@@ -7,6 +7,8 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
+#include "engine/spec/latent_vectors.h"
+#include "engine/spec/mixture_of_experts.h"
 
 namespace shardscape {
 
@@ -36,9 +38,11 @@ struct ModelSpec {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;    ///< = heads for multi-head attention; YAML default: heads
-  std::int64_t head_dim = 0;    ///< YAML default: hidden / heads
-  std::int64_t ffn_hidden = 0;  ///< width of the MLP (of each of gate and up where it is gated)
+  std::int64_t kv_heads = 0;  ///< = heads for multi-head attention; YAML default: heads
+  std::int64_t head_dim = 0;  ///< YAML default: hidden / heads
+  /// Width of the MLP (of each of gate and up where it is gated), of layers without experts. YAML default where
+  /// all have them: expert_ffn_hidden.
+  std::int64_t ffn_hidden = 0;
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;  ///< rows of the learned position table; 0 with rotary positions
   MlpKind mlp = MlpKind::gelu;
@@ -53,6 +57,9 @@ struct ModelSpec {
   /// Which layers have the window: `L` (local) or `G` (global) for each, from the first on and again from the
   /// start where it ends (Gemma 2: LG, Gemma 3: LLLLLG). Empty: all of them.
   std::string window_pattern;
+  /// Every softmax of attention has one more score, learned for each head, that no value belongs to (gpt-oss,
+  /// arXiv:2508.10925, section 2).
+  bool attention_sinks = false;
   /// Scores, and logits, go through cap * tanh(x / cap) (Gemma 2, arXiv:2408.00118, section 2).
   bool attention_soft_cap = false;
   bool logit_soft_cap = false;
@@ -70,6 +77,8 @@ struct ModelSpec {
   double dropout = 0;            ///< probability; > 0 adds dropout operators and their masks to training
   std::optional<double> attention_dropout;  ///< of the attention probabilities; absent: `dropout`
   std::optional<double> embedding_dropout;  ///< of the embedding's output; absent: `dropout`
+  std::optional<MixtureOfExperts> moe;      ///< layers with experts in place of one MLP
+  std::optional<LatentAttention> latent;    ///< in all layers; kv_heads and head_dim mean nothing then
 
   [[nodiscard]] bool gated() const {
     return mlp == MlpKind::swiglu || mlp == MlpKind::geglu || mlp == MlpKind::reglu;
@@ -91,24 +100,42 @@ struct ModelSpec {
   /// Output columns of the first MLP projection: ffn_hidden, twice that where it is gated (gate and up).
   [[nodiscard]] std::int64_t mlp_in_width() const { return gated() ? 2 * ffn_hidden : ffn_hidden; }
 
-  /// Weights of the four matrices of one block.
+  /// Layers with experts.
+  [[nodiscard]] std::int64_t expert_layers() const { return moe ? moe->in_layers(layers) : 0; }
+
+  /// Weights of all matrices of one block without experts, and of those of its attention.
   [[nodiscard]] double block_matrix_parameters() const;
-  /// Norm gains and biases and linear biases of one block.
+  [[nodiscard]] double attention_matrix_parameters() const;
+  /// Norm gains and biases and linear biases of one block without experts.
   [[nodiscard]] double block_vector_parameters() const;
   /// Those of them that belong to columns: biases of the QKV and the first MLP projection.
   [[nodiscard]] double block_column_biases() const;
+  /// Of a layer with so many experts in place of its MLP: those, the shared ones and the router.
+  [[nodiscard]] double expert_layer_parameters(std::int64_t experts) const;
   [[nodiscard]] double position_parameters() const;        ///< the learned position table
   [[nodiscard]] double embedding_norm_parameters() const;  ///< of a norm on the embedding's output
   [[nodiscard]] double embedding_parameters() const;       ///< token and learned position tables, that norm
   [[nodiscard]] double head_parameters() const;            ///< 0 when tied
   [[nodiscard]] double final_norm_parameters() const;
-  [[nodiscard]] double parameters() const;  ///< whole model
+  /// The whole model, without what predicts further tokens.
+  [[nodiscard]] double parameters() const;
+  /// Those that a token meets: of each layer's experts, the top_k. Both tables count as a whole.
+  [[nodiscard]] double active_parameters() const;
+  /// Of the modules that predict further tokens (moe.mtp_layers); embedding and head are the model's.
+  [[nodiscard]] double further_token_parameters() const;
 
   /// Why a sequence of so many tokens is more than the model takes; empty where it is not: a table of learned
   /// positions is as long as it is.
   [[nodiscard]] std::string too_long(std::int64_t tokens) const;
   /// Every rule that is broken, by field.
   [[nodiscard]] Problems validate() const;
+
+ private:
+  [[nodiscard]] double mlp_parameters() const;  ///< of one block without experts, with biases
+  [[nodiscard]] double blocks_with(std::int64_t experts) const;
+  void check_windows(Problems& problems) const;
+  void check_experts(Problems& problems) const;
+  void check_latent(Problems& problems) const;
 };
 
 }  // namespace shardscape

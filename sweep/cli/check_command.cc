@@ -89,7 +89,10 @@ void print_built_devices(const sweep::Study& study) {
 void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   TextTable table = TextTable::pairs();
   table.add_row({"study", study.title});
-  table.add_row({"model", study.model_name + " (" + format_parameters(study.model.parameters()) + ")"});
+  const std::string active =
+      study.model.moe ? ", " + format_parameters(study.model.active_parameters()) + " active" : std::string();
+  table.add_row(
+      {"model", study.model_name + " (" + format_parameters(study.model.parameters()) + active + ")"});
   table.add_row({"cluster",
                  study.cluster_name + ", " + format_count(static_cast<std::uint64_t>(study.gpus)) + " GPUs"});
   table.add_row({"stack", study.stack_name});

@@ -45,7 +45,15 @@ std::string facts(const ModelSpec& model) {
   std::string text = fmt::format("{}, {} layers, hidden {}, {} heads", format_parameters(model.parameters()),
                                  count(model.layers), count(model.hidden), count(model.heads));
   if (model.kv_heads != model.heads) text += " (" + count(model.kv_heads) + " KV)";
-  text += fmt::format(", MLP {} {}", count(model.ffn_hidden), name_of(model.mlp));
+  if (model.latent) text += ", latent attention";
+  if (const auto& moe = model.moe) {
+    text += fmt::format(", {} of {} experts", count(moe->top_k), count(moe->experts));
+    if (moe->shared_experts > 0) text += fmt::format(" + {}", count(moe->shared_experts));
+    text += fmt::format(", each {} {}, {} active", count(moe->expert_ffn_hidden), name_of(model.mlp),
+                        format_parameters(model.active_parameters()));
+  } else {
+    text += fmt::format(", MLP {} {}", count(model.ffn_hidden), name_of(model.mlp));
+  }
   return model.parallel_residual ? text + ", parallel residual" : text;
 }
 

@@ -6,7 +6,7 @@
 
 namespace shardscape::evidence {
 
-std::string model_kind(const ModelSpec& /*model*/) { return "dense"; }
+std::string model_kind(const ModelSpec& model) { return model.moe ? "mixture-of-experts" : "dense"; }
 
 Problems Table::validate() const {
   Problems problems;

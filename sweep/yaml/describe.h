@@ -9,10 +9,60 @@
 #include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/model.h"
+#include "engine/spec/ranges.h"
 #include "engine/spec/stack.h"
 #include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {
+
+template <class V>
+void describe(V& v, MixtureOfExperts& moe) {
+  v.required("experts", moe.experts);
+  v.required("top_k", moe.top_k);
+  v.required("expert_ffn_hidden", moe.expert_ffn_hidden);
+  v.optional("shared_experts", moe.shared_experts);
+  v.optional("shared_ffn_hidden", moe.shared_ffn_hidden, [&] {
+    const bool small = ranges::kExpertsOrNone.holds(static_cast<double>(moe.shared_experts)) &&
+                       ranges::kRows.holds(static_cast<double>(moe.expert_ffn_hidden));
+    return small ? moe.shared_experts * moe.expert_ffn_hidden : 0;
+  });
+  v.optional("first_dense_layers", moe.first_dense_layers);
+  v.optional("every", moe.every);
+  v.optional("router", moe.router);
+  v.optional("normalise_top_k", moe.normalise_top_k);
+  v.optional("router_bias", moe.router_bias);
+  v.optional("capacity_factor", moe.capacity_factor);
+  v.optional("mtp_layers", moe.mtp_layers);
+}
+
+template <class V>
+void describe(V& v, LatentAttention& latent) {
+  v.required("kind", latent.kind);
+  v.optional("q_rank", latent.q_rank);
+  v.required("kv_rank", latent.kv_rank);
+  v.required("rope_dim", latent.rope_dim);
+  v.required("nope_dim", latent.nope_dim);
+  v.required("value_dim", latent.value_dim);
+}
+
+/// Heads of their own, shared by groups of queries, or out of a latent vector.
+template <class V>
+void describe_attention(V& v, ModelSpec& m) {
+  v.maybe_group("attention", m.latent, [](V& group, LatentAttention& latent) { describe(group, latent); });
+  if (m.latent) {
+    constexpr const char* kWhy =
+        "has no effect with latent attention, whose attention.nope_dim, rope_dim and "
+        "value_dim say the widths of all heads; take it out";
+    v.unused("kv_heads", kWhy);
+    v.unused("head_dim", kWhy);
+    m.kv_heads = m.heads;
+    m.head_dim = m.latent->query_dim();
+    return;
+  }
+  v.optional("kv_heads", m.kv_heads, [&] { return m.heads; });
+  v.optional("head_dim", m.head_dim,
+             [&] { return m.heads >= 1 && m.hidden % m.heads == 0 ? m.hidden / m.heads : 0; });
+}
 
 template <class V>
 void describe(V& v, ModelSpec& m) {
@@ -22,10 +72,13 @@ void describe(V& v, ModelSpec& m) {
   v.required("layers", m.layers);
   v.required("hidden", m.hidden);
   v.required("heads", m.heads);
-  v.optional("kv_heads", m.kv_heads, [&] { return m.heads; });
-  v.optional("head_dim", m.head_dim,
-             [&] { return m.heads >= 1 && m.hidden % m.heads == 0 ? m.hidden / m.heads : 0; });
-  v.required("ffn_hidden", m.ffn_hidden);
+  describe_attention(v, m);
+  v.maybe_group("moe", m.moe, [](V& group, MixtureOfExperts& moe) { describe(group, moe); });
+  if (m.moe && m.moe->everywhere()) {
+    v.optional("ffn_hidden", m.ffn_hidden, [&] { return m.moe->expert_ffn_hidden; });
+  } else {
+    v.required("ffn_hidden", m.ffn_hidden);
+  }
   v.required("vocabulary", m.vocabulary);
   v.optional("max_positions", m.max_positions);
   v.optional("mlp", m.mlp);
@@ -37,6 +90,7 @@ void describe(V& v, ModelSpec& m) {
   v.optional("rotary_fraction", m.rotary_fraction);
   v.optional("sliding_window", m.sliding_window);
   v.optional("window_pattern", m.window_pattern);
+  v.optional("attention_sinks", m.attention_sinks);
   v.optional("attention_soft_cap", m.attention_soft_cap);
   v.optional("logit_soft_cap", m.logit_soft_cap);
   v.optional("parallel_residual", m.parallel_residual);

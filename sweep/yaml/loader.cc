@@ -139,6 +139,26 @@ std::optional<ModelSpec> Loader::changed_model(const Node& node, const std::stri
   return with_keys(*whole, keys, node.where, path);
 }
 
+namespace {
+
+/// New entries in place of those of the same keys.
+void replace_keys(std::vector<Entry>& entries, const std::vector<Entry>& changed) {
+  std::erase_if(entries, [&](const Entry& old) {
+    return std::ranges::find(changed, old.key, &Entry::key) != changed.end();
+  });
+  entries.insert(entries.end(), changed.begin(), changed.end());
+}
+
+/// Takes the widths out of a model with experts, `node`, that follow from what `changed` changes in them.
+void forget_what_follows(const MixtureOfExperts& moe, const Node& changed, bool new_width, Node& node) {
+  const bool follows = moe.shared_ffn_hidden == moe.shared_experts * moe.expert_ffn_hidden;
+  if (follows && changed.find("shared_ffn_hidden") == nullptr) node.find("moe")->erase("shared_ffn_hidden");
+  if (changed.find("expert_ffn_hidden") != nullptr && moe.everywhere() && !new_width)
+    node.erase("ffn_hidden");
+}
+
+}  // namespace
+
 std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                            const Location& where, const std::string& path) {
   Node node = write(whole);
@@ -151,8 +171,21 @@ std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::ve
   if (changes("heads") && !changes("kv_heads") && equal_heads) node.erase("kv_heads");
   const bool whole_heads = whole.head_dim * whole.heads == whole.hidden;
   if ((changes("heads") || changes("hidden")) && whole_heads) node.erase("head_dim");
-  for (const Entry& key : keys) node.erase(key.key);
-  node.entries.insert(node.entries.end(), keys.begin(), keys.end());
+  if (changes("attention") && !whole.latent) {  // whose widths replace these
+    node.erase("kv_heads");
+    node.erase("head_dim");
+  }
+  std::vector<Entry> others;
+  for (const Entry& key : keys) {
+    Node* const group = node.find(key.key);
+    if (group == nullptr || !group->is_map() || !key.value.is_map()) {
+      others.push_back(key);
+      continue;
+    }
+    replace_keys(group->entries, key.value.entries);
+    if (key.key == "moe") forget_what_follows(*whole.moe, key.value, changes("ffn_hidden"), node);
+  }
+  replace_keys(node.entries, others);
   std::optional<ModelSpec> changed = read_model(node, path, diagnostics_);
   if (changed && changes("layers") && !changes("name"))
     changed->name = fmt::format("{}-l{}", whole.name, changed->layers);

@@ -18,6 +18,7 @@
 //   extents(size_key, shape_key, values)  a size or a list of them; the size may be `fill`
 //   group(key, describe)              a required map with keys of its own
 //   optional_group(key, describe)     the same, all of whose keys have defaults
+//   maybe_group(key, optional, describe)  a map that may be absent, with its own struct
 //   list(key, values, describe)       a list of maps
 //   comment(key)                      free text or a list of it; read over
 #pragma once
@@ -168,6 +169,10 @@ class Reader {
     if (const Node* node = take(key)) descend(*node, at(key), describe_group);
   }
   template <class T, class F>
+  void maybe_group(const char* key, std::optional<T>& value, F&& describe_group) {
+    optional_group(key, [&](Reader& inner) { describe_group(inner, value.emplace()); });
+  }
+  template <class T, class F>
   void list(const char* key, std::vector<T>& values, F&& describe_item) {
     const Node* node = take_list(key);
     if (node == nullptr) return;
@@ -293,6 +298,10 @@ class Writer {
     Writer inner(child);
     describe_group(inner);
     if (!child.entries.empty()) map_.set(key, std::move(child));
+  }
+  template <class T, class F>
+  void maybe_group(const char* key, std::optional<T>& value, F&& describe_group) {
+    if (value) group(key, [&](Writer& inner) { describe_group(inner, *value); });
   }
   template <class T, class F>
   void list(const char* key, std::vector<T>& values, F&& describe_item) {

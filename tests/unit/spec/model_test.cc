@@ -189,6 +189,67 @@ TEST(ModelParameters, PartsAddUp) {
   EXPECT_EQ(model.mlp_in_width(), 192);
 }
 
+/// Each matrix and vector of a layer by itself, as a checkpoint lists them.
+double listed_latent_layer(double experts) {
+  const double h = 64, heads = 4, nope = 16, rope = 8, value = 12, q_rank = 24, kv_rank = 20;
+  const double attention = h * q_rank + q_rank                 // q_a_proj, q_a_layernorm
+                           + q_rank * heads * (nope + rope)    // q_b_proj
+                           + h * (kv_rank + rope) + kv_rank    // kv_a_proj_with_mqa, kv_a_layernorm
+                           + kv_rank * heads * (nope + value)  // kv_b_proj
+                           + heads * value * h;                // o_proj
+  const double expert = 3 * h * 32, shared = 3 * h * (2 * 32);
+  return attention + 2 * h + experts * expert + shared + h * 16 + 16;  // norms, gate and its bias
+}
+
+TEST(ModelParameters, ExpertsAndLatentAttentionByTheirTensors) {
+  ModelSpec model = llama(5, 64, 4, 4, 256, 1000);
+  model.latent = LatentAttention{AttentionKind::mla, 24, 20, 8, 16, 12};
+  model.head_dim = 24;
+  MixtureOfExperts moe;
+  moe.experts = 16;
+  moe.top_k = 3;
+  moe.expert_ffn_hidden = 32;
+  moe.shared_experts = 2;
+  moe.shared_ffn_hidden = 64;
+  moe.first_dense_layers = 1;
+  moe.router_bias = true;
+  model.moe = moe;
+  ASSERT_TRUE(model.validate().empty());
+  EXPECT_EQ(model.expert_layers(), 4);
+  const double dense = listed_latent_layer(0) - 3 * 64 * 64 - 64 * 16 - 16 + 3 * 64 * 256;
+  const double ends = 2 * 1000 * 64 + 64;
+  EXPECT_EQ(model.parameters(), dense + 4 * listed_latent_layer(16) + ends);
+  EXPECT_EQ(model.active_parameters(), dense + 4 * listed_latent_layer(3) + ends);
+  model.moe->mtp_layers = 1;  // enorm, hnorm, eh_proj, a layer, shared_head.norm
+  EXPECT_EQ(model.further_token_parameters(), listed_latent_layer(16) + 2 * 64 * 64 + 3 * 64);
+  EXPECT_EQ(model.parameters(), dense + 4 * listed_latent_layer(16) + ends);
+}
+
+TEST(ModelParameters, ALoneExpertIsTheMlp) {
+  ModelSpec model = gpt(3, 64, 4);
+  const double dense = model.parameters();
+  model.moe.emplace();
+  model.moe->experts = 1;
+  model.moe->expert_ffn_hidden = model.ffn_hidden;
+  EXPECT_EQ(model.parameters(), dense);
+  EXPECT_EQ(model.active_parameters(), dense);
+}
+
+TEST(ModelLayers, ExpertsAreWhereTheirRuleSays) {
+  for (const std::int64_t first : {0, 1, 2, 5}) {
+    for (const std::int64_t every : {1, 2, 3, 4}) {
+      MixtureOfExperts moe;
+      moe.first_dense_layers = first;
+      moe.every = every;
+      for (std::int64_t layers = first + 1; layers < 30; ++layers) {
+        std::int64_t count = 0;
+        for (std::int64_t layer = 0; layer < layers; ++layer) count += moe.in_layer(layer) ? 1 : 0;
+        EXPECT_EQ(moe.in_layers(layers), count) << first << ' ' << every << ' ' << layers;
+      }
+    }
+  }
+}
+
 TEST(ModelParameters, HeadDimMayDifferFromHiddenOverHeads) {
   ModelSpec model = llama(1, 64, 8, 8, 96, 100);
   model.head_dim = 16;  // attention width 128 over a hidden size of 64

@@ -201,6 +201,29 @@ TEST_F(CatalogTest, ModelsHaveNamesOfHubsAndOfTheirDepth) {
     EXPECT_FALSE(load_model(catalog, name).has_value()) << name;
 }
 
+TEST_F(CatalogTest, PartsOfAGroupMayDiffer) {
+  write("one/models/e.yaml",
+        "name: e\nlayers: 4\nhidden: 8\nheads: 2\nvocabulary: 100\nmlp: swiglu\nposition: rotary\n"
+        "moe: {experts: 8, top_k: 2, expert_ffn_hidden: 16, shared_experts: 1}\n");
+  const Catalog catalog({root_ / "one"});
+  const auto read = [&](const std::string& text) {
+    Diagnostics diagnostics;
+    const auto node = parse(text, "study", diagnostics);
+    const auto model = Loader(catalog, diagnostics).model(*node, "model", {});
+    EXPECT_TRUE(model.has_value()) << diagnostics.to_string();
+    return model.value_or(ModelSpec());
+  };
+  const ModelSpec changed = read("{base: e, moe: {expert_ffn_hidden: 24, top_k: 3}}");
+  EXPECT_EQ(changed.moe->experts, 8);
+  EXPECT_EQ(changed.moe->top_k, 3);
+  EXPECT_EQ(changed.moe->shared_ffn_hidden, 24);  // widths that follow from it, as in a file of its own
+  EXPECT_EQ(changed.ffn_hidden, 24);
+  const ModelSpec latent =
+      read("{base: e, attention: {kind: mla, kv_rank: 4, rope_dim: 2, nope_dim: 4, value_dim: 6}}");
+  EXPECT_EQ(latent.head_dim, 6);
+  EXPECT_EQ(latent.moe->experts, 8);
+}
+
 TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
   write("one/models/b.yaml", model("b", 4));
   const Catalog catalog({root_ / "one"});

@@ -24,8 +24,15 @@ TEST(PresetReadmes, NameEveryKeyOfAModel) {
   const std::string text = readme("models");
   ModelSpec model;
   model.attention_dropout = model.embedding_dropout = 0.1;
-  for (const Entry& entry : write(model).entries)
-    EXPECT_NE(text.find('`' + entry.key + '`'), std::string::npos) << entry.key;
+  model.moe.emplace();
+  model.latent.emplace();
+  const auto named = [&](const Node& node, const auto& self) -> void {
+    for (const Entry& entry : node.entries) {
+      EXPECT_NE(text.find('`' + entry.key + '`'), std::string::npos) << entry.key;
+      self(entry.value, self);
+    }
+  };
+  named(write(model), named);
   for (const std::string_view name : enum_names<MlpKind>())
     EXPECT_NE(text.find('`' + std::string(name) + '`'), std::string::npos) << name;
 }

@@ -117,6 +117,71 @@ TEST(ReadModel, AllProblemsComeAtOnceAndNoConsequences) {
   EXPECT_EQ(found.size(), 6U) << found.to_string();
 }
 
+const char* const kExperts = R"(name: small
+layers: 4
+hidden: 256
+heads: 8
+attention: {kind: mla, kv_rank: 32, rope_dim: 8, nope_dim: 16, value_dim: 24}
+moe: {experts: 16, top_k: 4, expert_ffn_hidden: 64, shared_experts: 2, first_dense_layers: 1}
+ffn_hidden: 1024
+vocabulary: 1000
+mlp: swiglu
+norm: rmsnorm
+position: rotary
+)";
+
+TEST(ReadModel, ExpertsAndLatentAttention) {
+  Diagnostics diagnostics;
+  const auto model = read_text(kExperts, diagnostics, read_model);
+  ASSERT_TRUE(model && model->moe && model->latent) << diagnostics.to_string();
+  EXPECT_EQ(model->moe->shared_ffn_hidden, 2 * 64);
+  EXPECT_EQ(model->moe->every, 1);
+  EXPECT_EQ(model->moe->capacity_factor, 0);
+  EXPECT_EQ(model->latent->q_rank, 0);
+  EXPECT_EQ(model->kv_heads, 8);
+  EXPECT_EQ(model->head_dim, 8 + 16);
+  const std::string text = emit(write(*model));
+  const auto back = read_text(text, diagnostics, read_model);
+  ASSERT_TRUE(back) << diagnostics.to_string();
+  EXPECT_EQ(emit(write(*back)), text);
+  EXPECT_EQ(back->parameters(), model->parameters());
+}
+
+TEST(ReadModel, ExpertsInEveryLayerNeedNoOtherWidth) {
+  const std::string text =
+      replaced(replaced(kExperts, ", first_dense_layers: 1", ""), "ffn_hidden: 1024\n", "");
+  Diagnostics diagnostics;
+  const auto model = read_text(text, diagnostics, read_model);
+  ASSERT_TRUE(model) << diagnostics.to_string();
+  EXPECT_EQ(model->ffn_hidden, 64);
+  EXPECT_TRUE(reports(model_problems(text + "ffn_hidden: 512\n"), "f:11:13: ffn_hidden", "leave it out"));
+  EXPECT_TRUE(
+      reports(model_problems(replaced(kExperts, "ffn_hidden: 1024\n", "")), "f:1:1: ffn_hidden", "missing"));
+}
+
+TEST(ReadModel, ProblemsOfExpertsAndLatentAttentionAreLocated) {
+  const std::string text = kExperts;
+  const auto told = [&](const std::string& from, const std::string& to, const std::string& where,
+                        const std::string& gist) {
+    return reports(model_problems(replaced(text, from, to)), where, gist);
+  };
+  EXPECT_TRUE(told("top_k: 4", "top_k: 17", "f:6:27: moe.top_k", "must be at most experts (16)"));
+  EXPECT_TRUE(told("experts: 16", "experts: 0", "f:6:16: moe.experts", "must be from 1"));
+  EXPECT_TRUE(told("experts: 16, ", "", "f:6:6: moe.experts", "missing"));
+  EXPECT_TRUE(told("shared_experts: 2", "shared_ffn_hidden: 64", "f:6:73: moe.shared_ffn_hidden",
+                   "without shared_experts"));
+  EXPECT_TRUE(told("layers: 1}", "layers: 4}", "f:6:92: moe.first_dense_layers", "less than layers (4)"));
+  EXPECT_TRUE(told("layers: 1}", "layers: 1, every: 5}", "f:6:102: moe.every", "leaves none of 4 layers"));
+  EXPECT_TRUE(told("layers: 1}", "layers: 1, router: hash}", "f:6:103: moe.router", "softmax"));
+  EXPECT_TRUE(told("heads: 8\n", "heads: 8\nkv_heads: 2\n", "f:5:11: kv_heads", "with latent attention"));
+  EXPECT_TRUE(told("heads: 8\n", "heads: 8\nhead_dim: 24\n", "f:5:11: head_dim", "with latent attention"));
+  EXPECT_TRUE(told("kind: mla", "kind: mlb", "f:5:19: attention.kind", "did you mean \"mla\"?"));
+  EXPECT_TRUE(told("kv_rank: 32, ", "", "f:5:12: attention.kv_rank", "missing"));
+  EXPECT_TRUE(told("value_dim: 24", "value_dim: 0", "f:5:74: attention.value_dim", "must be from 1"));
+  EXPECT_TRUE(told("position: rotary\n", "position: rotary\nsliding_window: 64\n", "f:12:17: sliding_window",
+                   "is not modelled with latent attention"));
+}
+
 TEST(ReadDevice, TotalsAreSharedOverTheStacks) {
   Diagnostics diagnostics;
   const auto device = read_text(kDevice, diagnostics, read_device);

@@ -1,0 +1,33 @@
+// Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, arXiv:2405.04434, section 2.1): keys and values
+// of all heads come out of one small vector per token, which is what the cache keeps.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/enum_names.h"
+#include "engine/base/problems.h"
+
+namespace shardscape {
+
+/// `attention: {kind: ...}` of a model file; heads of their own, or shared by groups, need no such group.
+enum class AttentionKind : std::uint8_t { mla };
+SHARDSCAPE_ENUM_NAMES(AttentionKind, "mla");
+
+/// Of a model; YAML keys carry the same names.
+struct LatentAttention {
+  AttentionKind kind = AttentionKind::mla;
+  std::int64_t q_rank = 0;     ///< width of the queries' own latent vector; 0: none, one product (V2-Lite)
+  std::int64_t kv_rank = 0;    ///< width of the latent vector of keys and values
+  std::int64_t rope_dim = 0;   ///< dimensions of a query that have positions, and of the key all heads share
+  std::int64_t nope_dim = 0;   ///< dimensions of a query and a key without positions
+  std::int64_t value_dim = 0;  ///< of a head's value
+
+  [[nodiscard]] std::int64_t query_dim() const { return nope_dim + rope_dim; }
+  /// What a token leaves in the cache.
+  [[nodiscard]] std::int64_t cached() const { return kv_rank + rope_dim; }
+
+  /// Rules of its own, for fields `attention.*`.
+  void check(Problems& problems) const;
+};
+
+}  // namespace shardscape

@@ -1,0 +1,40 @@
+#include "engine/spec/mixture_of_experts.h"
+
+#include <fmt/format.h>
+
+#include "engine/spec/ranges.h"
+
+namespace shardscape {
+
+void MixtureOfExperts::check(Problems& problems, std::int64_t layers) const {
+  require_range(problems, experts, "moe.experts", ranges::kExperts);
+  require_range(problems, top_k, "moe.top_k", ranges::kExperts);
+  require_range(problems, expert_ffn_hidden, "moe.expert_ffn_hidden", ranges::kRows);
+  require_range(problems, shared_experts, "moe.shared_experts", ranges::kExpertsOrNone);
+  require_range(problems, capacity_factor, "moe.capacity_factor", ranges::kCapacityFactor);
+  require_range(problems, mtp_layers, "moe.mtp_layers", ranges::kFurtherTokens);
+  require_range(problems, every, "moe.every", ranges::kLayers);
+  if (experts >= 1 && top_k >= 1) {
+    problems.require(
+        top_k <= experts, "moe.top_k",
+        fmt::format("must be at most experts ({}): a token goes through different ones", experts));
+  }
+  if (shared_experts > 0) {
+    require_range(problems, shared_ffn_hidden, "moe.shared_ffn_hidden", ranges::kRows);
+  } else {
+    problems.require(shared_ffn_hidden == 0, "moe.shared_ffn_hidden",
+                     "has no effect without shared_experts; leave it out");
+  }
+  problems.require(routes() || !router_bias, "moe.router_bias",
+                   "has no effect with one expert, which nothing chooses; leave it out");
+  if (layers < 1 || every < 1) return;
+  problems.require(first_dense_layers >= 0 && first_dense_layers < layers, "moe.first_dense_layers",
+                   fmt::format("must be from 0 to less than layers ({}): some have experts", layers));
+  if (first_dense_layers >= 0 && first_dense_layers < layers) {
+    problems.require(
+        in_layers(layers) > 0, "moe.every",
+        fmt::format("leaves none of {} layers with experts: the last of every so many has them", layers));
+  }
+}
+
+}  // namespace shardscape
