@@ -142,7 +142,9 @@ std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, 
 std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                              double cached) {
   // Each rank of a context group holds a part of the cache; decode splits the keys, not the query.
-  const LayerKey step{key.tensor, 1, key.microbatch, false};
+  LayerKey step = key;
+  step.context = 1;
+  step.sequence_parallel = false;
   return operators_of(kind, {setting, step, 1, cached / key.context, Mode::decode});
 }
 
@@ -214,13 +216,13 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
 }
 
 ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
-                                 std::int32_t tensor) {
+                                 const LayerKey& key) {
   const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
-  return {
-      ParallelGroup::data_shard,
-      weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
-          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
+  return {ParallelGroup::data_shard,
+          weights_of(parts.attention.parameters(model, key.tensor) + parts.mlp.parameters(model, key.tensor),
+                     policy) +
+              weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
 }
 
 double product_parameters(const ModelSpec& model, std::size_t kind) {

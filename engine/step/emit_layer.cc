@@ -19,12 +19,14 @@ Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
   return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
 }
 
-GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder) {
+GroupLanes add_layer_lanes(const ModelSpec& model, const ParallelPlan& plan,
+                           execution::ProgramBuilder& builder) {
   GroupLanes lanes;
   lanes.values.fill(-1);
   const network::PlanLayout layout(plan);
   for (const ParallelGroup group : kLayerGroups)
-    lanes[group] = builder.add_lane(layout.group(group), name_of(group));
+    if (model.moe || !is_of_experts(group))
+      lanes[group] = builder.add_lane(layout.group(group), name_of(group));
   return lanes;
 }
 
@@ -78,7 +80,7 @@ double LayerEmitter::hidden_share(const model::CollectiveCall& call, double besi
                ? call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value()
                : 0;
   };
-  if (overlap <= 0) return 0;
+  if (overlap <= 0 || call.group != ParallelGroup::tensor) return 0;
   const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
   return exposed < seconds(1) ? overlap : 0;
 }
