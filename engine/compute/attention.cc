@@ -133,7 +133,8 @@ OperatorCost naive_backward(const AttentionShape& shape, Precision precision, co
 OperatorCost decode_split(const AttentionShape& shape, Precision kv_precision, const DeviceSpec& device,
                           double splits) {
   const double groups = shape.batch * shape.kv_heads;
-  const Bytes cache(2 * bytes_per_element(kv_precision) * groups * shape.keys * shape.head_dim);
+  const double cached = shape.cached_dim > 0 ? shape.cached_dim : 2 * shape.head_dim;
+  const Bytes cache(bytes_per_element(kv_precision) * groups * shape.keys * cached);
   const double rows = kMatrixRows * std::ceil(shape.heads / shape.kv_heads / kMatrixRows);
   const Flops products(4 * shape.head_dim * groups * rows * shape.keys);
   const Flops softmax((kSoftmaxFlops + shape.score_flops) * shape.scores());

@@ -47,6 +47,10 @@ struct AttentionShape {
   double visible = 0.5;  ///< share of query-key pairs that the mask leaves: 0.5 causal, 1 full
   bool dropout = false;  ///< naive only: a dropout kernel on the probabilities
 
+  /// Elements of a key and its value together, where the cache keeps other than two of head_dim (latent
+  /// attention: values are part of the keys); decode only. 0: 2 x head_dim.
+  double cached_dim = 0;
+
   double score_flops = 0;  ///< vector FLOPs per score beside the softmax: ALiBi, soft caps
 
   [[nodiscard]] double scores() const { return batch * heads * queries * keys; }

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "engine/model/attention/mha_gqa.h"
+#include "engine/model/attention/mla.h"
 #include "engine/model/mlp/dense.h"
+#include "engine/model/mlp/moe.h"
 
 namespace shardscape::model {
 
@@ -13,7 +15,9 @@ namespace {
 
 const MhaGqa kMhaGqa{};
 const MhaGqa kLocalMhaGqa{true};
+const Mla kMla{};
 const DenseMlp kDenseMlp{};
+const ExpertMlp kExpertMlp{};
 
 const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
 
@@ -23,21 +27,46 @@ bool mixes_windows(const ModelSpec& model) {
          model.window_pattern.find('G') < static_cast<std::size_t>(std::max<std::int64_t>(model.layers, 0));
 }
 
+/// Layers with and without experts in one model.
+bool mixes_experts(const ModelSpec& model) { return model.moe && model.expert_layers() < model.layers; }
+
+/// Kinds with and without a window, with and without experts, each beside those that differ from it in one way:
+/// whatever a model has of them is a run of this ring.
+enum Place : std::size_t { local_dense, global_dense, global_experts, local_experts, kPlaces };
+
+Place place_of(bool local, bool experts) {
+  if (experts) return local ? local_experts : global_experts;
+  return local ? local_dense : global_dense;
+}
+
+struct Run {
+  std::size_t first, count;
+};
+
+Run run_of(const ModelSpec& model) {
+  const bool windows = mixes_windows(model), experts = mixes_experts(model);
+  if (windows && experts) return {local_dense, kPlaces};
+  const bool local = model.sliding_window > 0, with_experts = model.moe.has_value();
+  if (windows) return {with_experts ? global_experts : local_dense, 2};
+  if (experts) return {local ? local_experts : global_dense, 2};
+  return {place_of(local, with_experts), 1};
+}
+
 /// x + attention(norm(x)), and then y + mlp(norm(y)) of that; or with the norms on what attention and MLP
 /// give, or both.
 void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
   const NormPlace place = b.model().norm_place;
   const bool before = place != NormPlace::after, after = place != NormPlace::before;
   if (before) ops.push_back(b.norm("input_norm"));
-  ops.push_back(b.enter_tensor_region("attention_gather"));
   kind.attention.append_operators(ops, b);
   ops.push_back(b.leave_tensor_region("attention_reduce"));
   if (after) ops.push_back(b.norm("attention_output_norm"));
   ops.push_back(b.residual("attention_residual", b.dropout()));
   if (before) ops.push_back(b.norm("mlp_norm"));
-  ops.push_back(b.enter_tensor_region("mlp_gather"));
+  const bool region = kind.mlp.in_tensor_region(b);
+  if (region) ops.push_back(b.enter_tensor_region("mlp_gather"));
   kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
-  ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  if (region) ops.push_back(b.leave_tensor_region("mlp_reduce"));
   if (after) ops.push_back(b.norm("mlp_output_norm"));
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
@@ -48,7 +77,6 @@ void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, 
 void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
   const bool shared = b.model().shared_norm;
   ops.push_back(b.norm("input_norm"));
-  ops.push_back(b.enter_tensor_region("attention_gather"));
   kind.attention.append_operators(ops, b);
   if (!shared) {
     ops.push_back(b.norm("mlp_norm", false));
@@ -111,19 +139,30 @@ Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t toke
 }  // namespace
 
 std::span<const BlockKind> block_kinds(const ModelSpec& model) {
-  static const std::array<BlockKind, 2> kKinds = {{{kLocalMhaGqa, kDenseMlp}, {kMhaGqa, kDenseMlp}}};
-  const std::span<const BlockKind> kinds = kKinds;
-  if (model.sliding_window == 0) return kinds.subspan(1);
-  return mixes_windows(model) ? kinds : kinds.first(1);
+  static const std::array<BlockKind, kPlaces + 1> kHeads = {{{kLocalMhaGqa, kDenseMlp},
+                                                             {kMhaGqa, kDenseMlp},
+                                                             {kMhaGqa, kExpertMlp},
+                                                             {kLocalMhaGqa, kExpertMlp},
+                                                             {kLocalMhaGqa, kDenseMlp}}};
+  static const std::array<BlockKind, kPlaces> kLatent = {
+      {{kMla, kDenseMlp}, {kMla, kDenseMlp}, {kMla, kExpertMlp}, {kMla, kExpertMlp}}};
+  const Run run = run_of(model);
+  const std::span<const BlockKind> ring = model.latent ? std::span<const BlockKind>(kLatent) : kHeads;
+  return ring.subspan(run.first, run.count);
 }
 
 std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer) {
-  if (!mixes_windows(model)) return 0;
-  return model.window_pattern[static_cast<std::size_t>(layer) % model.window_pattern.size()] == 'G' ? 1 : 0;
+  const bool windows = mixes_windows(model);
+  if (!windows && !mixes_experts(model)) return 0;
+  const std::string& pattern = model.window_pattern;
+  const bool global = windows && pattern[static_cast<std::size_t>(layer) % pattern.size()] == 'G';
+  const bool local = windows ? !global : model.sliding_window > 0;
+  const Place place = place_of(local, model.moe && model.moe->in_layer(layer));
+  return (place + kPlaces - run_of(model).first) % kPlaces;
 }
 
 StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count) {
-  if (!mixes_windows(model)) return {0, count};
+  if (block_kinds(model).size() == 1) return {0, count};
   StageLayers layers;
   for (std::int32_t layer = first; layer < first + count; ++layer) layers.add(kind_of_layer(model, layer), 1);
   return layers;
@@ -189,7 +228,7 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
                              std::int64_t tokens) {
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
-  const double inner = kind_of(model, kind).mlp.gradient_width(model, key.tensor);
+  const double inner = kind_of(model, kind).mlp.gradient_width(model, key);
   return Bytes(bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens) * (hidden + inner));
 }
 
@@ -219,10 +258,16 @@ ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& 
                                  const LayerKey& key) {
   const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
-  return {ParallelGroup::data_shard,
-          weights_of(parts.attention.parameters(model, key.tensor) + parts.mlp.parameters(model, key.tensor),
-                     policy) +
-              weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
+  ParameterGroups groups(
+      ParallelGroup::data_shard,
+      weights_of(parts.attention.parameters(model, key.tensor) + parts.mlp.parameters(model, key.tensor),
+                 policy) +
+          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy));
+  // Not folded, they have their copies where all else has.
+  const bool folded = key.expert * key.expert_tensor > 1;
+  groups[folded ? ParallelGroup::expert_data : ParallelGroup::data_shard] +=
+      weights_of(parts.mlp.expert_parameters(model, key.experts()), policy);
+  return groups;
 }
 
 double product_parameters(const ModelSpec& model, std::size_t kind) {

@@ -20,6 +20,9 @@ constexpr double kRotaryFlops = 6;
 constexpr double kAlibiFlops = 2;
 constexpr double kSoftCapFlops = 10;
 
+/// Of a product over so many tokens.
+std::int64_t rows(double tokens) { return static_cast<std::int64_t>(std::max(1.0, tokens)); }
+
 Operator collective(std::string_view name) {
   Operator op;
   op.name = name;
@@ -54,20 +57,44 @@ Bytes OperatorBuilder::product_input(double width) const {
   return Bytes(policy_.operand_bytes(policy_.products) * tokens_ * width);
 }
 
-Bytes OperatorBuilder::gathered_input(Precision operands) const {
+Bytes OperatorBuilder::gathered_input(Precision operands, double width) const {
   const bool own = key_.sequence_parallel && !stack_.keep_gathered;
-  return Bytes(policy_.operand_bytes(operands) * (own ? norm_tokens_ : tokens_) * hidden());
+  return Bytes(policy_.operand_bytes(operands) * (own ? norm_tokens_ : tokens_) * width);
 }
 
-Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes input) const {
+Operator OperatorBuilder::product(std::string_view name, const compute::GemmShape& shape, Precision operands,
+                                  Bytes input) const {
   Operator op;
   op.name = name;
   op.kind = OperatorKind::gemm;
-  op.gemm = {static_cast<std::int64_t>(std::max(1.0, tokens_)), static_cast<std::int64_t>(n),
-             static_cast<std::int64_t>(k), 1};
-  op.operands = policy_.products;
+  op.gemm = shape;
+  op.operands = operands;
   op.input = op.saved = op.saved_selective = input;
   return op;
+}
+
+Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes input) const {
+  return product(name, {rows(tokens_), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k), 1},
+                 policy_.products, input);
+}
+
+Operator OperatorBuilder::own_gemm(std::string_view name, double k, double n, Bytes input) const {
+  return product(name, {rows(norm_tokens_), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k), 1},
+                 policy_.products, input);
+}
+
+Operator OperatorBuilder::output_projection(double width) const {
+  Operator projection = gemm("output_projection", width, hidden(), product_input(width));
+  // The backward of flash needs its output, which selective recompute brings again: the projection's input,
+  // or, where that casts, another tensor beside the copy. Naive attention needs none.
+  if (is_fused(stack_.attention)) {
+    const bool casts = policy_.products != policy_.attention;
+    if (casts) projection.saved += attention_tensor(width);
+    if (!casts) projection.saved_selective = Bytes(0);
+  }
+  // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
+  projection.shares_output_gradient = model_.parallel_residual && !dropout();
+  return projection;
 }
 
 Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
@@ -127,6 +154,10 @@ Operator OperatorBuilder::qk_norm(double columns) const {
   return op;
 }
 
+Operator OperatorBuilder::latent_norm(std::string_view name, double width) const {
+  return norm_of(name, norm_tokens_ * width, true);
+}
+
 Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool keeps_input) const {
   Operator op;
   op.name = name;
@@ -171,13 +202,13 @@ Operator OperatorBuilder::branch_sum(std::string_view name) const {
   return op;
 }
 
-Operator OperatorBuilder::enter_tensor_region(std::string_view name) const {
+Operator OperatorBuilder::enter_tensor_region(std::string_view name, double width) const {
   Operator op = collective(name);
   if (key_.sequence_parallel) {
-    op.forward_comm = call(CollectiveOp::all_gather, 1);
-    op.backward_comm = call(CollectiveOp::reduce_scatter, stack_.keep_gathered ? 1 : 2);
+    op.forward_comm = call(CollectiveOp::all_gather, width, 1);
+    op.backward_comm = call(CollectiveOp::reduce_scatter, width, stack_.keep_gathered ? 1 : 2);
   } else {
-    op.backward_comm = call(CollectiveOp::all_reduce, 1);
+    op.backward_comm = call(CollectiveOp::all_reduce, width, 1);
   }
   return op;
 }
@@ -185,16 +216,16 @@ Operator OperatorBuilder::enter_tensor_region(std::string_view name) const {
 Operator OperatorBuilder::leave_tensor_region(std::string_view name) const {
   Operator op = collective(name);
   if (key_.sequence_parallel) {
-    op.forward_comm = call(CollectiveOp::reduce_scatter, 1);
-    op.backward_comm = call(CollectiveOp::all_gather, 1);
+    op.forward_comm = call(CollectiveOp::reduce_scatter, hidden(), 1);
+    op.backward_comm = call(CollectiveOp::all_gather, hidden(), 1);
   } else {
-    op.forward_comm = call(CollectiveOp::all_reduce, 1);
+    op.forward_comm = call(CollectiveOp::all_reduce, hidden(), 1);
   }
   return op;
 }
 
-CollectiveCall OperatorBuilder::call(CollectiveOp op, double repeats) const {
-  return {op, ParallelGroup::tensor, message(hidden()), key_.tensor > 1 ? repeats : 0};
+CollectiveCall OperatorBuilder::call(CollectiveOp op, double width, double repeats) const {
+  return {op, ParallelGroup::tensor, message(width), key_.tensor > 1 ? repeats : 0};
 }
 
 }  // namespace shardscape::model

@@ -55,10 +55,21 @@ class OperatorBuilder {
   /// What a product keeps of an input of that width: where it casts, the copy.
   [[nodiscard]] Bytes product_input(double width) const;
   /// What a column-parallel product keeps of its input: the rank's own tokens, or all of them.
-  [[nodiscard]] Bytes gathered_input(Precision operands) const;
+  [[nodiscard]] Bytes gathered_input(Precision operands) const { return gathered_input(operands, hidden()); }
+  [[nodiscard]] Bytes gathered_input(Precision operands, double width) const;
+  /// Tokens outside the tensor-parallel region: with sequence parallelism the rank's own.
+  [[nodiscard]] double own_tokens() const { return norm_tokens_; }
 
   /// [tokens, k] x [k, n] of the policy's products; `input`: what is kept of it.
   [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
+  /// The same on own_tokens().
+  [[nodiscard]] Operator own_gemm(std::string_view name, double k, double n, Bytes input) const;
+  /// Any product.
+  [[nodiscard]] Operator product(std::string_view name, const compute::GemmShape& shape, Precision operands,
+                                 Bytes input) const;
+  /// The output projection of attention, of that width in, which keeps the core's output; attention cores that
+  /// are fused need it in backward, too.
+  [[nodiscard]] Operator output_projection(double width) const;
 
   /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes().
   /// `window`: see AttentionBlock. In decode the keys of a context group's ranks lie in order: the last ranks
@@ -79,6 +90,9 @@ class OperatorBuilder {
   /// would add up a sum of squares for each token; that message of 4 bytes is left out.
   [[nodiscard]] Operator qk_norm(double columns) const;
 
+  /// The norm of a latent vector of that width, on own_tokens().
+  [[nodiscard]] Operator latent_norm(std::string_view name, double width) const;
+
   /// `keeps_input`: not where another operator keeps the same tensor.
   [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
   /// Bias, dropout and residual addition in one kernel.
@@ -91,14 +105,17 @@ class OperatorBuilder {
   /// Before a column-parallel product: all-gather of the tokens (sequence parallel), or nothing now and an
   /// all-reduce of the input's gradient. Sequence parallelism gathers the input once more in backward for the
   /// weights' gradient, unless the stack keeps it.
-  [[nodiscard]] Operator enter_tensor_region(std::string_view name) const;
+  [[nodiscard]] Operator enter_tensor_region(std::string_view name) const {
+    return enter_tensor_region(name, hidden());
+  }
+  [[nodiscard]] Operator enter_tensor_region(std::string_view name, double width) const;
   /// After a row-parallel product: reduce-scatter of the partial sums (sequence parallel), or all-reduce.
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
   [[nodiscard]] Operator norm_of(std::string_view name, double elements, bool keeps_input) const;
   [[nodiscard]] bool drops(double probability) const { return mode_ == Mode::training && probability > 0; }
-  [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double repeats) const;
+  [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double width, double repeats) const;
 
   const ModelSpec& model_;
   const StackProfile& stack_;

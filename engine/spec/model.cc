@@ -94,8 +94,8 @@ double ModelSpec::parameters() const {
 }
 
 double ModelSpec::active_parameters() const {
-  return blocks_with(moe ? moe->top_k : 0) + embedding_parameters() + head_parameters() +
-         final_norm_parameters();
+  const double head = tied_embeddings ? static_cast<double>(vocabulary * hidden) : head_parameters();
+  return blocks_with(moe ? moe->top_k : 0) + head + final_norm_parameters();
 }
 
 double ModelSpec::further_token_parameters() const {

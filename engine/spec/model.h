@@ -119,7 +119,7 @@ struct ModelSpec {
   [[nodiscard]] double final_norm_parameters() const;
   /// The whole model, without what predicts further tokens.
   [[nodiscard]] double parameters() const;
-  /// Those that a token meets: of each layer's experts, the top_k. Both tables count as a whole.
+  /// Those that a token meets: of each layer's experts the top_k, and the head; of the embedding it takes a row.
   [[nodiscard]] double active_parameters() const;
   /// Of the modules that predict further tokens (moe.mtp_layers); embedding and head are the model's.
   [[nodiscard]] double further_token_parameters() const;

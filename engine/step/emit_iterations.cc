@@ -26,8 +26,7 @@ IterationEmitter::IterationEmitter(const IterationCosts::Inputs& inputs, TokenCo
       builder_(builder),
       shape_(shape),
       stack_(inputs.setting.system.stack),
-      layer_emitter_(stack_.communication, builder,
-                     add_layer_lanes(inputs.setting.model, inputs.plan, builder)) {
+      layer_emitter_(stack_.communication, builder, add_layer_lanes(inputs.plan, builder)) {
   const bool reads = shape.table == Table::prompt;
   for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
     const std::vector<model::Operator> operators =

@@ -19,13 +19,12 @@ Instruction on_channel(Kind kind, std::int32_t channel, double bytes) {
   return {kind, Account::pipeline_comm, static_cast<std::uint16_t>(channel), 0, 1, bytes};
 }
 
-GroupLanes add_layer_lanes(const ModelSpec& model, const ParallelPlan& plan,
-                           execution::ProgramBuilder& builder) {
+GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder) {
   GroupLanes lanes;
   lanes.values.fill(-1);
   const network::PlanLayout layout(plan);
   for (const ParallelGroup group : kLayerGroups)
-    if (model.moe || !is_of_experts(group))
+    if (plan.folds_experts() || !is_of_experts(group))
       lanes[group] = builder.add_lane(layout.group(group), name_of(group));
   return lanes;
 }

@@ -19,8 +19,7 @@ execution::Instruction on_channel(execution::Instruction::Kind kind, std::int32_
 /// The lane of each kind of group; -1 where it has none.
 using GroupLanes = EnumArray<ParallelGroup, std::int32_t>;
 /// Lanes for the groups that layers call, in the order of the table.
-GroupLanes add_layer_lanes(const ModelSpec& model, const ParallelPlan& plan,
-                           execution::ProgramBuilder& builder);
+GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder);
 
 class LayerEmitter {
  public:

@@ -30,12 +30,12 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
     : in_(inputs),
       builder_(builder),
       stack_(inputs.setting.system.stack),
-      lanes_(add_layer_lanes(inputs.setting.model, inputs.plan, builder)),
+      lanes_(add_layer_lanes(inputs.plan, builder)),
       layer_emitter_(stack_.communication, builder, lanes_) {
   set_device(in_.setting);
   const PlanLayout layout(in_.plan);
   for (const ParallelGroup copies : kCopyGroups)
-    if (in_.setting.model.moe || !is_of_experts(copies))
+    if (in_.plan.folds_experts() || !is_of_experts(copies))
       lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.virtual_stages > 1;

@@ -45,7 +45,6 @@ class StepMaker {
     timeline::PricedStep program;
     program.title = in_.setting.model.name;
     program.plan = in_.plan;
-    program.experts = in_.setting.model.moe.has_value();
     program.shape = in_.pipeline;
     program.times = scratch_.times;
     program.transfer = scratch_.transfer;

@@ -41,7 +41,8 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const Precision precision = policy.attention;
   const AttentionKernel kernel = setting.system.stack.attention;
   if (op.attention.queries == 1) {
-    if (!is_fused(kernel)) return {compute::decode(op.attention, policy.kv_cache, device), {}};
+    const bool latent = setting.model.latent.has_value();
+    if (!is_fused(kernel) || latent) return {compute::decode(op.attention, policy.kv_cache, device), {}};
     return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
   }
   if (is_fused(kernel)) {

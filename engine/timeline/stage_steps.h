@@ -75,7 +75,6 @@ struct StageSteps {
 struct PricedStep {
   std::string title;
   ParallelPlan plan;
-  bool experts = false;  ///< the model has some
   schedule::PipelineShape shape;
   std::vector<StageSteps> stages;
   double boundary_bytes = 0;         ///< that one rank sends to the next stage per microbatch

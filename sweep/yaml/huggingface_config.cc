@@ -69,6 +69,10 @@ bool HuggingFaceConfig::given(const char* key) {
   return json_.contains(key);
 }
 
+bool HuggingFaceConfig::empty(const char* key) {
+  return !present(key) || (json_.at(key).is_array() && json_.at(key).empty());
+}
+
 bool HuggingFaceConfig::is_null(const char* key) const { return json_.at(key).is_null(); }
 
 const char* HuggingFaceConfig::present_name(HuggingFaceNames names) {

@@ -62,6 +62,8 @@ class HuggingFaceConfig {
   /// A key whose only text that is modelled holds `part`; others are problems.
   void expect(const char* key, std::string_view part);
 
+  /// The key is absent, null or an empty list.
+  [[nodiscard]] bool empty(const char* key);
   [[nodiscard]] bool present(const char* key) { return given(key) && !is_null(key); }
   /// The key is there, be it null.
   [[nodiscard]] bool given(const char* key);

@@ -4,75 +4,15 @@
 #include <array>
 #include <string>
 
+#include "sweep/yaml/huggingface_experts.h"
+#include "sweep/yaml/huggingface_parts.h"
+
 namespace shardscape::yaml {
 
 namespace {
 
 using Config = HuggingFaceConfig;
-using Names = HuggingFaceNames;
-
-/// Biases of which of the linear layers.
-struct Biases {
-  bool qkv = false, output = false, mlp = false;
-};
-
-void set_biases(ModelSpec& m, const Biases& b) {
-  m.linear_bias = b.qkv && b.output && b.mlp;
-  m.qkv_bias = b.qkv && !m.linear_bias;
-  m.output_bias = b.output && !m.linear_bias;
-  m.mlp_bias = b.mlp && !m.linear_bias;
-}
-
-/// One flag for all of them.
-void read_bias(Config& config, const char* key, bool biased, ModelSpec& m) {
-  config.flag(key, biased);
-  set_biases(m, {biased, biased, biased});
-}
-
-/// Rates of dropout: what a family calls them (null where it has none) and what they are where they are
-/// absent.
-struct Dropouts {
-  const char* residual = nullptr;
-  const char* attention = nullptr;
-  const char* embedding = nullptr;
-  double rate = 0;
-  double attention_rate = 0;
-};
-
-void read_dropouts(Config& config, const Dropouts& d, ModelSpec& m) {
-  m.dropout = d.rate;
-  if (d.residual != nullptr) config.number("dropout", d.residual, m.dropout);
-  double attention = d.attention_rate;
-  if (d.attention != nullptr) config.number("attention_dropout", d.attention, attention);
-  double embedding = d.embedding != nullptr ? d.rate : 0;
-  if (d.embedding != nullptr) config.number("embedding_dropout", d.embedding, embedding);
-  if (attention != m.dropout) m.attention_dropout = attention;
-  if (embedding != m.dropout) m.embedding_dropout = embedding;
-}
-
-/// The names of the shapes.
-struct Shapes {
-  Names layers = "num_hidden_layers";
-  Names hidden = "hidden_size";
-  Names heads = "num_attention_heads";
-  const char* ffn_hidden = "intermediate_size";
-  bool four_times = false;  ///< the MLP is 4 x hidden where that key is absent or null
-};
-
-void read_shapes(Config& config, const Shapes& keys, ModelSpec& m) {
-  config.required("layers", keys.layers, m.layers);
-  config.required("hidden", keys.hidden, m.hidden);
-  config.required("heads", keys.heads, m.heads);
-  m.kv_heads = m.heads;
-  m.head_dim = m.heads >= 1 && m.hidden % m.heads == 0 ? m.hidden / m.heads : 0;
-  if (keys.four_times) {
-    m.ffn_hidden = m.hidden <= INT64_MAX / 4 ? 4 * m.hidden : 0;
-    if (keys.ffn_hidden != nullptr) config.optional("ffn_hidden", keys.ffn_hidden, m.ffn_hidden);
-  } else {
-    config.required("ffn_hidden", keys.ffn_hidden, m.ffn_hidden);
-  }
-  config.required("vocabulary", "vocab_size", m.vocabulary);
-}
+using namespace huggingface;
 
 /// GPT-2's names of them.
 const Shapes kGpt2Shapes = {{"n_layer", "num_hidden_layers"},
@@ -80,86 +20,6 @@ const Shapes kGpt2Shapes = {{"n_layer", "num_hidden_layers"},
                             {"n_head", "num_attention_heads"},
                             "n_inner",
                             true};
-
-void tied(Config& config, bool otherwise, ModelSpec& m) {
-  m.tied_embeddings = otherwise;
-  config.flag("tied_embeddings", "tie_word_embeddings", m.tied_embeddings);
-}
-
-/// Heads without a width of their own divide the hidden size.
-void require_whole_heads(Config& config, const char* key, const ModelSpec& m) {
-  if (m.head_dim == 0 && m.heads >= 1 && !config.failed())
-    config.problem(key, "the hidden size must be a multiple of the heads");
-}
-
-void grouped_queries(Config& config, ModelSpec& m) {
-  config.optional("kv_heads", "num_key_value_heads", m.kv_heads);
-}
-
-/// The share of rotary dimensions: a key of its own, or one inside `rope_parameters` (transformers 5).
-void rotary(Config& config, const char* key, double fraction, ModelSpec& m) {
-  m.position = PositionKind::rotary;
-  m.rotary_fraction = fraction;
-  config.number("rotary_fraction", key, m.rotary_fraction);
-  config.number("rotary_fraction", "partial_rotary_factor", m.rotary_fraction);
-  config.number_inside("rope_parameters", "partial_rotary_factor", m.rotary_fraction);
-}
-
-MlpKind gated_kind(MlpKind plain) {
-  if (plain == MlpKind::gelu) return MlpKind::geglu;
-  return plain == MlpKind::relu ? MlpKind::reglu : MlpKind::swiglu;
-}
-
-void gated(Config& config, const char* key, MlpKind otherwise, ModelSpec& m) {
-  MlpKind plain = otherwise;
-  config.activation(key, plain);
-  if (plain == MlpKind::squared_relu)
-    config.problem(key, "a gate of squared ReLU is not modelled; supported are gelu, relu and silu");
-  m.mlp = gated_kind(plain);
-}
-
-/// Gives the layers of a pattern their window: the pattern that says it shortest.
-void set_window(std::int64_t window, std::string pattern, ModelSpec& m) {
-  if (m.layers >= 1 && pattern.size() > static_cast<std::size_t>(m.layers))
-    pattern.resize(static_cast<std::size_t>(m.layers));
-  if (window == 0 || (!pattern.empty() && pattern.find('L') == std::string::npos)) return;
-  m.sliding_window = window;
-  std::size_t period = 1;
-  const auto repeats = [&] {
-    for (std::size_t i = period; i < pattern.size(); ++i)
-      if (pattern[i] != pattern[i - period]) return false;
-    return true;
-  };
-  while (period < pattern.size() && !repeats()) ++period;
-  pattern.resize(std::min(period, pattern.size()));
-  if (pattern != "L") m.window_pattern = pattern;
-}
-
-/// `sliding_window` of the layers that `layer_types` names, or else of those of `pattern`.
-void read_window(Config& config, std::int64_t otherwise, const std::string& pattern, ModelSpec& m) {
-  std::int64_t window = config.given("sliding_window") ? 0 : otherwise;
-  config.optional("sliding_window", "sliding_window", window);
-  const std::string named = config.layer_pattern("layer_types", "sliding_attention", "full_attention");
-  set_window(window, named.empty() ? pattern : named, m);
-}
-
-/// RMSNorm, gated MLP, rotary positions and grouped queries: what llama and its kin share.
-void read_llama_block(Config& config, ModelSpec& m) {
-  read_shapes(config, {}, m);
-  grouped_queries(config, m);
-  config.optional("head_dim", "head_dim", m.head_dim);
-  tied(config, false, m);
-  gated(config, "hidden_act", MlpKind::silu, m);
-  m.norm = NormKind::rmsnorm;
-  rotary(config, "partial_rotary_factor", 1, m);
-  read_dropouts(config, {nullptr, "attention_dropout", nullptr}, m);
-}
-
-void attention_bias(Config& config, ModelSpec& m) {
-  bool attention = false;
-  config.flag("attention_bias", attention);
-  set_biases(m, {attention, attention, false});
-}
 
 void read_llama(Config& config, ModelSpec& m) {
   read_llama_block(config, m);
@@ -512,7 +372,7 @@ void read_mpt(Config& config, ModelSpec& m) {
   require_whole_heads(config, "d_model", m);
 }
 
-constexpr std::array<HuggingFaceFamily, 25> kFamilies = {{{"llama", read_llama},
+constexpr std::array<HuggingFaceFamily, 34> kFamilies = {{{"llama", read_llama},
                                                           {"mistral", read_mistral},
                                                           {"qwen2", read_qwen2},
                                                           {"qwen3", read_qwen3},
@@ -536,9 +396,18 @@ constexpr std::array<HuggingFaceFamily, 25> kFamilies = {{{"llama", read_llama},
                                                           {"gptj", read_gptj},
                                                           {"opt", read_opt},
                                                           {"bloom", read_bloom},
-                                                          {"mpt", read_mpt}}};
+                                                          {"mpt", read_mpt},
+                                                          {"grok-1", read_grok},
+                                                          {"mixtral", read_mixtral},
+                                                          {"qwen3_moe", read_qwen3_moe},
+                                                          {"deepseek_v2", read_deepseek_v2},
+                                                          {"deepseek_v3", read_deepseek_v3},
+                                                          {"kimi_k2", read_deepseek_v3},
+                                                          {"gpt_oss", read_gpt_oss},
+                                                          {"glm4_moe", read_glm4_moe},
+                                                          {"llama4_text", read_llama4}}};
 
-constexpr std::string_view kExpertsOf = "has experts, which are not modelled";
+constexpr std::string_view kExpertsOf = "has experts of a kind that is not modelled";
 constexpr std::string_view kModelWithin =
     "is a model inside a model: give the config of the language model alone";
 constexpr std::string_view kStates = "has states in place of attention, which are not modelled";
@@ -547,15 +416,12 @@ struct RefusedFamily {
   std::string_view name, reason;
 };
 constexpr RefusedFamily kRefusedFamilies[] = {
-    {"mixtral", kExpertsOf},      {"qwen2_moe", kExpertsOf},    {"qwen3_moe", kExpertsOf},
-    {"deepseek_v2", kExpertsOf},  {"deepseek_v3", kExpertsOf},  {"gpt_oss", kExpertsOf},
-    {"grok-1", kExpertsOf},       {"dbrx", kExpertsOf},         {"llama4_text", kExpertsOf},
-    {"olmoe", kExpertsOf},        {"phimoe", kExpertsOf},       {"granitemoe", kExpertsOf},
-    {"glm4_moe", kExpertsOf},     {"jamba", kExpertsOf},        {"gemma3", kModelWithin},
-    {"llama4", kModelWithin},     {"mllama", kModelWithin},     {"llava", kModelWithin},
-    {"qwen2_vl", kModelWithin},   {"qwen2_5_vl", kModelWithin}, {"mistral3", kModelWithin},
-    {"mamba", kStates},           {"mamba2", kStates},          {"rwkv", kStates},
-    {"recurrent_gemma", kStates}, {"falcon_mamba", kStates}};
+    {"qwen2_moe", kExpertsOf},  {"dbrx", kExpertsOf},         {"olmoe", kExpertsOf},
+    {"phimoe", kExpertsOf},     {"granitemoe", kExpertsOf},   {"jamba", kExpertsOf},
+    {"gemma3", kModelWithin},   {"llama4", kModelWithin},     {"mllama", kModelWithin},
+    {"llava", kModelWithin},    {"qwen2_vl", kModelWithin},   {"qwen2_5_vl", kModelWithin},
+    {"mistral3", kModelWithin}, {"mamba", kStates},           {"mamba2", kStates},
+    {"rwkv", kStates},          {"recurrent_gemma", kStates}, {"falcon_mamba", kStates}};
 
 }  // namespace
 

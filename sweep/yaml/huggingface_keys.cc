@@ -71,6 +71,22 @@ constexpr Keys kNumbers[] = {"initializer_range",
                              "attention_softmax_in_fp32",
                              "offset_alibi",
                              "rotary"};
+constexpr Keys kRouting[] = {"router_jitter_noise",
+                             "n_group",
+                             "topk_group",
+                             "routed_scaling_factor",
+                             "aux_loss_alpha",
+                             "seq_aux",
+                             "swiglu_limit",
+                             "initial_context_length",
+                             "attn_temperature_tuning",
+                             "floor_scale",
+                             "attn_scale",
+                             "attn_output_multiplier",
+                             "embedding_multiplier_scale",
+                             "output_multiplier_scale",
+                             "qk_head_dim",
+                             "ep_size"};
 constexpr Keys kOthersChoice[] = {"torch_dtype",
                                   "dtype",
                                   "use_bfloat16",
@@ -127,14 +143,14 @@ constexpr std::array kIdle = {
     IdleKeys{"what a call gives back", kReturned},
     IdleKeys{"numbers that enter the same operations: initial values, epsilons, angles of rotary positions",
              kNumbers},
+    IdleKeys{"limits and factors of routers, experts and scores, which enter the same operations", kRouting},
     IdleKeys{"the study decides: its precision, recompute policy, stack and plan", kOthersChoice},
     IdleKeys{"heads for other tasks than predicting the next token", kOtherTasks},
     IdleKeys{"where the file comes from", kProvenance},
 };
 
-constexpr std::string_view kExperts =
-    "experts are not modelled for this family; only dense models of it are supported";
-constexpr std::string_view kLatent = "latent attention is not modelled for this family";
+constexpr std::string_view kExperts = "this family has no experts; model_type names one that has";
+constexpr std::string_view kLatent = "this family has no latent attention; model_type names one that has";
 constexpr std::string_view kQuantised =
     "quantised weights are not modelled; take the config of the model before quantisation, and let "
     "workload.precision say what it is computed in";
@@ -143,7 +159,7 @@ constexpr std::string_view kQueryNorms =
 constexpr std::string_view kWithin = "a model inside a model; give the config of the language model alone";
 constexpr std::string_view kEncoder = "only models of a decoder alone are supported";
 constexpr std::string_view kSoftcap = "soft caps on logits are not modelled; this family has none of its own";
-constexpr std::string_view kMultiToken = "layers that predict further tokens are not modelled";
+constexpr std::string_view kMultiToken = "this family has no layers that predict further tokens";
 
 constexpr std::array kRefused = {
     RefusedKey{"quantization_config", kQuantised},

@@ -14,7 +14,8 @@ namespace shardscape::model {
 class AttentionBlock {
  public:
   virtual ~AttentionBlock() = default;
-  /// From the projections of the input to the output projection, on one rank.
+  /// From the tensor-parallel region's beginning and the projections of the input to the output projection, on
+  /// one rank.
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const = 0;
   /// What a token leaves in the key-value cache.
   [[nodiscard]] virtual KvUnits kv(const ModelSpec& model) const = 0;

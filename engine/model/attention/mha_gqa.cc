@@ -27,6 +27,7 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   const std::int32_t tensor = b.key().tensor;
   const std::int64_t kv_heads = kv(model).local(tensor);
   const double qkv = qkv_columns(model, tensor);
+  ops.push_back(b.enter_tensor_region("attention_gather"));
   ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)));
   if (model.qk_norm != QkNorm::none) {
     ops.push_back(b.qk_norm(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
@@ -38,18 +39,7 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
                                  static_cast<double>(model.head_dim), b.attention_tensor(qkv),
                                  window(model)));
-  const double width = b.per_rank(model.attention_width());
-  Operator projection = b.gemm("output_projection", width, b.hidden(), b.product_input(width));
-  // The backward of flash needs its output, which selective recompute brings again: the projection's input,
-  // or, where that casts, another tensor beside the copy. Naive attention needs none.
-  if (is_fused(b.stack().attention)) {
-    const bool casts = b.policy().products != b.policy().attention;
-    if (casts) projection.saved += b.attention_tensor(width);
-    if (!casts) projection.saved_selective = Bytes(0);
-  }
-  // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
-  projection.shares_output_gradient = model.parallel_residual && !b.dropout();
-  ops.push_back(projection);
+  ops.push_back(b.output_projection(b.per_rank(model.attention_width())));
 }
 
 PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) const {
@@ -58,8 +48,10 @@ PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) c
   const double rows = static_cast<double>(model.attention_width()) / tensor;
   const double qkv_bias = model.has_qkv_bias() ? 1 : 0, output_bias = model.has_output_bias() ? 1 : 0;
   const double norms = model.qk_norm == QkNorm::none ? 0 : 2 * model.norm_vectors();
-  return {(columns + rows) * hidden, qkv_bias * columns + output_bias * hidden + qk_gains(model, tensor),
-          2 + qkv_bias + output_bias + norms};
+  const double sinks = model.attention_sinks ? static_cast<double>(model.heads) / tensor : 0;
+  return {(columns + rows) * hidden,
+          qkv_bias * columns + output_bias * hidden + qk_gains(model, tensor) + sinks,
+          2 + qkv_bias + output_bias + norms + (model.attention_sinks ? 1 : 0)};
 }
 
 double MhaGqa::product_parameters(const ModelSpec& model) const {

@@ -86,7 +86,7 @@ TEST(PlacementCost, AddsTheWorstLinkOfEachAxis) {
 
 TEST(PlanDemand, PipelinesAreChainsUnlessTheyWrap) {
   GroupBytes bytes;
-  bytes[PlanAxis::pipeline] = Bytes(1);
+  bytes[ParallelGroup::pipeline] = Bytes(1);
   const PlacementDemand chain = plan_demand(ordered_plan(1, 1, 2, 4), bytes);
   ASSERT_EQ(chain.size(), 1U);
   EXPECT_EQ(chain[0].flows.size(), 2U * 3 * 2);  // two replicas, three boundaries, two ways
@@ -126,7 +126,7 @@ TEST(ImprovePlacement, FoldsRowMajorTensorGroupsOnATorusIntoBlocks) {
   // through a 4x2 block crosses 8, the least there is: one link per step.
   const Fabric fabric = fabric_of({dimension_of("torus", DimensionKind::torus, {4, 4})});
   GroupBytes bytes;
-  bytes[PlanAxis::tensor] = Bytes(1e9);
+  bytes[ParallelGroup::tensor] = Bytes(1e9);
   const ParallelPlan plan = ordered_plan(8, 1, 2, 1);
   const PlacementDemand demand = plan_demand(plan, bytes);
   const PlacementResult result = improve_placement(fabric, demand, regular_placements(fabric, plan));
@@ -142,7 +142,7 @@ TEST(ImprovePlacement, MovesTensorGroupsOffTheSlowDimension) {
   fast.bandwidth = BytesPerSecond(4e9);
   const Fabric fabric = fabric_of({fast, dimension_of("slow", DimensionKind::ring, {4})});
   GroupBytes bytes;
-  bytes[PlanAxis::tensor] = Bytes(8e9);
+  bytes[ParallelGroup::tensor] = Bytes(8e9);
   const PlacementDemand demand = plan_demand(ordered_plan(4, 1, 4, 1, "dp-pp-cp-tp"), bytes);
   const PlacementResult result = improve_placement(fabric, demand, {});
   EXPECT_DOUBLE_EQ(result.plain.congestion_s, 8);

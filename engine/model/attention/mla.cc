@@ -1,0 +1,96 @@
+#include "engine/model/attention/mla.h"
+
+#include <algorithm>
+
+namespace shardscape::model {
+
+namespace {
+
+/// Widths of one rank.
+struct LatentWidths {
+  double q_rank, kv_rank, rope, query, nope, value, heads;
+
+  explicit LatentWidths(const OperatorBuilder& b)
+      : q_rank(static_cast<double>(b.model().latent->q_rank)),
+        kv_rank(static_cast<double>(b.model().latent->kv_rank)),
+        rope(static_cast<double>(b.model().latent->rope_dim)),
+        query(static_cast<double>(b.model().latent->query_dim())),
+        nope(static_cast<double>(b.model().latent->nope_dim)),
+        value(static_cast<double>(b.model().latent->value_dim)),
+        heads(b.per_rank(b.model().heads)) {}
+};
+
+/// From the hidden states to the latent vectors, on the rank's own tokens, and into the tensor-parallel region.
+void append_down_projections(std::vector<Operator>& ops, const OperatorBuilder& b, const LatentWidths& w) {
+  const Precision products = b.policy().products;
+  const Bytes input(b.policy().operand_bytes(products) * b.own_tokens() * b.hidden());
+  if (w.q_rank > 0) {
+    ops.push_back(b.own_gemm("query_down", b.hidden(), w.q_rank, input));
+    ops.push_back(b.latent_norm("query_norm", w.q_rank));
+  }
+  ops.push_back(b.own_gemm("key_value_down", b.hidden(), w.kv_rank + w.rope, input));
+  // Both read one tensor.
+  if (w.q_rank > 0) ops.back().saved = ops.back().saved_selective = Bytes(0);
+  ops.push_back(b.latent_norm("key_value_norm", w.kv_rank));
+  const double queries = w.q_rank > 0 ? w.q_rank : b.hidden();
+  ops.push_back(b.enter_tensor_region("latent_gather", queries + w.kv_rank + w.rope));
+}
+
+/// Queries of the rank's heads.
+void append_queries(std::vector<Operator>& ops, const OperatorBuilder& b, const LatentWidths& w) {
+  const double width = w.q_rank > 0 ? w.q_rank : b.hidden();
+  ops.push_back(b.gemm("query_up", width, w.heads * w.query, b.gathered_input(b.policy().products, width)));
+}
+
+/// One product for each head, of what decoding multiplies with the cache.
+Operator absorbed(const OperatorBuilder& b, std::string_view name, double heads, double k, double n) {
+  const compute::GemmShape shape{static_cast<std::int64_t>(std::max(1.0, b.tokens())),
+                                 static_cast<std::int64_t>(n), static_cast<std::int64_t>(k),
+                                 static_cast<std::int64_t>(heads)};
+  return b.product(name, shape, b.policy().attention, b.attention_tensor(heads * k));
+}
+
+}  // namespace
+
+void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const {
+  const LatentWidths w(b);
+  append_down_projections(ops, b, w);
+  append_queries(ops, b, w);
+  const bool decodes = b.mode() == Mode::decode;
+  if (decodes) {
+    ops.push_back(b.rotary((w.heads + 1) * w.rope));
+    ops.push_back(absorbed(b, "absorb_keys", w.heads, w.nope, w.kv_rank));
+    const double mean = w.kv_rank + w.rope / 2;  // of scores over both and values over kv_rank
+    ops.push_back(b.attention_core(w.heads, 1, mean, b.attention_tensor(w.heads * (w.kv_rank + w.rope)), 0));
+    ops.back().attention.cached_dim = w.kv_rank + w.rope;
+    ops.push_back(absorbed(b, "absorb_values", w.heads, w.kv_rank, w.value));
+  } else {
+    ops.push_back(b.gemm("key_value_up", w.kv_rank, w.heads * (w.nope + w.value),
+                         b.gathered_input(b.policy().products, w.kv_rank)));
+    // Turns the queries' part and writes every head's key out of its own part and the shared one.
+    ops.push_back(b.rotary(w.heads * (w.rope + w.query)));
+    const double pair = w.query + w.value;
+    if (b.key().context > 1) ops.push_back(b.context_ring(b.message(w.heads * pair)));
+    ops.push_back(
+        b.attention_core(w.heads, w.heads, pair / 2, b.attention_tensor(w.heads * (w.query + pair)), 0));
+  }
+  ops.push_back(b.output_projection(w.heads * w.value));
+}
+
+PartParameters Mla::parameters(const ModelSpec& model, std::int32_t tensor) const {
+  const LatentAttention& a = *model.latent;
+  const auto down = static_cast<double>(model.hidden * (a.q_rank + a.cached()));
+  const double split = model.attention_matrix_parameters() - down;
+  const double norms = model.norm_vectors(), q = a.q_rank > 0 ? 1 : 0;
+  const double output_bias = model.has_output_bias() ? 1 : 0;
+  return {down + split / tensor,
+          norms * static_cast<double>(a.q_rank + a.kv_rank) + output_bias * static_cast<double>(model.hidden),
+          4 + q + (1 + q) * norms + output_bias};
+}
+
+double Mla::core_flops(const ModelSpec& model, double tokens) const {
+  const LatentAttention& a = *model.latent;
+  return 2 * tokens * tokens * static_cast<double>(model.heads * (a.query_dim() + a.value_dim));
+}
+
+}  // namespace shardscape::model

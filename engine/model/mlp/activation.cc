@@ -1,0 +1,40 @@
+#include "engine/model/mlp/activation.h"
+
+namespace shardscape::model {
+
+namespace {
+
+/// Vector FLOPs per element; the kernel is bound by HBM on known devices.
+constexpr double kActivationFlops = 12;
+
+}  // namespace
+
+Operator activation(const OperatorBuilder& b, double elements) {
+  Operator op;
+  const MlpKind kind = b.model().mlp;
+  const bool gated = b.model().gated();
+  op.name = name_of(kind);
+  const double inputs = gated ? 2 : 1;
+  op.forward = {Bytes((inputs + 1) * b.element() * elements), Flops(kActivationFlops * elements), 1};
+  op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
+  // The sign of a ReLU's output says what its input was: the tensor that the next operator keeps serves it,
+  // too.
+  op.saved = op.saved_selective = Bytes((kind == MlpKind::relu ? 0 : inputs) * b.element() * elements);
+  if (gated && !b.stack().fused_pointwise) {
+    // Nonlinearity and product apart: 2 + 3 tensors forward; 5 for the product's backward, 3 for the other's.
+    op.forward.traffic = Bytes(5 * b.element() * elements);
+    op.backward.traffic = Bytes(8 * b.element() * elements);
+    op.forward.kernels = op.backward.kernels = 2;
+    const double kept = kind == MlpKind::reglu ? 2 : 3;
+    op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
+  }
+  if (kind == MlpKind::squared_relu && !b.stack().fused_pointwise) {
+    // ReLU and square apart: 2 + 2 tensors forward, 3 + 3 backward.
+    op.forward.traffic = Bytes(4 * b.element() * elements);
+    op.backward.traffic = Bytes(6 * b.element() * elements);
+    op.forward.kernels = op.backward.kernels = 2;
+  }
+  return op;
+}
+
+}  // namespace shardscape::model

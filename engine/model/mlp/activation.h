@@ -1,0 +1,14 @@
+// The activation between the projections of an MLP.
+#pragma once
+
+#include "engine/model/operator_builder.h"
+
+namespace shardscape::model {
+
+/// Over so many elements of the inner width of all tokens on a rank; each has two inputs where the MLP is gated.
+Operator activation(const OperatorBuilder& b, double elements);
+
+/// Tensors of the inner width whose gradients live at once: inputs and outputs of nonlinearity and product.
+inline double activation_gradients(const ModelSpec& model) { return model.gated() ? 4 : 2; }
+
+}  // namespace shardscape::model

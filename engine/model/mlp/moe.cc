@@ -1,0 +1,169 @@
+#include "engine/model/mlp/moe.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/model/mlp/activation.h"
+#include "engine/model/mlp/expert_exchange.h"
+
+namespace shardscape::model {
+
+namespace {
+
+/// Vector FLOPs per score of the router: softmax or sigmoid, and the search for the largest; bound by HBM on known
+/// devices.
+constexpr double kRouterFlops = 20;
+/// Of a score: whether its expert is chosen.
+constexpr double kMapBytes = 1;
+
+double capacity(const MixtureOfExperts& moe) { return moe.capacity_factor > 0 ? moe.capacity_factor : 1; }
+
+/// Copies of each of a rank's tokens that the experts on it get, on average.
+double copies(const MixtureOfExperts& moe, const LayerKey& key) {
+  return capacity(moe) * static_cast<double>(moe.top_k) * key.experts().tensor / key.tensor;
+}
+
+/// Probabilities of all experts in fp32, and the map of those that are chosen.
+Operator choice(const OperatorBuilder& b) {
+  Operator op;
+  op.name = "expert_choice";
+  const double scores = b.own_tokens() * static_cast<double>(b.model().moe->experts);
+  op.forward = {Bytes((b.element() + 2 * kFp32Bytes + kMapBytes) * scores), Flops(kRouterFlops * scores), 2};
+  op.backward = {Bytes((b.element() + 2 * kFp32Bytes + kMapBytes) * scores), Flops(kRouterFlops * scores), 1};
+  op.saved = op.saved_selective = Bytes((kFp32Bytes + kMapBytes) * scores);
+  return op;
+}
+
+/// Tokens into the order of experts, or back: every copy is read or written once, every token once.
+Operator reorder(const OperatorBuilder& b, std::string_view name, double rows) {
+  Operator op;
+  op.name = name;
+  const double tokens = b.key().dispatches ? b.own_tokens() : b.tokens();
+  const double elements = (rows + tokens) * b.hidden();
+  op.forward = op.backward = {Bytes(b.element() * elements), Flops(elements), 1};
+  return op;
+}
+
+/// A product of each expert that got tokens, as a batch of equal ones.
+Operator expert_product(const OperatorBuilder& b, std::string_view name, const ExpertShare& share, double k,
+                        double n, Bytes input) {
+  const double groups = std::max(1.0, std::round(share.active));
+  const double rows = std::max(1.0, std::round(share.rows / groups));
+  return b.product(name,
+                   {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(n),
+                    static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
+                   b.policy().products, input);
+}
+
+void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
+  const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
+  const double in = b.model().gated() ? 2 : 1;
+  ops.push_back(b.gemm("shared_in", b.hidden(), in * inner, input));
+  ops.push_back(activation(b, b.tokens() * inner));
+  ops.push_back(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)));
+  Operator sum;
+  sum.name = "shared_sum";
+  const double elements = b.tokens() * b.hidden();
+  sum.forward = {Bytes(3 * b.element() * elements), Flops(elements), 1};
+  ops.push_back(sum);
+}
+
+/// The MLP of one expert of that width.
+PartParameters mlp_parameters(const ModelSpec& model, double width, std::int32_t tensor) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const double bias = model.has_mlp_bias() ? 1 : 0, in = model.gated() ? 2 : 1;
+  return {(in + 1) * hidden * width / tensor, bias * (in * width / tensor + hidden), (1 + bias) * (in + 1)};
+}
+
+}  // namespace
+
+ExpertShare expert_share(const OperatorBuilder& b) {
+  const MixtureOfExperts& moe = *b.model().moe;
+  const ExpertSplit split = b.key().experts();
+  const auto experts = static_cast<double>(moe.experts), chosen = static_cast<double>(moe.top_k);
+  ExpertShare share;
+  share.experts = experts / split.ranks;
+  share.rows = b.tokens() * copies(moe, b.key());
+  share.inner = static_cast<double>(moe.expert_ffn_hidden) / split.tensor;
+  const double tokens = b.tokens() * split.tensor / b.key().tensor * split.ranks;
+  share.active = share.experts * (1 - std::pow(1 - chosen / experts, tokens));
+  return share;
+}
+
+void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const {
+  const MixtureOfExperts& moe = *b.model().moe;
+  const ExpertShare share = expert_share(b);
+  const double in = b.model().gated() ? 2 : 1;
+  const double operand = b.policy().operand_bytes(b.policy().products);
+  Bytes copied = input;
+  if (moe.routes()) {
+    // The router's input is that of the shared experts, but for their copy of it where products cast.
+    const Bytes own(b.element() * b.own_tokens() * b.hidden());
+    const Bytes kept = b.policy().casts() && input > Bytes(0) ? own : input;
+    ops.push_back(b.product("router",
+                            {static_cast<std::int64_t>(std::max(1.0, b.own_tokens())), moe.experts,
+                             static_cast<std::int64_t>(b.hidden()), 1},
+                            b.policy().ends, kept));
+    ops.push_back(choice(b));
+    ops.push_back(reorder(b, "permute", share.rows));
+    append_dispatch(ops, b, share.rows);
+    copied = Bytes(operand * share.rows * b.hidden());
+  }
+  ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
+  ops.push_back(activation(b, share.rows * share.inner));
+  ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
+                               Bytes(operand * share.rows * share.inner)));
+  if (moe.routes()) {
+    append_combine(ops, b, share.rows);
+    ops.push_back(reorder(b, "unpermute", share.rows));
+  }
+  if (moe.shared_experts > 0) append_shared(ops, b, b.policy().casts() && moe.routes() ? input : Bytes(0));
+}
+
+bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {
+  return !b.key().dispatches || b.model().moe->shared_experts > 0;
+}
+
+double ExpertMlp::gradient_width(const ModelSpec& model, const LayerKey& key) const {
+  const MixtureOfExperts& moe = *model.moe;
+  const double rows = copies(moe, key), tensors = activation_gradients(model);
+  const double inner = rows * static_cast<double>(moe.expert_ffn_hidden) / key.experts().tensor +
+                       static_cast<double>(moe.shared_ffn_hidden) / key.tensor;
+  // The gradients of the copies before and after the experts.
+  const double copied = moe.routes() ? 2 * rows * static_cast<double>(model.hidden) : 0;
+  return tensors * inner + copied;
+}
+
+PartParameters ExpertMlp::parameters(const ModelSpec& model, std::int32_t tensor) const {
+  const MixtureOfExperts& moe = *model.moe;
+  PartParameters sum;
+  if (moe.routes()) {  // in the type of the activations, never cast
+    const double bias = moe.router_bias ? 1 : 0;
+    sum = {0, static_cast<double>(moe.experts) * (static_cast<double>(model.hidden) + bias), 1 + bias};
+  }
+  if (moe.shared_experts == 0) return sum;
+  return sum + mlp_parameters(model, static_cast<double>(moe.shared_ffn_hidden), tensor);
+}
+
+PartParameters ExpertMlp::expert_parameters(const ModelSpec& model, const ExpertSplit& split) const {
+  const MixtureOfExperts& moe = *model.moe;
+  const double experts = static_cast<double>(moe.experts) / split.ranks;
+  const PartParameters one = mlp_parameters(model, static_cast<double>(moe.expert_ffn_hidden), split.tensor);
+  return {experts * one.matrices, experts * one.vectors, experts * one.tensors};
+}
+
+double ExpertMlp::product_parameters(const ModelSpec& model) const {
+  const MixtureOfExperts& moe = *model.moe;
+  const double matrices = model.gated() ? 3 : 2;
+  const auto width = static_cast<double>(moe.top_k * moe.expert_ffn_hidden + moe.shared_ffn_hidden);
+  const double router = moe.routes() ? static_cast<double>(moe.experts) : 0;
+  return static_cast<double>(model.hidden) * (matrices * width + router);
+}
+
+Reason ExpertMlp::tensor_rule(const ModelSpec& model, std::int32_t tensor) const {
+  const MixtureOfExperts& moe = *model.moe;
+  const bool divides = moe.expert_ffn_hidden % tensor == 0 && moe.shared_ffn_hidden % tensor == 0;
+  return divides ? Reason::none : Reason::ffn_by_tensor;
+}
+
+}  // namespace shardscape::model

@@ -1,0 +1,46 @@
+// Experts in place of the MLP (spec/mixture_of_experts.h): a router chooses top_k of them for each token; tokens
+// are copied into the order of experts, each expert runs its two products on what it got, and the outputs are
+// added up in the order of tokens. Shared experts are one more MLP, on all tokens.
+//
+// Loads are balanced: of `tokens` of the ranks that a layer's experts lie on each expert gets tokens x top_k /
+// experts, times the capacity factor where there is one (what is short of it is padding). Where there are fewer
+// tokens than that takes, 1 - (1 - top_k / experts)^tokens of the experts get any: those of tokens that choose
+// independently, and only their weights are read.
+//
+// Shards: the router's weights are whole on every rank, as norms are; it works on the rank's own tokens (sequence
+// parallelism). A rank holds experts / ranks of the experts, a `tensor`-th of the width of each (ExpertSplit).
+//
+// Where a plan folds experts into other ranks (LayerKey::dispatches), copies are sent to the ranks of their experts
+// and back (expert_exchange.h), and tokens are not gathered for them; shared experts stay in the tensor group.
+//
+// Kept for backward: the copies of tokens in the order of experts, the inputs of activation and second product, and
+// the probabilities, which multiply the activation's output (Megatron-Core 0.12 on), so that the experts' outputs
+// are not kept. A lone expert has no router and no copies: it is the dense MLP.
+#pragma once
+
+#include "engine/model/mlp/mlp_block.h"
+
+namespace shardscape::model {
+
+/// What of a layer's experts falls to one rank.
+struct ExpertShare {
+  double experts = 0;  ///< that it holds a part of
+  double active = 0;   ///< those that get any token
+  double rows = 0;     ///< tokens of all of them together, with padding
+  double inner = 0;    ///< of the width of each
+};
+ExpertShare expert_share(const OperatorBuilder& b);
+
+class ExpertMlp final : public MlpBlock {
+ public:
+  void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const override;
+  [[nodiscard]] bool in_tensor_region(const OperatorBuilder& b) const override;
+  [[nodiscard]] double gradient_width(const ModelSpec& model, const LayerKey& key) const override;
+  [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
+  [[nodiscard]] PartParameters expert_parameters(const ModelSpec& model,
+                                                 const ExpertSplit& split) const override;
+  [[nodiscard]] double product_parameters(const ModelSpec& model) const override;
+  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const override;
+};
+
+}  // namespace shardscape::model

@@ -1,0 +1,18 @@
+// Readers of the Hugging Face configs of models with experts.
+#pragma once
+
+#include "sweep/yaml/huggingface_config.h"
+
+namespace shardscape::yaml::huggingface {
+
+void read_mixtral(HuggingFaceConfig& config, ModelSpec& m);
+void read_grok(HuggingFaceConfig& config, ModelSpec& m);
+void read_qwen3_moe(HuggingFaceConfig& config, ModelSpec& m);
+void read_deepseek_v2(HuggingFaceConfig& config, ModelSpec& m);
+/// And Kimi K2.
+void read_deepseek_v3(HuggingFaceConfig& config, ModelSpec& m);
+void read_gpt_oss(HuggingFaceConfig& config, ModelSpec& m);
+void read_glm4_moe(HuggingFaceConfig& config, ModelSpec& m);
+void read_llama4(HuggingFaceConfig& config, ModelSpec& m);
+
+}  // namespace shardscape::yaml::huggingface
