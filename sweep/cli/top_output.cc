@@ -17,7 +17,7 @@ namespace shardscape::cli {
 
 namespace {
 
-bool is_idle_of_experts(const ColumnInfo& column, const std::string& value) {
+bool is_idle_of_experts(const results::ColumnInfo& column, const std::string& value) {
   const PlanAxisRow* const row = find_plan_column(column.name);
   return row != nullptr && is_of_experts(*row) && value == code_text(*row, row->idle);
 }
