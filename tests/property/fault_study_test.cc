@@ -104,7 +104,8 @@ TEST(FaultStudy, EveryLinkInTurnIsThePlainPath) {
          {test::plan_of(4, 1, 4, 2), test::plan_of(2, 2, 2, 4), test::plan_of(8, 1, 1, 4)}) {
       const Prediction healthy = fast.run(plan);
       ASSERT_EQ(healthy.status, Status::ok);
-      for (std::size_t link = 0; link < fabric.links().size(); ++link) {
+      for (std::size_t link = 0; link < fabric.links().size();
+           link += test::size_of_case<std::size_t>(1, 13)) {
         FaultSet faults;
         faults.links = {{static_cast<std::int32_t>(link), 0.4, Seconds(link % 3 == 0 ? 2e-6 : 0)}};
         const Prediction sick = fast.rerun(faults);
@@ -115,7 +116,7 @@ TEST(FaultStudy, EveryLinkInTurnIsThePlainPath) {
       }
     }
   }
-  EXPECT_GE(compared, 600);
+  EXPECT_GE(compared, test::size_of_case(600, 600 / 13));
   EXPECT_GT(free, 0);
 }
 

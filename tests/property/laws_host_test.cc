@@ -65,6 +65,7 @@ using Tried = std::set<std::pair<ScheduleKind, std::int32_t>>;  ///< schedules w
 
 Tried check(const Trial& trial) {
   Tried tried;
+  const int plans = test::size_of_case(trial.plans, 2);
   for (std::uint64_t seed = 1; seed <= test::seeds(trial.settings); ++seed) {
     test::ScenarioGenerator draw(seed + 7000);
     Setting setting = draw.setting(Phase::training);
@@ -73,7 +74,7 @@ Tried check(const Trial& trial) {
       for (DimensionSpec& dimension : setting.system.fabric.dimensions)
         dimension.bandwidth = BytesPerSecond(1e18);
     }
-    for (int i = 0; i < trial.plans; ++i) {
+    for (int i = 0; i < plans; ++i) {
       const ParallelPlan plan = draw.plan(setting);
       const Prediction before = Simulator(setting, options_of(trial.mode)).run(plan);
       if (before.status != Status::ok && before.status != Status::memory) continue;

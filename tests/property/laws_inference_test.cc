@@ -204,7 +204,7 @@ void try_served(const Served& s, const Draw& wanted, std::uint64_t seed, std::ui
     const NumberLaw& law = serving_law(grown);
     if (law.direction == Direction::none) return;
     if (wanted.room == Room::drawn && !wanted.alone && moves_memory(grown.number)) return;
-    if (changes++ % wanted.in_turn != 0) return;
+    if (changes++ % (wanted.in_turn * test::size_of_case<std::uint64_t>(1, 7)) != 0) return;
     const auto follows = [&](const std::string& kind, const Prediction& less, const Prediction& more) {
       ASSERT_TRUE(is_served(more)) << kind << " " << describe_served(seed, s);
       ++tally.tried[kind];

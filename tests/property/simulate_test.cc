@@ -16,7 +16,7 @@ namespace shardscape {
 namespace {
 
 constexpr std::uint64_t kSettings = 150;
-constexpr int kPlansPerSetting = 20;
+constexpr int kPlansPerSetting = test::size_of_case(20, 8);
 constexpr double kTolerance = 1e-9;
 
 SimulateOptions timed(bool reference = false) {

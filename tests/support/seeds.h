@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace shardscape::test {
 
@@ -36,5 +38,19 @@ constexpr int at_least(int in_a_normal_build) { return kSeedDivisor > 1 ? 0 : in
 
 /// Whether there are enough cases to ask for shares of them.
 constexpr bool all_seeds() { return kSeedDivisor == 1; }
+
+/// Of a list of cases each of which takes long, the first of every `in_so_many` in builds that are slow.
+template <class T>
+std::vector<T> some_of(const std::vector<T>& cases, std::size_t in_so_many) {
+  std::vector<T> some;
+  for (std::size_t i = 0; i < cases.size(); i += all_seeds() ? 1 : in_so_many) some.push_back(cases[i]);
+  return some;
+}
+
+/// A size of a case that takes long, and the one that builds that are slow make do with.
+template <class T>
+constexpr T size_of_case(T in_a_normal_build, T in_a_slow_one) {
+  return all_seeds() ? in_a_normal_build : in_a_slow_one;
+}
 
 }  // namespace shardscape::test

@@ -13,6 +13,7 @@
 
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
 
 namespace shardscape::timeline {
 namespace {
@@ -131,9 +132,10 @@ TEST(StepTimeline, WhatArrivesDoesSoAfterItsPassAndBeforeTheNextStageTakesIt) {
 }
 
 TEST(StepTimeline, LongStepsStayBounded) {
-  const DrawnStep d = drawn(ScheduleKind::one_f_one_b, 4096, false);
+  const int batch = test::size_of_case(4096, 1024);
+  const DrawnStep d = drawn(ScheduleKind::one_f_one_b, batch, false);
   const int detailed = d.document.at("otherData").at("operators_of_microbatches");
-  EXPECT_LT(detailed, 2048);
+  EXPECT_LT(detailed, batch / 2);
   std::size_t slices = 0;
   for (const json& event : d.document.at("traceEvents")) slices += event.at("pid") > 0 ? 1 : 0;
   EXPECT_LE(slices, kMostOperatorSlices + 100);
