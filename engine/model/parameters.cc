@@ -61,16 +61,17 @@ ParameterGroups StageParameters::of_stage(std::span<const StageLayers> layers, s
   return sum;
 }
 
-StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor) {
+StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy,
+                                 const ParallelPlan& plan) {
   const auto end = [&](double count) {
     return Parameters{count, 0, Bytes(bytes_per_element(policy.ends) * count), Bytes(0)};
   };
   StageParameters p;
   for (std::size_t kind = 0; kind < block_kinds(model).size(); ++kind)
-    p.block[kind] = block_parameters(model, policy, kind, tensor);
-  p.embedding = end(embedding_parameters(model, tensor));
+    p.block[kind] = block_parameters(model, policy, kind, layer_key(plan, 1));
+  p.embedding = end(embedding_parameters(model, plan.tensor));
   p.final_norm = end(model.final_norm_parameters());
-  p.head = end(head_parameters(model, tensor));
+  p.head = end(head_parameters(model, plan.tensor));
   p.tied = model.tied_embeddings;
   return p;
 }

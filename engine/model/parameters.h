@@ -104,6 +104,7 @@ struct StageParameters {
   }
 };
 
-StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor);
+StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy,
+                                 const ParallelPlan& plan);
 
 }  // namespace shardscape::model
