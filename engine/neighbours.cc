@@ -2,12 +2,31 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "engine/simulate.h"
 
 namespace shardscape {
 
 namespace {
+
+/// The largest degrees of experts within those of the plan that fit in its ranks.
+void refold_experts(ParallelPlan& plan) {
+  const auto ranks = static_cast<std::int32_t>(plan.stage_ranks());
+  plan.expert_tensor = std::gcd(plan.expert_tensor, ranks);
+  plan.expert = std::gcd(plan.expert, ranks / plan.expert_tensor);
+}
+
+/// Experts over twice or half as many ranks.
+void append_expert_moves(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
+  for (std::int32_t ParallelPlan::*degree : {&ParallelPlan::expert, &ParallelPlan::expert_tensor}) {
+    out.push_back(plan);
+    out.back().*degree *= 2;
+    if (plan.*degree % 2 != 0) continue;
+    out.push_back(plan);
+    out.back().*degree /= 2;
+  }
+}
 
 /// One degree doubled, another halved.
 void append_degrees(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
@@ -22,6 +41,7 @@ void append_degrees(const ParallelPlan& plan, std::vector<ParallelPlan>& out) {
       if (next.tensor == 1) next.sequence_parallel = false;
       if (next.data * next.context == 1) next.zero_stage = 0;
       if (next.pipeline == 1) next.virtual_stages = 1;
+      refold_experts(next);
       out.push_back(next);
     }
   }
@@ -66,6 +86,7 @@ std::vector<Neighbour> nearest_feasible(const Setting& setting, const ParallelPl
     for (; first < last; ++first) {
       std::vector<ParallelPlan> next;
       append_degrees(seen[first], next);
+      if (setting.model.moe) append_expert_moves(seen[first], next);
       if (phase == Phase::training) append_training_moves(seen[first], next);
       for (const ParallelPlan& candidate : next) {
         if (std::ranges::find(seen, candidate) != seen.end()) continue;

@@ -21,7 +21,7 @@ class ServerMemory {
       : inputs_{setting,
                 plan,
                 layers,
-                model::stage_parameters(setting.model, setting.policy(), plan.tensor),
+                model::stage_parameters(setting.model, setting.policy(), plan),
                 step::serving_activations(setting, plan, step::largest_iterations(setting, sequences, work)),
                 {}},
         tokens_(tokens) {

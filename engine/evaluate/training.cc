@@ -19,8 +19,9 @@ namespace {
 
 struct LayerKeyHash {
   std::size_t operator()(const model::LayerKey& key) const {
-    const std::array<std::int64_t, 4> words = {key.tensor, key.context, key.microbatch,
-                                               key.sequence_parallel};
+    const std::array<std::int64_t, 7> words = {
+        key.tensor, key.context,       key.microbatch, key.sequence_parallel,
+        key.expert, key.expert_tensor, key.dispatches};
     return hash_words(words);
   }
 };
@@ -46,10 +47,6 @@ struct SickDevice {
   LayerMemo layers;
 };
 constexpr std::size_t kMostSickDevices = 4096;
-
-model::LayerKey key_of(const ParallelPlan& plan) {
-  return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
-}
 
 memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute recompute) {
   constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
@@ -92,7 +89,7 @@ class Training final : public Evaluator {
         setting_,
         plan,
         point.layers,
-        model::stage_parameters(setting_.model, setting_.policy(), plan.tensor, Phase::training),
+        model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
         activations(costs(plan), plan.recompute),
         point.pipeline};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
@@ -110,7 +107,9 @@ class Training final : public Evaluator {
   void forget() override { layers_.clear(); }
 
  private:
-  const step::LayerCosts& costs(const ParallelPlan& plan) { return layers_.of(setting_, key_of(plan)); }
+  const step::LayerCosts& costs(const ParallelPlan& plan) {
+    return layers_.of(setting_, model::layer_key(plan, plan.microbatch));
+  }
   SickDevice& sick_device(std::pair<double, double> shares);
   std::int32_t execute(const step::TrainingStep& inputs, Point& point);
   void explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point);
@@ -150,8 +149,10 @@ void Training::find_sick(Point& point) {
     SickDevice& device = sick_device(share);
     const auto placed = std::ranges::find(placement, rank);
     const auto logical = placement.empty() ? rank : static_cast<std::int32_t>(placed - placement.begin());
-    point.sick.push_back({static_cast<std::size_t>(logical / stride % point.plan.pipeline), logical,
-                          device.layers.of(device.setting, key_of(point.plan)), device.setting});
+    point.sick.push_back(
+        {static_cast<std::size_t>(logical / stride % point.plan.pipeline), logical,
+         device.layers.of(device.setting, model::layer_key(point.plan, point.plan.microbatch)),
+         device.setting});
   }
 }
 
@@ -175,7 +176,7 @@ void Training::time(Point& point) {
       point.plan,
       costs(point.plan),
       point.layers,
-      model::stage_parameters(setting_.model, setting_.policy(), point.plan.tensor, Phase::training),
+      model::stage_parameters(setting_.model, setting_.policy(), point.plan, Phase::training),
       point.pipeline,
       point.sick};
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);

@@ -63,9 +63,10 @@ void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, 
   if (after) ops.push_back(b.norm("attention_output_norm"));
   ops.push_back(b.residual("attention_residual", b.dropout()));
   if (before) ops.push_back(b.norm("mlp_norm"));
-  ops.push_back(b.enter_tensor_region("mlp_gather"));
+  const bool region = kind.mlp.in_tensor_region(b);
+  if (region) ops.push_back(b.enter_tensor_region("mlp_gather"));
   kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
-  ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  if (region) ops.push_back(b.leave_tensor_region("mlp_reduce"));
   if (after) ops.push_back(b.norm("mlp_output_norm"));
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
@@ -180,7 +181,9 @@ std::vector<Operator> block_operators(const Setting& setting, std::size_t kind, 
 std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t kind, const LayerKey& key,
                                              double cached) {
   // Each rank of a context group holds a part of the cache; decode splits the keys, not the query.
-  const LayerKey step{key.tensor, 1, key.microbatch, false};
+  LayerKey step = key;
+  step.context = 1;
+  step.sequence_parallel = false;
   return operators_of(kind, {setting, step, 1, cached / key.context, Mode::decode});
 }
 
@@ -252,14 +255,19 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor) {
 }
 
 ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
-                                 std::int32_t tensor) {
+                                 const LayerKey& key) {
   const double vectors = model.block_norms() * model.norm_vectors();
   const BlockKind& parts = kind_of(model, kind);
-  return {
+  ParameterGroups groups(
       ParallelGroup::data_shard,
-      weights_of(parts.attention.parameters(model, tensor) + parts.mlp.parameters(model, tensor), policy) +
-          weights_of(parts.mlp.expert_parameters(model, experts_by_tensor(tensor)), policy) +
-          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy)};
+      weights_of(parts.attention.parameters(model, key.tensor) + parts.mlp.parameters(model, key.tensor),
+                 policy) +
+          weights_of({0, vectors * static_cast<double>(model.hidden), vectors}, policy));
+  // Not folded, they have their copies where all else has.
+  const bool folded = key.expert * key.expert_tensor > 1;
+  groups[folded ? ParallelGroup::expert_data : ParallelGroup::data_shard] +=
+      weights_of(parts.mlp.expert_parameters(model, key.experts()), policy);
+  return groups;
 }
 
 double product_parameters(const ModelSpec& model, std::size_t kind) {

@@ -82,7 +82,7 @@ Bytes kv_bytes(const Setting& setting, std::size_t kind, std::int32_t tensor);
 
 /// Of one block on one rank.
 ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::size_t kind,
-                                 std::int32_t tensor);
+                                 const LayerKey& key);
 /// Weights of a block that a token meets in products, of the whole model.
 double product_parameters(const ModelSpec& model, std::size_t kind);
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/spec/parallel_groups.h"
+
 namespace shardscape::model {
 
 /// How the experts of a layer lie on ranks: dealt over `ranks` of them, each split over `tensor`.
@@ -21,10 +23,38 @@ struct LayerKey {
   std::int32_t context = 1;
   std::int32_t microbatch = 1;  ///< sequences
   bool sequence_parallel = false;
+  std::int32_t expert = 1, expert_tensor = 1;  ///< as the plan says
+  /// Tokens are sent to the ranks of their experts. Else the tensor group holds the experts that its tokens
+  /// need: it splits each, or, where it works on the same tokens everywhere, deals them, and its sum of partial
+  /// outputs brings all together.
+  bool dispatches = false;
 
-  [[nodiscard]] ExpertSplit experts() const { return experts_by_tensor(tensor); }
+  [[nodiscard]] ExpertSplit experts() const {
+    return expert * expert_tensor == 1 ? experts_by_tensor(tensor) : ExpertSplit{expert, expert_tensor};
+  }
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
+
+/// Whether the expert groups are the tensor group, which works on the same tokens everywhere.
+inline bool shares_tokens(const ParallelPlan& plan) {
+  if (plan.sequence_parallel || plan.expert * plan.expert_tensor != plan.tensor) return false;
+  for (const PlanAxis axis : plan.order) {
+    if (axis == PlanAxis::tensor) return true;
+    if (axis != PlanAxis::pipeline && plan.degree(axis) > 1) return false;
+  }
+  return true;
+}
+
+/// `sequences` of a microbatch.
+inline LayerKey layer_key(const ParallelPlan& plan, std::int32_t sequences) {
+  return {plan.tensor,
+          plan.context,
+          sequences,
+          plan.sequence_parallel,
+          plan.expert,
+          plan.expert_tensor,
+          plan.folds_experts() && !shares_tokens(plan)};
+}
 
 /// Training: operators keep what backward needs. Prefill: whole prompts. Decode: one new token per sequence.
 enum class Mode : std::uint8_t { training, prefill, decode };

@@ -90,7 +90,7 @@ struct StageParameters {
   Parameters final_norm;
   Parameters head;  ///< LM head
   bool tied = false;
-  Parameters further;        ///< modules that predict further tokens, in training
+  ParameterGroups further;   ///< modules that predict further tokens, in training
   Parameters further_table;  ///< the copy of the embedding that they read where it lies elsewhere
 
   /// Of so many blocks.
@@ -100,15 +100,16 @@ struct StageParameters {
                                      ParallelGroup copies) const;
   /// `layers`: of every stage.
   [[nodiscard]] ParameterGroups of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
-  /// The head of the last stage, the final norm and what predicts further tokens. A tied head needs weights only where the embedding is
-  /// elsewhere: it holds a copy of the table there.
-  [[nodiscard]] Parameters of_head(bool with_embedding) const {
-    return final_norm + (with_embedding && tied ? Parameters{} : head) + further +
-           (with_embedding || tied ? Parameters{} : further_table);
+  /// The head of the last stage, the final norm and what predicts further tokens. A tied head needs weights only
+  /// where the embedding is elsewhere: it holds a copy of the table there.
+  [[nodiscard]] ParameterGroups of_head(bool with_embedding) const {
+    const Parameters common = final_norm + (with_embedding && tied ? Parameters{} : head);
+    const Parameters table = with_embedding || tied ? Parameters{} : further_table;
+    return ParameterGroups(ParallelGroup::data_shard, common + table) + further;
   }
 };
 
-StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy, std::int32_t tensor,
-                                 Phase phase = Phase::inference);
+StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy,
+                                 const ParallelPlan& plan, Phase phase = Phase::inference);
 
 }  // namespace shardscape::model

@@ -70,9 +70,10 @@ class PlanLayout {
   }
   /// The group of a kind, by its rule.
   [[nodiscard]] RankGroup group(ParallelGroup kind) const {
+    if (is_of_experts(kind) && plan_.folds_experts()) return folded(folded_group(plan_, kind));
     RankGroup result;
     for (const PlanAxis axis : plan_.order) {
-      if (spans(kind, axis)) result.push(plan_.degree(axis), stride(axis));
+      if (spans(unfolded(kind), axis)) result.push(plan_.degree(axis), stride(axis));
     }
     return result;
   }
@@ -83,6 +84,23 @@ class PlanLayout {
   }
 
  private:
+  /// The ranks of a stage are rows of `inside` that lie side by side, as far apart as the pipeline has them.
+  [[nodiscard]] RankGroup folded(const FoldedGroup& fold) const {
+    const std::int64_t inside = ranks_inside_pipeline(plan_), end = fold.stride * fold.extent;
+    const std::int64_t row = inside * plan_.pipeline;
+    const auto rank = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+    RankGroup result;
+    if (end <= inside) {
+      result.push(rank(fold.extent), rank(fold.stride));
+    } else if (fold.stride >= inside) {
+      result.push(rank(fold.extent), rank(fold.stride / inside * row));
+    } else {
+      result.push(rank(inside / fold.stride), rank(fold.stride));
+      result.push(rank(end / inside), rank(row));
+    }
+    return result;
+  }
+
   const ParallelPlan& plan_;
   EnumArray<PlanAxis, std::int32_t> strides_{};
 };

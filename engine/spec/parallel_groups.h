@@ -5,6 +5,17 @@
 //   context     splits the tokens of a sequence
 //   data_shard  holds copies of the same weights: gradients are reduced over it, and ZeRO shards over it
 //   pipeline    the stages
+//
+// Experts lie folded in the ranks of a stage (Megatron-Core's parallel folding, arXiv:2504.14960, section 3.2).
+// Count these ranks in the plan's rank order without the pipeline: the expert tensor group is innermost, then
+// the expert group, then what is left.
+//
+//   expert         deals the experts of a layer: tokens are sent to the ranks of theirs and back
+//   expert_tensor  splits the matrices of each expert
+//   expert_data    holds copies of the same experts: as data_shard, for them
+//
+// A plan that says nothing of experts (both degrees 1) splits them over its tensor group, and the last two are
+// the tensor group and the data shard group.
 #pragma once
 
 #include <array>
@@ -15,11 +26,26 @@
 
 namespace shardscape {
 
-enum class ParallelGroup : std::uint8_t { tensor, context, data_shard, pipeline };
-SHARDSCAPE_ENUM_NAMES(ParallelGroup, "tensor", "context", "data", "pipeline");
+enum class ParallelGroup : std::uint8_t {
+  tensor,
+  context,
+  data_shard,
+  pipeline,
+  expert,
+  expert_tensor,
+  expert_data
+};
+SHARDSCAPE_ENUM_NAMES(ParallelGroup, "tensor", "context", "data", "pipeline", "expert", "expert tensor",
+                      "expert data");
 inline constexpr std::size_t kParallelGroups = enum_names<ParallelGroup>().size();
 
-/// Whether the ranks of a group differ along an axis.
+/// Whether a group is of experts: models without any have none.
+constexpr bool is_of_experts(ParallelGroup group) {
+  return group == ParallelGroup::expert || group == ParallelGroup::expert_tensor ||
+         group == ParallelGroup::expert_data;
+}
+
+/// Whether the ranks of a group that is not of experts differ along an axis.
 constexpr bool spans(ParallelGroup group, PlanAxis axis) {
   constexpr std::array<std::array<bool, kPlanAxes>, kParallelGroups> kRules = {{
       // tp     cp     dp     pp
@@ -27,21 +53,69 @@ constexpr bool spans(ParallelGroup group, PlanAxis axis) {
       {false, true, false, false},  // context
       {false, true, true, false},   // data_shard
       {false, false, false, true},  // pipeline
+      {},
+      {},
+      {},  // of experts
   }};
   return kRules[static_cast<std::size_t>(group)][static_cast<std::size_t>(axis)];
 }
 
 /// The groups that the operators of a layer call.
-inline constexpr std::array kLayerGroups = {ParallelGroup::tensor, ParallelGroup::context};
+inline constexpr std::array kLayerGroups = {ParallelGroup::tensor, ParallelGroup::context,
+                                            ParallelGroup::expert, ParallelGroup::expert_tensor};
 /// The groups whose ranks hold copies of parameters: each parameter belongs to one of them, over which its
 /// gradients are reduced and ZeRO shards it.
-inline constexpr std::array kCopyGroups = {ParallelGroup::data_shard};
+inline constexpr std::array kCopyGroups = {ParallelGroup::data_shard, ParallelGroup::expert_data};
+
+/// A stretch of a stage's ranks, counted in the plan's rank order: every `stride`-th of so many.
+struct FoldedGroup {
+  std::int64_t stride = 1, extent = 1;
+};
+/// Of experts, in a plan that folds them.
+inline FoldedGroup folded_group(const ParallelPlan& plan, ParallelGroup group) {
+  const std::int64_t experts = static_cast<std::int64_t>(plan.expert_tensor) * plan.expert;
+  if (group == ParallelGroup::expert_tensor) return {1, plan.expert_tensor};
+  if (group == ParallelGroup::expert) return {plan.expert_tensor, plan.expert};
+  return {experts, plan.stage_ranks() / experts};
+}
+
+/// What stands for a group of experts where a plan does not fold them; others are what they are.
+constexpr ParallelGroup unfolded(ParallelGroup group) {
+  if (group == ParallelGroup::expert_tensor) return ParallelGroup::tensor;
+  return group == ParallelGroup::expert_data ? ParallelGroup::data_shard : group;
+}
 
 /// Ranks of one such group.
 inline std::int32_t ranks_of(const ParallelPlan& plan, ParallelGroup group) {
+  if (is_of_experts(group) && plan.folds_experts())
+    return static_cast<std::int32_t>(folded_group(plan, group).extent);
   std::int32_t product = 1;
-  for (const PlanAxis axis : plan.order) product *= spans(group, axis) ? plan.degree(axis) : 1;
+  for (const PlanAxis axis : plan.order) product *= spans(unfolded(group), axis) ? plan.degree(axis) : 1;
   return product;
+}
+
+/// Ranks of a stage that lie side by side: those inside of the pipeline axis.
+inline std::int64_t ranks_inside_pipeline(const ParallelPlan& plan) {
+  std::int64_t inside = 1;
+  for (const PlanAxis axis : plan.order) {
+    if (axis == PlanAxis::pipeline) break;
+    inside *= plan.degree(axis);
+  }
+  return plan.pipeline == 1 ? plan.stage_ranks() : inside;
+}
+
+/// Whether the groups of experts tile the ranks of a stage: their degrees divide them, and no group has ranks on
+/// both sides of the pipeline axis without having them in whole rows.
+inline bool folds_evenly(const ParallelPlan& plan) {
+  if (!plan.folds_experts()) return true;
+  const std::int64_t ranks = plan.stage_ranks(), inside = ranks_inside_pipeline(plan);
+  if (ranks % (static_cast<std::int64_t>(plan.expert) * plan.expert_tensor) != 0) return false;
+  for (const ParallelGroup group : {ParallelGroup::expert_tensor, ParallelGroup::expert}) {
+    const FoldedGroup fold = folded_group(plan, group);
+    const std::int64_t end = fold.stride * fold.extent;
+    if (inside % end != 0 && end % inside != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace shardscape

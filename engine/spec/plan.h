@@ -66,6 +66,11 @@ struct ParallelPlan {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::int32_t virtual_stages = 1;  ///< model chunks per stage; > 1 only with interleaved
   RankOrder order = kDefaultRankOrder;
+  /// Ranks over which the experts of a layer are dealt, and over which each of them is split. They lie folded in
+  /// the ranks of the other axes (spec/parallel_groups.h) and multiply no GPUs. Both 1: experts are split over
+  /// the tensor group as all else.
+  std::int32_t expert = 1;
+  std::int32_t expert_tensor = 1;
   PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
 
   [[nodiscard]] const std::int32_t& degree(PlanAxis axis) const {
@@ -87,6 +92,11 @@ struct ParallelPlan {
     for (const PlanAxis axis : enum_values<PlanAxis>()) product *= degree(axis);
     return product + prefill.gpus();
   }
+  /// Of one pipeline stage, without the pool that prefills.
+  [[nodiscard]] std::int64_t stage_ranks() const {
+    return static_cast<std::int64_t>(tensor) * context * data;
+  }
+  [[nodiscard]] bool folds_experts() const { return expert > 1 || expert_tensor > 1; }
   [[nodiscard]] bool disaggregated() const { return prefill.data > 0; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };

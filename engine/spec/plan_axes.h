@@ -29,6 +29,8 @@ enum class PlanKey : std::uint8_t {
   context,
   pipeline,
   data,
+  expert,
+  expert_tensor,
   zero_stage,
   recompute,
   microbatch,
@@ -87,7 +89,10 @@ constexpr void set_pool(ParallelPlan& plan, std::int32_t code) {
   plan.prefill.*Member = code;
 }
 inline bool no_pool(const ParallelPlan& plan) { return !plan.disaggregated(); }
+inline bool lone_rank(const ParallelPlan& plan) { return plan.stage_ranks() == 1; }
 }  // namespace detail
+inline constexpr const char* kLoneRanks =
+    "beyond 1 where tensor_parallel, context_parallel and data_parallel are only 1";
 
 inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
     {.key = PlanKey::tensor,
@@ -140,6 +145,32 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .kind = AxisKind::degree,
      .get = detail::get_member<&ParallelPlan::data>,
      .set = detail::set_member<&ParallelPlan::data>},
+    {.key = PlanKey::expert,
+     .name = "ep",
+     .column = "expert_parallel",
+     .meaning =
+         "expert-parallel degree: ranks of the other axes over which the experts of a layer are dealt; "
+         "1 beside etp = 1: the tensor group splits them",
+     .cell = "ep; blank: 1",
+     .phases = Phases::both,
+     .kind = AxisKind::integer,
+     .get = detail::get_member<&ParallelPlan::expert>,
+     .set = detail::set_member<&ParallelPlan::expert>,
+     .cell_due = false,
+     .fixed = detail::lone_rank,
+     .fixed_where = kLoneRanks},
+    {.key = PlanKey::expert_tensor,
+     .name = "etp",
+     .column = "expert_tensor_parallel",
+     .meaning = "expert-tensor-parallel degree: ranks of the other axes over which each expert is split",
+     .cell = "etp; blank: 1",
+     .phases = Phases::both,
+     .kind = AxisKind::integer,
+     .get = detail::get_member<&ParallelPlan::expert_tensor>,
+     .set = detail::set_member<&ParallelPlan::expert_tensor>,
+     .cell_due = false,
+     .fixed = detail::lone_rank,
+     .fixed_where = kLoneRanks},
     {.key = PlanKey::zero_stage,
      .name = "zero",
      .column = "zero_stage",
@@ -261,6 +292,10 @@ constexpr const PlanAxisRow& row_of(PlanAxis axis) {
 /// Whether it is neither a degree nor an order of them.
 constexpr bool is_setting(const PlanAxisRow& row) {
   return row.kind == AxisKind::integer || row.kind == AxisKind::flag || row.kind == AxisKind::choice;
+}
+/// Whether it is of experts: lists that would say nothing but its idle value leave it out.
+constexpr bool is_of_experts(const PlanAxisRow& row) {
+  return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor;
 }
 /// The row of a column; null where there is none.
 const PlanAxisRow* find_plan_column(std::string_view column);

@@ -19,6 +19,7 @@ enum class TimeClass : std::uint8_t {
   recompute,
   tensor_comm,
   context_comm,
+  expert_comm,
   pipeline_comm,
   data_comm,
   bubble,
@@ -44,6 +45,8 @@ inline constexpr auto kTimeClasses = std::to_array<TimeClassRow>({
      "exposed tensor-parallel communication", Phases::both},
     {TimeClass::context_comm, "context_comm", "cp_comm_s", "context comm",
      "exposed context-parallel communication", Phases::both},
+    {TimeClass::expert_comm, "expert_comm", "ep_comm_s", "expert comm",
+     "exposed dispatch and combine of the tokens of experts", Phases::both},
     {TimeClass::pipeline_comm, "pipeline_comm", "pp_comm_s", "pipeline comm",
      "exposed pipeline communication", Phases::both},
     {TimeClass::data_comm, "data_comm", "dp_comm_s", "data comm", "exposed data-parallel communication",
@@ -70,6 +73,11 @@ constexpr TimeClass class_of(ParallelGroup group) {
       return TimeClass::data_comm;
     case ParallelGroup::pipeline:
       return TimeClass::pipeline_comm;
+    case ParallelGroup::expert:
+    case ParallelGroup::expert_tensor:
+      return TimeClass::expert_comm;
+    case ParallelGroup::expert_data:
+      return TimeClass::data_comm;
   }
   return {};  // no group: the switch has them all, or does not compile
 }

@@ -37,10 +37,16 @@ enum class Reason : std::uint8_t {
   precision,                 ///< the device has no unit for the compute type
   schedule,                  ///< the schedule is not modelled for this plan
   out_of_range,              ///< a figure is infinite, no number, or beyond what is a result (see in_range)
+  no_experts,                ///< the model has none for ep or etp
+  experts_by_ranks,          ///< experts % ep != 0
+  expert_width_by_ranks,     ///< expert_ffn_hidden % etp != 0
+  ranks_by_experts,          ///< tp * cp * dp % (ep * etp) != 0; inference: ep * etp is not the tensor group
+  repeated_tokens,           ///< experts beside tp without sequence parallelism
 };
 SHARDSCAPE_ENUM_NAMES(Reason, "none", "heads_by_tensor", "kv_heads_by_tensor", "ffn_by_tensor",
                       "sequence_by_context", "fewer_layers_than_stages", "layers_by_pipeline",
                       "batch_by_data", "microbatches_by_stages", "requests_by_data", "constraint",
-                      "memory_capacity", "no_route", "precision", "schedule", "out_of_range");
+                      "memory_capacity", "no_route", "precision", "schedule", "out_of_range", "no_experts",
+                      "experts_by_ranks", "expert_width_by_ranks", "ranks_by_experts", "repeated_tokens");
 
 }  // namespace shardscape

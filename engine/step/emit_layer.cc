@@ -24,7 +24,8 @@ GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& 
   lanes.values.fill(-1);
   const network::PlanLayout layout(plan);
   for (const ParallelGroup group : kLayerGroups)
-    lanes[group] = builder.add_lane(layout.group(group), name_of(group));
+    if (plan.folds_experts() || !is_of_experts(group))
+      lanes[group] = builder.add_lane(layout.group(group), name_of(group));
   return lanes;
 }
 
@@ -78,7 +79,7 @@ double LayerEmitter::hidden_share(const model::CollectiveCall& call, double besi
                ? call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value()
                : 0;
   };
-  if (overlap <= 0) return 0;
+  if (overlap <= 0 || call.group != ParallelGroup::tensor) return 0;
   const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
   return exposed < seconds(1) ? overlap : 0;
 }

@@ -35,7 +35,8 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
   set_device(in_.setting);
   const PlanLayout layout(in_.plan);
   for (const ParallelGroup copies : kCopyGroups)
-    lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
+    if (in_.plan.folds_experts() || !is_of_experts(copies))
+      lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.virtual_stages > 1;
   const auto neighbour = [=](std::int32_t rank, std::int32_t step) {

@@ -1,6 +1,8 @@
 #include "engine/step/feasibility.h"
 
 #include "engine/model/block_kinds.h"
+#include "engine/model/layer_key.h"
+#include "engine/spec/parallel_groups.h"
 
 namespace shardscape::step {
 
@@ -45,6 +47,19 @@ Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   return Reason::none;
 }
 
+Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
+  if (!plan.folds_experts()) return Reason::none;
+  if (!setting.model.moe) return Reason::no_experts;
+  const MixtureOfExperts& moe = *setting.model.moe;
+  if (moe.experts % plan.expert != 0) return Reason::experts_by_ranks;
+  if (moe.expert_ffn_hidden % plan.expert_tensor != 0) return Reason::expert_width_by_ranks;
+  // Replicas serve on their own, the ranks of a context group decode the same tokens: a server's experts lie in
+  // its tensor group, which sums up their outputs.
+  if (setting.workload.phase == Phase::inference)
+    return model::shares_tokens(plan) ? Reason::none : Reason::ranks_by_experts;
+  return folds_evenly(plan) ? Reason::none : Reason::ranks_by_experts;
+}
+
 /// Of the pool that prefills.
 Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
   if (!plan.disaggregated()) return Reason::none;
@@ -61,13 +76,16 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const WorkloadSpec& workload = setting.workload;
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
-  for (const Reason reason :
-       {model::tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
-        pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan)}) {
+  for (const Reason reason : {model::tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
+                              pipeline_rule(setting, plan), batch_rule(workload, plan),
+                              prefill_rule(setting, plan), expert_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
   for (const Precision precision : setting.policy().multiplied())
     if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
+  // As Megatron-Core asks: ranks that hold the same tokens would all send them.
+  const bool repeated = workload.phase == Phase::training && plan.tensor > 1 && !plan.sequence_parallel;
+  if (repeated && model::layer_key(plan, 1).dispatches) return {Status::unsupported, Reason::repeated_tokens};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
   if (chunked) return {Status::unsupported, Reason::schedule};
   return {};

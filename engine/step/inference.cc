@@ -94,7 +94,8 @@ double half_done_tokens(const WorkloadSpec& workload) {
 }
 
 TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {
-  return costs_.try_emplace({plan.tensor, plan.context}, setting, plan.tensor, plan.context).first->second;
+  const std::array<std::int32_t, 4> layout = {plan.tensor, plan.context, plan.expert, plan.expert_tensor};
+  return costs_.try_emplace(layout, setting, plan).first->second;
 }
 
 const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
@@ -149,7 +150,7 @@ GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& 
                                          [&costs](const Iteration& iteration) { return costs(iteration); });
   GroupBytes bytes;
   for (const ParallelGroup group : enum_values<ParallelGroup>())
-    bytes[group] = Bytes(sent.classes[class_of(group)]);
+    if (!is_of_experts(group)) bytes[group] = Bytes(sent.classes[class_of(group)]);
   return bytes;
 }
 

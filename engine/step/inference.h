@@ -64,7 +64,7 @@ class InferenceMemo {
   void clear();
 
  private:
-  std::map<std::pair<std::int32_t, std::int32_t>, TokenCosts> costs_;                  ///< tp, cp
+  std::map<std::array<std::int32_t, 4>, TokenCosts> costs_;                            ///< tp, cp, ep, etp
   std::map<std::pair<std::int64_t, std::int64_t>, serving::Trajectory> trajectories_;  ///< clients, slots
 };
 

@@ -43,8 +43,8 @@ Seconds price_forward(const Operator& op, const Setting& setting) {
   return price_product(op, op.gemm, setting.system.device).time;
 }
 
-TokenCosts::TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context)
-    : setting_(setting), tensor_(tensor), context_(context) {
+TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
+    : setting_(setting), layout_(model::layer_key(plan, 1)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
     cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
                       attention_of(decode_block(kind, 1)),
@@ -53,19 +53,22 @@ TokenCosts::TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t
 }
 
 LayerKey TokenCosts::key(std::int64_t sequences, std::int32_t context) const {
-  return {tensor_, context, static_cast<std::int32_t>(sequences), false};
+  LayerKey key = layout_;
+  key.context = context;
+  key.microbatch = static_cast<std::int32_t>(sequences);
+  return key;
 }
 
 std::vector<Operator> TokenCosts::prompt_block(std::size_t kind, std::int64_t tokens) const {
-  return model::block_operators(setting_, kind, key(1, context_), tokens, model::Mode::prefill);
+  return model::block_operators(setting_, kind, key(1, layout_.context), tokens, model::Mode::prefill);
 }
 
 std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
-  return model::embedding_operators(setting_, key(1, context_), tokens, model::Mode::prefill);
+  return model::embedding_operators(setting_, key(1, layout_.context), tokens, model::Mode::prefill);
 }
 
 std::vector<Operator> TokenCosts::decode_block(std::size_t kind, std::int64_t sequences) const {
-  return model::decode_block_operators(setting_, kind, key(sequences, context_), 1);
+  return model::decode_block_operators(setting_, kind, key(sequences, layout_.context), 1);
 }
 
 std::vector<Operator> TokenCosts::decode_embedding(std::int64_t sequences) const {
@@ -81,7 +84,7 @@ const TokenCost& TokenCosts::prompt(std::int64_t tokens) {
   if (fresh) {
     entry->second = {{},
                      price_rest(prompt_embedding(tokens), setting_),
-                     model::boundary_bytes(setting_, key(1, context_), tokens)};
+                     model::boundary_bytes(setting_, key(1, layout_.context), tokens)};
     for (std::size_t kind = 0; kind < cores_.size(); ++kind)
       entry->second.blocks.push_back(price_rest(prompt_block(kind, tokens), setting_));
   }
@@ -110,7 +113,7 @@ compute::OperatorCost TokenCosts::price_prompt_attention(std::size_t kind,
                                                          const serving::Iteration& iteration) const {
   Operator core = cores_[kind].prompt;
   core.attention.batch = 1;
-  core.attention.queries = std::max(1.0, iteration.prompt_tokens / context_);
+  core.attention.queries = std::max(1.0, iteration.prompt_tokens / layout_.context);
   core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
   const bool local = model::attention_window(setting_.model, kind) > 0;
   core.attention.visible = (local ? iteration.window_pairs : iteration.masked_pairs) / iteration.prompt_pairs;
@@ -121,8 +124,8 @@ compute::OperatorCost TokenCosts::price_decode_attention(std::size_t kind, doubl
                                                          double cached) const {
   Operator core = cores_[kind].decode;
   core.attention.batch = sequences;
-  core.attention.keys =
-      model::cached_tokens(setting_.model, kind, cached / sequences / context_);  // see attention_core()
+  core.attention.keys = model::cached_tokens(setting_.model, kind,
+                                             cached / sequences / layout_.context);  // see attention_core()
   return price(core, setting_).forward;
 }
 
@@ -271,7 +274,7 @@ IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
   };
   IterationTime sum{};
   for (const ParallelGroup group : enum_values<ParallelGroup>())
-    sum[class_of(group)] = blocks(group) + body.end.comm[group] + head.end.comm[group];
+    sum[class_of(group)] += blocks(group) + body.end.comm[group] + head.end.comm[group];
   sum[TimeClass::pipeline_comm] = in_.plan.pipeline > 1 ? body.hop(0) : 0;
   return sum;
 }

@@ -46,10 +46,10 @@ struct TokenCost {
   Bytes boundary;
 };
 
-/// The parts of a (tensor, context) layout that depend on no fabric and no plan beside: shared by plans.
+/// The parts of a layout of the layers that depend on no fabric and no plan beside: shared by plans.
 class TokenCosts {
  public:
-  TokenCosts(const Setting& setting, std::int32_t tensor, std::int32_t context);
+  TokenCosts(const Setting& setting, const ParallelPlan& plan);
 
   /// A prompt iteration of `tokens`; a decode iteration of as many sequences; the head for as many rows.
   const TokenCost& prompt(std::int64_t tokens);
@@ -80,7 +80,7 @@ class TokenCosts {
                                                              double cached) const;
 
   const Setting& setting_;
-  std::int32_t tensor_, context_;
+  model::LayerKey layout_;
   struct Core {
     model::Operator prompt, decode;
     std::vector<Chord> chords;  ///< by sequences

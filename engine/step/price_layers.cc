@@ -216,7 +216,11 @@ Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup gr
       return (1 - stack.tensor_overlap) * comm;
     case ParallelGroup::context:
       return std::max(Seconds(0), comm - stack.context_overlap * attention);
+    case ParallelGroup::expert:
+    case ParallelGroup::expert_tensor:
+      return comm;
     case ParallelGroup::data_shard:
+    case ParallelGroup::expert_data:
     case ParallelGroup::pipeline:
       break;  // no layer calls their ranks
   }

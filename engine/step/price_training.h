@@ -54,8 +54,9 @@ struct PassTime : Breakdown {
   /// Over the classes that a pass can have, in the order of the table; the others are zero.
   [[nodiscard]] Seconds total() const {
     Seconds sum;
-    for (const TimeClass c : {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm,
-                              TimeClass::context_comm, TimeClass::data_comm, TimeClass::host}) {
+    for (const TimeClass c :
+         {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm, TimeClass::context_comm,
+          TimeClass::expert_comm, TimeClass::data_comm, TimeClass::host}) {
       sum += (*this)[c];
     }
     return sum;
@@ -96,9 +97,7 @@ struct TrainingStep {
 
   [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
   [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == plan.pipeline; }
-  [[nodiscard]] model::LayerKey key() const {
-    return {plan.tensor, plan.context, plan.microbatch, plan.sequence_parallel};
-  }
+  [[nodiscard]] model::LayerKey key() const { return model::layer_key(plan, plan.microbatch); }
   /// The layers of a stage, and of one of its chunks, in the order of forward.
   [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
   [[nodiscard]] LayerRuns chunk_layers(std::int32_t stage, std::int32_t chunk) const;

@@ -333,7 +333,9 @@ TraceExport::TraceExport(const PricedStep& program) : program_(program) {
   for (const ParallelGroup kind : enum_values<ParallelGroup>()) {
     std::vector<std::int32_t>& group_of = group_of_.emplace_back(static_cast<std::size_t>(ranks()), -1);
     const RankGroup along = layout.group(kind);
-    if (along.depth == 0 || kind == ParallelGroup::pipeline) continue;  // stages send to their neighbours
+    const bool idle = kind == ParallelGroup::pipeline ||  // stages send to their neighbours
+                      (is_of_experts(kind) && !program.plan.folds_experts());
+    if (along.depth == 0 || idle) continue;
     std::int32_t number = 0;
     for (std::int32_t r = 0; r < ranks(); ++r) {
       if (group_of[static_cast<std::size_t>(r)] >= 0) continue;

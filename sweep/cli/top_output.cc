@@ -17,6 +17,11 @@ namespace shardscape::cli {
 
 namespace {
 
+bool is_idle_of_experts(const results::ColumnInfo& column, const std::string& value) {
+  const PlanAxisRow* const row = find_plan_column(column.name);
+  return row != nullptr && is_of_experts(*row) && value == code_text(*row, row->idle);
+}
+
 using results::ColumnGroup;
 using results::ColumnInfo;
 using results::ColumnType;
@@ -200,7 +205,7 @@ class TableBuilder {
       if (!is_input(column) || column.name == "microbatches") continue;
       if (varies(reader_, column)) {
         show(column.name);
-      } else if (!chosen_.rows.empty()) {
+      } else if (!chosen_.rows.empty() && !is_idle_of_experts(column, plain(i, 0))) {
         if (!constants_.empty()) constants_ += ", ";
         constants_ += heading(column) + " " + plain(i, 0);
       }

@@ -41,6 +41,17 @@ std::string describe(Reason reason) {
       return "this schedule is not modelled for such a plan";
     case Reason::out_of_range:
       return "a time, a rate or the memory is infinite, no number, or beyond all machines";
+    case Reason::no_experts:
+      return "the model has no experts for ep or etp";
+    case Reason::experts_by_ranks:
+      return "the experts do not divide by ep";
+    case Reason::expert_width_by_ranks:
+      return "the width of an expert does not divide by etp";
+    case Reason::ranks_by_experts:
+      return "tp * cp * dp does not divide into groups of ep * etp ranks; in inference ep * etp is tp, "
+             "innermost";
+    case Reason::repeated_tokens:
+      return "tokens go to experts of other ranks, and those of a tensor group hold the same: set sp";
   }
   return "?";
 }
@@ -57,6 +68,7 @@ Status status_of(Reason reason) {
       return Status::unreachable;
     case Reason::precision:
     case Reason::schedule:
+    case Reason::repeated_tokens:
       return Status::unsupported;
     case Reason::out_of_range:
       return Status::out_of_range;

@@ -82,6 +82,8 @@ ParallelPlan canonical(ParallelPlan plan, Phase phase) {
   for (const PlanAxisRow& row : kPlanRows) {
     if (!applies(row.phases, phase) || (row.fixed != nullptr && row.fixed(plan))) row.set(plan, row.idle);
   }
+  // What a plan without a word for experts does.
+  if (plan.expert == 1 && plan.expert_tensor == plan.tensor) plan.expert_tensor = 1;
   if (plan.virtual_stages == 1 && plan.schedule == ScheduleKind::interleaved) {
     plan.schedule = ScheduleKind::one_f_one_b;
   }

@@ -13,7 +13,8 @@ std::vector<NamedAxis> named_axes(const SpaceSpec& space, Phase phase) {
   const bool interleaved = std::ranges::count(space[PlanKey::schedule].values,
                                               static_cast<std::int32_t>(ScheduleKind::interleaved)) > 0;
   for (const PlanAxisRow& row : kPlanRows) {
-    const bool idle = row.key == PlanKey::virtual_stages && !interleaved;
+    const bool dense = is_of_experts(row) && space[row.key].values == std::vector{row.idle};
+    const bool idle = dense || (row.key == PlanKey::virtual_stages && !interleaved);
     if (is_setting(row) && applies(row.phases, phase) && !idle) add(row);
   }
   if (space.prefill_gpus != std::vector<std::int32_t>{0}) {

@@ -150,6 +150,7 @@ class StudyParser {
     context.gpus = gpus_;
     context.phase = phase_;
     if (model_) context.layers = model_->layers;
+    if (model_) context.experts = model_->moe ? model_->moe->experts : 0;
     for (const WorkloadSpec& workload : study_.workloads) {
       context.largest_batch = std::max(context.largest_batch.value_or(1), workload.global_batch);
     }

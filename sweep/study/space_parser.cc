@@ -158,8 +158,15 @@ class SpaceParser {
         no_effect(row.column, fmt::format("in {}", name_of(*context_.phase)));
       } else {
         space_[row.key].values = read_setting(row, place(*node, row.column));
+        check_experts(row);
       }
     }
+  }
+
+  void check_experts(const PlanAxisRow& row) {
+    const auto does = [&](std::int32_t code) { return code != row.idle; };
+    if (is_of_experts(row) && context_.experts == 0 && std::ranges::any_of(space_[row.key].values, does))
+      no_effect(row.column, "in a dense model: it has no experts; leave it out");
   }
 
   [[nodiscard]] std::vector<std::int32_t> read_setting(const PlanAxisRow& row, const AxisPlace& at) const {
@@ -175,6 +182,12 @@ class SpaceParser {
   [[nodiscard]] IntegerDomain domain_of(const PlanAxisRow& row) const {
     IntegerDomain domain{row.low, row.high, std::nullopt, false};
     if (row.key == PlanKey::microbatch) domain.whole = context_.largest_batch.value_or(1);
+    if (is_of_experts(row)) {
+      domain.high = context_.gpus.value_or(kMaxInt);
+      domain.whole = domain.high;
+      if (row.key == PlanKey::expert && context_.experts.value_or(0) > 0)
+        domain.whole = std::min(domain.high, *context_.experts);
+    }
     if (row.key == PlanKey::virtual_stages) {  // with one there is nothing to interleave
       domain.low = 2;
       domain.whole = std::clamp<std::int64_t>(context_.layers.value_or(2), 2, kMaxInt);

@@ -16,6 +16,7 @@ struct SpaceContext {
   std::optional<std::int64_t> gpus;
   std::optional<Phase> phase;
   std::optional<std::int64_t> layers;
+  std::optional<std::int64_t> experts;        ///< of a layer; 0: the model is dense
   std::optional<std::int64_t> largest_batch;  ///< of the training workloads
 };
 

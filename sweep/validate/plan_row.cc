@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -91,6 +92,10 @@ void read_batches(RowReader& reader, PlanRow& row) {
 }
 
 std::optional<std::int64_t> read_code(RowReader& reader, const PlanAxisRow& axis) {
+  if (is_of_experts(axis)) {  // tables of dense models may say 0
+    const std::optional<std::int64_t> degree = reader.integer(axis.column, 0, axis.high);
+    return degree ? std::optional(std::max<std::int64_t>(1, *degree)) : std::nullopt;
+  }
   if (axis.kind == AxisKind::integer) return reader.integer(axis.column, axis.low, axis.high);
   if (axis.kind == AxisKind::flag) return reader.flag(axis.column);
   return reader.choice(axis.column, axis.names);
@@ -174,7 +179,18 @@ void read_measured_load(RowReader& reader, PlanRow& row) {
     row.unmodelled = "the row does not say how many requests were in flight";
 }
 
+/// A server's experts; tables call the split of each by another name than plans do.
+void read_served_experts(RowReader& reader, PlanRow& row) {
+  const auto degree = [&](const char* column) {
+    return static_cast<std::int32_t>(std::max<std::int64_t>(1, reader.integer(column, 0).value_or(1)));
+  };
+  row.plan.expert = degree(row_of(PlanKey::expert).column);
+  row.plan.expert_tensor =
+      std::max(degree("moe_tensor_parallel"), degree(row_of(PlanKey::expert_tensor).column));
+}
+
 void read_inference(RowReader& reader, PlanRow& row) {
+  read_served_experts(reader, row);
   if (!row.software.empty()) {
     read_measured_load(reader, row);
   } else {
@@ -222,14 +238,12 @@ void read_precision(RowReader& reader, PlanRow& row) {
   }
 }
 
-/// Experts, and pools that no column of ours describes.
+/// Pools that no column of ours describes.
 void read_unmodelled(RowReader& reader, PlanRow& row) {
   const auto above_one = [&](const char* column) { return reader.integer(column, 0).value_or(1) > 1; };
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
-  if (above_one("expert_parallel"))
-    say("mixtures of experts are predicted on no plan of a table (" + row.model + ")");
   if (above_one("attention_data_parallel") || above_one("prefill_attention_data_parallel") ||
       above_one("decode_attention_data_parallel"))
     say("attention that is data-parallel inside a replica is not modelled");

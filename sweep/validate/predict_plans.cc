@@ -117,6 +117,22 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
                                                  name_of(load.precision))};
     case Reason::schedule:
       return RowRefusal{"schedule", "is not modelled for this plan"};
+    case Reason::no_experts:
+      return impossible("expert_parallel", fmt::format("model {} has no experts", model.name));
+    case Reason::experts_by_ranks:
+      return impossible("expert_parallel", fmt::format("the {} experts of {} do not divide by it",
+                                                       model.moe ? model.moe->experts : 0, model.name));
+    case Reason::expert_width_by_ranks:
+      return impossible("expert_tensor_parallel",
+                        fmt::format("the width of an expert of {} does not divide by it", model.name));
+    case Reason::ranks_by_experts:
+      return impossible(
+          "expert_parallel",
+          fmt::format("groups of ep * etp = {} do not tile the ranks of a stage, tp * cp * dp = "
+                      "{}; servers have their experts in the tensor group",
+                      plan.expert * plan.expert_tensor, plan.stage_ranks()));
+    case Reason::repeated_tokens:
+      return RowRefusal{"sequence_parallel", "experts beside tensor parallelism need it"};
     case Reason::out_of_range:
       return RowRefusal{"stack",
                         "the prediction for this row is infinite, no number, or beyond all machines"};

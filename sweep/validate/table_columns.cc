@@ -55,8 +55,6 @@ constexpr Column kPublicRowColumns[] = {
 };
 // The plan's axes stand between; blank cells mean what the stack says is usual.
 constexpr Column kPublicLoadColumns[] = {
-    {"expert_parallel", free, "above 1: mixtures of experts are not predicted"},
-    {"expert_tensor_parallel", free, "of the experts, where there are any"},
     {"moe_tensor_parallel", free, "likewise"},
     {"attention_data_parallel", free, "above 1: not predicted"},
     {"mode", free, "agg, disagg or energy"},

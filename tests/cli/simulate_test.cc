@@ -68,8 +68,8 @@ TEST_F(SimulateTest, TrainingJsonHasItsKeysAndAddsUp) {
                                    "logits_bytes", "kv_cache_bytes", "buffers_bytes", "reserve_bytes",
                                    "per_stage"}));
   EXPECT_EQ(keys(point.at("breakdown")),
-            (std::set<std::string>{"compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "pp_comm_s",
-                                   "dp_comm_s", "bubble_s", "optimizer_s", "host_s"}));
+            (std::set<std::string>{"compute_s", "recompute_s", "tp_comm_s", "cp_comm_s", "ep_comm_s",
+                                   "pp_comm_s", "dp_comm_s", "bubble_s", "optimizer_s", "host_s"}));
   const double step = point.at("step_time_s"), peak = point.at("memory_peak_bytes");
   EXPECT_NEAR(sum(point.at("breakdown")), step, 1e-9 * step);
   EXPECT_NEAR(sum(point.at("memory")), peak, 1e-9 * peak);

@@ -72,7 +72,7 @@ TEST(Conservation, StagesHoldTheParametersOnce) {
     const std::int32_t stages = generator.pick({1, 2, 3, 4, 7});
     std::vector<model::StageLayers> layers;
     ASSERT_TRUE(model::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
-    const model::StageParameters parameters = model::stage_parameters(model, setting.workload.policy(), 1);
+    const model::StageParameters parameters = model::stage_parameters(model, setting.workload.policy(), {});
     double sum = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i).total().count;
     const bool copied = model.tied_embeddings && stages > 1;

@@ -15,6 +15,8 @@ class MlpBlock {
   virtual ~MlpBlock() = default;
   /// On one rank. `input`: what the first projection keeps of its input.
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const = 0;
+  /// Whether it works on all tokens of the tensor group, which sums up its outputs.
+  [[nodiscard]] virtual bool in_tensor_region(const OperatorBuilder& /*b*/) const { return true; }
   /// Elements per token of the gradients of inner tensors that live at once in backward, on one rank.
   [[nodiscard]] virtual double gradient_width(const ModelSpec& model, const LayerKey& key) const = 0;
   /// On one rank of a tensor group, experts not counted.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/model/mlp/activation.h"
+#include "engine/model/mlp/expert_exchange.h"
 
 namespace shardscape::model {
 
@@ -37,7 +38,8 @@ Operator choice(const OperatorBuilder& b) {
 Operator reorder(const OperatorBuilder& b, std::string_view name, double rows) {
   Operator op;
   op.name = name;
-  const double elements = (rows + b.tokens()) * b.hidden();
+  const double tokens = b.key().dispatches ? b.own_tokens() : b.tokens();
+  const double elements = (rows + tokens) * b.hidden();
   op.forward = op.backward = {Bytes(b.element() * elements), Flops(elements), 1};
   return op;
 }
@@ -106,14 +108,22 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
                             b.policy().ends, kept));
     ops.push_back(choice(b));
     ops.push_back(reorder(b, "permute", share.rows));
+    append_dispatch(ops, b, share.rows);
     copied = Bytes(operand * share.rows * b.hidden());
   }
   ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
   ops.push_back(activation(b, share.rows * share.inner));
   ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
                                Bytes(operand * share.rows * share.inner)));
-  if (moe.routes()) ops.push_back(reorder(b, "unpermute", share.rows));
+  if (moe.routes()) {
+    append_combine(ops, b, share.rows);
+    ops.push_back(reorder(b, "unpermute", share.rows));
+  }
   if (moe.shared_experts > 0) append_shared(ops, b, b.policy().casts() && moe.routes() ? input : Bytes(0));
+}
+
+bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {
+  return !b.key().dispatches || b.model().moe->shared_experts > 0;
 }
 
 double ExpertMlp::gradient_width(const ModelSpec& model, const LayerKey& key) const {

@@ -10,6 +10,9 @@
 // Shards: the router's weights are whole on every rank, as norms are; it works on the rank's own tokens (sequence
 // parallelism). A rank holds experts / ranks of the experts, a `tensor`-th of the width of each (ExpertSplit).
 //
+// Where a plan folds experts into other ranks (LayerKey::dispatches), copies are sent to the ranks of their experts
+// and back (expert_exchange.h), and tokens are not gathered for them; shared experts stay in the tensor group.
+//
 // Kept for backward: the copies of tokens in the order of experts, the inputs of activation and second product, and
 // the probabilities, which multiply the activation's output (Megatron-Core 0.12 on), so that the experts' outputs
 // are not kept. A lone expert has no router and no copies: it is the dense MLP.
@@ -31,6 +34,7 @@ ExpertShare expert_share(const OperatorBuilder& b);
 class ExpertMlp final : public MlpBlock {
  public:
   void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const override;
+  [[nodiscard]] bool in_tensor_region(const OperatorBuilder& b) const override;
   [[nodiscard]] double gradient_width(const ModelSpec& model, const LayerKey& key) const override;
   [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] PartParameters expert_parameters(const ModelSpec& model,

@@ -20,7 +20,8 @@ const SPELT_OUT = {
   tensor_parallel: "tensor parallel", pipeline_parallel: "pipeline parallel", data_parallel: "data parallel", context_parallel: "context parallel",
   sequence_parallel: "sequence parallel", microbatch_size: "microbatch size", virtual_stages: "virtual pipeline stages",
   tp_comm_s: "tensor-parallel communication", pp_comm_s: "pipeline communication", dp_comm_s: "data-parallel communication",
-  cp_comm_s: "context-parallel communication",
+  cp_comm_s: "context-parallel communication", ep_comm_s: "communication of experts",
+  expert_parallel: "expert parallel", expert_tensor_parallel: "expert tensor parallel",
 };
 
 /**

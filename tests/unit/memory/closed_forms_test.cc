@@ -58,7 +58,7 @@ double first_stage(const Shape& shape, const ParallelPlan& plan, std::int32_t la
                                                   {0, layers / plan.pipeline});
   const MemoryInputs inputs{
       setting,     plan,
-      per_stage,   model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
+      per_stage,   model::stage_parameters(setting.model, setting.workload.policy(), plan),
       activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
   const double sbh = static_cast<double>(shape.s * shape.h) * shape.b;
   return training_stage(inputs, 0).activations.value() / sbh;

@@ -37,7 +37,7 @@ class MemoryTest : public testing::Test {
     layers.assign(static_cast<std::size_t>(plan.pipeline),
                   {0, static_cast<std::int32_t>(setting.model.layers) / plan.pipeline});
     return {setting,     plan,
-            layers,      model::stage_parameters(setting.model, setting.workload.policy(), plan.tensor),
+            layers,      model::stage_parameters(setting.model, setting.workload.policy(), plan),
             activations, {plan.schedule, plan.pipeline, plan.virtual_stages, microbatches}};
   }
 
@@ -55,7 +55,7 @@ class MemoryTest : public testing::Test {
 
 TEST_F(MemoryTest, ParametersOfTheWholeModel) {
   EXPECT_DOUBLE_EQ(setting.model.parameters(), kModel);
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 1)
+  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, test::plan_of(1, 1, 1, 1))
                        .of_stage(std::array{model::StageLayers(0, 8)}, 0)
                        .total()
                        .count,
@@ -63,7 +63,7 @@ TEST_F(MemoryTest, ParametersOfTheWholeModel) {
 }
 
 double sum_over_stages(const ModelSpec& model, std::int32_t stages) {
-  const model::StageParameters parameters = model::stage_parameters(model, kBf16, 1);
+  const model::StageParameters parameters = model::stage_parameters(model, kBf16, test::plan_of(1, 1, 1, 1));
   const std::vector<model::StageLayers> layers(static_cast<std::size_t>(stages),
                                                {0, static_cast<std::int32_t>(model.layers) / stages});
   double sum = 0;
@@ -89,10 +89,12 @@ TEST_F(MemoryTest, StagesHoldTheModelOnce) {
 TEST_F(MemoryTest, TensorParallelSplitsMatricesAndReplicatesKvHeads) {
   // 4 KV heads on 4 ranks: one each. On 8 ranks still one each, 2 * 64 * 1024 weights, twice the eighth.
   const double vectors = 2 * kHidden, matrices = kBlock - vectors;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 4).block[0].total().count,
-                   matrices / 4 + vectors);
-  EXPECT_DOUBLE_EQ(model::stage_parameters(setting.model, kBf16, 8).block[0].total().count,
-                   matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
+  EXPECT_DOUBLE_EQ(
+      model::stage_parameters(setting.model, kBf16, test::plan_of(4, 1, 1, 1)).block[0].total().count,
+      matrices / 4 + vectors);
+  EXPECT_DOUBLE_EQ(
+      model::stage_parameters(setting.model, kBf16, test::plan_of(8, 1, 1, 1)).block[0].total().count,
+      matrices / 8 + vectors + 2 * 64 * kHidden * (1 - 4.0 / 8));
 }
 
 TEST_F(MemoryTest, BiasesFollowTheirColumnsAndPositionsAreWhole) {
@@ -100,15 +102,18 @@ TEST_F(MemoryTest, BiasesFollowTheirColumnsAndPositionsAreWhole) {
   // row-parallel products (2 h) and two LayerNorms (4 h) are not. 512 learned positions stand on every rank.
   const ModelSpec gpt = test::gpt(8, 1024, 16, 32000, 512);
   const double h = 1024;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).block[0].total().count,
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, test::plan_of(4, 1, 1, 1)).block[0].total().count,
                    12 * h * h / 4 + 7 * h / 4 + 6 * h);
-  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, 4).embedding.count, 32000 * h / 4 + 512 * h);
+  EXPECT_DOUBLE_EQ(model::stage_parameters(gpt, kBf16, test::plan_of(4, 1, 1, 1)).embedding.count,
+                   32000 * h / 4 + 512 * h);
   // Replicated KV heads bring their biases along: 4 of 64 columns on 8 ranks, one each for K and V.
   ModelSpec qwen = setting.model;
-  const double before = model::stage_parameters(qwen, kBf16, 8).block[0].total().count;
+  const double before =
+      model::stage_parameters(qwen, kBf16, test::plan_of(8, 1, 1, 1)).block[0].total().count;
   qwen.qkv_bias = true;
-  EXPECT_DOUBLE_EQ(model::stage_parameters(qwen, kBf16, 8).block[0].total().count - before,
-                   (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
+  EXPECT_DOUBLE_EQ(
+      model::stage_parameters(qwen, kBf16, test::plan_of(8, 1, 1, 1)).block[0].total().count - before,
+      (1024 + 2 * 4 * 64) / 8.0 + 2 * 64 * 0.5);
 }
 
 TEST_F(MemoryTest, ZeroStages) {

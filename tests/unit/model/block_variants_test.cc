@@ -137,7 +137,7 @@ TEST(QkNorm, StreamsQueriesAndKeysOfTheRank) {
   EXPECT_EQ(norm.saved.value(), tensor);
   const auto count = [&](QkNorm kind, std::int32_t tensor_group) {
     setting.model.qk_norm = kind;
-    return block_parameters(setting.model, setting.workload.policy(), 0, tensor_group).count;
+    return block_parameters(setting.model, setting.workload.policy(), 0, {tensor_group}).total().count;
   };
   EXPECT_EQ(count(QkNorm::per_head, 4) - count(QkNorm::none, 4), 2 * 128);  // every rank has both gains
   EXPECT_EQ(count(QkNorm::full_width, 4) - count(QkNorm::none, 4), (8 + 2) * 128);

@@ -140,12 +140,12 @@ TEST(Experts, WeightsOfOneLayer) {
   const double attention = 1024.0 * (16 + 8) * 64 + 1024.0 * 1024, norms = 2 * 1024, router = 16 * 1024;
   const double experts = 16 * 3 * 1024.0 * 512, shared = 3 * 1024.0 * 1024;
   for (const int t : {1, 4}) {
-    EXPECT_EQ(block_parameters(s.model, policy, 1, t).total().count,
+    EXPECT_EQ(block_parameters(s.model, policy, 1, {t}).total().count,
               (attention + experts + shared) / t + norms + router);
   }
   double sum = 0;
   for (const BlockRun& run : all_layers(s.model))
-    sum += run.count * block_parameters(s.model, policy, run.kind, 1).total().count;
+    sum += run.count * block_parameters(s.model, policy, run.kind, {}).total().count;
   EXPECT_EQ(
       sum + s.model.embedding_parameters() + s.model.head_parameters() + s.model.final_norm_parameters(),
       s.model.parameters());
@@ -156,7 +156,7 @@ TEST(Experts, BiasesCountWithThem) {
   s.model.linear_bias = s.model.moe->router_bias = true;
   double sum = 0;
   for (const BlockRun& run : all_layers(s.model))
-    sum += run.count * block_parameters(s.model, s.workload.policy(), run.kind, 1).total().count;
+    sum += run.count * block_parameters(s.model, s.workload.policy(), run.kind, {}).total().count;
   EXPECT_EQ(
       sum + s.model.embedding_parameters() + s.model.head_parameters() + s.model.final_norm_parameters(),
       s.model.parameters());
@@ -185,7 +185,7 @@ TEST(Experts, ALoneExpertIsTheDenseBlock) {
       EXPECT_EQ(backward_working_bytes(dense, 0, key, kTokens),
                 backward_working_bytes(lone, 0, key, kTokens));
       const auto held = [&](const Setting& s) {
-        return block_parameters(s.model, s.workload.policy(), 0, key.tensor).total();
+        return block_parameters(s.model, s.workload.policy(), 0, key).total();
       };
       EXPECT_EQ(held(dense).count, held(lone).count);
       EXPECT_EQ(held(dense).weights, held(lone).weights);

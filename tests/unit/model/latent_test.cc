@@ -48,7 +48,7 @@ TEST(LatentAttention, WeightsOneByOne) {
     const double split = queries + 512.0 * 128 * (128 + 128) + 128 * 128 * 7168.0;
     const double norms = static_cast<double>(q) + 512 + 2 * 7168, mlp = 3 * 7168.0 * 1024;
     for (const int t : {1, 8}) {
-      EXPECT_EQ(block_parameters(s.model, s.workload.policy(), 0, t).total().count,
+      EXPECT_EQ(block_parameters(s.model, s.workload.policy(), 0, {t}).total().count,
                 down + norms + (split + mlp) / t);
     }
     EXPECT_EQ(s.model.attention_matrix_parameters(), down + split);

@@ -66,7 +66,7 @@ TEST(StageParameters, TensorsOfABlock) {
   // QKV, output, gate, up, down, two RMSNorms; GPT: QKV, output, in, out, their biases, two LayerNorms of
   // two.
   const auto tensors = [](const ModelSpec& model) {
-    return stage_parameters(model, policy_of(PolicyName::bf16, Phase::training), 1).block[0].total().tensors;
+    return stage_parameters(model, policy_of(PolicyName::bf16, Phase::training), {}).block[0].total().tensors;
   };
   EXPECT_EQ(tensors(test::llama(1, 64, 8, 8, 96, 100)), 5 + 2);
   EXPECT_EQ(tensors(test::gpt(1, 64, 8, 100, 32)), 4 + 4 + 4);

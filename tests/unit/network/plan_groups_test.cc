@@ -71,6 +71,69 @@ TEST(PlanGroups, SpanTheirAxesInEveryRankOrder) {
   EXPECT_EQ(orders, 24);
 }
 
+/// Ranks of rank 0's stage in the plan's order: those whose pipeline coordinate is 0.
+std::vector<std::int32_t> stage_of(const ParallelPlan& plan) {
+  const std::int32_t stride = PlanLayout(plan).stride(PlanAxis::pipeline);
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t rank = 0; rank < plan.gpus(); ++rank)
+    if (rank / stride % plan.pipeline == 0) ranks.push_back(rank);
+  return ranks;
+}
+
+// Megatron-Core's folding, by listing the ranks of a stage and counting in that list.
+TEST(PlanGroups, ExpertsFoldIntoTheRanksOfAStage) {
+  using enum PlanAxis;
+  RankOrder order = {tensor, context, data, pipeline};
+  int checked = 0;
+  do {
+    for (const std::int32_t expert_tensor : {1, 2, 3, 4}) {
+      for (const std::int32_t expert : {1, 2, 3, 4, 6, 8}) {
+        ParallelPlan plan = plan_in(order);
+        plan.expert = expert;
+        plan.expert_tensor = expert_tensor;
+        if (!plan.folds_experts() || !folds_evenly(plan)) continue;
+        SCOPED_TRACE(testing::Message() << to_string(order) << " ep " << expert << " etp " << expert_tensor);
+        const std::vector<std::int32_t> stage = stage_of(plan);
+        const auto listed = [&](std::int32_t stride, std::int32_t extent) {
+          std::set<std::int32_t> ranks;
+          for (std::int32_t i = 0; i < extent; ++i) ranks.insert(stage[static_cast<std::size_t>(i * stride)]);
+          return ranks;
+        };
+        const PlanLayout layout(plan);
+        const std::int32_t both = expert * expert_tensor, copies = 24 / both;
+        EXPECT_EQ(members(layout.group(ParallelGroup::expert_tensor)), listed(1, expert_tensor));
+        EXPECT_EQ(members(layout.group(ParallelGroup::expert)), listed(expert_tensor, expert));
+        EXPECT_EQ(members(layout.group(ParallelGroup::expert_data)), listed(both, copies));
+        EXPECT_EQ(ranks_of(plan, ParallelGroup::expert), expert);
+        EXPECT_EQ(ranks_of(plan, ParallelGroup::expert_data), copies);
+        ++checked;
+      }
+    }
+  } while (std::ranges::next_permutation(order).found);
+  EXPECT_GT(checked, 24 * 6);
+}
+
+TEST(PlanGroups, WithoutAWordForExpertsTheyAreSplitAsAllElse) {
+  const ParallelPlan plan = plan_in(kDefaultRankOrder);
+  const PlanLayout layout(plan);
+  EXPECT_EQ(layout.group(ParallelGroup::expert_tensor), layout.group(ParallelGroup::tensor));
+  EXPECT_EQ(layout.group(ParallelGroup::expert_data), layout.group(ParallelGroup::data_shard));
+  EXPECT_EQ(layout.group(ParallelGroup::expert).size(), 1);
+  EXPECT_EQ(ranks_of(plan, ParallelGroup::expert_data), 12);
+}
+
+TEST(PlanGroups, ExpertsThatDoNotTileTheRanksAreTold) {
+  ParallelPlan plan = plan_in(kDefaultRankOrder);  // 2 * 3 * 4 ranks of a stage
+  plan.expert = 5;
+  EXPECT_FALSE(folds_evenly(plan));
+  plan.expert = 4;  // ranks 0 .. 3 of six, and then 4, 5, 6, 7: side by side
+  EXPECT_TRUE(folds_evenly(plan));
+  plan.order = {PlanAxis::tensor, PlanAxis::context, PlanAxis::pipeline, PlanAxis::data};
+  EXPECT_FALSE(folds_evenly(plan));  // six ranks lie on one side of the pipeline
+  plan.expert = 12;
+  EXPECT_TRUE(folds_evenly(plan));
+}
+
 // Rajbhandari et al. 2020, figure 1: stage 1 the optimizer's state, 2 gradients, too, 3 weights, too.
 TEST(Zero, ShardsOneStateMoreWithEveryStage) {
   StackProfile at_once, at_the_end;

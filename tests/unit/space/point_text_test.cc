@@ -49,6 +49,21 @@ TEST(PointText, TakesEveryKey) {
   EXPECT_FALSE(point->concurrency);
 }
 
+TEST(PointText, ExpertsFoldIntoTheOtherDegrees) {
+  const auto point = parse_point("tp=4,pp=2,ep=8,etp=2", example_space(), 64, Phase::training);
+  ASSERT_TRUE(point);
+  EXPECT_EQ(point->plan.expert, 8);
+  EXPECT_EQ(point->plan.expert_tensor, 2);
+  EXPECT_EQ(point->plan.data, 8);
+  EXPECT_EQ(point->plan.gpus(), 64);
+  const std::string text = to_point_text(point->plan, Phase::training);
+  EXPECT_NE(text.find("dp=8,ep=8,etp=2,"), std::string::npos) << text;
+  // Experts split over the tensor group alone are what a plan without a word for them has.
+  const auto plain = parse_point("tp=4,pp=2,ep=1,etp=4", example_space(), 64, Phase::training);
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(plain->plan.folds_experts());
+}
+
 TEST(PointText, AxesLeftOutTakeTheFirstValueAndTheFill) {
   const auto point = parse_point("", example_space(), 64, Phase::training);
   ASSERT_TRUE(point);

@@ -62,10 +62,13 @@ TEST(PlanAxes, DegreesAreTheAxesOfRankOrders) {
   EXPECT_EQ(order_names(), "tp, cp, dp and pp");
 }
 
-TEST(TimeClasses, NoTwoGroupsAreBookedOnOne) {
+TEST(TimeClasses, OnlyGroupsOfExpertsShareOne) {
   std::set<TimeClass> classes;
-  for (const ParallelGroup group : enum_values<ParallelGroup>())
-    EXPECT_TRUE(classes.insert(class_of(group)).second);
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    const bool shared = group == ParallelGroup::expert_tensor || group == ParallelGroup::expert_data;
+    EXPECT_EQ(classes.insert(class_of(group)).second, !shared) << name_of(group);
+  }
+  EXPECT_EQ(class_of(ParallelGroup::expert_data), TimeClass::data_comm);
   EXPECT_TRUE(is_communication(TimeClass::context_comm));
   EXPECT_FALSE(is_communication(TimeClass::kv_transfer));
 }

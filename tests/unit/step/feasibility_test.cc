@@ -41,6 +41,42 @@ TEST_F(FeasibilityTest, FfnByTensor) {
   expect(test::plan_of(4, 1, 1, 1), Status::indivisible, Reason::ffn_by_tensor);
 }
 
+TEST_F(FeasibilityTest, ExpertsByRanks) {
+  ParallelPlan plan = test::plan_of(1, 1, 1, 16);
+  plan.expert = 2;
+  expect(plan, Status::indivisible, Reason::no_experts);
+  setting.model.moe = MixtureOfExperts{.experts = 12, .top_k = 2, .expert_ffn_hidden = 768};
+  expect(plan, Status::ok, Reason::none);
+  plan.expert = 8;
+  expect(plan, Status::indivisible, Reason::experts_by_ranks);
+  plan.expert = 3;
+  expect(plan, Status::indivisible, Reason::ranks_by_experts);
+  plan.expert = 4, plan.expert_tensor = 4;
+  expect(plan, Status::ok, Reason::none);
+  plan.expert_tensor = 5;
+  expect(plan, Status::indivisible, Reason::expert_width_by_ranks);
+  // Ranks of a tensor group that hold the same tokens would all send them.
+  plan = test::plan_of(4, 1, 1, 4);
+  plan.expert = 4, plan.expert_tensor = 2;
+  expect(plan, Status::unsupported, Reason::repeated_tokens);
+  plan.sequence_parallel = true;
+  expect(plan, Status::ok, Reason::none);
+}
+
+TEST_F(FeasibilityTest, ServersHaveTheirExpertsInTheTensorGroup) {
+  setting.model.moe = MixtureOfExperts{.experts = 12, .top_k = 2, .expert_ffn_hidden = 768};
+  setting.workload = test::inference(512, 64, 8);
+  ParallelPlan plan = test::plan_of(4, 1, 1, 2);
+  plan.expert = 4;
+  expect(plan, Status::ok, Reason::none);
+  plan.expert = 2;
+  expect(plan, Status::indivisible, Reason::ranks_by_experts);
+  plan.expert_tensor = 2;
+  expect(plan, Status::ok, Reason::none);
+  plan.order = {PlanAxis::data, PlanAxis::tensor, PlanAxis::context, PlanAxis::pipeline};
+  expect(plan, Status::indivisible, Reason::ranks_by_experts);
+}
+
 TEST_F(FeasibilityTest, SequenceByContext) {
   // 1024 = 2 * 512: a group of 512 has two tokens per rank; 3 or 1024 do not split into two pieces per rank.
   expect(test::plan_of(1, 512, 1, 1), Status::ok, Reason::none);

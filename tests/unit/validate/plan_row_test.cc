@@ -128,7 +128,6 @@ TEST_F(PublicRowTest, StatedCellsStandAgainstWhatIsUsual) {
 
 TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
   for (const auto& [column, cell, why] : std::vector<std::array<std::string, 3>>{
-           {"expert_parallel", "8", "mixtures of experts"},
            {"model", "deepseek-v3", "mixtures of experts"},
            {"model", "Qwen/Qwen3-30B-A3B-Instruct-2507", "mixtures of experts"},
            {"device", "l40s", "no preset describes the device l40s"},
@@ -140,6 +139,11 @@ TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
     EXPECT_TRUE(problems_.empty());
   }
   EXPECT_FALSE(read_public(step({{"software", "recipes"}, {"expert_parallel", "0"}}), true)->unmodelled);
+  const auto experts = read_public(step({{"software", "recipes"}, {"expert_parallel", "4"}}), true);
+  ASSERT_TRUE(experts);
+  EXPECT_FALSE(experts->unmodelled);
+  EXPECT_EQ(experts->plan.expert, 4);
+  EXPECT_EQ(experts->plan.expert_tensor, 1);
 }
 
 TEST_F(PublicRowTest, UnknownNamesAreProblemsThatSayWhatThereIs) {

@@ -1,0 +1,22 @@
+// The messages of a layer's experts, where tokens go to the ranks of theirs (LayerKey::dispatches).
+//
+//   dispatch       every rank sends the copies of its tokens, one for each chosen expert, to the expert group
+//   expert_gather  the ranks that split an expert gather what all of them got (Megatron-Core's token
+//                  dispatcher, arXiv:2504.14960, section 3.3)
+//   expert_reduce  and scatter the sum of their partial outputs
+//   combine        the outputs go back
+//
+// Backward sends the gradients the other way: the same operations the other way round, of the same bytes.
+#pragma once
+
+#include <vector>
+
+#include "engine/model/operator_builder.h"
+
+namespace shardscape::model {
+
+/// `rows`: copies of tokens that the experts of one rank work on, as gathered.
+void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, double rows);
+void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, double rows);
+
+}  // namespace shardscape::model
