@@ -52,8 +52,8 @@ struct Traffic {
   double bytes = 0;
 };
 
-/// Calls of one operation along one axis, and their bytes.
-inline Traffic traffic(const std::vector<Operator>& operators, network::CollectiveOp op, PlanAxis axis,
+/// Calls of one operation over one group, and their bytes.
+inline Traffic traffic(const std::vector<Operator>& operators, network::CollectiveOp op, ParallelGroup group,
                        bool backward) {
   Traffic sum;
   for (const Operator& o : operators) {
