@@ -27,9 +27,13 @@ struct DecodeKernel {
   double head;                  ///< seconds per key, head dimension and query head
   double merge;                 ///< seconds where keys are cut
   double lone_start, lone_width;  ///< of a CTA per query head
-  double lone_port;               ///< bytes per clock of an SM
+  double lone_port;               ///< bytes per clock of a CTA
   double lone_l2;                 ///< bytes per clock of all SMs, of each
+  double lone_resident;           ///< CTAs that an SM holds: their streams overlap, their starts do not
   bool lone_heads;                ///< single heads have a CTA per query head, too
+  double kept;                    ///< share of L2 that a launch finds again of the one before, lone heads
+  double cold;        ///< seconds that the first bytes take longer in a kernel repeated alone, grouped heads
+  double cold_share;  ///< of L2: bytes over which that fades
 };
 
 /// By architecture, from Ampere on.
@@ -39,10 +43,12 @@ constexpr PromptKernel kPrompt[] = {
     {12.4e-6, 0.687, 11.0, 2.58e-6, 6.92, 2.18, 0.46, 256},
 };
 constexpr DecodeKernel kDecode[] = {
-    {9.18e-6, 0.867, 3.27e-6, 9.87e-9, 4.99e-10, 21.7, 5.52e-12, 8.56e-6, 0.917e-6, 6.83e-10, 25.2, 1e4,
-     true},
-    {6.76e-6, 0.839, 3.51e-6, 4.1e-10, 1.54e-10, 54.8, 9.96e-12, 5.22e-6, 1.047e-6, 0, 75.4, 18.5, true},
-    {9.54e-6, 0.919, 0.859e-6, 0, 6.91e-10, 340, 1.75e-12, 1.71e-6, 0.912e-6, 0, 29.1, 29.4, false},
+    {8.79e-6, 0.849, 2.98e-6, 1.71e-8, 5.3e-10, 1e4, 5.54e-12, 9.25e-6, 1.92e-6, 0, 14.3, 31, 2, true, 0.732,
+     48.6e-6, 0.692},
+    {6.76e-6, 0.839, 3.51e-6, 4.1e-10, 1.54e-10, 54.8, 9.96e-12, 5.22e-6, 1.047e-6, 0, 75.4, 18.5, 1, true, 0,
+     0, 1},
+    {9.54e-6, 0.919, 0.859e-6, 0, 6.91e-10, 340, 1.75e-12, 1.71e-6, 0.912e-6, 0, 29.1, 29.4, 1, false, 0, 0,
+     1},
 };
 
 constexpr double kSmallRows = 64;  ///< queries of a block where there are no more
@@ -77,7 +83,8 @@ AlibiShares alibi_shares(const DeviceSpec& device) {
 /// The device as a kernel of other shares finds it.
 DeviceSpec with_shares(const DeviceSpec& device, double forward, double backward) {
   DeviceSpec other = device;
-  other.attention = {forward, backward};
+  other.attention.forward = forward;
+  other.attention.backward = backward;
   return other;
 }
 
@@ -110,7 +117,7 @@ OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const D
       2 * bytes_per_element(precision) * s.batch * s.head_dim * (s.heads * s.queries + s.kv_heads * s.keys);
   const double stream = Bytes(bytes) / device.hbm_sustained() / Seconds(1);
   const Bound bound = stream > arithmetic ? Bound::hbm : Bound::compute;
-  return {device.kernel_latency + Seconds(std::max(arithmetic, stream)),
+  return {device.kernel_latency + Seconds(std::max(arithmetic, stream)) / device.attention.prompt_rate,
           bound,
           {Flops(4 * s.head_dim * s.scores() * s.visible), Bytes(bytes)}};
 }
@@ -139,22 +146,34 @@ double group_kernel(const AttentionShape& s, double element, const DecodeKernel&
 double lone_kernel(const AttentionShape& s, double element, const DecodeKernel& k, const DeviceSpec& device) {
   const double clock = device.sm.clock.value();
   const double bytes = 2 * s.head_dim * element;
-  const double cta = k.lone_start + k.lone_width * s.head_dim +
-                     kStepKeys * std::ceil(s.keys / kStepKeys) * bytes / (k.lone_port * clock);
-  const double l2 = s.batch * s.heads * s.keys * bytes / (k.lone_l2 * sms_of(device) * clock);
-  return six_norm(rounds(s.batch * s.heads, device) * cta, l2);
+  const double ctas = s.batch * s.heads, start = k.lone_start + k.lone_width * s.head_dim;
+  const double cta = start + kStepKeys * std::ceil(s.keys / kStepKeys) * bytes / (k.lone_port * clock);
+  const double l2 = ctas * s.keys * bytes / (k.lone_l2 * sms_of(device) * clock);
+  const double work = std::max(rounds(ctas, device) * start, rounds(ctas / k.lone_resident, device) * cta);
+  return six_norm(work, l2);
 }
 
-OperatorCost decode_kernel(const AttentionShape& s, Precision kv_precision, const DeviceSpec& device) {
+/// The stream of the cache. A kernel launched over and over with nothing between finds a part of a cache that
+/// is read once still in L2; grouped heads instead take longer over what fills L2.
+double cache_stream(double bytes, bool lone, LaunchedBy launches, const DecodeKernel& k,
+                    const DeviceSpec& device) {
+  const double rate = k.hbm * device.hbm_peak().value(), l2 = device.l2.capacity.value();
+  if (launches == LaunchedBy::step) return bytes / rate;
+  if (lone) return std::max(0.0, bytes - k.kept * l2) / rate;
+  return bytes / rate + k.cold * (1 - std::exp(-bytes / (k.cold_share * l2)));
+}
+
+OperatorCost decode_kernel(const AttentionShape& s, Precision kv_precision, const DeviceSpec& device,
+                           LaunchedBy launches) {
   const DecodeKernel& k = kDecode[row_of(device)];
   const double element = bytes_per_element(kv_precision), group = s.heads / s.kv_heads;
   const Bytes cache(2 * element * s.batch * s.kv_heads * s.keys * s.head_dim);
   const Bytes bytes = cache + Bytes(kSumBytes * s.batch * s.heads * s.head_dim);
-  const double stream = bytes / (k.hbm * device.hbm_peak()) / Seconds(1);
   const bool lone = group > kMostGroup || (group <= 1 && k.lone_heads);
+  const double stream = cache_stream(bytes.value(), lone, launches, k, device);
   const double work = lone ? lone_kernel(s, element, k, device) : group_kernel(s, element, k, device);
   const double call = std::max(0.0, k.call - device.kernel_latency.value());
-  return {Seconds(call + six_norm(work, stream)),
+  return {Seconds(call + six_norm(work, stream) / device.attention.decode_rate),
           stream > work ? Bound::hbm : Bound::compute,
           {Flops(4 * s.head_dim * s.scores()), bytes}};
 }
@@ -184,8 +203,8 @@ OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel,
 }
 
 OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,
-                          const DeviceSpec& device) {
-  return is_named(kernel, device) ? decode_kernel(shape, kv_precision, device)
+                          const DeviceSpec& device, LaunchedBy launches) {
+  return is_named(kernel, device) ? decode_kernel(shape, kv_precision, device, launches)
                                   : decode(shape, kv_precision, device);
 }
 

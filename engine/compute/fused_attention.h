@@ -19,18 +19,30 @@
 //          Groups of more than 32 heads, and single heads but on Blackwell, have another kernel: a CTA per
 //          query head, uncut, whose bytes cross L2 once per head.
 //
+// On Ampere two CTAs of the other kernel share an SM. There, a kernel that is launched over and over alone, as
+// benchmarks do, finds 0.73 of the L2 of a cache that it reads once still filled by the launch before: 50 to 200
+// MB are read as if they were 24 to 31 MB less. That of groups instead takes up to 49 us longer over its first
+// bytes, the more the fuller L2 becomes (1 - exp(-bytes / 0.69 L2)); why is not known. A step has neither: other
+// kernels run in between.
+//
 // Constants are by architecture and relative to the parts of the device. Those of prompts and decode were fitted
 // to 1,500 attention kernels that TensorRT-LLM's benchmark timed on A100, H100, H200, B200 and GB200
 // (AIConfigurator's tables, NVIDIA 2025), one set for all devices of an architecture; a third of the shapes was
 // held out: prompts over 0.1 ms are off by 3 to 6 % in the mean of a device (GB200 11 %), decode over 20 us by 5
-// to 14 %. Backward shares: H100 0.45 from 110 steps of NVIDIA's recipes, 8B to 405B; B200 0.34; with ALiBi from
+// to 14 % (A100 10 %). A device may differ from its architecture by a factor (`attention.prompt_rate`,
+// `attention.decode_rate`). Backward shares: H100 0.45 from 110 steps of NVIDIA's recipes, 8B to 405B; B200 0.34; with ALiBi from
 // MosaicML's tables of MPT steps (LLM Foundry).
 #pragma once
+
+#include <cstdint>
 
 #include "engine/compute/attention.h"
 #include "engine/spec/stack.h"
 
 namespace shardscape::compute {
+
+/// What runs before a kernel: the others of a step, or that kernel itself, launched over and over alone.
+enum class LaunchedBy : std::uint8_t { step, itself };
 
 /// Forward, backward and one token for each sequence (shape.queries = 1), by the kernel; it must be fused. A
 /// device of no known architecture has the rates of FlashAttention-2 (attention.h).
@@ -39,7 +51,7 @@ OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, 
 OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                             const DeviceSpec& device);
 OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,
-                          const DeviceSpec& device);
+                          const DeviceSpec& device, LaunchedBy launches = LaunchedBy::step);
 
 /// What the call of a kernel alone takes beside it: the kernels that add biases, rotate, and write the cache.
 Seconds prompt_preparation(const AttentionShape& shape, Precision precision, const DeviceSpec& device);

@@ -22,7 +22,8 @@ OperatorCost decode_attention_alone(const AttentionShape& shape, AttentionKernel
   // bytes: they are of one.
   const bool eight_bits = kernel == AttentionKernel::trtllm && device.architecture == Architecture::ampere &&
                           grouped && kv_precision == Precision::bf16;
-  OperatorCost cost = fused_decode(shape, kernel, eight_bits ? Precision::fp8 : kv_precision, device);
+  OperatorCost cost =
+      fused_decode(shape, kernel, eight_bits ? Precision::fp8 : kv_precision, device, LaunchedBy::itself);
   if (kernel == AttentionKernel::trtllm) cost.time += device.kernel_latency;
   return cost;
 }

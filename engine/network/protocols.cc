@@ -134,7 +134,8 @@ std::optional<Seconds> all_reduce_in_node(const DeviceSpec& device, AllReduceKer
   if (!(link > BytesPerSecond(0))) return std::nullopt;
   const auto time = all_reduce_time(device.node, kernels, n, bytes, link);
   if (!time || !eager) return time;
-  return std::max(*time, device.node.custom.eager_floor);
+  const Seconds copy = 2 * bytes / device.hbm_sustained();
+  return std::max(*time + copy, kernels_of(device.node.custom, kernels).eager_floor);
 }
 
 }  // namespace shardscape::network

@@ -64,7 +64,9 @@ std::optional<Seconds> all_reduce_time(const NodeCollectives& node, AllReduceKer
 BytesPerSecond link_bandwidth(const DeviceSpec& device);
 
 /// What tables of kernels measure: a call alone in one node of such devices, over link_bandwidth(). Nothing
-/// where the device has no constants or no links. `eager`: launched by the host, at least its eager_floor.
+/// where the device has no constants or no links. `eager`: launched by the host on tensors of the framework, so
+/// that the call copies its tensor into the buffers that all ranks map, or out of place, at what HBM sustains
+/// (2 M bytes); at least the kernels' eager_floor.
 std::optional<Seconds> collective_in_node(const DeviceSpec& device, Operation operation, std::int32_t n,
                                           Bytes bytes);
 std::optional<Seconds> all_reduce_in_node(const DeviceSpec& device, AllReduceKernels kernels, bool eager,

@@ -67,6 +67,8 @@ Problems DeviceSpec::validate() const {
   check(sm.tensor_efficiency, "sm.tensor_efficiency", ranges::kShare);
   check(attention.forward, "attention.forward", ranges::kShare);
   check(attention.backward, "attention.backward", ranges::kShare);
+  check(attention.prompt_rate, "attention.prompt_rate", ranges::kOfAnother);
+  check(attention.decode_rate, "attention.decode_rate", ranges::kOfAnother);
   check(energy.idle_watts, "energy.idle_watts", ranges::kPowerIfKnown);
   check(energy.flop_pj, "energy.flop_pj", ranges::kPicojoulesIfKnown);
   check(energy.byte_pj, "energy.byte_pj", ranges::kPicojoulesIfKnown);

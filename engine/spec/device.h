@@ -71,6 +71,10 @@ struct DeviceSpec {
   struct FusedAttention {
     double forward = 1;
     double backward = 1;
+    /// What kernels known by name do of prompts and of decoding, over what they do on the devices of this
+    /// architecture that they were fitted on (compute/fused_attention.h).
+    double prompt_rate = 1;
+    double decode_rate = 1;
   };
   /// What work draws of the card's power, from which follows how fast the limit lets it run (compute/power.h).
   /// Not known where `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
@@ -119,7 +123,7 @@ struct DeviceSpec {
   /// What the first run of a kernel takes beside it: instruction and translation caches are empty, as a
   /// profiler leaves them that clears caches between kernels.
   Seconds cold_start;
-  NodeCollectives node;  ///< YAML: `nccl` and `custom_all_reduce`
+  NodeCollectives node;  ///< YAML: `nccl`, `custom_all_reduce` and `expert_dispatch`
   Facts facts;
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {

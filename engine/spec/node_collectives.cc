@@ -50,6 +50,49 @@ void check_kernels(Problems& problems, const CustomAllReduce::Kernels& kernels, 
   check(kernels.two_shot_bandwidth, "two_shot_bandwidth", ranges::kBandwidth);
   check(kernels.pair_limit, "pair_limit", ranges::kBytes);
   check(kernels.two_shot_limit, "two_shot_limit", ranges::kBytes);
+  check(kernels.eager_floor, "eager_floor", ranges::kTime);
+}
+
+void check_low_latency(Problems& problems, const ExpertDispatch::LowLatency& kernels) {
+  const auto check = [&](auto value, const char* field, const Range& range) {
+    require_range(problems, value, (std::string("expert_dispatch.low_latency.") + field).c_str(), range);
+  };
+  check(kernels.dispatch_start, "dispatch_start", ranges::kTime);
+  check(kernels.combine_start, "combine_start", ranges::kTime);
+  check(kernels.dispatch_expert, "dispatch_expert", ranges::kTime);
+  check(kernels.combine_expert, "combine_expert", ranges::kTime);
+  check(kernels.dispatch_bandwidth, "dispatch_bandwidth", ranges::kBandwidth);
+  check(kernels.combine_bandwidth, "combine_bandwidth", ranges::kBandwidth);
+  check(kernels.queue_bandwidth, "queue_bandwidth", ranges::kBandwidth);
+  check(kernels.dispatch_node, "dispatch_node", ranges::kTime);
+  check(kernels.combine_node, "combine_node", ranges::kTime);
+  check(kernels.node_bandwidth, "node_bandwidth", ranges::kBandwidthIfKnown);
+}
+
+void check_normal(Problems& problems, const ExpertDispatch::Normal& kernels) {
+  constexpr Range kCopies{0, 100};
+  const auto check = [&](auto value, const char* field, const Range& range) {
+    require_range(problems, value, (std::string("expert_dispatch.normal.") + field).c_str(), range);
+  };
+  check(kernels.dispatch_start, "dispatch_start", ranges::kTime);
+  check(kernels.combine_start, "combine_start", ranges::kTime);
+  check(kernels.row_bandwidth, "row_bandwidth", ranges::kBandwidth);
+  check(kernels.copy, "copy", ranges::kTime);
+  check(kernels.sm_bandwidth, "sm_bandwidth", ranges::kBandwidth);
+  check(kernels.bandwidth, "bandwidth", ranges::kBandwidth);
+  check(kernels.local_copies, "local_copies", kCopies);
+  check(kernels.dispatch_node, "dispatch_node", ranges::kTime);
+  check(kernels.combine_node, "combine_node", ranges::kTime);
+  check(kernels.node_bandwidth, "node_bandwidth", ranges::kBandwidthIfKnown);
+}
+
+bool given(const ExpertDispatch::LowLatency& kernels) {
+  return kernels.known() || kernels.combine_bandwidth > BytesPerSecond(0) ||
+         kernels.dispatch_start > Seconds(0);
+}
+
+bool given(const ExpertDispatch::Normal& kernels) {
+  return kernels.known() || kernels.sm_bandwidth > BytesPerSecond(0) || kernels.dispatch_start > Seconds(0);
 }
 
 bool given(const NcclProtocols& nccl) {
@@ -63,10 +106,11 @@ void NodeCollectives::validate(Problems& problems) const {
   if (given(nccl)) check_nccl(problems, nccl);
   check_kernels(problems, custom.vllm, "vllm");
   check_kernels(problems, custom.trtllm, "trtllm");
+  if (given(experts.low_latency)) check_low_latency(problems, experts.low_latency);
+  if (given(experts.normal)) check_normal(problems, experts.normal);
   require_range(problems, custom.multimem_start, "custom_all_reduce.multimem_start", ranges::kTime);
   require_range(problems, custom.multimem_bandwidth, "custom_all_reduce.multimem_bandwidth",
                 ranges::kBandwidthIfKnown);
-  require_range(problems, custom.eager_floor, "custom_all_reduce.eager_floor", ranges::kTime);
 }
 
 }  // namespace shardscape

@@ -63,6 +63,8 @@ struct CustomAllReduce {
     Seconds second_start;               ///< what the second shot adds
     BytesPerSecond two_shot_bandwidth;  ///< reduce-scatter and all-gather
     Bytes pair_limit, two_shot_limit;   ///< the library takes larger tensors: between two ranks, among more
+    /// What a call takes at least where the host launches it, not a graph.
+    Seconds eager_floor;
     [[nodiscard]] bool known() const { return one_shot_bandwidth > BytesPerSecond(0); }
   };
   Kernels vllm, trtllm;
@@ -70,15 +72,45 @@ struct CustomAllReduce {
   /// library. No bandwidth: the device's switches can't.
   Seconds multimem_start;
   BytesPerSecond multimem_bandwidth;
-  /// What a call takes at least where the host launches it, not a graph.
-  Seconds eager_floor;
+};
+
+/// Kernels that send tokens to the ranks of their experts and bring the results back, as DeepEP's do; what they
+/// cost stands in network/expert_dispatch.h. No bandwidth: the device has no constants. No node_bandwidth: none
+/// between nodes.
+struct ExpertDispatch {
+  /// For a few tokens: a message for each token and expert, straight to its rank.
+  struct LowLatency {
+    Seconds dispatch_start, combine_start;
+    Seconds dispatch_expert, combine_expert;  ///< for each expert of all ranks
+    BytesPerSecond dispatch_bandwidth, combine_bandwidth;
+    BytesPerSecond queue_bandwidth;       ///< dispatch: at which the queue of one expert at one rank drains
+    Seconds dispatch_node, combine_node;  ///< times the root of the other nodes
+    BytesPerSecond node_bandwidth;        ///< of one rank to other nodes
+    [[nodiscard]] bool known() const { return dispatch_bandwidth > BytesPerSecond(0); }
+  };
+  /// For many: a copy for each token and rank, on some of the SMs, and one for each node in between.
+  struct Normal {
+    Seconds dispatch_start, combine_start;
+    BytesPerSecond row_bandwidth;  ///< combine: at which one row passes through, beside the start
+    Seconds copy;                  ///< of one SM for each copy of a token
+    BytesPerSecond sm_bandwidth;   ///< of one SM
+    BytesPerSecond bandwidth;      ///< of all
+    double local_copies = 0;       ///< copies that a token costs beside those it is sent as
+    Seconds dispatch_node, combine_node;
+    BytesPerSecond node_bandwidth;
+    [[nodiscard]] bool known() const { return bandwidth > BytesPerSecond(0); }
+  };
+  LowLatency low_latency;
+  Normal normal;
 };
 
 struct NodeCollectives {
   NcclProtocols nccl;
   CustomAllReduce custom;
+  ExpertDispatch experts;
 
-  /// Fields are reported as "nccl.ll.step", "custom_all_reduce.eager_floor".
+  /// Fields are reported as "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
+  /// "expert_dispatch.normal.copy".
   void validate(Problems& problems) const;
 };
 

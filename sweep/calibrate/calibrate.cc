@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sweep/calibrate/constant_fit.h"
@@ -143,6 +144,7 @@ class Calibrator {
     }
     for (const validate::EvaluatedRow& row : evaluation.rows) {
       if (!row.kin.empty()) kin_.emplace(row.id, row.kin);
+      if (!row.regime.model.empty()) model_.emplace(row.id, whole_model(row.regime.model));
     }
     for (const validate::TableProblem& found : evaluation.problems) {
       if (!found.rejected) {
@@ -158,10 +160,25 @@ class Calibrator {
     return !options_.hold_out || !validate::is_held_out(id, *options_.hold_out);
   }
 
-  /// Of the row's plan or shape group where it has one.
+  /// Of the row's model, or of its plan or shape group where it has one.
   [[nodiscard]] int fold(const std::string& id) const {
+    if (!models_.empty()) {
+      if (const auto model = model_.find(id); model != model_.end())
+        return static_cast<int>(std::distance(models_.begin(), models_.find(model->second)));
+    }
     const auto kin = kin_.find(id);
-    return fold_of(kin == kin_.end() ? id : kin->second, options_.folds);
+    return fold_of(kin == kin_.end() ? id : kin->second, folds_);
+  }
+
+  void set_folds() {
+    folds_ = options_.folds < 2 ? 0 : options_.folds;
+    if (folds_ == 0 || options_.folds_by == FoldsBy::plan) return;
+    for (const auto& [id, model] : model_) models_.insert(model);
+    if (models_.size() > 1) {
+      folds_ = static_cast<int>(models_.size());
+    } else {
+      models_.clear();  // nothing would be left to fit on
+    }
   }
 
   ConstantFit::Progress progress() const {
@@ -170,7 +187,8 @@ class Calibrator {
   }
 
   void fit_sorts() {
-    fold_candidates_.assign(options_.folds < 2 ? 0 : static_cast<std::size_t>(options_.folds), start_);
+    set_folds();
+    fold_candidates_.assign(static_cast<std::size_t>(folds_), start_);
     result_.after = start_;
     for (const ActsOn sort : {ActsOn::time, ActsOn::memory}) fit_sort(sort);
   }
@@ -203,7 +221,7 @@ class Calibrator {
     const Dataset others(sources_, sort, presets_, [&](const std::string& id) {
       return fitted(id) && fold(id) != static_cast<int>(fold_left_out);
     });
-    const std::string what = fmt::format("fold {} of {}", fold_left_out + 1, options_.folds);
+    const std::string what = fmt::format("fold {} of {}", fold_left_out + 1, folds_);
     fit.apply(fit.refit(others, what), fold_candidates_[fold_left_out]);
   }
 
@@ -258,13 +276,22 @@ class Calibrator {
   const CalibrateOptions& options_;
   Problems problems_;
   std::vector<SourceTable> sources_;
-  std::map<std::string, std::string> kin_;  ///< id -> plan or shape group
+  std::map<std::string, std::string> kin_, model_;  ///< id -> plan or shape group, and model
+  int folds_ = 0;
+  std::set<std::string> models_;  ///< of the folds, where they go by model
   Candidate start_;
   std::vector<Candidate> fold_candidates_;
   Calibration result_;
 };
 
 }  // namespace
+
+std::string whole_model(const std::string& name) {
+  const std::size_t cut = name.rfind("-l");
+  const bool layers = cut != std::string::npos && cut + 2 < name.size() &&
+                      name.find_first_not_of("0123456789", cut + 2) == std::string::npos;
+  return layers ? name.substr(0, cut) : name;
+}
 
 int fold_of(std::string_view id, int folds) {
   const std::string key = fmt::format("fold {}", id);

@@ -8,12 +8,14 @@
 //
 // Beside the constants, s (fit.h) is fitted: what the model typically errs by on these rows.
 //
-// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, or,
-// in public tables, of their plan or shape group (validate::EvaluatedRow::kin), which is never split. Each fold
-// is predicted with the constants that the other folds give. Which constants move is settled once,
+// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, those
+// of public tables by their plan or shape group (validate::EvaluatedRow::kin), which never is split, or every
+// model is a fold of its own, whatever it is cut to (`-l7`);
+// each fold is predicted with the constants that the other folds give. Which constants move is settled once,
 // on all rows of the fit. Rows that are held out take part in nothing but their own error table.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,6 +32,8 @@
 
 namespace shardscape::calibrate {
 
+enum class FoldsBy : std::uint8_t { plan, model };
+
 struct CalibrateProgress {
   std::string what;  ///< "time, round 1", "memory, fold 3 of 5"
   FitProgress fit;
@@ -45,6 +49,8 @@ struct CalibrateOptions {
   std::vector<std::pair<const Constant*, double>> start;  ///< in place of the profile's own values
   std::optional<validate::HoldOut> hold_out;
   int folds = 5;  ///< below 2: no cross-validation
+  /// By model there are as many folds as models, if there are two; rows of kernels keep their shape groups.
+  FoldsBy folds_by = FoldsBy::plan;
   bool reference = false;
   std::function<void(const CalibrateProgress&)> progress;  ///< may be empty
 };
@@ -86,6 +92,9 @@ struct Calibration {
   std::vector<FileReport> files;
   std::vector<validate::TableProblem> left_out;  ///< rows of impossible plans
 };
+
+/// The model that a row's is, without how many layers of it are left: "llama3.1-405b" of "llama3.1-405b-l7".
+std::string whole_model(const std::string& name);
 
 /// Which of `folds` classes of ids a row belongs to; unrelated to who is held out.
 int fold_of(std::string_view id, int folds);

@@ -62,6 +62,9 @@ constexpr std::string_view kWireRange = "up to the link that flags leave";
 constexpr std::string_view kShareRange = "a share of the link's bandwidth; below a tenth the link is broken";
 constexpr std::string_view kOverlapRange = "nothing hidden to everything hidden";
 constexpr std::string_view kLatencyRange = "from one write over the link to a host in every step";
+constexpr std::string_view kArchitectureRange =
+    "another design of the same units; more is another architecture";
+constexpr std::string_view kEagerRange = "from one launch by a fast host to a framework's wrappers";
 constexpr std::string_view kPeakRange = "a share of the peak; below 0.3 it is no long kernel";
 
 // Widths: 0.7 is "within a factor of two" (1 sigma), for times that depend on host and framework version;
@@ -203,6 +206,14 @@ constexpr std::array kConstants = {
         [](Candidate& c) -> auto& { return c.device->attention.backward; }, "device.attention.backward",
         std::nullopt, time, logarithmic, 0.1, 1.0, "a share of the peak", 0.15, "fused attention, backward"),
     entry(
+        [](Candidate& c) -> auto& { return c.device->attention.prompt_rate; }, "device.attention.prompt_rate",
+        std::nullopt, time, logarithmic, 0.2, 5.0, kArchitectureRange, 0.2,
+        "attention of prompts by kernels of the architecture"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->attention.decode_rate; }, "device.attention.decode_rate",
+        std::nullopt, time, logarithmic, 0.2, 5.0, kArchitectureRange, 0.2,
+        "attention of decoding by kernels of the architecture"),
+    entry(
         [](Candidate& c) -> auto& { return c.device->cold_start; }, "device.cold_start", Dimension::time,
         time, logarithmic, 1e-6, 2e-5, "from caches half warm to code and page tables read from HBM", 0.4,
         "kernels measured alone, caches cleared"),
@@ -290,6 +301,142 @@ constexpr std::array kConstants = {
         [](Candidate& c) -> auto& { return c.device->node.nccl.all_to_all.own_bandwidth; },
         "device.nccl.all_to_all.own_bandwidth", Dimension::bandwidth, time, logarithmic, 1e10, 2e13,
         "of the memory, at most", 0.3, "all-to-all, large: the own part"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_start; },
+        "device.expert_dispatch.low_latency.dispatch_start", Dimension::time, time, logarithmic, 1e-6, 1e-4,
+        kCallRange, 0.3, "dispatch, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_expert; },
+        "device.expert_dispatch.low_latency.dispatch_expert", Dimension::time, time, logarithmic, 1e-10, 1e-6,
+        kLatencyRange, 0.4, "dispatch, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_bandwidth; },
+        "device.expert_dispatch.low_latency.dispatch_bandwidth", Dimension::bandwidth, time, logarithmic,
+        1e10, 2e13, kWireRange, 0.2, "dispatch, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.dispatch_node; },
+        "device.expert_dispatch.low_latency.dispatch_node", Dimension::time, time, logarithmic, 1e-7, 1e-4,
+        kLatencyRange, 0.4, "dispatch, low latency, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_start; },
+        "device.expert_dispatch.low_latency.combine_start", Dimension::time, time, logarithmic, 1e-6, 1e-4,
+        kCallRange, 0.3, "combine, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_expert; },
+        "device.expert_dispatch.low_latency.combine_expert", Dimension::time, time, logarithmic, 1e-10, 1e-6,
+        kLatencyRange, 0.4, "combine, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_bandwidth; },
+        "device.expert_dispatch.low_latency.combine_bandwidth", Dimension::bandwidth, time, logarithmic, 1e10,
+        2e13, kWireRange, 0.2, "combine, low latency"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.combine_node; },
+        "device.expert_dispatch.low_latency.combine_node", Dimension::time, time, logarithmic, 1e-7, 1e-4,
+        kLatencyRange, 0.4, "combine, low latency, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.queue_bandwidth; },
+        "device.expert_dispatch.low_latency.queue_bandwidth", Dimension::bandwidth, time, logarithmic, 1e8,
+        1e12, "of one group of warps", 0.3, "dispatch, low latency, few experts"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.low_latency.node_bandwidth; },
+        "device.expert_dispatch.low_latency.node_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9,
+        2e12, kWireRange, 0.2, "low latency, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.dispatch_start; },
+        "device.expert_dispatch.normal.dispatch_start", Dimension::time, time, logarithmic, 1e-6, 3e-4,
+        kCallRange, 0.3, "dispatch, normal"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.dispatch_node; },
+        "device.expert_dispatch.normal.dispatch_node", Dimension::time, time, logarithmic, 1e-7, 3e-4,
+        kLatencyRange, 0.4, "dispatch, normal, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.combine_start; },
+        "device.expert_dispatch.normal.combine_start", Dimension::time, time, logarithmic, 1e-6, 3e-4,
+        kCallRange, 0.3, "combine, normal"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.combine_node; },
+        "device.expert_dispatch.normal.combine_node", Dimension::time, time, logarithmic, 1e-7, 3e-4,
+        kLatencyRange, 0.4, "combine, normal, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.row_bandwidth; },
+        "device.expert_dispatch.normal.row_bandwidth", Dimension::bandwidth, time, logarithmic, 1e8, 1e12,
+        "of one group of warps", 0.3, "combine, normal, few tokens"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.copy; },
+        "device.expert_dispatch.normal.copy", Dimension::time, time, logarithmic, 1e-10, 1e-5, kLatencyRange,
+        0.5, "normal, many small tokens"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.sm_bandwidth; },
+        "device.expert_dispatch.normal.sm_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 1e12,
+        "of the port of an SM, at most", 0.3, "normal, few SMs"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.bandwidth; },
+        "device.expert_dispatch.normal.bandwidth", Dimension::bandwidth, time, logarithmic, 1e10, 2e13,
+        kWireRange, 0.2, "normal, many SMs"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.local_copies; },
+        "device.expert_dispatch.normal.local_copies", std::nullopt, time, logarithmic, 0.1, 10.0,
+        "from none but the sent ones to all ranks of a node", 0.4, "normal, few choices"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.experts.normal.node_bandwidth; },
+        "device.expert_dispatch.normal.node_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 2e12,
+        kWireRange, 0.2, "normal, between nodes"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.vllm.start; },
+        "device.custom_all_reduce.vllm.start", Dimension::time, time, logarithmic, 1e-6, 5e-5, kCallRange,
+        0.3, "vLLM's all-reduce"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.vllm.rank; },
+        "device.custom_all_reduce.vllm.rank", Dimension::time, time, logarithmic, 1e-9, 5e-6, kLatencyRange,
+        0.5, "vLLM's all-reduce, each rank beyond two"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.vllm.one_shot_bandwidth; },
+        "device.custom_all_reduce.vllm.one_shot_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9,
+        2e12, kWireRange, 0.3, "vLLM's all-reduce, one shot"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.vllm.second_start; },
+        "device.custom_all_reduce.vllm.second_start", Dimension::time, time, logarithmic, 1e-8, 5e-5,
+        kCallRange, 0.5, "vLLM's all-reduce, two shots"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.vllm.two_shot_bandwidth; },
+        "device.custom_all_reduce.vllm.two_shot_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9,
+        2e12, kWireRange, 0.3, "vLLM's all-reduce, two shots"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.vllm.eager_floor; },
+        "device.custom_all_reduce.vllm.eager_floor", Dimension::time, time, logarithmic, 1e-6, 1e-3,
+        kEagerRange, 0.5, "vLLM's all-reduce, launched by the host"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.trtllm.start; },
+        "device.custom_all_reduce.trtllm.start", Dimension::time, time, logarithmic, 1e-6, 5e-5, kCallRange,
+        0.3, "TensorRT-LLM's all-reduce"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.trtllm.rank; },
+        "device.custom_all_reduce.trtllm.rank", Dimension::time, time, logarithmic, 1e-9, 5e-6, kLatencyRange,
+        0.5, "TensorRT-LLM's all-reduce, each rank beyond two"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.trtllm.one_shot_bandwidth; },
+        "device.custom_all_reduce.trtllm.one_shot_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9,
+        2e12, kWireRange, 0.3, "TensorRT-LLM's all-reduce, one shot"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.trtllm.second_start; },
+        "device.custom_all_reduce.trtllm.second_start", Dimension::time, time, logarithmic, 1e-8, 5e-5,
+        kCallRange, 0.5, "TensorRT-LLM's all-reduce, two shots"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.trtllm.two_shot_bandwidth; },
+        "device.custom_all_reduce.trtllm.two_shot_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9,
+        2e12, kWireRange, 0.3, "TensorRT-LLM's all-reduce, two shots"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.trtllm.eager_floor; },
+        "device.custom_all_reduce.trtllm.eager_floor", Dimension::time, time, logarithmic, 1e-6, 1e-3,
+        kEagerRange, 0.5, "TensorRT-LLM's all-reduce, launched by the host"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.multimem_start; },
+        "device.custom_all_reduce.multimem_start", Dimension::time, time, logarithmic, 1e-6, 1e-4, kCallRange,
+        0.3, "all-reduces by switches"),
+    entry(
+        [](Candidate& c) -> auto& { return c.device->node.custom.multimem_bandwidth; },
+        "device.custom_all_reduce.multimem_bandwidth", Dimension::bandwidth, time, logarithmic, 1e9, 2e12,
+        kWireRange, 0.3, "all-reduces by switches"),
 };
 
 struct Unit {
@@ -318,8 +465,11 @@ std::string three_digits(double value) {
 }  // namespace
 
 bool Constant::acts_in(const Candidate& candidate) const {
-  const bool products = path.starts_with("device.products.");
-  return !products || (candidate.device && candidate.device->knows_energy());
+  if (path.starts_with("device.products.")) return candidate.device && candidate.device->knows_energy();
+  // A rate of 1 is no mechanism that is off: without tables of its architecture it acts on nothing.
+  if (path.starts_with("device.attention.") && path.ends_with("_rate"))
+    return candidate.device && candidate.device->architecture != Architecture::other;
+  return true;
 }
 
 double Constant::value_at(double u, double prior) const {

@@ -205,7 +205,8 @@ void Dataset::add_table(const SourceTable& source, const std::function<bool(cons
                             kept.rows.begin() + static_cast<std::ptrdiff_t>(end));
     group.options = source.options;
     group.first = size_;
-    group.count = end - begin;
+    group.ways = source.kind == validate::TableKind::expert_exchange ? 2 : 1;
+    group.count = group.ways * (end - begin);
     size_ += group.count;
     groups_.push_back(std::move(group));
   }
@@ -214,13 +215,23 @@ void Dataset::add_table(const SourceTable& source, const std::function<bool(cons
 void Dataset::predict(const Group& group, validate::Presets& presets, std::vector<double>& out) const {
   if (group.rows.empty()) {
     const validate::Evaluation evaluation = validate::evaluate(group.table, presets, group.options);
-    SHARDSCAPE_CHECK(evaluation.rows.size() == group.count, evaluation.rows.size(), group.count);
-    for (const char* key : {"time", "time_row_tile"}) {  // where the kernel's tile is known, with it
-      const auto metric = std::ranges::find(evaluation.metrics, key, &validate::Metric::key);
+    SHARDSCAPE_CHECK(group.ways * evaluation.rows.size() == group.count, evaluation.rows.size(), group.count);
+    struct Source {
+      const char* metric;
+      std::size_t way;
+    };
+    // Where the kernel's tile is known, with it.
+    constexpr Source kSources[] = {{"time", 0},
+                                   {"time_row_tile", 0},
+                                   {"dispatch_low_latency", 0},
+                                   {"dispatch_normal", 0},
+                                   {"combine_low_latency", 1},
+                                   {"combine_normal", 1}};
+    for (const Source& of : kSources) {
+      const auto metric = std::ranges::find(evaluation.metrics, of.metric, &validate::Metric::key);
       if (metric == evaluation.metrics.end()) continue;
-      for (const validate::Pair& pair : metric->pairs) {
-        out[group.first + pair.row] = log_ratio(pair.predicted, pair.measured);
-      }
+      for (const validate::Pair& pair : metric->pairs)
+        out[group.first + group.ways * pair.row + of.way] = log_ratio(pair.predicted, pair.measured);
     }
     return;
   }

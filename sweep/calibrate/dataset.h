@@ -56,7 +56,7 @@ class Dataset {
           const std::function<bool(const std::string& id)>& keep);
 
   /// Residuals of the dataset: ln(predicted / measured) of every time (training step; TTFT, ITL, end to end;
-  /// kernel, with its own tile where the row names it; collective) or of the memory that the allocator
+  /// kernel, with its own tile where the row names it; collective; dispatch and combine) or of the memory that the allocator
   /// reserves at its peak. A run that did not go out of memory adds max(0, ln(needed / capacity)), one that
   /// did min(0, ln(needed / capacity)).
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -78,6 +78,7 @@ class Dataset {
     std::vector<Target> targets;
     validate::Table table;  ///< of other kinds: rows and targets are empty
     validate::EvaluateOptions options;
+    std::size_t ways = 1;              ///< residuals of a row of `table`: 2 where it is sent and brought back
     std::size_t first = 0, count = 0;  ///< where its residuals go
   };
 

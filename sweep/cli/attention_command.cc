@@ -7,15 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
 #include "engine/compute/fused_attention.h"
 #include "engine/compute/kernel_alone.h"
+#include "engine/compute/latent_attention.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/kernel_arguments.h"
 #include "sweep/cli/text_table.h"
-#include "sweep/yaml/load.h"
-#include "sweep/yaml/number.h"
 
 namespace shardscape {
 /// What one call of an attention kernel does.
@@ -35,18 +33,19 @@ constexpr const char* kAttentionFooter =
     "  shardscape attention --device h100-sxm-80gb --batch 4 --seq 8192 --heads 32 --kv-heads 8\n"
     "  shardscape attention --device b200-sxm-180gb --batch 64 --seq 2048 --heads 64 --kv-heads 8 --phase "
     "decode\n"
+    "  shardscape attention --device h200-sxm-141gb --latent --batch 64 --seq 4096 --heads 16 --phase "
+    "decode\n"
     "\n"
     "Causal, without dropout. 'forward' and 'backward' are kernels of a training step, 'prompt' and "
     "'decode'\n"
     "those of a server, alone, with the kernels that prepare their inputs; --seq is then the length of the\n"
-    "prompts or what is cached. --device takes a name of 'shardscape presets' or a path.";
-
-constexpr std::int64_t kMostOfAttention = 1'000'000'000;
+    "prompts or what is cached. --latent: DeepSeek's attention over one compressed cache of 576 values a "
+    "token,\n"
+    "--dtype being the type of the cache. --device takes a name of 'shardscape presets' or a path.";
 
 struct AttentionArguments {
-  std::string device, precision, batch = "1", seq, heads, kv_heads, head_dim = "128";
-  std::string phase = "forward", kernel = "cudnn";
-  bool json = false;
+  std::string device, precision, batch = "1", seq, heads, kv_heads, head_dim, phase, kernel;
+  bool latent = false, json = false;
 };
 
 struct AttentionRequest {
@@ -55,57 +54,71 @@ struct AttentionRequest {
   Precision precision = Precision::bf16;
   AttentionPhase phase = AttentionPhase::forward;
   AttentionKernel kernel = AttentionKernel::cudnn;
+  bool latent = false;
 };
 
-class AttentionParser {
+class AttentionParser : private KernelWords {
  public:
-  AttentionRequest parse(const AttentionArguments& words, const yaml::Catalog& catalog) {
+  using KernelWords::KernelWords;
+
+  AttentionRequest parse(const AttentionArguments& words) {
     AttentionRequest request;
     compute::AttentionShape& shape = request.shape;
-    shape.batch = extent("--batch", words.batch);
-    shape.heads = extent("--heads", words.heads);
-    shape.kv_heads = words.kv_heads.empty() ? shape.heads : extent("--kv-heads", words.kv_heads);
-    shape.head_dim = extent("--head-dim", words.head_dim);
-    shape.queries = shape.keys = extent("--seq", words.seq);
+    shape.batch = whole("--batch", words.batch);
+    shape.heads = whole("--heads", words.heads);
+    shape.kv_heads = words.kv_heads.empty() ? shape.heads : whole("--kv-heads", words.kv_heads);
+    shape.head_dim = words.head_dim.empty() ? kUsualWidth : whole("--head-dim", words.head_dim);
+    shape.queries = shape.keys = whole("--seq", words.seq);
     if (std::fmod(shape.heads, shape.kv_heads) != 0) bad("--kv-heads", "must divide --heads");
-    request.phase = named<AttentionPhase>("--phase", words.phase);
-    request.kernel = named<AttentionKernel>("--kernel", words.kernel);
+    request.latent = words.latent;
+    request.phase =
+        named<AttentionPhase>("--phase", words.phase.empty() ? default_phase(words) : words.phase);
+    request.kernel = named<AttentionKernel>("--kernel", words.kernel.empty() ? "cudnn" : words.kernel);
+    if (words.latent) check_latent(words, request.phase);
     if (!is_fused(request.kernel))
       bad("--kernel", "naive attention is no kernel but several; give a fused one");
     if (request.phase == AttentionPhase::decode) shape.queries = shape.visible = 1;
-    const auto device = yaml::load_device(catalog, words.device);
-    if (device) {
-      request.device = *device;
-    } else {
-      problems_.add(device.error(), "--device");
-    }
-    read_precision(words.precision, device ? &*device : nullptr, problems_, request.precision);
-    problems_.finish();
+    request.device = device(words.device);
+    precision(words.precision, request.precision);
+    finish();
     return request;
   }
 
  private:
-  void bad(const std::string& where, const std::string& what) { problems_.add(where + ": " + what); }
+  static constexpr double kUsualWidth = 128;
 
-  double extent(const char* name, const std::string& text) {
-    const auto value = yaml::parse_integer(text, 1, kMostOfAttention);
-    if (!value) bad(name, value.error());
-    return static_cast<double>(value.value_or(1));
+  static const char* default_phase(const AttentionArguments& words) {
+    return words.latent ? "prompt" : "forward";
   }
 
-  template <class E>
-  E named(const char* option, const std::string& text) {
-    const auto value = parse_enum<E>(text);
-    const auto names = enum_names<E>();
-    if (!value)
-      bad(option, "no '" + text + "'" + did_you_mean(text, names) + "; there are " + join_names(names));
-    return value.value_or(E{});
+  /// The latent kernels are one family with widths of their own.
+  void check_latent(const AttentionArguments& words, AttentionPhase phase) {
+    constexpr const char* kNone = "has no meaning with --latent, where all heads share one cache";
+    if (!words.kv_heads.empty()) bad("--kv-heads", kNone);
+    if (!words.head_dim.empty()) bad("--head-dim", kNone);
+    if (!words.kernel.empty())
+      bad("--kernel", "has no meaning with --latent, which has one family of kernels");
+    if (phase != AttentionPhase::prompt && phase != AttentionPhase::decode)
+      bad("--phase", "with --latent there are prompt and decode");
   }
 
-  ProblemList problems_;
+  double whole(const char* name, const std::string& text) { return static_cast<double>(extent(name, text)); }
 };
 
+compute::LatentShape latent_shape(const AttentionRequest& r) {
+  compute::LatentShape shape;
+  shape.batch = r.shape.batch;
+  shape.heads = r.shape.heads;
+  shape.queries = r.shape.queries;
+  shape.keys = r.shape.keys;
+  shape.visible = r.shape.visible;
+  return shape;
+}
+
 compute::OperatorCost price_attention_kernel(const AttentionRequest& r) {
+  if (r.latent)
+    return r.phase == AttentionPhase::decode ? compute::latent_decode(latent_shape(r), r.precision, r.device)
+                                             : compute::latent_prompt(latent_shape(r), r.precision, r.device);
   switch (r.phase) {
     case AttentionPhase::forward:
       return compute::fused_forward(r.shape, r.kernel, r.precision, r.device);
@@ -120,7 +133,8 @@ compute::OperatorCost price_attention_kernel(const AttentionRequest& r) {
 }
 
 /// Matrix FLOPs that the mask leaves.
-double attention_flops(const AttentionRequest& r) {
+double attention_flops(const AttentionRequest& r, const compute::OperatorCost& cost) {
+  if (r.latent) return cost.work.flops.value();
   const double per_score = r.phase == AttentionPhase::backward ? 10 : 4;
   return per_score * r.shape.head_dim * r.shape.scores() * r.shape.visible;
 }
@@ -131,11 +145,14 @@ void print_attention(std::ostream& out, const AttentionRequest& request, const c
   table.add_column("", TextTable::Align::left);
   table.add_column("", TextTable::Align::left);
   const auto count = [](double n) { return format_count(static_cast<std::uint64_t>(n)); };
-  table.add_row({"kernel", fmt::format("{} {}, {}, on {}", name_of(request.kernel), name_of(request.phase),
-                                       name_of(request.precision), request.device.name)});
-  table.add_row({"shape", fmt::format("{} x {} tokens, {} heads over {} of keys, {} wide", count(s.batch),
-                                      count(s.keys), count(s.heads), count(s.kv_heads), count(s.head_dim))});
-  const double rate = attention_flops(request) / cost.time.value();
+  table.add_row(
+      {"kernel", fmt::format("{} {}, {}, on {}", request.latent ? "latent" : name_of(request.kernel),
+                             name_of(request.phase), name_of(request.precision), request.device.name)});
+  const std::string heads = request.latent ? fmt::format("{} heads over one latent cache", count(s.heads))
+                                           : fmt::format("{} heads over {} of keys, {} wide", count(s.heads),
+                                                         count(s.kv_heads), count(s.head_dim));
+  table.add_row({"shape", fmt::format("{} x {} tokens, {}", count(s.batch), count(s.keys), heads)});
+  const double rate = attention_flops(request, cost) / cost.time.value();
   table.add_row({"time", format_seconds(cost.time.value()) + ", " + format_si(rate, "FLOP/s") + " (" +
                              format_percent(rate / request.device.tensor_peak(request.precision).value()) +
                              " of the peak)"});
@@ -145,7 +162,7 @@ void print_attention(std::ostream& out, const AttentionRequest& request, const c
 }
 
 int run_attention(const AttentionArguments& arguments, const CommonOptions& common) {
-  const AttentionRequest request = AttentionParser().parse(arguments, make_catalog(common));
+  const AttentionRequest request = AttentionParser(make_catalog(common)).parse(arguments);
   const compute::OperatorCost cost = price_attention_kernel(request);
   if (!arguments.json) {
     print_attention(std::cout, request, cost);
@@ -153,7 +170,7 @@ int run_attention(const AttentionArguments& arguments, const CommonOptions& comm
   }
   const nlohmann::ordered_json json = {{"time_s", cost.time.value()},
                                        {"bound", name_of(cost.bound)},
-                                       {"flops", attention_flops(request)},
+                                       {"flops", attention_flops(request, cost)},
                                        {"hbm_bytes", cost.work.bytes.value()}};
   std::cout << json_text(json, 2) << '\n';
   return kDone;
@@ -171,7 +188,9 @@ void add_attention_command(CLI::App& app, const CommonOptions& common, Action& a
   command->add_option("--kv-heads", arguments->kv_heads, "Heads of keys and values; default --heads");
   command->add_option("--head-dim", arguments->head_dim, "Width of a head; default 128");
   command->add_option("--batch", arguments->batch, "Sequences; default 1");
-  command->add_option("--phase", arguments->phase, "forward, backward, prompt or decode; default forward");
+  command->add_option("--phase", arguments->phase,
+                      "forward, backward, prompt or decode; default forward, with --latent prompt");
+  command->add_flag("--latent", arguments->latent, "Latent attention (MLA); prompt and decode");
   command->add_option("--kernel", arguments->kernel,
                       "flash, flash_alibi, flash3, cudnn or trtllm, as in stacks; default cudnn");
   command->add_option("--dtype", arguments->precision, "As for gemm; of the cache in decode");

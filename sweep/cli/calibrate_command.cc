@@ -52,6 +52,7 @@ struct CalibrateArguments {
   std::vector<std::string> rows_of, only, keep, start;
   bool all = false, list = false, json = false, force = false, quiet = false;
   int folds = calibrate::CalibrateOptions{}.folds;
+  std::string folds_by = "plan";
   fs::path output, device_output;
 };
 
@@ -168,6 +169,7 @@ calibrate::CalibrateOptions read_options(const CalibrateArguments& arguments, co
   options.keep = reader.constants("--keep", arguments.keep);
   options.start = reader.starts(arguments.start);
   options.folds = arguments.folds;
+  if (arguments.folds_by == "model") options.folds_by = calibrate::FoldsBy::model;
   options.reference = common.reference;
   if (!arguments.hold_out.empty()) {
     const auto hold_out = validate::parse_hold_out(arguments.hold_out);
@@ -231,6 +233,7 @@ std::string reproducing_command(const CalibrateArguments& arguments,
   for (const std::string& start : recorded_starts(arguments, calibration)) add("--start", start);
   add("--hold-out", arguments.hold_out);
   if (arguments.folds != calibrate::CalibrateOptions{}.folds) add("--folds", std::to_string(arguments.folds));
+  if (arguments.folds_by != "plan") add("--folds-by", arguments.folds_by);
   add("-o", name(arguments.output));
   if (!arguments.device_output.empty()) add("--device-output", name(arguments.device_output));
   return shell_line(words);
@@ -310,6 +313,10 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
   text("--folds", arguments->folds, "K", "Folds of the cross-validation; 0: none")
       ->capture_default_str()
       ->check(whole_number(0, 1000));
+  text("--folds-by", arguments->folds_by, "plan|model",
+       "What is never split: plans and shape groups, or whole models, each a fold of its own")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"plan", "model"}));
   command->add_flag("--list", arguments->list, "List the constants that can be fitted, with their ranges");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");

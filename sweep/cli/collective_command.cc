@@ -1,24 +1,34 @@
 // shardscape collective: the time of one collective inside a node of a device.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
+#include "engine/network/expert_dispatch.h"
 #include "engine/network/protocols.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
+#include "sweep/cli/kernel_arguments.h"
 #include "sweep/cli/text_table.h"
-#include "sweep/yaml/load.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
 namespace shardscape {
 /// Operations that devices have constants for.
-enum class NodeOperation : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
-SHARDSCAPE_ENUM_NAMES(NodeOperation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all");
+enum class NodeOperation : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  dispatch,
+  combine
+};
+SHARDSCAPE_ENUM_NAMES(NodeOperation, "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "dispatch",
+                      "combine");
 }  // namespace shardscape
 
 namespace shardscape::cli {
@@ -29,18 +39,38 @@ constexpr const char* kCollectiveFooter =
     "Examples:\n"
     "  shardscape collective all_reduce 16MB --device h100-sxm-80gb --gpus 8\n"
     "  shardscape collective all_reduce 64KiB --device b200-sxm-180gb --gpus 4 --kernels trtllm\n"
+    "  shardscape collective dispatch --tokens 128 --hidden 7168 --top-k 8 --experts 256 --device "
+    "h200-sxm-141gb --gpus 16 --nodes 2\n"
     "\n"
     "Alone in one node, over the links of the device's data sheet: by NCCL's protocols or, with --kernels, "
     "by\n"
     "the all-reduce of an inference engine (vllm, sglang, trtllm). The size is that of the whole tensor, as\n"
-    "nccl-tests counts it. For calls across nodes and between others see 'shardscape network'.";
+    "nccl-tests counts it. dispatch and combine move tokens to their experts and back, by DeepEP's kernels. "
+    "For calls across nodes and between others see 'shardscape network'.";
 
 constexpr std::int64_t kMostRanks = 1024;
 constexpr double kMostBytes = 1e13;
 
 struct CollectiveArguments {
-  std::string operation, size, device, gpus, kernels = "library";
+  std::string operation, size, device, gpus, kernels;
+  std::string tokens, hidden, top_k, experts, nodes, sms;
   bool eager = false, json = false;
+};
+
+/// The numbers of an exchange between experts.
+struct ExchangeWord {
+  const char* option;
+  std::string CollectiveArguments::*text;
+  double network::ExpertExchange::*value;
+  bool needed;
+};
+constexpr ExchangeWord kExchangeWords[] = {
+    {"--tokens", &CollectiveArguments::tokens, &network::ExpertExchange::tokens, true},
+    {"--hidden", &CollectiveArguments::hidden, &network::ExpertExchange::hidden, true},
+    {"--top-k", &CollectiveArguments::top_k, &network::ExpertExchange::top_k, true},
+    {"--experts", &CollectiveArguments::experts, &network::ExpertExchange::experts, true},
+    {"--nodes", &CollectiveArguments::nodes, &network::ExpertExchange::nodes, false},
+    {"--sms", &CollectiveArguments::sms, &network::ExpertExchange::sms, false},
 };
 
 struct CollectiveRequest {
@@ -49,6 +79,9 @@ struct CollectiveRequest {
   AllReduceKernels kernels = AllReduceKernels::library;
   std::int32_t ranks = 2;
   Bytes bytes;
+  std::optional<network::ExpertExchange> exchange;  ///< dispatch and combine
+  DispatchKernels dispatch = DispatchKernels::low_latency;
+  network::DispatchWay way = network::DispatchWay::dispatch;
 };
 
 network::Operation of_node(NodeOperation operation) {
@@ -59,57 +92,78 @@ network::Operation of_node(NodeOperation operation) {
       return network::Operation::reduce_scatter;
     case NodeOperation::all_gather:
       return network::Operation::all_gather;
-    case NodeOperation::all_to_all:
+    default:
       break;
   }
   return network::Operation::all_to_all;
 }
 
-class CollectiveParser {
+bool is_exchange(NodeOperation operation) {
+  return operation == NodeOperation::dispatch || operation == NodeOperation::combine;
+}
+
+class CollectiveParser : private KernelWords {
  public:
-  CollectiveRequest parse(const CollectiveArguments& words, const yaml::Catalog& catalog) {
+  using KernelWords::KernelWords;
+
+  CollectiveRequest parse(const CollectiveArguments& words) {
     CollectiveRequest request;
-    request.operation = of_node(named<NodeOperation>("operation", words.operation));
-    request.kernels = named<AllReduceKernels>("--kernels", words.kernels);
-    const bool own = request.kernels != AllReduceKernels::library;
-    if (own && request.operation != network::Operation::all_reduce)
-      bad("--kernels", "engines have kernels for all_reduce alone");
-    if (words.eager && !own) bad("--eager", "has a meaning with --kernels vllm, sglang or trtllm alone");
-    const auto ranks = yaml::parse_integer(words.gpus, 2, kMostRanks);
-    if (!ranks) bad("--gpus", ranks.error());
-    request.ranks = static_cast<std::int32_t>(ranks.value_or(2));
-    const auto bytes = yaml::parse_quantity(words.size, yaml::Dimension::data);
-    if (!bytes) {
-      bad("size", bytes.error());
-    } else if (*bytes < 1 || *bytes > kMostBytes) {
-      bad("size", fmt::format("must be 1 B to {}", format_si(kMostBytes, "B")));
-    }
-    request.bytes = Bytes(bytes.value_or(1));
-    const auto device = yaml::load_device(catalog, words.device);
-    if (device) {
-      request.device = *device;
+    const auto operation = named<NodeOperation>("operation", words.operation);
+    request.ranks = static_cast<std::int32_t>(ranks(words.gpus, is_exchange(operation) ? 1 : 2));
+    request.device = device(words.device);
+    if (is_exchange(operation)) {
+      read_exchange(words, operation, request);
     } else {
-      problems_.add(device.error(), "--device");
+      request.operation = of_node(operation);
+      read_collective(words, request);
     }
-    problems_.finish();
+    finish();
     return request;
   }
 
  private:
-  void bad(const std::string& where, const std::string& what) {
-    problems_.add(fmt::format("{}: {}", where, what));
+  std::int64_t ranks(const std::string& text, std::int64_t least) {
+    const auto value = yaml::parse_integer(text, least, kMostRanks);
+    if (!value) bad("--gpus", value.error());
+    return value.value_or(least);
   }
 
-  template <class E>
-  E named(const char* option, const std::string& text) {
-    const auto value = parse_enum<E>(text);
-    const auto names = enum_names<E>();
-    if (!value)
-      bad(option, fmt::format("no '{}'{}; there are {}", text, did_you_mean(text, names), join_names(names)));
-    return value.value_or(E{});
+  void read_collective(const CollectiveArguments& words, CollectiveRequest& request) {
+    request.kernels = named<AllReduceKernels>("--kernels", words.kernels.empty() ? "library" : words.kernels);
+    const bool own = request.kernels != AllReduceKernels::library;
+    if (own && request.operation != network::Operation::all_reduce)
+      bad("--kernels", "engines have kernels for all_reduce alone");
+    if (words.eager && !own) bad("--eager", "has a meaning with --kernels vllm, sglang or trtllm alone");
+    for (const ExchangeWord& word : kExchangeWords) {
+      if (!(words.*word.text).empty()) bad(word.option, "has a meaning for dispatch and combine alone");
+    }
+    const auto bytes = yaml::parse_quantity(words.size, yaml::Dimension::data);
+    if (!bytes) {
+      bad("size", words.size.empty() ? "is missing: the bytes of the whole tensor" : bytes.error());
+    } else if (*bytes < 1 || *bytes > kMostBytes) {
+      bad("size", fmt::format("must be 1 B to {}", format_si(kMostBytes, "B")));
+    }
+    request.bytes = Bytes(bytes.value_or(1));
   }
 
-  ProblemList problems_;
+  void read_exchange(const CollectiveArguments& words, NodeOperation operation, CollectiveRequest& request) {
+    request.way =
+        operation == NodeOperation::dispatch ? network::DispatchWay::dispatch : network::DispatchWay::combine;
+    request.dispatch =
+        named<DispatchKernels>("--kernels", words.kernels.empty() ? "low_latency" : words.kernels);
+    if (!words.size.empty()) bad("size", "follows from --tokens and --hidden; leave it out");
+    if (words.eager) bad("--eager", "has no meaning for dispatch and combine");
+    network::ExpertExchange call;
+    for (const ExchangeWord& word : kExchangeWords) {
+      const std::string& text = words.*word.text;
+      if (text.empty() && word.needed) bad(word.option, "is missing");
+      if (!text.empty()) call.*word.value = static_cast<double>(extent(word.option, text));
+    }
+    call.ranks = request.ranks;
+    if (call.top_k > call.experts) bad("--top-k", "must not exceed --experts");
+    if (std::fmod(call.ranks, call.nodes) != 0) bad("--nodes", "must divide --gpus");
+    request.exchange = call;
+  }
 };
 
 /// Bytes over each rank's link and direction, over the size: what nccl-tests calls bus bandwidth counts them.
@@ -117,8 +171,41 @@ double link_share_of(network::Operation operation, double n) {
   return (operation == network::Operation::all_reduce ? 2 : 1) * (n - 1) / n;
 }
 
+/// Dispatch of tokens to experts, or back.
+int run_exchange(const CollectiveRequest& request, const CollectiveArguments& arguments) {
+  const network::ExpertExchange& call = *request.exchange;
+  const auto time =
+      network::expert_exchange_time(request.device.node.experts, request.dispatch, request.way, call);
+  if (!time) {
+    ProblemList problems;
+    problems.add(fmt::format("--device: {} has no constants of expert dispatch {} (key expert_dispatch.{})",
+                             request.device.name, call.nodes > 1 ? "between nodes" : "inside a node",
+                             name_of(request.dispatch)));
+    problems.finish();
+  }
+  const double bytes = call.tokens * call.top_k * call.hidden * network::dispatch_bytes(request.way);
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"time_s", time->value()}, {"bytes", bytes}};
+    std::cout << json_text(json, 2) << '\n';
+    return kDone;
+  }
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("", TextTable::Align::left);
+  table.add_row(
+      {"call", fmt::format("{} of {} x {} values a rank to {} of {} experts, {} GPUs in {} nodes, {}",
+                           arguments.operation, call.tokens, call.hidden, call.top_k, call.experts,
+                           call.ranks, call.nodes, request.device.name)});
+  table.add_row({"kernels", std::string(name_of(request.dispatch))});
+  table.add_row({"time", format_seconds(time->value())});
+  table.add_row({"tokens to experts", format_si(bytes, "B") + " a rank"});
+  table.print(std::cout);
+  return kDone;
+}
+
 int run_collective(const CollectiveArguments& arguments, const CommonOptions& common) {
-  const CollectiveRequest request = CollectiveParser().parse(arguments, make_catalog(common));
+  const CollectiveRequest request = CollectiveParser(make_catalog(common)).parse(arguments);
+  if (request.exchange) return run_exchange(request, arguments);
   const auto time =
       request.kernels == AllReduceKernels::library
           ? network::collective_in_node(request.device, request.operation, request.ranks, request.bytes)
@@ -160,12 +247,20 @@ void add_collective_command(CLI::App& app, const CommonOptions& common, Action& 
       app.add_subcommand("collective", "The time of one collective inside a node of a device");
   const auto arguments = std::make_shared<CollectiveArguments>();
   command
-      ->add_option("operation", arguments->operation, "all_reduce, reduce_scatter, all_gather or all_to_all")
+      ->add_option("operation", arguments->operation,
+                   "all_reduce, reduce_scatter, all_gather, all_to_all, dispatch or combine")
       ->required();
-  command->add_option("size", arguments->size, "The whole tensor: 16MB, 64KiB, ...")->required();
+  command->add_option("size", arguments->size, "The whole tensor: 16MB, 64KiB, ...; not of experts");
   command->add_option("--device", arguments->device, "A device preset or file")->required();
-  command->add_option("--gpus", arguments->gpus, "Ranks, all in one node")->required();
-  command->add_option("--kernels", arguments->kernels, "library (NCCL), vllm, sglang or trtllm");
+  command->add_option("--gpus", arguments->gpus, "Ranks, all in one node but with --nodes")->required();
+  command->add_option("--kernels", arguments->kernels,
+                      "library (NCCL), vllm, sglang or trtllm; of experts low_latency or normal");
+  command->add_option("--tokens", arguments->tokens, "Dispatch, combine: tokens of each rank");
+  command->add_option("--hidden", arguments->hidden, "Likewise: values of a token");
+  command->add_option("--top-k", arguments->top_k, "Likewise: experts that a token chooses");
+  command->add_option("--experts", arguments->experts, "Likewise: experts of all ranks");
+  command->add_option("--nodes", arguments->nodes, "Likewise: nodes that hold the GPUs; default 1");
+  command->add_option("--sms", arguments->sms, "Likewise: SMs of the normal kernels; default 20");
   command->add_flag("--eager", arguments->eager, "Launched by the host, not by a CUDA graph");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kCollectiveFooter);

@@ -106,6 +106,7 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& common, Action&
 void add_export_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_attention_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_experts_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_collective_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_network_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_replay_command(CLI::App& app, const CommonOptions& common, Action& action);

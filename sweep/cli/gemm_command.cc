@@ -7,13 +7,11 @@
 #include <optional>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
 #include "engine/compute/gemm.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/kernel_arguments.h"
 #include "sweep/cli/text_table.h"
-#include "sweep/yaml/load.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -38,7 +36,6 @@ constexpr const char* kGemmFooter =
     "hbm\n"
     "or launch. --device takes a name of 'shardscape presets' or a path.";
 
-constexpr std::int64_t kMaxExtent = 1'000'000'000;
 constexpr std::int64_t kMaxTile = 4096;
 
 struct GemmArguments {
@@ -55,47 +52,36 @@ struct Request {
 };
 
 /// Reads the words into a request, and gathers what is wrong with them.
-class Parser {
+class Parser : private KernelWords {
  public:
-  Request parse(const GemmArguments& words, const yaml::Catalog& catalog) {
+  using KernelWords::KernelWords;
+
+  Request parse(const GemmArguments& words) {
     Request request;
     request.shape = {extent("M", words.m), extent("N", words.n), extent("K", words.k), 1};
-    const auto device = yaml::load_device(catalog, words.device);
-    if (device) {
-      request.device = *device;
-    } else {
-      problems_.add(device.error(), "--device");
-    }
-    const bool named =
-        read_precision(words.precision, device ? &*device : nullptr, problems_, request.precision);
+    request.device = device(words.device);
+    const DeviceSpec* const known = has_device() ? &request.device : nullptr;
+    const bool named = precision(words.precision, request.precision);
     request.options.burst = words.burst;
     if (words.burst && !words.clock.empty()) bad("--burst", "--clock locks the clock; give one of both");
-    if (words.burst && device && !device->knows_energy()) {
-      bad("--burst", device->name + " does not say its 'energy', from which the clock of a burst follows");
+    if (words.burst && known != nullptr && !known->knows_energy()) {
+      bad("--burst", known->name + " does not say its 'energy', from which the clock of a burst follows");
     }
     if (!words.clock.empty()) request.options.locked_clock = clock(words.clock);
     if (!words.tile.empty()) request.options.tile = tile(words.tile);
-    if (device && named && request.options.tile && request.options.tile->m > 0 &&
-        !compute::tile_fits(*request.options.tile, request.precision, *device)) {
+    if (known != nullptr && named && request.options.tile && request.options.tile->m > 0 &&
+        !compute::tile_fits(*request.options.tile, request.precision, *known)) {
       bad("--tile",
           fmt::format("an SM of {} can't hold {} in {}: two stages of (M + N) x K operands need room in its "
                       "{} of SRAM, and M x N fp32 sums in half of its {} of registers",
-                      device->name, words.tile, name_of(request.precision),
-                      format_bytes(device->sm.sram.value()), format_bytes(device->sm.registers.value())));
+                      known->name, words.tile, name_of(request.precision),
+                      format_bytes(known->sm.sram.value()), format_bytes(known->sm.registers.value())));
     }
-    problems_.finish();
+    finish();
     return request;
   }
 
  private:
-  void bad(const std::string& where, const std::string& what) { problems_.add(where + ": " + what); }
-
-  std::int64_t extent(const char* name, const std::string& text) {
-    const auto value = yaml::parse_integer(text, 1, kMaxExtent);
-    if (!value) bad(name, value.error());
-    return value.value_or(1);
-  }
-
   Hertz clock(const std::string& text) {
     const std::optional<double> plain = yaml::parse_finite(text);
     const auto value = plain ? tl::expected<double, std::string>(*plain)
@@ -125,8 +111,6 @@ class Parser {
         fmt::format("'{}' must be MxNxK, three numbers of 1 to {}, such as 128x256x32", text, kMaxTile));
     return {};
   }
-
-  ProblemList problems_;
 };
 
 std::string tile_text(const GemmTile& tile) { return fmt::format("{}x{}x{}", tile.m, tile.n, tile.k); }
@@ -172,7 +156,7 @@ void print_text(std::ostream& out, const Request& request, const GemmCost& cost)
 }
 
 int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
-  const Request request = Parser().parse(arguments, make_catalog(common));
+  const Request request = Parser(make_catalog(common)).parse(arguments);
   const compute::GemmOutput output{compute::output_bytes(request.precision), false};
   const GemmCost cost =
       compute::gemm(request.shape, request.precision, request.device, output, request.options);
@@ -181,29 +165,6 @@ int run_gemm(const GemmArguments& arguments, const CommonOptions& common) {
 }
 
 }  // namespace
-
-bool read_precision(const std::string& text, const DeviceSpec* device, ProblemList& problems,
-                    Precision& value) {
-  if (text.empty()) {
-    value = device == nullptr || device->supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
-    return true;
-  }
-  const auto names = enum_names<Precision>();
-  const auto parsed = parse_enum<Precision>(text);
-  if (!parsed) {
-    problems.add("--dtype: no type '" + text + "'" + did_you_mean(text, names) +
-                 "; types: " + join_names(names));
-    return false;
-  }
-  value = *parsed;
-  if (device == nullptr || device->supports(value)) return true;
-  std::vector<std::string_view> supported;
-  for (const std::string_view name : names) {
-    if (device->supports(*parse_enum<Precision>(name))) supported.push_back(name);
-  }
-  problems.add("--dtype: " + device->name + " has no unit for " + text + "; it has " + join_names(supported));
-  return false;
-}
 
 void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action) {
   CLI::App* const command = app.add_subcommand("gemm", "The time of one matrix product on one device");

@@ -116,6 +116,7 @@ int run(int argc, char** argv) {
   add_diff_command(app, common, action);
   add_gemm_command(app, common, action);
   add_attention_command(app, common, action);
+  add_experts_command(app, common, action);
   add_collective_command(app, common, action);
   add_network_command(app, common, action);
   add_replay_command(app, common, action);

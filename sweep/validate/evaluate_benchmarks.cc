@@ -6,6 +6,7 @@
 
 #include "engine/compute/kernel_alone.h"
 #include "engine/network/protocols.h"
+#include "sweep/validate/benchmark_row.h"
 #include "sweep/validate/collective_bench.h"
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/validate/table_names.h"
@@ -15,27 +16,17 @@ namespace shardscape {
 namespace validate {
 /// Operations of a table of NCCL, as nccl-tests names them.
 enum class NcclOperation : std::uint8_t { all_reduce, reduce_scatter, all_gather, alltoall };
-enum class ExchangeKernel : std::uint8_t { ll, normal };
 }  // namespace validate
 
 SHARDSCAPE_ENUM_NAMES(validate::NcclOperation, "all_reduce", "reduce_scatter", "all_gather", "alltoall");
-SHARDSCAPE_ENUM_NAMES(validate::ExchangeKernel, "ll", "normal");
 
 namespace validate {
 
 namespace {
 
 constexpr double kLongGemm_s = 1e-4, kShortGemm_s = 1e-5, kLongPrompt_s = 1e-4, kLongDecode_s = 2e-5;
+constexpr double kLongExperts_s = 5e-5;
 constexpr double kLargeCollective = 256 * 1024;
-
-/// A row as far as its kind understands it.
-struct Benchmark {
-  std::string what;
-  std::string kin;  ///< see EvaluatedRow
-  Regime regime;
-  tl::expected<double, std::string> predicted_s = tl::unexpected(std::string());  ///< or why there is none
-  double bytes = 0;                                                               ///< of a collective
-};
 
 std::string count(std::int64_t value) { return std::to_string(value); }
 
@@ -70,8 +61,14 @@ class Benchmarks {
       case TableKind::custom_all_reduce:
         read_custom(reader, device, row);
         break;
+      case TableKind::experts:
+        read_experts(reader, device, row);
+        break;
+      case TableKind::latent_attention:
+        read_latent(reader, device, row);
+        break;
       default:
-        read_unmodelled(reader, kind, row);
+        read_exchange(reader, device, row);
     }
     if (reader.failed()) return std::nullopt;
     if (!undescribed_.empty()) row.predicted_s = tl::unexpected(undescribed_);
@@ -250,17 +247,6 @@ class Benchmarks {
     return patch > kOwnKernelsUntil ? AllReduceKernels::sglang : AllReduceKernels::vllm;
   }
 
-  static void read_unmodelled(RowReader& reader, TableKind kind, Benchmark& row) {
-    if (kind == TableKind::expert_exchange) {
-      reader.choice<ExchangeKernel>("op_name");
-      row.predicted_s = tl::unexpected(std::string("dispatch and combine of experts are not modelled"));
-    } else if (kind == TableKind::experts) {
-      row.predicted_s = tl::unexpected(std::string("grouped products of experts are not modelled"));
-    } else {
-      row.predicted_s = tl::unexpected(std::string("latent attention is not modelled"));
-    }
-  }
-
   Presets& presets_;
   const EvaluateOptions& options_;
   TableNames names_;
@@ -273,9 +259,18 @@ struct Band {
   const char* key;
   const char* name;
   bool (*has)(const Benchmark& row, double measured_s);
+  std::size_t way = 0;  ///< of MeasuredTimes
 };
 
+bool is_low_latency(const Benchmark& row, double) { return row.regime.operation == "low latency"; }
+bool is_normal(const Benchmark& row, double) { return row.regime.operation == "normal"; }
+
 std::vector<Band> bands_of(TableKind kind) {
+  if (kind == TableKind::expert_exchange)
+    return {{"dispatch_low_latency", "dispatch, low latency", is_low_latency, 0},
+            {"combine_low_latency", "combine, low latency", is_low_latency, 1},
+            {"dispatch_normal", "dispatch, normal", is_normal, 0},
+            {"combine_normal", "combine, normal", is_normal, 1}};
   std::vector<Band> bands = {{"time", "time", [](const Benchmark&, double) { return true; }}};
   switch (kind) {
     case TableKind::gemm_alone:
@@ -291,6 +286,14 @@ std::vector<Band> bands_of(TableKind kind) {
     case TableKind::attention_decode:
       bands.push_back(
           {"time_20us", "over 20 us", [](const Benchmark&, double t) { return t > kLongDecode_s; }});
+      break;
+    case TableKind::latent_attention:
+      bands.push_back(
+          {"time_20us", "over 20 us", [](const Benchmark&, double t) { return t > kLongDecode_s; }});
+      break;
+    case TableKind::experts:
+      bands.push_back(
+          {"time_50us", "over 50 us", [](const Benchmark&, double t) { return t > kLongExperts_s; }});
       break;
     case TableKind::nccl:
       bands.push_back({"time_large", "256 KB and more",
@@ -317,18 +320,21 @@ void evaluate_benchmarks(const Table& table, Presets& presets, const EvaluateOpt
   const ColumnIndex index(table);
   for (const TableRow& cells : table.rows) {
     RowReader reader(table, index, cells, out.problems);
-    const std::optional<double> measured = reader.positive("measured_time_s");
+    const MeasuredTimes measured = measured_times(out.kind, reader);
     const std::optional<Benchmark> row = benchmarks.read(out.kind, reader);
     if (!row) continue;
     if (!row->predicted_s) {
       out.unpredicted.push_back({cells.line, row->predicted_s.error()});
       continue;
     }
-    const Pair pair{out.rows.size(), measured.value_or(0), *row->predicted_s};
+    const double predicted[] = {*row->predicted_s, row->combine_s};
     for (std::size_t i = 0; i < bands.size(); ++i) {
-      if (measured && bands[i].has(*row, *measured)) out.metrics[i].pairs.push_back(pair);
+      const std::optional<double>& time = measured[bands[i].way];
+      if (time && bands[i].has(*row, *time))
+        out.metrics[i].pairs.push_back({out.rows.size(), *time, predicted[bands[i].way]});
     }
-    out.predictions.push_back({cell(pair.predicted)});
+    out.predictions.push_back({cell(predicted[0])});
+    if (exchange) out.predictions.back().push_back(cell(predicted[1]));
     out.rows.push_back(
         {cells.line, row_id(reader, table, cells), row->what, -1, {}, {}, row->regime, row->kin});
   }

@@ -278,7 +278,7 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   for (const char* column : {"id", "model"}) reader.need(column);
   row.id = reader.text("id").value_or("");
   row.model = reader.text("model").value_or("");
-  if (!names.has_model(row.model)) row.unmodelled = known_experts(row.model);
+  row.unmodelled = known_experts(row.model);
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
   const auto stack = [&](const std::string& software) { return names.stack(software); };

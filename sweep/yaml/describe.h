@@ -168,13 +168,43 @@ void describe(V& v, CustomAllReduce& custom) {
       group.optional("two_shot_bandwidth", k.two_shot_bandwidth);
       group.optional("pair_limit", k.pair_limit);
       group.optional("two_shot_limit", k.two_shot_limit);
+      group.optional("eager_floor", k.eager_floor);
     };
   };
   v.optional_group("vllm", kernels(custom.vllm));
   v.optional_group("trtllm", kernels(custom.trtllm));
   v.optional("multimem_start", custom.multimem_start);
   v.optional("multimem_bandwidth", custom.multimem_bandwidth);
-  v.optional("eager_floor", custom.eager_floor);
+}
+
+template <class V>
+void describe(V& v, ExpertDispatch& experts) {
+  v.optional_group("low_latency", [&](V& group) {
+    ExpertDispatch::LowLatency& k = experts.low_latency;
+    group.optional("dispatch_start", k.dispatch_start);
+    group.optional("combine_start", k.combine_start);
+    group.optional("dispatch_expert", k.dispatch_expert);
+    group.optional("combine_expert", k.combine_expert);
+    group.optional("dispatch_bandwidth", k.dispatch_bandwidth);
+    group.optional("combine_bandwidth", k.combine_bandwidth);
+    group.optional("queue_bandwidth", k.queue_bandwidth);
+    group.optional("dispatch_node", k.dispatch_node);
+    group.optional("combine_node", k.combine_node);
+    group.optional("node_bandwidth", k.node_bandwidth);
+  });
+  v.optional_group("normal", [&](V& group) {
+    ExpertDispatch::Normal& k = experts.normal;
+    group.optional("dispatch_start", k.dispatch_start);
+    group.optional("combine_start", k.combine_start);
+    group.optional("row_bandwidth", k.row_bandwidth);
+    group.optional("copy", k.copy);
+    group.optional("sm_bandwidth", k.sm_bandwidth);
+    group.optional("bandwidth", k.bandwidth);
+    group.optional("local_copies", k.local_copies);
+    group.optional("dispatch_node", k.dispatch_node);
+    group.optional("combine_node", k.combine_node);
+    group.optional("node_bandwidth", k.node_bandwidth);
+  });
 }
 
 template <class V>
@@ -215,6 +245,8 @@ void describe(V& v, DeviceSpec& d) {
   v.optional_group("attention", [&](V& attention) {
     attention.optional("forward", d.attention.forward);
     attention.optional("backward", d.attention.backward);
+    attention.optional("prompt_rate", d.attention.prompt_rate);
+    attention.optional("decode_rate", d.attention.decode_rate);
   });
   v.optional("architecture", d.architecture);
   v.optional_group("energy", [&](V& energy) {
@@ -238,6 +270,7 @@ void describe(V& v, DeviceSpec& d) {
   v.optional("cold_start", d.cold_start);
   v.optional_group("nccl", [&](V& nccl) { describe(nccl, d.node.nccl); });
   v.optional_group("custom_all_reduce", [&](V& custom) { describe(custom, d.node.custom); });
+  v.optional_group("expert_dispatch", [&](V& experts) { describe(experts, d.node.experts); });
   describe_facts(v, d.facts);
 }
 

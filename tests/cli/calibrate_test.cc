@@ -255,6 +255,61 @@ TEST_F(CalibrateTest, KernelsAloneFitADeviceAlone) {
   EXPECT_LT(file.at("cross_validated").at("time").at("mape"), 0.01);
 }
 
+// Likewise kernels of attention and of all-reduce of a card on which they run at half the rate.
+TEST_F(CalibrateTest, AttentionAndEnginesFitADeviceAlone) {
+  const fs::path card = fs::path(test::source_dir()) / "hw_presets/devices/h200-sxm-141gb.yaml";
+  const std::string mine =
+      std::regex_replace(read_file(card), std::regex("\nname: [^\n]*"), "\nname: my-gpu");
+  write("my-gpu.yaml", mine);
+  std::string slow =
+      std::regex_replace(mine, std::regex("\n  forward: "), "\n  decode_rate: 0.5\n  forward: ");
+  slow = std::regex_replace(slow, std::regex("vllm: \\{start: [0-9.]+ us"), "vllm: {start: 9 us");
+  ASSERT_NE(slow.find("vllm: {start: 9 us"), std::string::npos);
+  write("slow.yaml", slow);
+  const auto timed = [&](const std::string& name, const std::string& header,
+                         const std::vector<std::string>& rows) {
+    const auto lines = [&](const std::vector<std::string>& times) {
+      std::string text = header + ",measured_time_s\n";
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        text += rows[i] + ',' + (times.empty() ? "" : times[i]) + '\n';
+      return text;
+    };
+    write(name, lines({}));
+    const Finished predicted =
+        run({"validate", name, "--device", "./slow.yaml", "--predictions", name + ".out"});
+    ASSERT_EQ(predicted.code, 0) << predicted.err;
+    std::vector<std::string> times;
+    for (const test::CsvRow& row : test::read_csv(work() / (name + ".out")))
+      times.push_back(row.at("predicted_time_s"));
+    ASSERT_EQ(times.size(), rows.size());
+    write(name, lines(times));
+  };
+  std::vector<std::string> decode, reduce;
+  for (const int batch : {4, 32, 256}) {
+    for (const int cached : {1024, 4096, 16384}) {
+      for (const int heads : {8, 32})
+        decode.push_back("my-gpu," + std::to_string(batch) + ",1," + std::to_string(heads) + ",8,128," +
+                         std::to_string(cached));
+    }
+  }
+  for (const int gpus : {2, 4, 8}) {
+    for (const int elements : {512, 4096, 32768})
+      reduce.push_back("my-gpu,all_reduce,vLLM_custom_graph,bfloat16," + std::to_string(gpus) + ',' +
+                       std::to_string(elements) + ",comm/vllm/0.19.0/x");
+  }
+  timed("decode.csv", "device,batch_size,isl,num_heads,num_key_value_heads,head_dim,step", decode);
+  timed("allreduce.csv", "device,op_name,kernel_source,allreduce_dtype,num_gpus,message_size,file", reduce);
+  const Finished finished = run({"calibrate", "decode.csv", "allreduce.csv", "--device", "./my-gpu.yaml",
+                                 "--only", "device.attention.decode_rate,device.custom_all_reduce.vllm.start",
+                                 "--folds", "2", "--json", "-o", "fitted.yaml"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const json& file : json::parse(finished.out).at("files")) {
+    EXPECT_GT(file.at("before").at("time").at("mape"), 0.1);
+    EXPECT_LT(file.at("after").at("time").at("mape"), 0.01);
+    EXPECT_LT(file.at("cross_validated").at("time").at("mape"), 0.01);
+  }
+}
+
 TEST_F(CalibrateTest, ConditionsSelectRows) {
   write("nccl.csv",
         "cluster,collective,gpus,gpus_per_node,bytes,median_s\n"

@@ -44,9 +44,8 @@ inline NodeCollectives round_protocols() {
   node.nccl.all_to_all = {Seconds(6e-6),         Seconds(0.5e-6), BytesPerSecond(20e9),
                           Seconds(4e-6),         Seconds(1e-6),   0.5,
                           BytesPerSecond(1000e9)};
-  node.custom.vllm = {Seconds(4e-6), Seconds(0.1e-6),      BytesPerSecond(40e9),
-                      Seconds(3e-6), BytesPerSecond(80e9), Bytes(8e6),
-                      Bytes(2e6)};
+  node.custom.vllm = {Seconds(4e-6),        Seconds(0.1e-6), BytesPerSecond(40e9), Seconds(3e-6),
+                      BytesPerSecond(80e9), Bytes(8e6),      Bytes(2e6),           Seconds(30e-6)};
   node.custom.trtllm = node.custom.vllm;
   node.custom.trtllm.start = Seconds(3e-6);
   node.custom.multimem_start = Seconds(20e-6);

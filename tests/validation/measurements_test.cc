@@ -84,7 +84,15 @@ INSTANTIATE_TEST_SUITE_P(
                          15,
                          {{"/itl/mape", 0.08}, {"/ttft_alone/mape", 0.15}, {"/ttft/mape", 0.30}}},
                     Case{"gemm-a100-ncu", 24, {{"/time_long/mape", 0.01}, {"/time_row_tile/mape", 0.02}}},
-                    Case{"collectives-nccl", 350, {{"/time_node/median", 0.15}}}),
+                    Case{"collectives-nccl", 350, {{"/time_node/median", 0.15}}},
+                    Case{"modern-moe", 1120, {{"/time_50us/median", 0.12}}},
+                    Case{"modern-mla", 600, {{"/time_20us/median", 0.10}}},
+                    Case{"modern-deepep",
+                         1158,
+                         {{"/dispatch_low_latency/median", 0.10},
+                          {"/combine_low_latency/median", 0.10},
+                          {"/dispatch_normal/median", 0.10},
+                          {"/combine_normal/median", 0.10}}}),
     [](const testing::TestParamInfo<Case>& instance) {
       std::string name = instance.param.name;
       for (char& c : name) c = c == '-' ? '_' : c;

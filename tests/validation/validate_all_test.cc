@@ -28,7 +28,9 @@ TEST(ValidateAll, PrintsALineForEveryTableAndWhatItWasFittedOn) {
   for (const char* part :
        {"| Megatron-LM on A100", "`megatron-lm`: training-a100-megatron (11 of 11 rows)", "| out of memory |",
         "cuBLAS alone: h100-sxm-80gb", "NCCL in one node: b200-sxm-180gb",
-        "attention of decoding alone: a100-sxm-80gb", "| modern-inference | 1566 |"})
+        "attention of decoding alone: a100-sxm-80gb", "experts alone: h200-sxm-141gb",
+        "latent attention alone: gb200-186gb, latent decode", "expert dispatch: b300-sxm-288gb",
+        "| modern-inference | 1566 |"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " not in\n" << text;
 }
 

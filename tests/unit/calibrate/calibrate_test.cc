@@ -202,6 +202,38 @@ TEST(Calibrate, EachFoldIsPredictedByAFitToTheOthers) {
   EXPECT_EQ(folds.size(), static_cast<std::size_t>(kFolds));
 }
 
+TEST(Calibrate, EveryModelIsLeftOutInTurn) {
+  EXPECT_EQ(whole_model("llama3.1-405b-l7"), "llama3.1-405b");
+  EXPECT_EQ(whole_model("gpt-l"), "gpt-l");
+  EXPECT_EQ(whole_model("gemma-large"), "gemma-large");
+  // Half of the runs are of another model; cut to fewer layers it is still that model.
+  std::vector<Layout> runs = runs_in_nodes();
+  for (std::size_t i = 0; i < runs.size(); i += 2)
+    runs[i].model = i % 4 == 0 ? "nanotron-3.6b" : "nanotron-3.6b-l16";
+  const validate::Table table = measured(runs, truth(), 0.3);
+  const auto moving = some({"host.backward_layer"});
+  CalibrateOptions options = options_of(moving);
+  options.folds = 5;
+  options.folds_by = FoldsBy::model;
+  const Calibration whole = calibrated(table, options);
+  const validate::Evaluation& crossed = *whole.files[0].cross_validated;
+  ASSERT_EQ(crossed.rows.size(), table.rows.size());
+  for (const bool larger : {false, true}) {
+    const auto is_larger = [](const std::string& model) { return model.starts_with("nanotron-3.6b"); };
+    validate::Table others = table;
+    std::erase_if(others.rows,
+                  [&](const validate::TableRow& row) { return is_larger(row.cells[2]) == larger; });
+    const Calibration fit = calibrated(others, options_of(moving));
+    validate::Presets presets = shipped_presets();
+    presets.replace_stack("nanotron-a", fit.after.stack);
+    const validate::Evaluation expected = validate::evaluate(table, presets, {});
+    for (std::size_t i = 0; i < crossed.rows.size(); ++i) {
+      if (is_larger(crossed.rows[i].regime.model) != larger) continue;
+      EXPECT_NEAR(crossed.metrics[0].pairs[i].predicted / expected.metrics[0].pairs[i].predicted, 1, 3e-3);
+    }
+  }
+}
+
 TEST(Calibrate, FoldsAreAFunctionOfTheId) {
   std::vector<int> counts(5), held(5);
   for (int i = 0; i < 3000; ++i) {

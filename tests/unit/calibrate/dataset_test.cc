@@ -59,6 +59,36 @@ TEST(Dataset, ResidualsAreThoseOfTheErrorTable) {
   EXPECT_EQ(sorted(memory.residuals({fixture.candidate})[0]), sorted(due));
 }
 
+TEST(Dataset, ExchangesOfExpertsAreResidualsBothWays) {
+  Fixture fixture;
+  fixture.candidate.device = *fixture.presets.device("h100-sxm-80gb", "").value();
+  validate::Table table = validate::parse_csv(
+      "id,device,op_name,node_num,hidden_size,num_token,num_topk,num_experts,dispatch_sms,dispatch_transmit_"
+      "us,"
+      "dispatch_notify_us,combine_sms,combine_transmit_us,combine_notify_us,dispatch_avg_t_us,combine_avg_t_"
+      "us\n"
+      "a,h100-sxm-80gb,ll,1,7168,1,8,256,,,,,,,20,21\n"
+      "b,h100-sxm-80gb,normal,2,7168,128,8,256,20,50,30,20,100,0.0,,\n",
+      "t.csv");
+  SourceTable source{validate::TableKind::expert_exchange, table, {}};
+  fixture.sources.push_back(source);
+  const validate::Evaluation expected = fixture.evaluation();
+  std::vector<double> due;
+  for (const validate::Metric& metric : expected.metrics) {
+    for (const double one : logarithms(metric.pairs)) due.push_back(one);
+  }
+  ASSERT_EQ(due.size(), 4U);
+  const Dataset data(fixture.sources, ActsOn::time, fixture.presets, kEveryRow);
+  EXPECT_EQ(sorted(data.residuals({fixture.candidate})[0]), sorted(due));
+  // A start that is longer lengthens the one call that has it.
+  Candidate slower = fixture.candidate;
+  slower.device->node.experts.normal.combine_start *= 2;
+  const auto before = data.residuals({fixture.candidate})[0], after = data.residuals({slower})[0];
+  int changed = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) changed += after[i] > before[i] ? 1 : 0;
+  EXPECT_EQ(changed, 1);
+}
+
 TEST(Dataset, VerdictsPullWhereTheyAreWrong) {
   Fixture fixture;
   validate::Table table = measured({{1, 1, 1, 0, 4}}, fixture.candidate.stack, 0, true, "nanotron-b");

@@ -133,5 +133,50 @@ TEST(FusedAttention, AKernelAloneAlsoPreparesItsInputs) {
             decode_attention_alone(one, AttentionKernel::trtllm, Precision::fp8, ampere).time);
 }
 
+double decoded_alone(const AttentionShape& shape, const DeviceSpec& device) {
+  return fused_decode(shape, AttentionKernel::trtllm, Precision::bf16, device, LaunchedBy::itself)
+      .time.value();
+}
+
+TEST(FusedAttention, OnAmpereALaunchFindsWhatTheOneBeforeLeft) {
+  DeviceSpec device = test::a100();
+  device.architecture = Architecture::ampere;
+  const double rate = 0.849 * device.hbm_peak().value(), l2 = device.l2.capacity.value();
+  // Many single heads stream their cache; 0.732 of the L2 is there already.
+  const AttentionShape single = token(64, 40, 40, 4096);
+  EXPECT_NEAR(decoded(single, device) - decoded_alone(single, device), 0.732 * l2 / rate, 2e-7);
+  // A group's first bytes take longer, by 48.6 us once L2 is full.
+  const AttentionShape group = token(64, 32, 8, 32768);
+  EXPECT_NEAR(decoded_alone(group, device) - decoded(group, device), 48.6e-6, 1e-6);
+  // Hopper has neither.
+  for (const AttentionShape& shape : {single, group})
+    EXPECT_EQ(decoded(shape, hopper()), decoded_alone(shape, hopper()));
+}
+
+TEST(FusedAttention, TwoLoneCtasShareAnSmOfAmpere) {
+  // 216 single heads: both CTAs of an SM start one after the other (1.92 us each) and stream side by side: a step
+  // of 64 keys is 64 x 512 bytes at 14.3 a clock.
+  DeviceSpec device = test::a100();
+  device.architecture = Architecture::ampere;
+  device.hbm.bandwidth_per_stack = BytesPerSecond(1e18);
+  device.l2.capacity = Bytes(1e18);
+  const double clock = device.sm.clock.value(), stream = 16 * 64 * 512 / (14.3 * clock);
+  const double work = 1.92e-6 + stream, l2 = 216 * 1024 * 512.0 / (31 * 108 * clock);
+  const double both = std::pow(std::pow(work, 6) + std::pow(l2, 6), 1.0 / 6);
+  const double call = 8.79e-6 - device.kernel_latency.value();
+  ASSERT_EQ(device.sm.count, 108);
+  EXPECT_NEAR(decoded(token(1, 216, 216, 1024), device), call + both, 1e-10);
+}
+
+TEST(FusedAttention, RatesOfADeviceScaleTheWorkOfItsKernels) {
+  DeviceSpec device = hopper(), fast = hopper();
+  fast.attention.prompt_rate = 2;
+  fast.attention.decode_rate = 4;
+  const AttentionShape read = prompt(4, 32, 8, 4096), made = token(64, 32, 8, 4096);
+  EXPECT_NEAR(forward(read, device) - 3e-6, 2 * (forward(read, fast) - 3e-6), 1e-10);
+  const double call = 6.76e-6 - 3e-6;
+  EXPECT_NEAR(decoded(made, device) - call, 4 * (decoded(made, fast) - call), 1e-10);
+}
+
 }  // namespace
 }  // namespace shardscape::compute

@@ -52,7 +52,7 @@ struct Traffic {
   double bytes = 0;
 };
 
-/// Calls of one operation over one group, and their bytes.
+/// Calls of one operation of one kind of group, and their bytes.
 inline Traffic traffic(const std::vector<Operator>& operators, network::CollectiveOp op, ParallelGroup group,
                        bool backward) {
   Traffic sum;

@@ -84,6 +84,25 @@ TEST(Protocols, AboveTheirLimitsCustomKernelsLeaveToTheSwitchesOrTheLibrary) {
   EXPECT_EQ(custom_us(AllReduceKernels::vllm, 16, 1e5), nccl_us(Operation::all_reduce, 16, 1e5));
 }
 
+TEST(Protocols, EagerCallsCopyTheirTensorAndHaveAFloor) {
+  // 100 ports of 1 GB/s; 1,000 GB/s of memory that sustains all of it: 2 M / 1,000 GB/s of copies.
+  DeviceSpec device;
+  device.node = round_protocols();
+  device.node.custom.trtllm.eager_floor = Seconds(50e-6);
+  device.facts.link_ports = 100;
+  device.facts.link_bandwidth_per_port = BytesPerSecond(1e9);
+  device.hbm = {1, Bytes(80e9), BytesPerSecond(1000e9)};
+  const auto us = [&](AllReduceKernels kernels, bool eager, double bytes) {
+    return 1e6 * all_reduce_in_node(device, kernels, eager, 4, Bytes(bytes))->value();
+  };
+  for (const AllReduceKernels kernels :
+       {AllReduceKernels::vllm, AllReduceKernels::sglang, AllReduceKernels::trtllm}) {
+    EXPECT_EQ(us(kernels, false, 1000), custom_us(kernels, 4, 1000));
+    EXPECT_NEAR(us(kernels, true, 1000), kernels == AllReduceKernels::vllm ? 30 : 50, kRounding);
+    EXPECT_NEAR(us(kernels, true, 50e6), us(kernels, false, 50e6) + 100e6 / 1000e3, kRounding);
+  }
+}
+
 // ---- in the model of collectives ----
 
 /// 8 GPUs behind a switch, and as many nodes on another.

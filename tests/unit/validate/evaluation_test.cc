@@ -288,15 +288,68 @@ TEST(Benchmarks, MessagesAreCountedInElements) {
   EXPECT_EQ(regime_part(evaluation.rows[0].regime, "gpus"), "8");
 }
 
-TEST(Benchmarks, ExpertsAreReadAndNotPredicted) {
-  const Evaluation evaluation =
-      evaluated("b200-sxm-180gb,ll,1,7168,1,8,256\n",
-                "device,op_name,node_num,hidden_size,num_token,num_topk,num_experts\n");
+TEST(Benchmarks, ExchangesHaveTwoTimes) {
+  const Evaluation evaluation = evaluated(
+      "b200-sxm-180gb,ll,1,7168,1,8,256,,,,,,,20,21\n"
+      "h100-sxm-80gb,normal,2,7168,128,8,256,20,50,30,20,100,0.0,,\n"
+      "b200-sxm-180gb,normal,2,7168,128,8,256,20,50,30,20,100,0.0,,\n"
+      "h100-sxm-80gb,normal,2,7168,128,8,256,,50,30,20,100,0.0,,\n",
+      "device,op_name,node_num,hidden_size,num_token,num_topk,num_experts,dispatch_sms,dispatch_transmit_us,"
+      "dispatch_notify_us,combine_sms,combine_transmit_us,combine_notify_us,dispatch_avg_t_us,combine_avg_t_"
+      "us\n");
   EXPECT_EQ(evaluation.kind, TableKind::expert_exchange);
-  EXPECT_TRUE(evaluation.problems.empty());
-  ASSERT_EQ(evaluation.unpredicted.size(), 1U);
   EXPECT_EQ(evaluation.prediction_columns,
             (std::vector<std::string>{"predicted_dispatch_s", "predicted_combine_s"}));
+  ASSERT_EQ(evaluation.rows.size(), 2U);
+  EXPECT_EQ(evaluation.predictions[0].size(), 2U);
+  EXPECT_NE(evaluation.predictions[0][0], evaluation.predictions[0][1]);
+  // The row without the SMs that its kernel ran on is a fault; Blackwell between nodes is not known.
+  ASSERT_EQ(evaluation.problems.size(), 1U);
+  EXPECT_EQ(evaluation.problems[0].line, 5);
+  ASSERT_EQ(evaluation.unpredicted.size(), 1U);
+  EXPECT_NE(evaluation.unpredicted[0].reason.find("between nodes"), std::string::npos);
+  const auto measured = [&](const char* key) {
+    return std::ranges::find(evaluation.metrics, key, &Metric::key)->pairs.at(0).measured;
+  };
+  EXPECT_DOUBLE_EQ(measured("dispatch_low_latency"), 20e-6);
+  EXPECT_DOUBLE_EQ(measured("combine_low_latency"), 21e-6);
+  EXPECT_DOUBLE_EQ(measured("dispatch_normal"), 80e-6);
+  EXPECT_DOUBLE_EQ(measured("combine_normal"), 100e-6);
+}
+
+TEST(Benchmarks, ExpertsGoByTheirLoads) {
+  const char* const header =
+      "device,num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,"
+      "measured_time_s\n";
+  const Evaluation evaluation = evaluated(
+      "h100-sxm-80gb,8192,4096,1536,8,128,1,8,balanced,1e-3\nh100-sxm-80gb,8192,4096,1536,8,128,1,8,power_"
+      "law_1.2,1e-3\n"
+      "h100-sxm-80gb,8192,4096,1536,8,128,1,3,balanced,1e-3\nh100-sxm-80gb,8192,4096,1536,8,128,1,8,zipf,1e-"
+      "3\n"
+      "h100-sxm-80gb,8192,4096,1536,8,4,1,4,balanced,1e-3\n",
+      header);
+  ASSERT_EQ(evaluation.kind, TableKind::experts);
+  ASSERT_EQ(evaluation.rows.size(), 2U);
+  EXPECT_LT(std::stod(evaluation.predictions[0][0]), std::stod(evaluation.predictions[1][0]));
+  ASSERT_EQ(evaluation.problems.size(), 3U);
+  EXPECT_EQ(evaluation.problems[0].column, "moe_ep_size");
+  EXPECT_EQ(evaluation.problems[1].column, "distribution");
+  EXPECT_EQ(evaluation.problems[2].column, "topk");
+  EXPECT_EQ(value(evaluation, "time_50us.n"), 2);
+}
+
+TEST(Benchmarks, LatentAttentionIsPromptsOrTokens) {
+  const Evaluation evaluation = evaluated(
+      "h200-sxm-141gb,mla_context,bfloat16,fp8,4,4096,0,16,8,1e-3\n"
+      "h200-sxm-141gb,mla_generation,bfloat16,fp8,4,1,4095,16,8,1e-4\n"
+      "h200-sxm-141gb,mla_generation,bfloat16,int3,4,1,4095,16,8,1e-4\n",
+      "device,op_name,mla_dtype,kv_cache_dtype,batch_size,isl,step,num_heads,tp_size,measured_time_s\n");
+  ASSERT_EQ(evaluation.kind, TableKind::latent_attention);
+  ASSERT_EQ(evaluation.rows.size(), 2U);
+  EXPECT_EQ(evaluation.rows[1].what, "4 x 4096 tokens, 16 heads, latent decode");
+  EXPECT_GT(std::stod(evaluation.predictions[0][0]), 10 * std::stod(evaluation.predictions[1][0]));
+  ASSERT_EQ(evaluation.problems.size(), 1U);
+  EXPECT_EQ(evaluation.problems[0].column, "kv_cache_dtype");
 }
 
 // A table of decoding has every column of one of prompts, and the step.

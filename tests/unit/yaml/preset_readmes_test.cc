@@ -44,7 +44,8 @@ TEST(PresetReadmes, NameEveryKeyOfADevice) {
     for (const char* table : {"sm.tensor_flops_per_clock", "sm.fragment"})
       if (path.starts_with(table)) path = table;
     // A row for each group of these, which names the keys inside.
-    if (path.starts_with("nccl.") || path.starts_with("custom_all_reduce.")) {
+    if (path.starts_with("nccl.") || path.starts_with("custom_all_reduce.") ||
+        path.starts_with("expert_dispatch.")) {
       const std::size_t dot = path.rfind('.');
       const std::string key = path.substr(dot + 1);
       if (path.find('.') != dot) {

@@ -1,0 +1,50 @@
+// How many tokens each expert gets: what a router makes of a batch, and what falls to one rank.
+//
+//   balanced   every expert as many as any other, give or take one
+//   power law  x = ((hi^(1-a) - lo^(1-a)) u + lo^(1-a))^(1/(1-a)) for each expert, u uniform, scaled so that they
+//              add up to tokens x top_k and rounded; lo = 1 and hi = 0.8 tokens, or 0.01 and 2 where there are no
+//              more choices than experts. What rounding leaves goes to the largest first, one each.
+//
+// The power law is that of the benchmark behind the tables of grouped products (AIConfigurator's collector of
+// TensorRT-LLM, NVIDIA 2025), which times the rank that has most. A token chooses an expert once, so that none
+// gets more than all tokens and the others share what is over; the benchmark doesn't look to that.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/base/counter_rng.h"
+
+namespace shardscape::compute {
+
+/// Experts of one rank that got equally many tokens.
+struct ExpertRun {
+  double experts = 0;
+  double tokens = 0;  ///< of each
+};
+
+/// What the experts of one rank got, in runs, so that balanced loads are one.
+struct ExpertLoads {
+  std::vector<ExpertRun> runs;
+
+  [[nodiscard]] double experts() const;
+  [[nodiscard]] double active() const;  ///< experts with any token
+  [[nodiscard]] double tokens() const;  ///< of all together, counted once for each expert that takes them
+};
+
+/// A batch and its router; top_k <= experts, all >= 1.
+struct Routing {
+  std::int64_t tokens = 1, top_k = 1, experts = 1;
+};
+
+/// Tokens of each expert; they add up to tokens x top_k, and none exceeds `tokens`.
+std::vector<std::int64_t> balanced_tokens(const Routing& routing);
+/// exponent >= 0; draws 2 numbers for each expert. O(n log n) in experts.
+std::vector<std::int64_t> power_law_tokens(const Routing& routing, double exponent, CounterRng& random);
+
+/// What falls to the rank that has most tokens, experts being laid out in order over `ranks`, which divides
+/// their number.
+ExpertLoads busiest_rank(std::span<const std::int64_t> tokens, std::int64_t ranks);
+
+}  // namespace shardscape::compute

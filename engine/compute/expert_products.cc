@@ -1,0 +1,154 @@
+#include "engine/compute/expert_products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/base/check.h"
+#include "engine/compute/power.h"
+
+namespace shardscape::compute {
+
+namespace {
+
+/// Constants of one architecture; see the header for the fit.
+struct ExpertKernels {
+  double call;         ///< seconds of a call that no work explains
+  double share;        ///< of the peak of the matrix units
+  double hbm;          ///< of the HBM peak
+  double step;         ///< seconds of a step at least
+  double token;        ///< seconds per token whose choices are looked through
+  double expert;       ///< seconds per expert of all ranks
+  double permutation;  ///< times that a row of hidden values crosses HBM
+  double tile;         ///< seconds to start a tile
+};
+
+/// By architecture, from Ampere on; Blackwell as Hopper.
+constexpr ExpertKernels kExpertKernels[] = {
+    {17.4e-6, 0.542, 0.804, 506e-9, 22.9e-9, 88.5e-9, 3.39, 3.04e-6},
+    {21.7e-6, 0.624, 0.832, 74.4e-9, 3.45e-9, 40.7e-9, 4.22, 1.71e-6},
+    {21.7e-6, 0.624, 0.832, 74.4e-9, 3.45e-9, 40.7e-9, 4.22, 1.71e-6},
+};
+
+constexpr double kTileTokens[] = {16, 32, 64, 128, 256}, kTileColumns[] = {64, 128, 256};
+constexpr double kLargestTile = 256.0 * 128;  ///< its sums fill half of the registers of an SM
+constexpr double kGroupedStepBytes = 128;     ///< depth of a step: one line of shared memory
+constexpr double kRowBytes = 2;               ///< per value of what is permuted: bf16
+constexpr int kDraws = 5;                     ///< of loads, as many as the benchmark draws
+
+const ExpertKernels& expert_kernels(const DeviceSpec& device) {
+  const auto known = std::max(device.architecture, Architecture::ampere);
+  return kExpertKernels[static_cast<std::size_t>(known) - static_cast<std::size_t>(Architecture::ampere)];
+}
+
+/// Bytes of scales for each value.
+struct ScaleBytes {
+  double input = 0, weight = 0;
+};
+ScaleBytes scale_bytes(Precision precision, bool blocks) {
+  constexpr double kNvfp4 = 1.0 / 16, kBlock = 128, kScale = 4;
+  if (precision == Precision::fp4) return {kNvfp4, kNvfp4};
+  if (precision == Precision::fp8 && blocks) return {kScale / kBlock, kScale / (kBlock * kBlock)};
+  return {};
+}
+
+/// The tiles of all experts that cover rows.
+double row_tiles(const ExpertLoads& loads, double rows) {
+  double sum = 0;
+  for (const ExpertRun& run : loads.runs) sum += run.experts * std::ceil(run.tokens / rows);
+  return sum;
+}
+
+/// The least time of the SMs over all tiles.
+double grouped_compute(const ExpertLoads& loads, double n, double k, Precision precision,
+                       const DeviceSpec& device) {
+  const ExpertKernels& kernels = expert_kernels(device);
+  const double clock = device.sm.clock.value(), sms = static_cast<double>(device.sm.count);
+  const double limit = device.knows_energy() ? 1 : device.sustained.tensor;
+  const double math =
+      kernels.share * limit * device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
+  const double port = device.products.port * clock;
+  const double depth = kGroupedStepBytes / bytes_per_element(precision);
+  double best = std::numeric_limits<double>::infinity();
+  for (const double rows : kTileTokens) {
+    const double high = row_tiles(loads, rows);
+    for (const double columns : kTileColumns) {
+      if (rows * columns > kLargestTile) continue;
+      const double step = std::max(
+          {2 * rows * columns * depth / math, (rows + columns) * kGroupedStepBytes / port, kernels.step});
+      const double store = rows * columns * output_bytes(precision) / port;
+      const double turns = std::ceil(high * std::ceil(n / columns) / sms);
+      best = std::min(best, turns * (std::ceil(k / depth) * step + store + kernels.tile));
+    }
+  }
+  return best;
+}
+
+double permutation_seconds(const ExpertLoads& loads, double hidden, const DeviceSpec& device) {
+  const ExpertKernels& kernels = expert_kernels(device);
+  return kernels.permutation * kRowBytes * loads.tokens() * hidden /
+         (kernels.hbm * device.hbm_peak().value());
+}
+
+}  // namespace
+
+OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Precision precision,
+                             const DeviceSpec& device, const GroupedOptions& options) {
+  SHARDSCAPE_CHECK(n >= 1 && k >= 1 && device.supports(precision), n, k, name_of(precision), device.name);
+  const double tokens = loads.tokens(), element = bytes_per_element(precision);
+  const ScaleBytes scales = scale_bytes(precision, options.blocks);
+  const double bytes = (element + scales.weight) * loads.active() * n * k +
+                       (element + scales.input) * tokens * k + output_bytes(precision) * tokens * n;
+  const double flops = 2 * tokens * n * k;
+  const double compute = grouped_compute(loads, n, k, precision, device);
+  const double hbm = bytes / (expert_kernels(device).hbm * device.hbm_peak().value());
+  // A card whose steps are not priced by energy has no more power for a moment than for a step.
+  const bool burst = options.burst || !device.energy.steps;
+  const double power = device.knows_energy() ? power_time(device, precision, flops, bytes, burst) : 0;
+  const auto fourth = [](double x) { return x * x * x * x; };
+  const double body = std::sqrt(std::sqrt(fourth(compute) + fourth(hbm) + fourth(power)));
+  const Bound bound = device.kernel_latency.value() > body ? Bound::launch
+                      : hbm > std::max(compute, power)     ? Bound::hbm
+                                                           : Bound::compute;
+  return {device.kernel_latency + Seconds(body), bound, {Flops(flops), Bytes(bytes)}};
+}
+
+OperatorCost expert_permutation(const ExpertLoads& loads, double hidden, const DeviceSpec& device) {
+  constexpr double kKernels = 2;  // there and back
+  const Bytes bytes(expert_kernels(device).permutation * kRowBytes * loads.tokens() * hidden);
+  return {kKernels * device.kernel_latency + Seconds(permutation_seconds(loads, hidden, device)),
+          Bound::hbm,
+          {Flops(loads.tokens() * hidden), bytes}};
+}
+
+OperatorCost experts_alone(const ExpertLoads& loads, const ExpertLayer& layer, Precision precision,
+                           const DeviceSpec& device) {
+  const ExpertKernels& kernels = expert_kernels(device);
+  const GroupedOptions options{layer.blocks, true};
+  const double up = layer.gated ? 2 * layer.inner : layer.inner;
+  OperatorCost cost = grouped_product(loads, up, layer.hidden, precision, device, options);
+  const OperatorCost down = grouped_product(loads, layer.hidden, layer.inner, precision, device, options);
+  const double beside = std::max(0.0, kernels.call - 2 * device.kernel_latency.value()) +
+                        kernels.token * layer.tokens + kernels.expert * layer.experts;
+  cost.time += down.time + Seconds(beside + permutation_seconds(loads, layer.hidden, device));
+  cost.work += down.work + expert_permutation(loads, layer.hidden, device).work;
+  return cost;
+}
+
+OperatorCost routed_experts_alone(const Routing& routing, std::optional<double> exponent, std::int64_t ranks,
+                                  const ExpertLayer& layer, Precision precision, const DeviceSpec& device) {
+  if (!exponent)
+    return experts_alone(busiest_rank(balanced_tokens(routing), ranks), layer, precision, device);
+  OperatorCost mean;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    CounterRng random(0, static_cast<std::uint64_t>(draw));
+    const ExpertLoads loads = busiest_rank(power_law_tokens(routing, *exponent, random), ranks);
+    const OperatorCost one = experts_alone(loads, layer, precision, device);
+    mean.time += one.time;
+    mean.work += one.work;
+    mean.bound = one.bound;
+  }
+  return {mean.time / kDraws, mean.bound, (1.0 / kDraws) * mean.work};
+}
+
+}  // namespace shardscape::compute

@@ -1,0 +1,177 @@
+// Rows of the tables that mixtures of experts and latent attention have.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "engine/compute/expert_products.h"
+#include "engine/compute/latent_attention.h"
+#include "engine/network/expert_dispatch.h"
+#include "sweep/validate/benchmark_row.h"
+#include "sweep/validate/table_names.h"
+#include "sweep/yaml/number.h"
+
+namespace shardscape {
+
+namespace validate {
+enum class ExchangeKernel : std::uint8_t { ll, normal };
+enum class LatentOperation : std::uint8_t { mla_context, mla_generation };
+}  // namespace validate
+
+SHARDSCAPE_ENUM_NAMES(validate::ExchangeKernel, "ll", "normal");
+SHARDSCAPE_ENUM_NAMES(validate::LatentOperation, "mla_context", "mla_generation");
+
+namespace validate {
+
+namespace {
+
+constexpr double kRanksOfNode = 8;  ///< of the benchmark's groups, on NVL72 as well
+
+/// Experts with one matrix up are those of Nemotron 3 (squared ReLU; NVIDIA 2025): of its smallest model by
+/// their width, of the larger ones by their 22 choices. Tables don't say.
+bool is_ungated(std::int64_t inner, std::int64_t top_k) {
+  constexpr std::int64_t kNanoWidth = 1856, kSuperChoices = 22;
+  return inner == kNanoWidth || top_k == kSuperChoices;
+}
+
+/// Nothing: balanced. Reports what is neither that nor "power_law_A".
+std::optional<double> read_exponent(RowReader& reader) {
+  const std::string text = reader.text("distribution").value_or("");
+  constexpr std::string_view kPowerLaw = "power_law_";
+  constexpr double kSteepest = 10;
+  if (text == "balanced") return std::nullopt;
+  if (text.starts_with(kPowerLaw)) {
+    const auto exponent = yaml::parse_finite(text.substr(kPowerLaw.size()));
+    if (exponent && *exponent >= 0 && *exponent <= kSteepest) return *exponent;
+  }
+  reader.bad("distribution", fmt::format("unknown '{}'; balanced or power_law_EXPONENT", text));
+  return std::nullopt;
+}
+
+std::optional<double> microseconds(RowReader& reader, std::string_view column) {
+  constexpr double kMicro = 1e-6, kMost = 1e12;
+  const auto text = reader.text(column);
+  if (!text) return std::nullopt;
+  const auto value = yaml::parse_finite(*text);
+  if (value && *value >= 0 && *value <= kMost) return kMicro * *value;
+  reader.bad(column, fmt::format("'{}' must be microseconds, 0 or more", *text));
+  return std::nullopt;
+}
+
+std::optional<double> positive_sum(std::optional<double> a, std::optional<double> b) {
+  if (!a || *a + b.value_or(0) <= 0) return std::nullopt;
+  return *a + b.value_or(0);
+}
+
+}  // namespace
+
+void read_experts(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
+  constexpr std::int64_t kMostExperts = 65'536;
+  const std::int64_t hidden = reader.integer("hidden_size").value_or(1);
+  const std::int64_t inner = reader.integer("inter_size").value_or(1);
+  const std::int64_t tensor = reader.integer("moe_tp_size").value_or(1);
+  const std::int64_t ranks = reader.integer("moe_ep_size").value_or(1);
+  const compute::Routing routing = {reader.integer("num_tokens").value_or(1),
+                                    reader.integer("topk").value_or(1),
+                                    reader.integer("num_experts", 1, kMostExperts).value_or(1)};
+  const std::optional<double> exponent = read_exponent(reader);
+  row.regime.operation = "experts";
+  row.regime.precision = name_of(Precision::bf16);
+  row.kin = fmt::format("{} -> {}, {} of {}, tp {}, ep {}", hidden, inner, routing.top_k, routing.experts,
+                        tensor, ranks);
+  row.what = fmt::format("{} tokens, {}", routing.tokens, row.kin);
+  if (reader.failed()) return;
+  if (routing.top_k > routing.experts)
+    reader.bad("topk", fmt::format("more than {} experts", routing.experts));
+  if (routing.experts % ranks != 0)
+    reader.bad("moe_ep_size", fmt::format("{} experts do not divide by it", routing.experts));
+  if (inner < tensor) reader.bad("moe_tp_size", fmt::format("exceeds the {} values of an expert", inner));
+  if (device == nullptr || reader.failed()) return;
+  const compute::ExpertLayer layer = {
+      static_cast<double>(hidden),          static_cast<double>(inner) / static_cast<double>(tensor),
+      !is_ungated(inner, routing.top_k),    static_cast<double>(routing.tokens),
+      static_cast<double>(routing.experts), false};
+  row.predicted_s =
+      compute::routed_experts_alone(routing, exponent, ranks, layer, Precision::bf16, *device).time.value();
+}
+
+void read_latent(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
+  const auto operation = reader.choice<LatentOperation>("op_name");
+  const bool decoding = operation == LatentOperation::mla_generation;
+  const std::int64_t batch = reader.integer("batch_size").value_or(1);
+  const std::int64_t tokens = reader.integer("isl").value_or(1) + reader.integer("step", 0).value_or(0);
+  const std::int64_t heads = reader.integer("num_heads").value_or(1);
+  const std::string cache_name = reader.text("kv_cache_dtype").value_or("");
+  const std::optional<Precision> cache = TableNames::precision(cache_name);
+  if (!cache)
+    reader.bad("kv_cache_dtype", "unknown '" + cache_name + "'; one of " + TableNames::precisions());
+  row.regime.operation = decoding ? "latent decode" : "latent prefill";
+  row.regime.precision = name_of(cache.value_or(Precision::bf16));
+  row.what = fmt::format("{} x {} tokens, {} heads, {}", batch, tokens, heads, row.regime.operation);
+  row.kin = fmt::format("{} heads, {}", heads, row.regime.operation);
+  if (device == nullptr || reader.failed()) return;
+  compute::LatentShape shape;
+  shape.batch = static_cast<double>(batch);
+  shape.heads = static_cast<double>(heads);
+  shape.keys = static_cast<double>(tokens);
+  shape.queries = decoding ? 1 : shape.keys;
+  row.predicted_s = (decoding ? compute::latent_decode(shape, *cache, *device)
+                              : compute::latent_prompt(shape, *cache, *device))
+                        .time.value();
+}
+
+void read_exchange(RowReader& reader, const DeviceSpec* device, Benchmark& row) {
+  const auto kernel = reader.choice<ExchangeKernel>("op_name");
+  const bool low = kernel == ExchangeKernel::ll;
+  const auto number = [&](const char* column) {
+    return static_cast<double>(reader.integer(column).value_or(1));
+  };
+  network::ExpertExchange call;
+  call.tokens = number("num_token");
+  call.hidden = number("hidden_size");
+  call.top_k = number("num_topk");
+  call.experts = number("num_experts");
+  call.nodes = number("node_num");
+  call.ranks = kRanksOfNode * call.nodes;
+  network::ExpertExchange back = call;
+  if (!low) {
+    reader.need("dispatch_sms");
+    reader.need("combine_sms");
+    call.sms = number("dispatch_sms");
+    back.sms = number("combine_sms");
+  }
+  row.regime.operation = low ? "low latency" : "normal";
+  row.regime.gpus = static_cast<std::int64_t>(call.ranks);
+  row.what = fmt::format("{} x {}, {} of {}, {} nodes, {}", call.tokens, call.hidden, call.top_k,
+                         call.experts, call.nodes, row.regime.operation);
+  row.kin = fmt::format("{} x {}, {} of {}", call.tokens, call.hidden, call.top_k, call.experts);
+  if (reader.failed()) return;
+  if (call.top_k > call.experts) reader.bad("num_topk", fmt::format("more than {} experts", call.experts));
+  if (device == nullptr || reader.failed()) return;
+  const DispatchKernels kernels = low ? DispatchKernels::low_latency : DispatchKernels::normal;
+  const auto out =
+      network::expert_exchange_time(device->node.experts, kernels, network::DispatchWay::dispatch, call);
+  const auto home =
+      network::expert_exchange_time(device->node.experts, kernels, network::DispatchWay::combine, back);
+  if (!out || !home) {
+    row.predicted_s = tl::unexpected(fmt::format("device {} has no constants of expert dispatch{}",
+                                                 device->name, call.nodes > 1 ? " between nodes" : ""));
+    return;
+  }
+  row.predicted_s = out->value();
+  row.combine_s = home->value();
+}
+
+MeasuredTimes measured_times(TableKind kind, RowReader& reader) {
+  if (kind != TableKind::expert_exchange) return {reader.positive("measured_time_s"), std::nullopt};
+  const auto sum = [&](const char* average, const char* transmit, const char* notify) {
+    const auto whole = positive_sum(microseconds(reader, average), 0);
+    return whole ? whole : positive_sum(microseconds(reader, transmit), microseconds(reader, notify));
+  };
+  return {sum("dispatch_avg_t_us", "dispatch_transmit_us", "dispatch_notify_us"),
+          sum("combine_avg_t_us", "combine_transmit_us", "combine_notify_us")};
+}
+
+}  // namespace validate
+
+}  // namespace shardscape
