@@ -85,12 +85,13 @@ class Training final : public Evaluator {
     const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
     point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
                       point.out.microbatches};
-    const memory::MemoryInputs inputs{setting_,
-                                      plan,
-                                      point.layers,
-                                      model::stage_parameters(setting_.model, setting_.policy(), plan),
-                                      activations(costs(plan), plan.recompute),
-                                      point.pipeline};
+    const memory::MemoryInputs inputs{
+        setting_,
+        plan,
+        point.layers,
+        model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
+        activations(costs(plan), plan.recompute),
+        point.pipeline};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       const MemoryUse use = memory::training_stage(inputs, stage);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
@@ -170,13 +171,14 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
 
 void Training::time(Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
-  const step::TrainingStep inputs{setting_,
-                                  point.plan,
-                                  costs(point.plan),
-                                  point.layers,
-                                  model::stage_parameters(setting_.model, setting_.policy(), point.plan),
-                                  point.pipeline,
-                                  point.sick};
+  const step::TrainingStep inputs{
+      setting_,
+      point.plan,
+      costs(point.plan),
+      point.layers,
+      model::stage_parameters(setting_.model, setting_.policy(), point.plan, Phase::training),
+      point.pipeline,
+      point.sick};
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
   if (point.details != nullptr) explain(inputs, critical, point);

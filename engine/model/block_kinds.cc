@@ -286,14 +286,19 @@ Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) {
 }
 
 Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens) {
-  const auto s = static_cast<double>(tokens);
+  const auto s = static_cast<double>(tokens), hidden = static_cast<double>(model.hidden);
+  const auto block = [&](std::size_t kind) {
+    return 2 * s * product_parameters(model, kind) + kind_of(model, kind).attention.core_flops(model, s);
+  };
   double flops = 0;
-  for (const BlockRun& run : all_layers(model)) {
-    const double core = kind_of(model, run.kind).attention.core_flops(model, s);
-    flops += run.count * (2 * s * product_parameters(model, run.kind) + core);
+  for (const BlockRun& run : all_layers(model)) flops += run.count * block(run.kind);
+  const double head = 2 * s * hidden * static_cast<double>(model.vocabulary);
+  flops += head;
+  if (model.moe) {
+    const double further = block(kind_of_layer(model, model.layers - 1)) + 2 * s * 2 * hidden * hidden + head;
+    flops += static_cast<double>(model.moe->mtp_layers) * further;
   }
-  const double head = 2 * s * static_cast<double>(model.hidden) * static_cast<double>(model.vocabulary);
-  return Flops(3 * (flops + head));
+  return Flops(3 * flops);
 }
 
 }  // namespace shardscape::model

@@ -90,7 +90,8 @@ double product_parameters(const ModelSpec& model, std::size_t kind);
 Reason tensor_rule(const ModelSpec& model, std::int32_t tensor);
 
 /// Matrix FLOPs of forward and backward of one sequence over the whole model, attention counted in full
-/// (Narayanan et al. 2021, appendix; the convention behind published MFU figures).
+/// (Narayanan et al. 2021, appendix; the convention behind published MFU figures). Of experts those that a token goes
+/// through count, and the modules that predict further tokens.
 Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens);
 
 }  // namespace shardscape::model

@@ -1,5 +1,7 @@
 #include "engine/model/head.h"
 
+#include "engine/model/block_kinds.h"
+#include "engine/model/embedding.h"
 #include "engine/model/operator_builder.h"
 
 namespace shardscape::model {
@@ -44,16 +46,31 @@ Operator soft_cap(const OperatorBuilder& b, double columns) {
   return cap;
 }
 
-std::vector<Operator> list_head(const OperatorBuilder& b) {
+void append_output(std::vector<Operator>& ops, const OperatorBuilder& b) {
   const double columns = local_vocabulary(b.model(), b.key().tensor);
-  std::vector<Operator> ops;
   ops.push_back(b.norm("final_norm"));
   ops.push_back(b.enter_tensor_region("head_gather"));
   ops.push_back(b.gemm("lm_head", b.hidden(), columns, b.gathered_input(b.policy().ends)));
   ops.back().operands = b.policy().ends;
   if (b.model().logit_soft_cap) ops.push_back(soft_cap(b, columns));
   if (b.mode() == Mode::training) ops.push_back(cross_entropy(b, columns));
-  return ops;
+}
+
+/// One more token: the embedding of the tokens one step ahead beside the hidden state, each with a norm, both through
+/// one product, a layer like the last one, and the head again.
+void append_further_token(std::vector<Operator>& ops, const OperatorBuilder& b, const Setting& setting,
+                          std::int64_t tokens) {
+  const auto append = [&](const std::vector<Operator>& more) {
+    ops.insert(ops.end(), more.begin(), more.end());
+  };
+  append(embedding_operators(setting, b.key(), tokens, b.mode()));
+  ops.push_back(b.norm("embedding_norm"));
+  ops.push_back(b.norm("hidden_norm"));
+  const Bytes input(b.policy().operand_bytes(b.policy().products) * b.own_tokens() * 2 * b.hidden());
+  ops.push_back(b.own_gemm("further_projection", 2 * b.hidden(), b.hidden(), input));
+  append(block_operators(setting, kind_of_layer(setting.model, setting.model.layers - 1), b.key(), tokens,
+                         b.mode()));
+  append_output(ops, b);
 }
 
 }  // namespace
@@ -62,12 +79,19 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
                                      Mode mode) {
   if (mode != Mode::training) return decode_head_operators(setting, key);
   const auto count = static_cast<double>(tokens);
-  return list_head({setting, key, count, count, mode});
+  const OperatorBuilder b(setting, key, count, count, mode);
+  std::vector<Operator> ops;
+  append_output(ops, b);
+  const std::int64_t further = setting.model.moe ? setting.model.moe->mtp_layers : 0;
+  for (std::int64_t i = 0; i < further; ++i) append_further_token(ops, b, setting, tokens);
+  return ops;
 }
 
 /// One token per sequence; those of a prompt lie on the last context rank.
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key) {
-  return list_head({setting, {key.tensor, 1, key.microbatch, false}, 1, 1, Mode::decode});
+  std::vector<Operator> ops;
+  append_output(ops, {setting, {key.tensor, 1, key.microbatch, false}, 1, 1, Mode::decode});
+  return ops;
 }
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {

@@ -1,5 +1,9 @@
 // Final norm, LM head and, in training, the fp32 cross-entropy, on the last stage. The vocabulary is split
 // over the tensor group, padded so that every rank has whole columns.
+//
+// In training the modules that predict further tokens (moe.mtp_layers; DeepSeek-V3, arXiv:2412.19437, section 2.2)
+// run behind it on the same stage, each an embedding, two norms, a projection, a layer and the head again. They are
+// part of the head wherever layers are counted; recompute policies leave them alone.
 #pragma once
 
 #include <cstdint>

@@ -43,6 +43,7 @@ struct Operator {
   CollectiveCall forward_comm, backward_comm;
   Bytes saved;                  ///< kept from forward to backward where nothing is recomputed
   Bytes saved_selective;        ///< the same under selective recompute
+  bool grouped = false;         ///< a batch of products of experts, one kernel (compute/expert_products.h)
   bool attention_core = false;  ///< repeated by selective recompute
   /// Another product's output has the same gradient, one tensor for both.
   bool shares_output_gradient = false;

@@ -55,14 +55,27 @@ double StageParameters::count_of_last(const StageLayers& layers, std::int32_t bl
 ParameterGroups StageParameters::of_stage(std::span<const StageLayers> layers, std::size_t stage) const {
   const bool first = stage == 0, last = stage + 1 == layers.size();
   ParameterGroups sum = of_blocks(layers[stage]);
-  Parameters& common = sum[ParallelGroup::data_shard];
-  if (first) common += embedding;
-  if (last) common += of_head(first);
+  if (first) sum[ParallelGroup::data_shard] += embedding;
+  if (last) sum += of_head(first);
   return sum;
 }
 
+namespace {
+
+/// One module that predicts a further token: a layer like the last one, two norms and the projection of embedding
+/// and hidden state, which every rank of a tensor group has, and a norm ahead of the head.
+ParameterGroups further_token(const ModelSpec& model, const PrecisionPolicy& policy, const LayerKey& key) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const double norms = 3 * model.norm_vectors();
+  return block_parameters(model, policy, kind_of_layer(model, model.layers - 1), key) +
+         ParameterGroups(ParallelGroup::data_shard,
+                         weights_of({2 * hidden * hidden, norms * hidden, 1 + norms}, policy));
+}
+
+}  // namespace
+
 StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy,
-                                 const ParallelPlan& plan) {
+                                 const ParallelPlan& plan, Phase phase) {
   const auto end = [&](double count) {
     return Parameters{count, 0, Bytes(bytes_per_element(policy.ends) * count), Bytes(0)};
   };
@@ -73,6 +86,10 @@ StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& 
   p.final_norm = end(model.final_norm_parameters());
   p.head = end(head_parameters(model, plan.tensor));
   p.tied = model.tied_embeddings;
+  const std::int64_t modules = phase == Phase::training && model.moe ? model.moe->mtp_layers : 0;
+  if (modules == 0) return p;
+  p.further = static_cast<double>(modules) * further_token(model, policy, layer_key(plan, 1));
+  p.further_table = p.embedding;
   return p;
 }
 

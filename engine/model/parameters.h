@@ -11,6 +11,7 @@
 #include "engine/model/stage_layers.h"
 #include "engine/spec/model.h"
 #include "engine/spec/parallel_groups.h"
+#include "engine/spec/phase.h"
 #include "engine/spec/precision_policy.h"
 
 namespace shardscape::model {
@@ -89,6 +90,8 @@ struct StageParameters {
   Parameters final_norm;
   Parameters head;  ///< LM head
   bool tied = false;
+  ParameterGroups further;   ///< modules that predict further tokens, in training
+  Parameters further_table;  ///< the copy of the embedding that they read where it lies elsewhere
 
   /// Of so many blocks.
   [[nodiscard]] ParameterGroups of_blocks(const StageLayers& layers) const;
@@ -97,14 +100,16 @@ struct StageParameters {
                                      ParallelGroup copies) const;
   /// `layers`: of every stage.
   [[nodiscard]] ParameterGroups of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
-  /// The head of the last stage and the final norm. A tied head needs weights only where the embedding is
-  /// elsewhere: it holds a copy of the table there.
-  [[nodiscard]] Parameters of_head(bool with_embedding) const {
-    return final_norm + (with_embedding && tied ? Parameters{} : head);
+  /// The head of the last stage, the final norm and what predicts further tokens. A tied head needs weights only
+  /// where the embedding is elsewhere: it holds a copy of the table there.
+  [[nodiscard]] ParameterGroups of_head(bool with_embedding) const {
+    const Parameters common = final_norm + (with_embedding && tied ? Parameters{} : head);
+    const Parameters table = with_embedding || tied ? Parameters{} : further_table;
+    return ParameterGroups(ParallelGroup::data_shard, common + table) + further;
   }
 };
 
 StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& policy,
-                                 const ParallelPlan& plan);
+                                 const ParallelPlan& plan, Phase phase = Phase::inference);
 
 }  // namespace shardscape::model

@@ -22,6 +22,9 @@ std::string format(const char* pattern, double a, double b = 0, double c = 0) {
 std::string megabytes(Bytes bytes) { return format("%.4g MB", bytes.value() / 1e6); }
 
 std::string product(const compute::GemmShape& g) {
+  if (g.batch > 1) {
+    return fmt::format("{} of {} x {} x {}", g.batch, g.m, g.n, g.k);
+  }
   return format("%.0f x %.0f x %.0f", static_cast<double>(g.m), static_cast<double>(g.n),
                 static_cast<double>(g.k));
 }

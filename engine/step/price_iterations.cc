@@ -40,9 +40,7 @@ Operator attention_of(const std::vector<Operator>& operators) {
 
 Seconds price_forward(const Operator& op, const Setting& setting) {
   if (op.kind != OperatorKind::gemm) return price(op, setting).forward.time;
-  return compute::gemm(op.gemm, op.operands, setting.system.device,
-                       {compute::output_bytes(op.operands), false})
-      .time;
+  return price_product(op, op.gemm, setting.system.device).time;
 }
 
 TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/compute/expert_products.h"
 #include "engine/compute/fused_attention.h"
+#include "engine/compute/latent_attention.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
@@ -20,19 +22,35 @@ compute::GemmShape weight_gradient(const compute::GemmShape& f) { return {f.k, f
 
 OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
-  const Precision precision = op.operands;
   const compute::GemmShape& f = op.gemm;
-  const compute::GemmOutput activation{compute::output_bytes(precision), false};
   const compute::GemmOutput gradient{setting.system.stack.state.gradient_bytes, true};
-  const compute::GemmCost forward = compute::gemm(f, precision, device, activation);
-  const compute::GemmCost dgrad = compute::gemm(input_gradient(f), precision, device, activation);
-  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), precision, device, gradient);
-  const Work input_work{f.flops(), dgrad.hbm_bytes}, weight_work{f.flops(), wgrad.hbm_bytes};
-  return {{forward.time, forward.bound, {f.flops(), forward.hbm_bytes}},
+  const compute::OperatorCost forward = price_product(op, f, device);
+  const compute::OperatorCost dgrad = price_product(op, input_gradient(f), device);
+  const compute::GemmCost wgrad = compute::gemm(weight_gradient(f), op.operands, device, gradient);
+  const Work input_work = dgrad.work, weight_work{f.flops(), wgrad.hbm_bytes};
+  return {forward,
           {dgrad.time + wgrad.time, dgrad.time > wgrad.time ? dgrad.bound : wgrad.bound,
            input_work + weight_work},
           wgrad.time,
           weight_work};
+}
+
+/// A server's kernels of latent attention, fitted by architecture; training runs those of any heads.
+compute::OperatorCost price_latent(const compute::AttentionShape& core, const Setting& setting) {
+  const LatentAttention& widths = *setting.model.latent;
+  compute::LatentShape shape;
+  shape.batch = core.batch;
+  shape.heads = core.heads;
+  shape.queries = core.queries;
+  shape.keys = core.keys;
+  shape.visible = core.visible;
+  shape.kv_rank = static_cast<double>(widths.kv_rank);
+  shape.rope_dim = static_cast<double>(widths.rope_dim);
+  shape.nope_dim = static_cast<double>(widths.nope_dim);
+  shape.value_dim = static_cast<double>(widths.value_dim);
+  const Precision cache = setting.policy().kv_cache;
+  return (core.queries == 1 ? compute::latent_decode : compute::latent_prompt)(shape, cache,
+                                                                               setting.system.device);
 }
 
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
@@ -40,8 +58,11 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const PrecisionPolicy policy = setting.policy();
   const Precision precision = policy.attention;
   const AttentionKernel kernel = setting.system.stack.attention;
+  const bool latent = setting.model.latent.has_value();
+  const bool serves = setting.workload.phase == Phase::inference;
+  if (latent && serves && is_fused(kernel) && device.architecture != Architecture::other)
+    return {price_latent(op.attention, setting), {}};
   if (op.attention.queries == 1) {
-    const bool latent = setting.model.latent.has_value();
     if (!is_fused(kernel) || latent) return {compute::decode(op.attention, policy.kv_cache, device), {}};
     return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
   }
@@ -69,6 +90,18 @@ double backward_kernels(const Operator& op) {
 
 }  // namespace
 
+compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
+                                    const DeviceSpec& device) {
+  if (op.grouped && device.architecture != Architecture::other) {
+    const compute::ExpertLoads loads{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
+    return compute::grouped_product(loads, static_cast<double>(shape.n), static_cast<double>(shape.k),
+                                    op.operands, device);
+  }
+  const compute::GemmCost cost =
+      compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});
+  return {cost.time, cost.bound, {shape.flops(), cost.hbm_bytes}};
+}
+
 OperatorTimes price(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   switch (op.kind) {
@@ -91,9 +124,7 @@ ProductGradients price_gradients(const Operator& op, const Setting& setting) {
   ProductGradients gradients;
   gradients.input_shape = input_gradient(op.gemm);
   gradients.weight_shape = weight_gradient(op.gemm);
-  const compute::GemmCost input =
-      compute::gemm(gradients.input_shape, precision, device, {compute::output_bytes(precision), false});
-  gradients.input = {input.time, input.bound};
+  gradients.input = price_product(op, gradients.input_shape, device);
   gradients.weight = compute::weight_gradient(gradients.weight_shape, precision,
                                               setting.system.stack.state.gradient_bytes, device);
   return gradients;

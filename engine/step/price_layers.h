@@ -25,6 +25,11 @@ struct OperatorTimes {
 /// gradient buffer.
 OperatorTimes price(const model::Operator& op, const Setting& setting);
 
+/// A product of that shape as the operator's kernel runs it: experts' ones together on devices of a known
+/// architecture. Leaves an activation.
+compute::OperatorCost price_product(const model::Operator& op, const compute::GemmShape& shape,
+                                    const DeviceSpec& device);
+
 /// The kernels of a product's backward one by one; together they are price().backward.
 struct ProductGradients {
   compute::GemmShape input_shape, weight_shape;

@@ -49,10 +49,12 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
                         double n, Bytes input) {
   const double groups = std::max(1.0, std::round(share.active));
   const double rows = std::max(1.0, std::round(share.rows / groups));
-  return b.product(name,
-                   {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(n),
-                    static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
-                   b.policy().products, input);
+  Operator op = b.product(name,
+                          {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(n),
+                           static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
+                          b.policy().products, input);
+  op.grouped = b.model().moe->routes();
+  return op;
 }
 
 void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {

@@ -168,7 +168,7 @@ TEST(ReadModel, ProblemsOfExpertsAndLatentAttentionAreLocated) {
   EXPECT_TRUE(told("top_k: 4", "top_k: 17", "f:6:27: moe.top_k", "must be at most experts (16)"));
   EXPECT_TRUE(told("experts: 16", "experts: 0", "f:6:16: moe.experts", "must be from 1"));
   EXPECT_TRUE(told("experts: 16, ", "", "f:6:6: moe.experts", "missing"));
-  EXPECT_TRUE(told("shared_experts: 2", "shared_ffn_hidden: 64", "f:6:73: moe.shared_ffn_hidden",
+  EXPECT_TRUE(told("shared_experts: 2", "shared_ffn_hidden: 64", "f:6:72: moe.shared_ffn_hidden",
                    "without shared_experts"));
   EXPECT_TRUE(told("layers: 1}", "layers: 4}", "f:6:92: moe.first_dense_layers", "less than layers (4)"));
   EXPECT_TRUE(told("layers: 1}", "layers: 1, every: 5}", "f:6:102: moe.every", "leaves none of 4 layers"));
@@ -177,7 +177,7 @@ TEST(ReadModel, ProblemsOfExpertsAndLatentAttentionAreLocated) {
   EXPECT_TRUE(told("heads: 8\n", "heads: 8\nhead_dim: 24\n", "f:5:11: head_dim", "with latent attention"));
   EXPECT_TRUE(told("kind: mla", "kind: mlb", "f:5:19: attention.kind", "did you mean \"mla\"?"));
   EXPECT_TRUE(told("kv_rank: 32, ", "", "f:5:12: attention.kv_rank", "missing"));
-  EXPECT_TRUE(told("value_dim: 24", "value_dim: 0", "f:5:74: attention.value_dim", "must be from 1"));
+  EXPECT_TRUE(told("value_dim: 24", "value_dim: 0", "f:5:75: attention.value_dim", "must be from 1"));
   EXPECT_TRUE(told("position: rotary\n", "position: rotary\nsliding_window: 64\n", "f:12:17: sliding_window",
                    "is not modelled with latent attention"));
 }
