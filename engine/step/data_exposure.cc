@@ -15,7 +15,7 @@ GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, Paral
   heads_ = last ? 1 : 0;
   // A table that the head shares is whole after the embedding.
   const bool common = copies == ParallelGroup::data_shard;
-  head_ = last && common ? parameters_.of_head(first).count : 0;
+  head_ = last ? parameters_.of_head(first)[copies].count : 0;
   embedding_ = first && common ? parameters_.embedding.count : 0;
   sum_ = in.parameters_of(stage)[copies].count;
 }

@@ -301,7 +301,7 @@ TEST_F(CalibrateTest, AttentionAndEnginesFitADeviceAlone) {
   timed("allreduce.csv", "device,op_name,kernel_source,allreduce_dtype,num_gpus,message_size,file", reduce);
   const Finished finished = run({"calibrate", "decode.csv", "allreduce.csv", "--device", "./my-gpu.yaml",
                                  "--only", "device.attention.decode_rate,device.custom_all_reduce.vllm.start",
-                                 "--folds", "2", "--json", "-o", "fitted.yaml"});
+                                 "--folds", "5", "--json", "-o", "fitted.yaml"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   for (const json& file : json::parse(finished.out).at("files")) {
     EXPECT_GT(file.at("before").at("time").at("mape"), 0.1);

@@ -29,19 +29,19 @@ ExpertDispatch round_dispatch() {
 double us(DispatchKernels kernels, DispatchWay way, const ExpertExchange& call) {
   return 1e6 * expert_exchange_time(round_dispatch(), kernels, way, call)->value();
 }
-constexpr double kRounding = 1e-9;
+constexpr double kExchangeRounding = 1e-9;
 
 TEST(ExpertDispatch, LowLatencyIsItsClosedForm) {
   // 128 tokens to 8 of 256 experts, 4,096 wide: 1,024 messages of 4,224 B out and 8,192 B back.
   const ExpertExchange call = {128, 4096, 8, 256, 8, 1, 20};
   EXPECT_NEAR(us(DispatchKernels::low_latency, DispatchWay::dispatch, call), 10 + 2.56 + 1024 * 4224 / 300e3,
-              kRounding);
+              kExchangeRounding);
   EXPECT_NEAR(us(DispatchKernels::low_latency, DispatchWay::combine, call), 12 + 1.28 + 1024 * 8192 / 200e3,
-              kRounding);
+              kExchangeRounding);
   // With 8 experts the queue of one counts: 128 tokens at 4 GB/s.
   const ExpertExchange few = {128, 4096, 8, 8, 8, 1, 20};
   EXPECT_NEAR(us(DispatchKernels::low_latency, DispatchWay::dispatch, few), 10 + 0.08 + 128 * 4224 / 4e3,
-              kRounding);
+              kExchangeRounding);
   // On four nodes a quarter stays inside.
   const ExpertExchange far = {128, 4096, 8, 256, 32, 4, 20};
   EXPECT_NEAR(us(DispatchKernels::low_latency, DispatchWay::combine, far),
