@@ -40,8 +40,6 @@ class TableNames {
   /// The stack preset of a preset's name, of software that it stands for, or of a path. What follows the
   /// first word is a version.
   Named stack(const std::string& text);
-  /// There is a model preset of this name, or a file.
-  bool has_model(const std::string& text) { return presets_.model(text).has_value(); }
   /// What runs of a stack have in common; null where there is no such stack.
   const StackProfile::Tables* usual(const std::string& stack_preset) {
     const auto found = presets_.stack(stack_preset);
