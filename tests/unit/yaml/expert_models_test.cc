@@ -19,7 +19,7 @@ ModelSpec preset(const std::string& name) {
 /// What authors count as active beside the layers.
 enum class Counted { layers, head, head_and_embedding };
 
-struct Published {
+struct PublishedSize {
   const char* name;
   double total, active;  ///< in 10^9
   Counted counted;
@@ -29,31 +29,31 @@ struct Published {
 TEST(ExpertModels, HaveThePublishedParameters) {
   using enum Counted;
   for (
-      const Published& model : {
+      const PublishedSize& model : {
           // Jiang et al. 2024, section 3; Mistral AI 2024.
-          Published{"mixtral-8x7b", 46.7, 12.9, head_and_embedding, 0.002, 0.005},
-          Published{"mixtral-8x22b", 141, 39, head, 0.004, 0.01},
+          PublishedSize{"mixtral-8x7b", 46.7, 12.9, head_and_embedding, 0.002, 0.005},
+          PublishedSize{"mixtral-8x22b", 141, 39, head, 0.004, 0.01},
           // "314 billion parameters", "25 % of the weights active" in the release, 86 B in xAI's model card: of
           // the weights of the code two of eight experts and the rest are 83.8 B, 26.5 %.
-          Published{"grok-1", 314, 86, head, 0.006, 0.03},
+          PublishedSize{"grok-1", 314, 86, head, 0.006, 0.03},
           // DeepSeek-AI 2024, arXiv:2405.04434, section 3.1.2 and appendix B (2.4 has two digits).
-          Published{"deepseek-v2", 236, 21, head, 0.002, 0.01},
-          Published{"deepseek-v2-lite", 15.7, 2.4, head, 0.002, 0.022},
+          PublishedSize{"deepseek-v2", 236, 21, head, 0.002, 0.01},
+          PublishedSize{"deepseek-v2-lite", 15.7, 2.4, head, 0.002, 0.022},
           // DeepSeek-AI 2024, arXiv:2412.19437, section 4.2.
-          Published{"deepseek-v3", 671, 37, head, 0.001, 0.0135},
+          PublishedSize{"deepseek-v3", 671, 37, head, 0.001, 0.0135},
           // Qwen Team 2025, arXiv:2505.09388, and the model cards.
-          Published{"qwen3-30b-a3b", 30.5, 3.3, head_and_embedding, 0.002, 0.02},
-          Published{"qwen3-235b-a22b", 235, 22, head_and_embedding, 0.002, 0.01},
+          PublishedSize{"qwen3-30b-a3b", 30.5, 3.3, head_and_embedding, 0.002, 0.02},
+          PublishedSize{"qwen3-235b-a22b", 235, 22, head_and_embedding, 0.002, 0.01},
           // OpenAI 2025, arXiv:2508.10925, Table 1.
-          Published{"gpt-oss-20b", 20.91, 3.61, head, 0.0005, 0.0015},
-          Published{"gpt-oss-120b", 116.83, 5.13, head, 0.0005, 0.0015},
+          PublishedSize{"gpt-oss-20b", 20.91, 3.61, head, 0.0005, 0.0015},
+          PublishedSize{"gpt-oss-120b", 116.83, 5.13, head, 0.0005, 0.0015},
           // Meta's model cards; 109 has the vision encoder.
-          Published{"llama4-scout", 109, 17, head_and_embedding, 0.012, 0.0125},
-          Published{"llama4-maverick", 400, 17, head_and_embedding, 0.003, 0.0125},
+          PublishedSize{"llama4-scout", 109, 17, head_and_embedding, 0.012, 0.0125},
+          PublishedSize{"llama4-maverick", 400, 17, head_and_embedding, 0.003, 0.0125},
           // Kimi Team 2025, arXiv:2507.20534, Table 2: 1.04 T, 32.6 B.
-          Published{"kimi-k2", 1040, 32.6, head_and_embedding, 0.0135, 0.01},
+          PublishedSize{"kimi-k2", 1040, 32.6, head_and_embedding, 0.0135, 0.01},
           // GLM-4.5 Team 2025, arXiv:2508.06471, Table 1.
-          Published{"glm-4.5", 355, 32, layers, 0.01, 0.01},
+          PublishedSize{"glm-4.5", 355, 32, layers, 0.01, 0.01},
       }) {
     const ModelSpec m = preset(model.name);
     EXPECT_NEAR(m.parameters() / 1e9 / model.total, 1, model.total_tolerance) << model.name;
