@@ -86,7 +86,7 @@ class SummaryFeed {
   SummaryBuilder builder_;
   std::vector<std::size_t> sources_;  ///< columns of point_id, status, reason, objectives
   std::vector<std::uint64_t> ids_;
-  std::vector<std::vector<double>> numbers_;  ///< per source; [0] stays empty
+  std::vector<std::vector<double>> numbers_;  ///< per source; [0] stays empty: ids_ has the ids
   std::vector<double> row_;
 };
 
@@ -303,7 +303,7 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
 
 namespace {
 
-/// Of neighbouring parts.
+/// The shards that neighbouring parts cover together; count 0 where they are not of one division.
 ShardRange shards_of(std::span<const SweepPart> parts, bool whole) {
   if (whole) return {};
   ShardRange range = parts.front().manifest.shards;

@@ -15,7 +15,7 @@ namespace shardscape::results {
 /// Writes `output` from a complete parts folder: compressed chunks are copied as they are, summary tables are
 /// computed on the way, one chunk in memory at a time. The file is written under a temporary name inside the
 /// folder (or beside `output`, where that is on another file system), synced and put in place; the folder
-/// goes last. `run` says who assembled (root attributes only). Datasets depend on the study alone, not on the
+/// is removed last. `run` says who assembled (root attributes only). Datasets depend on the study alone, not on the
 /// segments' sizes or order.
 ///
 /// StoreError where blocks are missing, the disk fails or a segment is broken; the folder is then as it was,

@@ -108,7 +108,7 @@ constexpr FixedColumn kVerdicts[] = {
      "first rule that a point which is not ok breaks", [](Record r) { return static_cast<double>(r.prediction.reason); }},
 };
 
-/// Behind the plan axis that it follows from.
+/// Stands behind the last plan axis that it follows from, the microbatch size.
 constexpr FixedColumn kMicrobatches =
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
      "microbatches per step and replica; missing where the plan was rejected before they were counted",
@@ -259,7 +259,7 @@ template <std::size_t... Index>
 constexpr auto plan_values(std::index_sequence<Index...> /*axes*/) {
   return std::array<Value, sizeof...(Index)>{plan_code<kPlanRows[Index].key>...};
 }
-/// Of the columns of kPlanRows.
+/// Where the columns of kPlanRows take their values from, in the same order.
 constexpr auto kPlanValues = plan_values(std::make_index_sequence<kPlanRows.size()>());
 
 ColumnInfo info_of(const FixedColumn& c) {
@@ -467,6 +467,15 @@ void put_fault_samples(std::size_t column, std::span<const FaultSampleRecord> ro
   } else {
     pack_as(c.type, rows.size(), out, [&](std::size_t i) { return c.value(rows[i]); });
   }
+}
+
+std::optional<int> percent_digits(const ColumnInfo& column) {
+  if (column.unit != "1" || (column.group != ColumnGroup::output && column.group != ColumnGroup::faults))
+    return std::nullopt;
+  if (column.name == "mfu" || column.name == "expected_error") return 1;
+  // Faults slow most plans by far less than a percent.
+  if (column.name.starts_with("slowdown") || column.name.ends_with("_share")) return 2;
+  return std::nullopt;
 }
 
 std::vector<std::string> rank_order_names() {

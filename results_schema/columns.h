@@ -54,6 +54,10 @@ struct ColumnInfo {
   friend bool operator==(const ColumnInfo&, const ColumnInfo&) = default;
 };
 
+/// Digits after the point with which people read a result that is a share, in percent; nothing for any other
+/// column. Files always hold the fraction.
+std::optional<int> percent_digits(const ColumnInfo& column);
+
 /// A hardware what-if axis of the study as a column: f8 for a number, a code for a choice.
 struct HardwareColumn {
   std::string name;

@@ -1,4 +1,4 @@
-// The little of HDF5 that result files need, with its errors as StoreError. Private to this folder.
+// The small part of HDF5 that result files need, its errors turned into StoreError. Private to this folder.
 //
 // Public entry points of the folder open a QuietErrors first: HDF5 then prints nothing, and the innermost
 // reason of its error stack goes into the exception instead.

@@ -8,8 +8,8 @@
 
 namespace shardscape::results {
 
-/// As verify(), and ends for any bytes whatsoever: a file that HDF5 crashes over, or on which it spends
-/// `limit` of CPU time without getting anywhere, has that as its problem. Starts a process; call it from a
+/// As verify(), but certain to return, whatever the bytes: that HDF5 crashes over a file, or spends `limit` of
+/// CPU time on it, is then reported as the file's problem. Starts a process; call it from a
 /// program that runs one thread.
 Verification verify_isolated(const std::filesystem::path& file,
                              std::chrono::seconds limit = std::chrono::seconds(10));

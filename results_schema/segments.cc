@@ -296,7 +296,7 @@ std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& p
   throw StoreError(parts, "can't be locked: other processes keep removing it");
 }
 
-/// Writes the manifest of a sweep that has none yet. What the folder holds before it is nobody's.
+/// Writes the manifest of a sweep that has none yet. What the folder held before belongs to no sweep.
 void SegmentStore::begin(const Manifest& manifest) {
   manifest_ = manifest;
   is_new_ = std::ranges::none_of(list_folder(folder_), [](const fs::path& path) {

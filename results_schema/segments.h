@@ -6,9 +6,9 @@
 // rewritten. Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
 // MPI ranks). Manifest and segments end in a checksum of themselves, which a resumption holds them against.
 //
-// A lock on the file `lock` in the folder says whose it is. Nothing in the folder, nor the folder itself, is
-// written or removed by a process that does not hold it; a folder that a process made and another locked
-// first is the other's.
+// Whoever holds the lock on the file `lock` in the folder owns it: no other process writes or removes the
+// folder or anything in it. Where one process makes the folder and another is the first to lock it, it belongs
+// to the second.
 #pragma once
 
 #include <chrono>

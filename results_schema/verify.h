@@ -21,9 +21,8 @@ struct Verification {
 ///   - the fingerprints of study, sources and columns against the texts and columns that are there;
 ///   - that rows ascend, codes are in their range, exactly the points that are ok have no reason and have a
 ///     time, and breakdowns add up to it (training; 1e-5, they are f4);
-///   - that /fault_samples belong to points that are ok, as many as each says, that slowdowns are those of
-///   the
-///     times (1e-12) and their mean that of the point (1e-9);
+///   - that /fault_samples belong to points that are ok, as many as each says, that slowdowns follow from the
+///     times (1e-12) and their mean is that of the point (1e-9);
 ///   - that /summary is that of the rows (a finished file);
 ///   - the checksum of every segment (of a running sweep).
 /// StoreError where the file is foreign or can't be read. `step` is called every so often.

@@ -48,7 +48,6 @@ class OperatorBuilder {
 
   /// A tensor of tokens x width elements on this rank.
   [[nodiscard]] Bytes tensor(double width) const { return Bytes(element_ * tokens_ * width); }
-  [[nodiscard]] Bytes norm_tensor() const { return Bytes(element_ * norm_tokens_ * hidden()); }
   /// The same as a message, and as what goes into attention or comes out.
   [[nodiscard]] Bytes message(double width) const;
   [[nodiscard]] Bytes attention_tensor(double width) const;

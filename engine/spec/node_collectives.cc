@@ -9,21 +9,21 @@ namespace shardscape {
 namespace {
 
 void check_nccl(Problems& problems, const NcclProtocols& nccl) {
-  const auto time = [&](Seconds value, const char* field) {
+  const auto time = [&](Seconds value, const std::string& field) {
     require_range(problems, value, field, ranges::kTime);
   };
-  const auto rate = [&](BytesPerSecond value, const char* field) {
+  const auto rate = [&](BytesPerSecond value, const std::string& field) {
     require_range(problems, value, field, ranges::kBandwidth);
   };
   time(nccl.start, "nccl.start");
-  time(nccl.ll.start, "nccl.ll.start");
-  time(nccl.ll.step, "nccl.ll.step");
-  rate(nccl.ll.bandwidth, "nccl.ll.bandwidth");
-  require_range(problems, nccl.ll.limit, "nccl.ll.limit", ranges::kBytes);
-  time(nccl.ll128.start, "nccl.ll128.start");
-  time(nccl.ll128.step, "nccl.ll128.step");
-  rate(nccl.ll128.bandwidth, "nccl.ll128.bandwidth");
-  require_range(problems, nccl.ll128.limit, "nccl.ll128.limit", ranges::kBytes);
+  const auto flagged = [&](const NcclProtocols::Flagged& protocol, const std::string& name) {
+    time(protocol.start, name + ".start");
+    time(protocol.step, name + ".step");
+    rate(protocol.bandwidth, name + ".bandwidth");
+    require_range(problems, protocol.limit, name + ".limit", ranges::kBytes);
+  };
+  flagged(nccl.ll, "nccl.ll");
+  flagged(nccl.ll128, "nccl.ll128");
   time(nccl.simple.start, "nccl.simple.start");
   time(nccl.simple.step, "nccl.simple.step");
   require_range(problems, nccl.simple.link_share, "nccl.simple.link_share", ranges::kShare);
@@ -41,7 +41,7 @@ void check_nccl(Problems& problems, const NcclProtocols& nccl) {
 void check_kernels(Problems& problems, const CustomAllReduce::Kernels& kernels, const std::string& name) {
   if (!kernels.known()) return;
   const auto check = [&](auto value, const char* field, const Range& range) {
-    require_range(problems, value, ("custom_all_reduce." + name + "." + field).c_str(), range);
+    require_range(problems, value, "custom_all_reduce." + name + "." + field, range);
   };
   check(kernels.start, "start", ranges::kTime);
   check(kernels.rank, "rank", ranges::kTime);

@@ -139,6 +139,7 @@ Json column_head(const ColumnInfo& column, const Words& words) {
   if (column.name == kLoadColumn) head["short"] = column.name;  // --point takes it, too
   if (column.better != Better::neither) head["better"] = name_of(column.better);
   if (!column.meanings.empty()) head["names"] = column.meanings;
+  if (const std::optional<int> digits = results::percent_digits(column)) head["percent_digits"] = *digits;
   return head;
 }
 

@@ -8,9 +8,9 @@
 //
 // Beside the constants, s (fit.h) is fitted: what the model typically errs by on these rows.
 //
-// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, those
-// of public tables by their plan or shape group (validate::EvaluatedRow::kin), which never is split;
-// each fold is predicted with the constants that the other folds give. Which constants move is settled once,
+// Errors are stated before and after, and by cross-validation: rows fall into folds by a hash of their id, or,
+// in public tables, of their plan or shape group (validate::EvaluatedRow::kin), which is never split. Each fold
+// is predicted with the constants that the other folds give. Which constants move is settled once,
 // on all rows of the fit. Rows that are held out take part in nothing but their own error table.
 #pragma once
 

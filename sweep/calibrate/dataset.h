@@ -30,10 +30,10 @@ struct RowSelection {
 };
 
 /// The rows of the selection, `stack` replaced by kFittedStack; the kind of table must have been recognised.
-/// Tables without a stack column, and cells of collectives that are blank, belong to every stack. Rows that
-/// have no id get their number in the table, those of public kernels with the kind before it. Public tables
-/// (device and software in place of cluster and stack) give the rows of `software` and `devices`. A selection without rows is a problem that names the stacks
-/// that there are.
+/// Tables without a stack column, and cells of collectives that are blank, belong to every stack. Of public
+/// tables (device and software in place of cluster and stack) it takes the rows of `software` and `devices`.
+/// Rows without an id get their number in the table, those of public kernels with the kind before it. A
+/// selection without rows is a problem that names the stacks that there are.
 validate::Table select_rows(const validate::Table& table, validate::TableKind kind,
                             const RowSelection& selection);
 

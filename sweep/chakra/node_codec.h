@@ -17,8 +17,8 @@
 // Ours are shardscape_duration_ns (a double, the exact duration), shardscape_group (a string, the group's
 // readable name) and, of sends and receives where it is not 0, shardscape_channel.
 //
-// Read is a number of any type. A collective, send or receive that is_cpu_op says is the host's is the call
-// that starts a kernel, not the traffic: host compute.
+// The reader takes numbers of any type. A collective, send or receive whose is_cpu_op says that it runs on the
+// host is the call that starts a kernel, not the traffic itself: it counts as compute of the host.
 #pragma once
 
 #include <functional>

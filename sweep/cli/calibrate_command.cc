@@ -27,7 +27,7 @@ constexpr const char* kCalibrateExamples =
     "  shardscape calibrate --list                                        what can be fitted, and how far\n"
     "  shardscape calibrate runs.csv --stack nanotron-a -o nanotron-a.yaml\n"
     "  shardscape calibrate runs.csv --stack pytorch --rows-of my-stack --hold-out 1/3 -o my-stack.yaml\n"
-    "  shardscape calibrate runs.csv --stack megatron-lm --only host.forward_layer,host.backward_layer -o "
+    "  shardscape calibrate runs.csv --stack megatron-core --only host.forward_layer,host.backward_layer -o "
     "m.yaml\n"
     "  shardscape calibrate nccl.csv --stack nccl-tests --where \"gpus == gpus_per_node\" -o nccl.yaml\n"
     "  shardscape calibrate kernels.csv --stack pytorch --device a100-sxm-80gb -o out.yaml    also writes "
@@ -314,9 +314,7 @@ void add_calibrate_command(CLI::App& app, const CommonOptions& common, Action& a
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
   command->footer(kCalibrateExamples);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_calibrate(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_calibrate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

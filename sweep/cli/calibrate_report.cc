@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -63,7 +62,7 @@ void print_errors(std::ostream& out, const FileReport& file) {
       if (errors.n == 0) continue;
       table.add_row({std::exchange(name, ""), stage.name, format_count(errors.n), format_percent(errors.mean),
                      format_percent(errors.median), format_percent(errors.p90), format_percent(errors.max),
-                     (errors.bias >= 0 ? "+" : "-") + format_percent(std::abs(errors.bias))});
+                     format_signed_percent(errors.bias)});
     }
   }
   table.print(out, 2);

@@ -91,6 +91,11 @@ struct CommonOptions {
 /// Runs once the whole command line is parsed; returns the exit code. Failures are exceptions: BadInput for
 /// exit code 2, anything else derived from std::exception for 1.
 using Action = std::function<int()>;
+/// Makes `run` the action of the program where `command` is the one chosen.
+template <class Run>
+void run_when_chosen(CLI::App& command, Action& action, Run run) {
+  command.callback([&action, run] { action = run; });
+}
 
 /// Each adds its subcommand to `app` and, where that is chosen, sets `action`. The options outlive the run.
 void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action);

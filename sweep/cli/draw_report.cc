@@ -64,7 +64,7 @@ void print_draw(std::ostream& out, const DrawReport& report) {
   const auto healthy = time_of(report.setting, report.healthy), sick = time_of(report.setting, report.sick);
   if (healthy && sick) {
     out << "  time " << format_seconds(*sick) << ", healthy " << format_seconds(*healthy) << ", slowdown "
-        << format_fixed(100 * (*sick / *healthy - 1), 3) << " %\n";
+        << format_percent(*sick / *healthy - 1, 3) << '\n';
   } else {
     out << "  no time: " << name_of(report.sick.reason) << "\n";
   }

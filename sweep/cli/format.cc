@@ -92,8 +92,13 @@ std::string format_duration(double seconds) {
   return fmt::format("{} h {} min", format_count(whole / 3600), whole / 60 % 60);
 }
 
-std::string format_percent(double share) {
-  return std::isfinite(share) ? format_fixed(100 * share, 1) + " %" : not_a_number();
+std::string format_percent(double share, int digits) {
+  return std::isfinite(share) ? format_fixed(100 * share, digits) + " %" : not_a_number();
+}
+
+std::string format_signed_percent(double share, int digits) {
+  return std::isfinite(share) ? (share < 0 ? "-" : "+") + format_percent(std::abs(share), digits)
+                              : not_a_number();
 }
 
 std::string format_value(double value, std::string_view unit) {

@@ -21,8 +21,10 @@ std::string format_bytes(double bytes);
 std::string format_seconds(double seconds);
 /// Wall time for people: "156.0 ms", "45 s", "3 min 20 s", "2 h 5 min".
 std::string format_duration(double seconds);
-/// "41.3 %".
-std::string format_percent(double share);
+/// "41.3 %", with `digits` digits after the point.
+std::string format_percent(double share, int digits = 1);
+/// The same with its sign: "+41.3 %", "-0.2 %".
+std::string format_signed_percent(double share, int digits = 1);
 /// A value of a column with that UDUNITS unit ("s", "byte", "byte s-1", "s-1", "1").
 std::string format_value(double value, std::string_view unit);
 /// `width` characters, `share` (0..1) of them filled.

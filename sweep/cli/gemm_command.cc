@@ -30,10 +30,11 @@ constexpr const char* kGemmFooter =
     "\n"
     "C[M,N] = A[M,K] B[K,N]. Without --clock: one kernel of a busy stream at the clock that the power limit\n"
     "leaves a step. --burst: the kernel alone, launched for a moment, which may draw more. With --clock: "
-    "what a profiler reports that locks the clock there and clears the caches before each\n"
-    "kernel. 'waves' is the number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' "
-    "is\n"
-    "compute, sram, l2, hbm or launch. --device takes a name of 'shardscape presets' or a path.";
+    "what\n"
+    "a profiler reports that locks the clock there and clears the caches before each kernel. 'waves' is the\n"
+    "number of output tiles that the busiest SM works off, ceil(CTAs / SMs); 'bound' is compute, sram, l2, "
+    "hbm\n"
+    "or launch. --device takes a name of 'shardscape presets' or a path.";
 
 constexpr std::int64_t kMaxTile = 4096;
 
@@ -182,9 +183,7 @@ void add_gemm_command(CLI::App& app, const CommonOptions& common, Action& action
                     "The kernel alone, for a moment: more power than a step's limit leaves");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kGemmFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_gemm(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_gemm(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -24,10 +24,6 @@ bool shown(const ModeComparison& comparison, const TimeClassRow& c) {
   return c.time_class != TimeClass::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
 }
 
-std::string signed_share(double share) {
-  return (share < 0 ? "-" : "+") + format_fixed(100 * std::abs(share), 2) + " %";
-}
-
 Json mode_json(const ModeComparison& comparison, const Prediction& prediction) {
   Json json = {
       {comparison.phase == Phase::training ? "step_time_s" : "e2e_s", whole(comparison, prediction).value()}};
@@ -59,7 +55,7 @@ void print_comparison(std::ostream& out, const ModeComparison& comparison) {
     const bool same = std::abs(share) < kRounding;
     table.add_row({name, format_seconds(a.value()), format_seconds(b.value()),
                    same ? "same" : (difference < 0 ? "-" : "+") + format_seconds(std::abs(difference)),
-                   same ? "" : signed_share(share)});
+                   same ? "" : format_signed_percent(share, 2)});
   };
   for (const TimeClassRow& c : kTimeClasses) {
     const Seconds a = h.breakdown[c.time_class], b = f.breakdown[c.time_class];

@@ -97,9 +97,7 @@ void add_network_command(CLI::App& app, const CommonOptions& common, Action& act
       ->type_name("OUT.json");
   command->add_flag("--force", arguments->force, "Replace the file that --timeline names");
   command->footer(kNetworkFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_network(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_network(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

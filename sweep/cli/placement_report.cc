@@ -1,6 +1,5 @@
 #include "sweep/cli/placement_report.h"
 
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -81,7 +80,7 @@ Seconds whole_time(const Setting& setting, const Prediction& prediction) {
 std::string change(double before, double after) {
   if (before == after) return "same";
   if (before == 0) return "new";
-  return (after > before ? "+" : "-") + format_percent(std::abs(after - before) / before);
+  return format_signed_percent((after - before) / before);
 }
 
 void print_gain(std::ostream& out, const BetterPlacement& better, const Setting& setting,

@@ -93,8 +93,8 @@ std::string ProgressReporter::describe(const sweep::SweepProgress& progress) con
   const Pace pace = pace_of(progress, elapsed_seconds());
   const double share = static_cast<double>(progress.rows_done()) / static_cast<double>(progress.rows_total);
   std::string text =
-      fmt::format("{}/{} points ({} %), {}/s, ETA {}, feasible {}", format_count(progress.rows_done()),
-                  format_count(progress.rows_total), format_fixed(100 * share, 0),
+      fmt::format("{}/{} points ({}), {}/s, ETA {}, feasible {}", format_count(progress.rows_done()),
+                  format_count(progress.rows_total), format_percent(share, 0),
                   format_count(static_cast<std::uint64_t>(pace.rate)), format_duration(pace.remaining),
                   format_percent(pace.feasible));
   if (progress.tally.best) text += ", best " + best(*progress.tally.best);

@@ -23,24 +23,27 @@ namespace {
 constexpr const char* kReplayFooter =
     "Examples:\n"
     "  shardscape replay traces --cluster dgx-h100\n"
-    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --json\n"
-    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-lm --fault 0-1=0.5\n"
+    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-core --json\n"
+    "  shardscape replay traces --cluster a100-torus2d-ring-64 --stack megatron-core --fault 0-1=0.5\n"
     "  shardscape simulate study.yaml --chakra traces && shardscape replay traces --cluster dgx-a100 --stack "
-    "megatron-lm\n"
+    "megatron-core\n"
     "\n"
-    "DIR has PREFIX.RANK.et for ranks 0, 1, .. and, where collectives name process groups, a JSON object "
-    "from group names\n"
-    "to lists of ranks (comm_groups.json, or the only .json file) or METADATA nodes that define them; group "
-    "0 "
-    "is all ranks\n"
-    "where neither does. Rank r lies on GPU r. Without --stack messages use links fully and calls cost "
-    "nothing. Compute\n"
-    "nodes take the attribute shardscape_duration_ns or else duration_micros; those without a duration the "
-    "time of num_ops\n"
-    "and tensor_size on the cluster's device, MEM_LOAD and MEM_STORE nodes that of tensor_size over its HBM "
-    "bandwidth.\n"
-    "Collectives of the host (PyTorch's c10d and nccl operators) are calls; what moves the data are the "
-    "kernels behind them.";
+    "DIR holds one trace per rank, PREFIX.RANK.et for ranks 0, 1, ... Process groups come from a JSON object "
+    "of group\n"
+    "names and lists of ranks (comm_groups.json, or the only .json file) or from METADATA nodes; where "
+    "neither "
+    "defines\n"
+    "group 0, it is all ranks. Rank r runs on GPU r. Without --stack messages use links fully and calls cost "
+    "nothing.\n"
+    "A compute node takes the time of its attribute shardscape_duration_ns, or else duration_micros; without "
+    "either, the\n"
+    "time of its num_ops and tensor_size on the cluster's device. MEM_LOAD and MEM_STORE nodes take "
+    "tensor_size "
+    "over the\n"
+    "HBM bandwidth. Collectives of the host (PyTorch's c10d and nccl operators) are calls that start "
+    "kernels; "
+    "the kernels\n"
+    "are what moves the data.";
 
 struct ReplayArguments {
   std::filesystem::path folder;
@@ -186,9 +189,7 @@ void add_replay_command(CLI::App& app, const CommonOptions& common, Action& acti
       ->check(CLI::IsMember({"id", "ready"}));
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kReplayFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_replay(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_replay(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -71,7 +71,7 @@ Cell exact(double value, const std::string& text) {
   if (!std::isfinite(value)) return {"-", nullptr};
   return {text, value};
 }
-Cell share(double value) { return exact(value, format_fixed(100 * value, 2) + " %"); }
+Cell share(double value) { return exact(value, format_percent(value, 2)); }
 Cell seconds(double value) { return exact(value, format_seconds(value)); }
 
 /// The plan and setting of each point, as far as they differ within the file.
@@ -170,8 +170,7 @@ Report distribution_report(const ResultReader& reader, bool fine) {
                 {},
                 points.size()};
   for (const sweep::DistributionPoint& point : points) {
-    report.rows.push_back(
-        {exact(point.share, format_fixed(100 * point.share, 2) + " %"), share(point.slowdown)});
+    report.rows.push_back({share(point.share), share(point.slowdown)});
   }
   return report;
 }
@@ -310,7 +309,7 @@ void add_sensitivity_command(CLI::App& app, const CommonOptions& /*common*/, Act
       ->type_name("FORMAT")
       ->check(one_of({"table", "csv", "json"}));
   command->footer(kSensitivityFooter);
-  command->callback([arguments, &action] { action = [arguments] { return run_sensitivity(*arguments); }; });
+  run_when_chosen(*command, action, [arguments] { return run_sensitivity(*arguments); });
 }
 
 }  // namespace shardscape::cli

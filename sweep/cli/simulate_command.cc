@@ -63,7 +63,7 @@ constexpr const char* kSimulateExamples =
 std::string simulate_footer() {
   return fmt::format(
       "{}--point takes {} (for inference {}).\nAn axis left out takes the first value of the study; a degree "
-      "that fills follows from the others.\nThe time is predicted whatever the memory verdict.",
+      "that is 'fill' there follows from the others.\nThe time is predicted whatever the memory verdict.",
       kSimulateExamples, join_names(sweep::point_keys(Phase::training)),
       join_names(sweep::point_keys(Phase::inference)));
 }
@@ -303,9 +303,7 @@ void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& ac
                     "Look for a faster placement of the ranks on the fabric, and say what it gains");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(simulate_footer());
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_simulate(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_simulate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -306,7 +306,7 @@ void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& act
   command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
   command->footer(kTopFooter);
-  command->callback([arguments, &action] { action = [arguments] { return run_top(*arguments); }; });
+  run_when_chosen(*command, action, [arguments] { return run_top(*arguments); });
 }
 
 }  // namespace shardscape::cli

@@ -24,7 +24,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of the table beside those of plan axes; other columns lose their unit only.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
     {"sequence_length", "seq"},
@@ -34,7 +34,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHeading
     {"mfu", "MFU"},
     {"outside_domain", "outside domain"},
     {"expected_error", "expected error"},
-    {"evidence_gap", "gap"},
+    {"evidence_gap", "nearest differ in"},
+    {"kv_transfer_bytes", "KV cache sent"},
+    {"slowdown_above_1pct_share", "slowed above 1 %"},
+    {"unreachable_share", "unreachable"},
+    {"goodput_share", "goodput"},
 }};
 
 std::string heading(const ColumnInfo& column) {
@@ -69,7 +73,9 @@ bool is_whole(ColumnType type) {
 
 std::string cell(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
-  if (column.name == "mfu" || column.name == "expected_error") return format_percent(value);
+  if (const std::optional<int> digits = results::percent_digits(column))
+    return format_percent(value, *digits);
+  if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
   if (column.unit == "s-1" && std::isfinite(value)) return format_fixed(value, 1);
   return format_value(value, column.unit);
 }

@@ -285,9 +285,7 @@ void add_validate_command(CLI::App& app, const CommonOptions& common, Action& ac
   command->add_option("--stack", arguments->collective_stack, "Stack of collective rows that name none")
       ->capture_default_str();
   command->footer(help_text());
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_validate(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_validate(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -35,10 +35,6 @@ std::vector<Part> parts(const Evaluation& evaluation, const ValidateView& view) 
           {", held out", "held_out", validate::subset(evaluation, held)}};
 }
 
-std::string signed_percent(double share) {
-  return (share >= 0 ? "+" : "-") + format_percent(std::abs(share));
-}
-
 std::string value_text(double value, const std::string& unit) {
   return unit == "byte" ? format_bytes(value) : format_seconds(value);
 }
@@ -48,7 +44,7 @@ void add_error_row(const Metric& metric, const std::string& part, TextTable& tab
   if (errors.n == 0) return;
   table.add_row({metric.name + part, format_count(errors.n), format_percent(errors.mean),
                  format_percent(errors.median), format_percent(errors.p90), format_percent(errors.max),
-                 signed_percent(errors.bias)});
+                 format_signed_percent(errors.bias)});
 }
 
 void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Part>& parts) {
@@ -73,7 +69,7 @@ void print_groups(std::ostream& out, const Evaluation& evaluation, const std::ve
     std::vector<std::string> cells = group.key;
     cells.insert(cells.end(), {metric->name, format_count(errors.n), format_percent(errors.mean),
                                format_percent(errors.median), format_percent(errors.p90),
-                               format_percent(errors.max), signed_percent(errors.bias)});
+                               format_percent(errors.max), format_signed_percent(errors.bias)});
     table.add_row(std::move(cells));
   }
   if (table.empty()) return;
@@ -138,7 +134,7 @@ void print_pairs(std::ostream& out, const ValidatedFile& file, const Metric& met
   for (const Pair& pair : pairs) {
     const EvaluatedRow& row = file.evaluation.rows[pair.row];
     table.add_row({std::to_string(row.line), row.id, value_text(pair.measured, metric.unit),
-                   value_text(pair.predicted, metric.unit), signed_percent(pair.error()), row.what});
+                   value_text(pair.predicted, metric.unit), format_signed_percent(pair.error()), row.what});
   }
   table.print(out, 4);
 }

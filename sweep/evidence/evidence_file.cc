@@ -1,6 +1,5 @@
 #include "sweep/evidence/evidence_file.h"
 
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -34,11 +33,6 @@ void describe(V& v, C& cell) {
   v.required("sigma", cell.sigma);
 }
 
-tl::unexpected<yaml::Diagnostics> refused(yaml::Diagnostics diagnostics) {
-  diagnostics.sort();
-  return tl::unexpected(std::move(diagnostics));
-}
-
 }  // namespace
 
 std::optional<std::filesystem::path> find_evidence(const yaml::Catalog& catalog) {
@@ -53,7 +47,7 @@ std::optional<std::filesystem::path> find_evidence(const yaml::Catalog& catalog)
 tl::expected<Table, yaml::Diagnostics> parse_evidence(const std::string& text, const std::string& name) {
   yaml::Diagnostics diagnostics;
   const std::optional<yaml::Node> root = yaml::parse(text, name, diagnostics);
-  if (!root) return refused(std::move(diagnostics));
+  if (!root) return yaml::refused(std::move(diagnostics));
   Table table;
   yaml::ReadState state(root->where, "", diagnostics);
   yaml::Reader reader(*root, "", state);
@@ -63,16 +57,14 @@ tl::expected<Table, yaml::Diagnostics> parse_evidence(const std::string& text, c
     reader.finish();
     state.report(table.validate());
   }
-  if (!diagnostics.empty()) return refused(std::move(diagnostics));
+  if (!diagnostics.empty()) return yaml::refused(std::move(diagnostics));
   return table;
 }
 
 tl::expected<Table, yaml::Diagnostics> read_evidence(const std::filesystem::path& file) {
   const auto text = yaml::read_text(file);
-  if (text) return parse_evidence(*text, file.string());
-  yaml::Diagnostics diagnostics;
-  diagnostics.add({std::make_shared<const std::string>(file.string()), 0, 0}, "", text.error());
-  return refused(std::move(diagnostics));
+  if (!text) return yaml::refused_file(file, text.error());
+  return parse_evidence(*text, file.string());
 }
 
 std::string evidence_yaml(const Table& table) {

@@ -18,9 +18,10 @@ struct Residual {
 };
 
 /// One cell for each regime and band of GPUs (up to 8, 64, 512, and above) that has rows, in order of the phase,
-/// device, precision, kind, stack and band. Sigma is the quantile of absolute errors at kOneSigma. That few
-/// plans say little about others is assess()'s to count in (kPriorPlans): a quantile that is widened for it here,
-/// too, holds 78 to 81 % of held-out rows. Every plan has the same weight, shared by its rows. Figures are rounded to four digits after the point. The order of the residuals has no effect.
+/// device, precision, kind, stack and band. Every plan has the same weight, shared by its rows. Sigma is the
+/// plain quantile of absolute errors at kOneSigma: that few plans say little about others is counted in by
+/// assess() (kPriorPlans), and widened here as well it would hold 78 to 81 % of held-out rows. Figures are
+/// rounded to four digits after the point. The order of the residuals has no effect.
 Table summarise(std::span<const Residual> residuals);
 
 /// The smallest value that at least a share `q` (0..1) of the weights does not exceed. `values` are (value,

@@ -2,10 +2,10 @@
 // in expression.h.
 //
 // Names: those of the plan axes (engine/spec/plan_axes.h) but the order, gpus microbatches sequence_length
-// global_batch concurrency prefill_gpus. sp is a truth value; recompute and schedule compare with their value names ("recompute ==
-// full"). microbatches is global_batch / (dp * mbs), rounded down. An axis that hangs on another one reads as
-// its idle value where it has no effect (zero 0, schedule 1f1b, vpp 1, sp false). sequence_length,
-// global_batch and microbatches are 0 for inference, concurrency for training.
+// global_batch concurrency prefill_gpus. sp is a truth value; recompute and schedule compare with the names of
+// their values ("recompute == full"). microbatches is global_batch / (dp * mbs), rounded down. An axis that
+// has no effect in a plan reads as its idle value there (zero 0, schedule 1f1b, vpp 1, sp false).
+// sequence_length, global_batch and microbatches are 0 for inference, concurrency is 0 for training.
 #pragma once
 
 #include <span>

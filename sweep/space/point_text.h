@@ -25,10 +25,9 @@ struct PointText {
 /// concurrency for inference.
 std::vector<std::string_view> point_keys(Phase phase);
 
-/// Parses `text`. An axis left out takes the first value of `space`, a
-/// degree that fills follows from the others. The plan need not be in the space, but its degrees must
-/// multiply to `gpus` (those of a pool that prefills apart). Every problem is reported, with the key as its
-/// field.
+/// Parses `text`. An axis left out takes the first value of `space`, a degree that fills follows from the
+/// others. The plan need not be in the space, but its degrees must multiply to `gpus` (less those of a pool
+/// that prefills). Every problem is reported, with the key as its field.
 tl::expected<PointText, Problems> parse_point(std::string_view text, const SpaceSpec& space,
                                               std::int64_t gpus, Phase phase);
 

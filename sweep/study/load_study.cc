@@ -376,11 +376,6 @@ class StudyParser {
   std::optional<Phase> phase_;
 };
 
-tl::unexpected<yaml::Diagnostics> failure(yaml::Diagnostics diagnostics) {
-  diagnostics.sort();
-  return tl::unexpected(std::move(diagnostics));
-}
-
 }  // namespace
 
 tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, const std::string& name,
@@ -388,13 +383,13 @@ tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, cons
                                                    const StudyOptions& options) {
   yaml::Diagnostics diagnostics;
   std::optional<yaml::Node> root = yaml::parse(text, name, diagnostics);
-  if (!root) return failure(std::move(diagnostics));
+  if (!root) return yaml::refused(std::move(diagnostics));
   if (root->is_map()) {
     for (const std::string& setting : options.overrides) apply_override(*root, setting, diagnostics);
   }
   StudyParser parser(*root, name, folder, catalog, options, diagnostics);
   std::optional<Study> study = parser.run();
-  if (!study) return failure(std::move(diagnostics));
+  if (!study) return yaml::refused(std::move(diagnostics));
   study->sources.push_back({fs::path(name).filename().string(), text, name});
   for (const yaml::InputFile& file : parser.files())
     study->sources.push_back({file.name, file.text, file.path});
@@ -405,9 +400,7 @@ tl::expected<Study, yaml::Diagnostics> load_study(const fs::path& file, const ya
                                                   const StudyOptions& options) {
   const tl::expected<std::string, std::string> text = yaml::read_text(file);
   if (text) return parse_study(*text, file.string(), file.parent_path(), catalog, options);
-  yaml::Diagnostics diagnostics;
-  diagnostics.add({std::make_shared<const std::string>(file.string()), 0, 0}, "", text.error());
-  return tl::unexpected(std::move(diagnostics));
+  return yaml::refused_file(file, text.error());
 }
 
 }  // namespace shardscape::sweep

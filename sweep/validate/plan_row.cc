@@ -246,28 +246,28 @@ void read_pools(RowReader& reader, PlanRow& row) {
   row.gpus = row.plan.gpus();
 }
 
+/// A preset by the column `ours`; in other people's tables, which have `theirs` instead, by `text`, what they
+/// call it and `find` makes a preset of.
+template <class Find>
+void read_preset(RowReader& reader, const char* ours, const char* theirs, std::string& preset,
+                 std::string& text, const Find& find, PlanRow& row) {
+  const bool foreign = reader.has_column(theirs) && !reader.has_column(ours);
+  const char* const column = foreign ? theirs : ours;
+  reader.need(column);
+  (foreign ? text : preset) = reader.text(column).value_or("");
+  if (!text.empty()) preset = named(reader, theirs, find(text), row);
+}
+
 /// Who ran what on what.
 void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   for (const char* column : {"id", "model"}) reader.need(column);
   row.id = reader.text("id").value_or("");
   row.model = reader.text("model").value_or("");
   if (!names.has_model(row.model)) row.unmodelled = known_experts(row.model);
-  if (reader.has_column("device") && !reader.has_column("cluster")) {
-    reader.need("device");
-    row.device = reader.text("device").value_or("");
-    if (!row.device.empty()) row.cluster = named(reader, "device", names.cluster(row.device), row);
-  } else {
-    reader.need("cluster");
-    row.cluster = reader.text("cluster").value_or("");
-  }
-  if (reader.has_column("software") && !reader.has_column("stack")) {
-    reader.need("software");
-    row.software = reader.text("software").value_or("");
-    if (!row.software.empty()) row.stack = named(reader, "software", names.stack(row.software), row);
-  } else {
-    reader.need("stack");
-    row.stack = reader.text("stack").value_or("");
-  }
+  const auto cluster = [&](const std::string& device) { return names.cluster(device); };
+  read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
+  const auto stack = [&](const std::string& software) { return names.stack(software); };
+  read_preset(reader, "stack", "software", row.stack, row.software, stack, row);
 }
 
 /// A table of steps has sequences, one of servers has prompts.

@@ -111,7 +111,7 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
       return impossible("concurrency",
                         fmt::format("{} does not divide by dp {}", load.concurrency, plan.data));
     case Reason::no_route:
-      return impossible("cluster", "a group of ranks cannot reach itself");
+      return impossible("cluster", "some ranks of a group cannot reach each other");
     case Reason::precision:
       return RowRefusal{"precision", fmt::format("device {} has no unit for {}", setting.system.device.name,
                                                  name_of(load.precision))};

@@ -20,7 +20,7 @@ std::string one_line(const yaml::Diagnostics& diagnostics) {
                 [](const yaml::Diagnostic& diagnostic) { return yaml::to_string(diagnostic); });
 }
 
-/// A model has names that are no file's.
+/// A model is also found by names that no file has: those of its `also` list, and NAME-lN.
 template <class Spec>
 tl::expected<Spec, std::string> load(const yaml::Catalog& catalog, yaml::PresetKind kind,
                                      const std::string& name, const fs::path& folder, Load<Spec> loader) {

@@ -1,7 +1,6 @@
 #include "sweep/validate/published.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include "engine/base/suggest.h"
@@ -90,18 +89,14 @@ class SetReader {
 }  // namespace
 
 tl::expected<PublishedSet, yaml::Diagnostics> load_published(const std::filesystem::path& file) {
-  yaml::Diagnostics diagnostics;
   const auto text = yaml::read_text(file);
-  if (!text) {
-    diagnostics.add({std::make_shared<const std::string>(file.string()), 0, 0}, "", text.error());
-    return tl::unexpected(std::move(diagnostics));
-  }
+  if (!text) return yaml::refused_file(file, text.error());
+  yaml::Diagnostics diagnostics;
   const std::optional<yaml::Node> root = yaml::parse(*text, file.string(), diagnostics);
-  if (!root) return tl::unexpected(std::move(diagnostics));
+  if (!root) return yaml::refused(std::move(diagnostics));
   PublishedSet set = SetReader(*root, file, diagnostics).run();
-  if (diagnostics.empty()) return set;
-  diagnostics.sort();
-  return tl::unexpected(std::move(diagnostics));
+  if (!diagnostics.empty()) return yaml::refused(std::move(diagnostics));
+  return set;
 }
 
 std::vector<std::filesystem::path> list_published(const std::filesystem::path& folder) {

@@ -343,12 +343,22 @@ tl::expected<Spec, Diagnostics> load(const Catalog& catalog, std::string_view na
   Diagnostics diagnostics;
   Loader loader(catalog, diagnostics);
   std::optional<Spec> spec = load_with(loader, reference_to(name));
-  diagnostics.sort();
-  if (!diagnostics.empty() || !spec) return tl::unexpected(std::move(diagnostics));
+  if (!diagnostics.empty() || !spec) return refused(std::move(diagnostics));
   return std::move(*spec);
 }
 
 }  // namespace
+
+tl::unexpected<Diagnostics> refused(Diagnostics diagnostics) {
+  diagnostics.sort();
+  return tl::unexpected(std::move(diagnostics));
+}
+
+tl::unexpected<Diagnostics> refused_file(const fs::path& file, const std::string& why) {
+  Diagnostics diagnostics;
+  diagnostics.add({std::make_shared<const std::string>(file.string()), 0, 0}, "", why);
+  return refused(std::move(diagnostics));
+}
 
 tl::expected<ModelSpec, Diagnostics> load_model(const Catalog& catalog, std::string_view name,
                                                 const fs::path& relative_to) {

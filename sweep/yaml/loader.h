@@ -39,6 +39,11 @@ struct InputFile {
 /// The text of a file, or why it cannot be read.
 tl::expected<std::string, std::string> read_text(const std::filesystem::path& file);
 
+/// The problems as what a load gives back instead of its result, in the order of their places.
+tl::unexpected<Diagnostics> refused(Diagnostics diagnostics);
+/// The same of a file that cannot be read at all.
+tl::unexpected<Diagnostics> refused_file(const std::filesystem::path& file, const std::string& why);
+
 class Loader {
  public:
   /// Both references outlive the loader. Problems go to `diagnostics`; a load that has any gives nothing.

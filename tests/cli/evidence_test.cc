@@ -80,7 +80,12 @@ TEST_F(EvidenceTest, IsInResultFilesAndAllThatShowsThem) {
   EXPECT_NE(run({"export", "out.h5", "--csv", "-"}).out.find(",expected_error,evidence,evidence_gap,"),
             std::string::npos);
   ASSERT_EQ(run({"report", "out.h5", "-o", "out.html"}).code, 0);
-  EXPECT_NE(read_file(work() / "out.html").find("20.0 % (one sigma); measured"), std::string::npos);
+  const std::string page = read_file(work() / "out.html");
+  EXPECT_NE(page.find("20.0 % (one sigma); measured"), std::string::npos);
+  const std::size_t column = page.find("{\"name\":\"expected_error\"");
+  ASSERT_NE(column, std::string::npos);
+  EXPECT_LT(page.find("\"percent_digits\":1", column),
+            page.find('}', column));  // shown as 20.0 %, not as 0.2
 }
 
 TEST_F(EvidenceTest, DamageIsBadInput) {

@@ -10,9 +10,9 @@
 #include <sstream>
 #include <thread>
 
-#include "results_schema/compare.h"
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/support/paths.h"
 
 namespace shardscape::cli {
@@ -43,7 +43,7 @@ TEST_F(FaultsTest, ReadyStudyIsTheSameForOneAndTwoThreads) {
   ASSERT_EQ(run(sweep("one.h5", {"--threads", "1"})).code, 0);
   ASSERT_EQ(run(sweep("two.h5", {"--threads", "2"})).code, 0);
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
   const results::ResultReader reader(work() / "one.h5");
   const auto status = reader.read("status"), samples = reader.read("fault_samples");
   const auto mean = reader.read("slowdown_mean"), max = reader.read("slowdown_max");
@@ -117,7 +117,7 @@ TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
   EXPECT_TRUE(contains(resumed.out, "of them in this run")) << resumed.out;
   ASSERT_EQ(run(sweep("whole.h5", with({"--threads", "1"}))).code, 0);
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(work() / "whole.h5", work() / "killed.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "whole.h5", work() / "killed.h5", &difference)) << difference;
   EXPECT_GT(results::ResultReader(work() / "killed.h5").sample_count(), 1U << 20U);
 }
 
@@ -132,7 +132,7 @@ TEST_F(FaultsTest, ATargetStopsEachPointWhereItsIntervalIsThatNarrow) {
   ASSERT_EQ(run(sweep("one.h5", with("1"))).code, 0);
   ASSERT_EQ(run(sweep("two.h5", with("2"))).code, 0);
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
 
   const results::ResultReader reader(work() / "one.h5");
   std::map<std::uint64_t, std::vector<double>> by_point;

@@ -7,8 +7,8 @@
 #include <set>
 #include <thread>
 
-#include "results_schema/compare.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/support/paths.h"
 
 namespace shardscape::cli {
@@ -29,7 +29,7 @@ class KillsAndRacesTest : public ProgramTest {
   }
   void expect_whole(const std::string& output, const std::string& reference) const {
     std::string difference;
-    EXPECT_TRUE(results::datasets_equal(work() / output, work() / reference, &difference))
+    EXPECT_TRUE(test::datasets_equal(work() / output, work() / reference, &difference))
         << output << ": " << difference;
     EXPECT_FALSE(fs::exists(work() / (output + ".parts"))) << output;
   }

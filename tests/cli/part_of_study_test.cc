@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results_schema/compare.h"
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/support/old_layout.h"
 #include "tests/support/report_page.h"
 
@@ -124,7 +124,7 @@ TEST_F(PartOfStudyTest, ASampleIsTheSameHoweverItIsRunAndItsRowsAreThoseOfTheStu
   sweep("one.h5", {"--sample", "130", "--sample-seed", "4", "--threads", "1"});
   sweep("two.h5", {"--sample", "130", "--sample-seed", "4", "--threads", "2"});
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "one.h5", work() / "two.h5", &difference)) << difference;
   const results::ResultReader sample(work() / "one.h5"), whole(work() / "whole.h5");
   const auto ids = sample.point_ids();
   const auto peak = sample.read("memory_peak_bytes"), all = whole.read("memory_peak_bytes");
@@ -140,7 +140,7 @@ TEST_F(PartOfStudyTest, ASampleIsTheSameHoweverItIsRunAndItsRowsAreThoseOfTheStu
   sweep("a.h5", {"--sample", "130", "--sample-seed", "4", "--shard", "1/2"});
   sweep("b.h5", {"--sample", "130", "--sample-seed", "4", "--shard", "2/2"});
   ASSERT_EQ(run({"merge", "a.h5", "b.h5", "-o", "merged.h5"}).code, 0);
-  EXPECT_TRUE(results::datasets_equal(work() / "one.h5", work() / "merged.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "one.h5", work() / "merged.h5", &difference)) << difference;
 }
 
 TEST_F(PartOfStudyTest, OtherChoicesOfAsManyPointsAreNotTheSameSweep) {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "results_schema/compare.h"
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/datasets_equal.h"
 
 namespace shardscape::cli {
 namespace {
@@ -30,7 +30,7 @@ TEST_F(ResultFilesTest, MergedShardsAreTheUnshardedSweep) {
   const Finished merged = run({"merge", "3.h5", "1.h5", "2.h5", "-o", "all.h5"});
   ASSERT_EQ(merged.code, 0) << merged.err;
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(work() / "whole.h5", work() / "all.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "whole.h5", work() / "all.h5", &difference)) << difference;
   EXPECT_EQ(run({"verify", "all.h5"}).code, 0);
   EXPECT_EQ(run({"diff", "whole.h5", "all.h5"}).code, 0);
   // Two of three make a larger shard.
@@ -39,7 +39,7 @@ TEST_F(ResultFilesTest, MergedShardsAreTheUnshardedSweep) {
                 results::ResultReader(work() / "3.h5").row_count(),
             results::ResultReader(work() / "whole.h5").row_count());
   ASSERT_EQ(run({"merge", "some.h5", "3.h5", "-o", "all.h5", "--force"}).code, 0);
-  EXPECT_TRUE(results::datasets_equal(work() / "whole.h5", work() / "all.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "whole.h5", work() / "all.h5", &difference)) << difference;
 }
 
 TEST_F(ResultFilesTest, MergeRefusesWhatDoesNotFitAndWritesNothing) {

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <thread>
 
-#include "results_schema/compare.h"
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/support/paths.h"
 
 namespace shardscape::cli {
@@ -59,7 +59,7 @@ class SweepTest : public ProgramTest {
 
   void expect_equal(const std::string& a, const std::string& b) const {
     std::string difference;
-    EXPECT_TRUE(results::datasets_equal(work() / a, work() / b, &difference)) << difference;
+    EXPECT_TRUE(test::datasets_equal(work() / a, work() / b, &difference)) << difference;
   }
 };
 

@@ -29,8 +29,15 @@ function signedText(column, difference) {
   if (difference === 0) return "=";
   const size = Math.abs(difference);
   // Of shares the difference is in points of a hundred, so that it is not taken for the relative one beside it.
-  const text = isShare(column) ? `${(100 * size).toFixed(column.name === "mfu" ? 1 : 2)}${THIN}points` : formatValue(column, size);
+  const text = isShare(column) ? `${(100 * size).toFixed(column.percent_digits)}${THIN}points` : formatValue(column, size);
   return `${difference > 0 ? "+" : "−"}${text}`;
+}
+
+/** B against A in percent, or, from ten times A on, as a factor. */
+function relativeText(a, b) {
+  if (b / a >= 10) return `${fourDigits(b / a)}${THIN}×`;
+  const sign = b > a ? "+" : b < a ? "−" : "";
+  return sign + formatPercent(Math.abs(b / a - 1));
 }
 
 /**
@@ -46,7 +53,7 @@ function comparedLine(name, column, a, b) {
   const judged = both && difference !== 0 && column.better !== undefined;
   const mark = judged ? (isBetter(column, b, a) ? "better" : "worse") : difference === 0 ? "same" : "differs";
   const counted = both && !column.names && (column.better !== undefined || column.name === "");
-  const share = counted && a !== 0 ? `${difference > 0 ? "+" : difference < 0 ? "−" : ""}${formatPercent(Math.abs(difference / a))}` : "";
+  const share = counted && a !== 0 ? relativeText(a, b) : "";
   const cells = [name, formatValue(column, a), formatValue(column, b), counted ? signedText(column, difference) : mark === "same" ? "=" : "differs",
                  counted ? share : "", judged ? `B ${mark}` : ""];
   const line = element("tr", {className: mark}, ...cells.map((text, i) => element("td", {className: i > 0 && i < 5 ? "number" : ""}, text)));

@@ -53,7 +53,7 @@ function formatPercent(share, digits = 1) {
 
 /** A share of one, as opposed to a plain number. */
 function isShare(column) {
-  return column.unit === "1" && (column.name === "mfu" || column.name.endsWith("_share") || column.name.startsWith("slowdown"));
+  return column.percent_digits !== undefined;
 }
 
 /** A number by its UDUNITS unit. */
@@ -75,7 +75,8 @@ function formatNumber(value, unit) {
 function formatValue(column, value) {
   if (!isValue(value)) return MISSING;
   if (column.names && column.names[value] !== undefined) return column.names[value];
-  if (isShare(column)) return formatPercent(value, column.name === "mfu" ? 1 : 2);
+  if (isShare(column)) return formatPercent(value, column.percent_digits);
+  if (column.name === "outside_domain") return value > 0 ? "yes" : "no";
   if (column.unit === "s-1") return value.toFixed(1);
   if (column.group === "plan" || column.group === "workload" || column.group === "id") return String(value);
   return formatNumber(value, column.unit);

@@ -46,6 +46,15 @@ TEST(Format, SecondsAndDurations) {
   EXPECT_EQ(format_duration(7500), "2 h 5 min");
 }
 
+TEST(Format, SharesReadInPercent) {
+  EXPECT_EQ(format_percent(0.4127), "41.3 %");
+  EXPECT_EQ(format_percent(0.00012, 2), "0.01 %");
+  EXPECT_EQ(format_signed_percent(0.4127), "+41.3 %");
+  EXPECT_EQ(format_signed_percent(-0.0021, 2), "-0.21 %");
+  EXPECT_EQ(format_signed_percent(0), "+0.0 %");
+  EXPECT_EQ(format_signed_percent(kNaN), "-");
+}
+
 TEST(Format, BytesAreBinary) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "results_schema/compare.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -17,7 +17,7 @@ TEST_F(ResultsTest, SegmentsDoNotShow) {
   const auto many = finished("many.h5", manifest, {{9, 4}, {15, 1}, {0, 1}, {13, 2}, {1, 8}},
                              {"2031-01-01T00:00:00Z", "0.1.0", "abc123", "g++", "elsewhere", "other", 64});
   std::string difference;
-  EXPECT_TRUE(datasets_equal(one, many, &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(one, many, &difference)) << difference;
   EXPECT_FALSE(fs::exists(parts_folder(one)));
   EXPECT_EQ(ResultReader(many).attributes().at("threads"), "64");
 }
@@ -94,7 +94,8 @@ TEST_F(ResultsTest, IncompleteSweepIsNotAssembled) {
   seal(store, store.missing());
   assemble(std::move(store), output, {});
   std::string difference;
-  EXPECT_TRUE(datasets_equal(output, finished("whole.h5", manifest, {{0, 7}}), &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(output, finished("whole.h5", manifest, {{0, 7}}), &difference))
+      << difference;
 }
 
 TEST_F(ResultsTest, DamagedChunkStopsAssemblyAndKeepsTheParts) {
@@ -145,15 +146,15 @@ TEST_F(ResultsTest, DifferencesAreNamed) {
   Manifest other = manifest;
   other.study.links[1].latency_s = 6e-6;
   std::string difference;
-  EXPECT_FALSE(datasets_equal(a, finished("b.h5", other, {{0, 7}}), &difference));
+  EXPECT_FALSE(test::datasets_equal(a, finished("b.h5", other, {{0, 7}}), &difference));
   EXPECT_TRUE(contains(difference, "/links/latency_s row 1")) << difference;
   other = manifest;
   other.study.sources.pop_back();
-  EXPECT_FALSE(datasets_equal(a, finished("c.h5", other, {{0, 7}}), &difference));
+  EXPECT_FALSE(test::datasets_equal(a, finished("c.h5", other, {{0, 7}}), &difference));
   EXPECT_TRUE(contains(difference, "/study/sources/models:none.yaml: only in the first")) << difference;
-  EXPECT_FALSE(datasets_equal(a, finished("d.h5", fake_manifest(99, 16), {{0, 7}}), &difference));
+  EXPECT_FALSE(test::datasets_equal(a, finished("d.h5", fake_manifest(99, 16), {{0, 7}}), &difference));
   EXPECT_TRUE(contains(difference, "100 and 99 rows")) << difference;
-  EXPECT_THROW((void)datasets_equal(a, file("none.h5")), StoreError);
+  EXPECT_THROW((void)test::datasets_equal(a, file("none.h5")), StoreError);
 }
 
 }  // namespace

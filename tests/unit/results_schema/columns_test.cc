@@ -121,6 +121,18 @@ TEST(Columns, EvidenceIsThatOfTimesThereAre) {
   EXPECT_EQ(put("evidence_gap", std::uint8_t{9}), 0);
 }
 
+TEST(Columns, SharesReadInPercent) {
+  const ColumnTable table(Phase::training, {}, true, true);
+  const auto digits = [&](std::string_view name) { return percent_digits(*table.find(name)); };
+  EXPECT_EQ(digits("mfu"), 1);
+  EXPECT_EQ(digits("expected_error"), 1);
+  for (const char* name :
+       {"slowdown_mean", "slowdown_above_1pct_share", "unreachable_share", "goodput_share"})
+    EXPECT_EQ(digits(name), 2) << name;
+  for (const char* name : {"point_id", "tensor_parallel", "step_time_s", "evidence", "fault_samples"})
+    EXPECT_EQ(digits(name), std::nullopt) << name;
+}
+
 TEST(Columns, RankOrderCodesAreIndicesOfTheSortedPermutations) {
   const auto names = rank_order_names();
   ASSERT_EQ(names.size(), 24U);

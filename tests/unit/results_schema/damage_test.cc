@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "results_schema/compare.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/isolated.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/support/seeds.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -59,7 +59,7 @@ TEST_F(DamageTest, ResumeNamesEveryDamagedSegmentAndRepairComputesThemAgain) {
   seal(store, {{2, 8}});
   assemble(std::move(store), file("out.h5"), {});
   std::string difference;
-  EXPECT_TRUE(datasets_equal(file("out.h5"), finished("whole.h5", manifest, {{0, 10}}), &difference))
+  EXPECT_TRUE(test::datasets_equal(file("out.h5"), finished("whole.h5", manifest, {{0, 10}}), &difference))
       << difference;
 }
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "results_schema/compare.h"
 #include "results_schema/reader.h"
+#include "tests/support/datasets_equal.h"
 #include "tests/support/seeds.h"
 #include "tests/unit/runner/sweep_fixture.h"
 
@@ -77,7 +77,7 @@ TEST(RunSweep, DataDoNotDependOnThreads) {
     const std::string name = std::to_string(threads) + ".h5";
     sweep_into(job, folder / name, threads);
     std::string difference;
-    EXPECT_TRUE(results::datasets_equal(folder / "one.h5", folder / name, &difference)) << difference;
+    EXPECT_TRUE(test::datasets_equal(folder / "one.h5", folder / name, &difference)) << difference;
   }
 }
 
@@ -154,7 +154,7 @@ void expect_resumed_to_the_same_data(const SweepJob& job) {
   }
   EXPECT_GT(runs, 2);
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(folder / "whole.h5", output, &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(folder / "whole.h5", output, &difference)) << difference;
 }
 
 TEST(RunSweep, StoppedSweepIsResumedToTheSameData) {
@@ -222,7 +222,7 @@ TEST(SweepJob, SampleIsOneOfEachPartHoweverItIsRun) {
   EXPECT_EQ(sweep_into(job, folder / "one.h5", 1).calls, 150U);
   sweep_into(job, folder / "two.h5", 2);
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(folder / "one.h5", folder / "two.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(folder / "one.h5", folder / "two.h5", &difference)) << difference;
   const results::ResultReader reader(folder / "one.h5");
   const auto ids = reader.point_ids();
   const auto tensor = reader.read("tensor_parallel");
@@ -332,7 +332,7 @@ TEST(RunSweep, FaultDataDoNotDependOnThreadsNorOnInterruptions) {
   sweep_into(job, folder / "one.h5", 1);
   sweep_into(job, folder / "two.h5", 2);
   std::string difference;
-  EXPECT_TRUE(results::datasets_equal(folder / "one.h5", folder / "two.h5", &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(folder / "one.h5", folder / "two.h5", &difference)) << difference;
 
   const auto output = folder / "stopped.h5";
   for (bool complete = false; !complete;) {  // every run is stopped after three blocks
@@ -353,7 +353,7 @@ TEST(RunSweep, FaultDataDoNotDependOnThreadsNorOnInterruptions) {
     EXPECT_TRUE(std::ranges::is_sorted(ids));
     if (complete) results::assemble(std::move(store), output, example_run());
   }
-  EXPECT_TRUE(results::datasets_equal(folder / "one.h5", output, &difference)) << difference;
+  EXPECT_TRUE(test::datasets_equal(folder / "one.h5", output, &difference)) << difference;
 }
 
 TEST(RunSweep, ATargetStopsSamplingPointByPoint) {

@@ -14,30 +14,27 @@ namespace {
 class PlanRowTest : public testing::Test {
  protected:
   std::optional<PlanRow> read(const std::map<std::string, std::string>& cells) {
-    problems_.clear();
-    Table table;
-    table.file = "t.csv";
-    TableRow row{2, {}};
-    for (const Column& column : columns_of(TableKind::plans)) {
-      table.columns.emplace_back(column.name);
-      const auto found = cells.find(table.columns.back());
-      row.cells.push_back(found == cells.end() ? "" : found->second);
-    }
-    const ColumnIndex index(table);
-    RowReader reader(table, index, row, problems_);
-    return read_plan_row(reader, names_);
+    return read(cells, columns_of(TableKind::plans), [](std::string_view) { return true; });
   }
 
   /// A row of other people's table, every column of theirs there.
   std::optional<PlanRow> read_public(const std::map<std::string, std::string>& cells, bool training) {
+    return read(cells, public_plan_columns(), [&](std::string_view name) {
+      const bool ours = name == "cluster" || name == "stack" || name == "phase" || name == "schedule";
+      return !ours && (training || name != "sequence_length");
+    });
+  }
+
+  /// A row of the columns whose names `keep` takes.
+  template <class Keep>
+  std::optional<PlanRow> read(const std::map<std::string, std::string>& cells,
+                              std::span<const Column> columns, const Keep& keep) {
     problems_.clear();
     Table table;
     table.file = "t.csv";
     TableRow row{2, {}};
-    for (const Column& column : public_plan_columns()) {
-      const bool ours = column.name == "cluster" || column.name == "stack" || column.name == "phase" ||
-                        column.name == "schedule";
-      if (ours || (!training && column.name == "sequence_length")) continue;
+    for (const Column& column : columns) {
+      if (!keep(column.name)) continue;
       table.columns.emplace_back(column.name);
       const auto found = cells.find(table.columns.back());
       row.cells.push_back(found == cells.end() ? "" : found->second);

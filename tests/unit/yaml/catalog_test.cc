@@ -105,32 +105,19 @@ TEST_F(CatalogTest, ProblemsAreLocatedInTheFileThatHasThem) {
 // Every preset of the repository obeys its own format.
 TEST(Presets, AllLoadAndReadBack) {
   const Catalog catalog({test::source_dir()});
-  std::size_t count = 0;
-  for (const auto& [name, file] : catalog.list(PresetKind::model)) {
-    const auto loaded = load_model(catalog, name);
-    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
-    EXPECT_EQ(loaded->name, name);
-    ++count;
-  }
-  for (const auto& [name, file] : catalog.list(PresetKind::device)) {
-    const auto loaded = load_device(catalog, name);
-    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
-    EXPECT_EQ(loaded->name, name);
-    ++count;
-  }
-  for (const auto& [name, file] : catalog.list(PresetKind::cluster)) {
-    const auto loaded = load_cluster(catalog, name);
-    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
-    EXPECT_EQ(loaded->name, name);
-    ++count;
-  }
-  for (const auto& [name, file] : catalog.list(PresetKind::stack)) {
-    const auto loaded = load_stack(catalog, name);
-    ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
-    EXPECT_EQ(loaded->name, name);
-    ++count;
-  }
-  EXPECT_GE(count, 1U);
+  const auto check = [&](PresetKind kind, auto load) {
+    const auto presets = catalog.list(kind);
+    EXPECT_FALSE(presets.empty()) << to_string(kind);
+    for (const auto& entry : presets) {
+      const auto loaded = load(catalog, entry.name, std::filesystem::path());
+      ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();
+      EXPECT_EQ(loaded->name, entry.name);
+    }
+  };
+  check(PresetKind::model, load_model);
+  check(PresetKind::device, load_device);
+  check(PresetKind::cluster, load_cluster);
+  check(PresetKind::stack, load_stack);
 }
 
 // What the authors' checkpoints hold, as their hub pages count it (shared weights once).
@@ -219,18 +206,15 @@ TEST_F(CatalogTest, AModelMayDifferFromItsBase) {
   const auto named = read("{base: b, layers: 2, name: mine}", none);
   ASSERT_TRUE(named.has_value());
   EXPECT_EQ(named->name, "mine");
-  Diagnostics problems;
-  EXPECT_FALSE(read("{base: b, layer: 2}", problems).has_value());
-  EXPECT_TRUE(reports(problems, "study:1:11: model.layer", "unknown key"));
-  Diagnostics range;
-  EXPECT_FALSE(read("{base: b, layers: 0}", range).has_value());
-  EXPECT_TRUE(reports(range, "study:1:19: model.layers", "from 1"));
-  Diagnostics twice;
-  EXPECT_FALSE(read("{base: b, layers: 2, layers: 3}", twice).has_value());
-  EXPECT_TRUE(reports(twice, "study:1:22: model.layers", "duplicate key"));
-  Diagnostics unknown;
-  EXPECT_FALSE(read("{base: c, layers: 2}", unknown).has_value());
-  EXPECT_TRUE(reports(unknown, "study:1:8: model.base", "unknown model"));
+  const auto refused = [&](const char* text, const char* place, const char* why) {
+    Diagnostics problems;
+    EXPECT_FALSE(read(text, problems).has_value()) << text;
+    EXPECT_TRUE(reports(problems, place, why)) << text;
+  };
+  refused("{base: b, layer: 2}", "study:1:11: model.layer", "unknown key");
+  refused("{base: b, layers: 0}", "study:1:19: model.layers", "from 1");
+  refused("{base: b, layers: 2, layers: 3}", "study:1:22: model.layers", "duplicate key");
+  refused("{base: c, layers: 2}", "study:1:8: model.base", "unknown model");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "results_schema/store_error.h"
 
-namespace shardscape::results {
+namespace shardscape::test {
 
 /// True where both finished files hold the same datasets with the same shapes, types and bytes (NaNs
 /// included) and the same `units`. Root attributes (time, host, threads) do not count. Otherwise
@@ -15,4 +15,4 @@ namespace shardscape::results {
 bool datasets_equal(const std::filesystem::path& a, const std::filesystem::path& b,
                     std::string* difference = nullptr);
 
-}  // namespace shardscape::results
+}  // namespace shardscape::test

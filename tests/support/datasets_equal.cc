@@ -1,4 +1,4 @@
-#include "results_schema/compare.h"
+#include "tests/support/datasets_equal.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,10 @@
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
 
-namespace shardscape::results {
+namespace shardscape::test {
 namespace {
+
+using namespace results;
 
 void collect_datasets(const H5File& file, const std::string& group, std::vector<std::string>& paths) {
   for (const std::string& name : file.children(group.empty() ? "/" : group)) {
@@ -117,4 +119,4 @@ bool datasets_equal(const std::filesystem::path& a, const std::filesystem::path&
   return !found;
 }
 
-}  // namespace shardscape::results
+}  // namespace shardscape::test
