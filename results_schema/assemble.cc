@@ -35,6 +35,8 @@ class SummaryFeed {
     row_.resize(objectives.size());
   }
 
+  [[nodiscard]] bool needs(std::size_t column) const { return std::ranges::count(sources_, column) > 0; }
+
   void take(std::size_t column, ColumnType type, std::span<const std::byte> values, std::uint32_t rows) {
     for (std::size_t slot = 0; slot < sources_.size(); ++slot) {
       if (sources_[slot] != column) continue;
@@ -129,12 +131,18 @@ class Copier {
       const ColumnType type = manifest_.columns[c].type;
       const std::size_t limit = 2 * rows_per_block() * size_of(type) + kChunkSlack;
       sources[c].read_chunk(from, limit, chunk_);
-      const auto values = decoder_.decode(type, chunk_);
-      if (values.empty()) sources[c].fail(fmt::format("the chunk of row {} is damaged", from));
-      feed_.take(c, type, values, rows);
+      if (!summed_up(c, type, rows)) sources[c].fail(fmt::format("the chunk of row {} is damaged", from));
       targets_[c].write_chunk(to, chunk_);
     }
     feed_.end_block(rows);
+  }
+
+  /// Adds the chunk to the summary where that needs the column; false where the chunk is damaged.
+  bool summed_up(std::size_t column, ColumnType type, std::uint32_t rows) {
+    if (!feed_.needs(column)) return decoder_.is_whole(type, chunk_);
+    const auto values = decoder_.decode(type, chunk_);
+    if (!values.empty()) feed_.take(column, type, values, rows);
+    return !values.empty();
   }
 
   static constexpr std::size_t kChunkSlack = 1024;  ///< deflate's overhead on tiny chunks

@@ -66,6 +66,7 @@ BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_bloc
   plain_.resize(widest);
   shuffled_.resize(widest);
   packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, widest));
+  kept_.resize(table.columns().size());
 }
 
 BlockEncoder::~BlockEncoder() = default;
@@ -85,17 +86,28 @@ EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointReco
     table_->put(c, rows, plain_.data());
     std::fill(plain_.begin() + static_cast<std::ptrdiff_t>(used),
               plain_.begin() + static_cast<std::ptrdiff_t>(full), std::byte{0});
-    const std::byte* source = plain_.data();
-    if (width > 1) {
-      shuffle(plain_.data(), shuffled_.data(), rows_per_block_, width);
-      source = shuffled_.data();
+    const auto plain = std::span(plain_).first(full);
+    Kept& kept = kept_[c];
+    if (!std::ranges::equal(plain, kept.plain)) {
+      kept.plain.assign(plain.begin(), plain.end());
+      kept.packed = pack(plain, width);
+      SHARDSCAPE_CHECK(!kept.packed.empty(), index, columns[c].name);
     }
-    const std::size_t size =
-        libdeflate_zlib_compress(compressor_->state, source, full, packed_.data(), packed_.size());
-    SHARDSCAPE_CHECK(size > 0, index, columns[c].name);
-    block.chunks.emplace_back(packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size));
+    block.chunks.push_back(kept.packed);
   }
   return block;
+}
+
+/// Nothing where the packer fails.
+std::vector<std::byte> BlockEncoder::pack(std::span<const std::byte> plain, std::size_t width) {
+  const std::byte* source = plain.data();
+  if (width > 1) {
+    shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
+    source = shuffled_.data();
+  }
+  const std::size_t size =
+      libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
+  return {packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
 std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {
@@ -135,14 +147,21 @@ BlockDecoder::BlockDecoder(std::uint32_t rows_per_block)
 
 BlockDecoder::~BlockDecoder() = default;
 
+bool BlockDecoder::inflate(std::span<const std::byte> chunk, std::span<std::byte> target) {
+  std::size_t size = 0;
+  const auto result = libdeflate_zlib_decompress(decompressor_->state, chunk.data(), chunk.size(),
+                                                 target.data(), target.size(), &size);
+  return result == LIBDEFLATE_SUCCESS && size == target.size();
+}
+
+bool BlockDecoder::is_whole(ColumnType type, std::span<const std::byte> chunk) {
+  return inflate(chunk, std::span(plain_).first(rows_per_block_ * size_of(type)));
+}
+
 std::span<const std::byte> BlockDecoder::decode(ColumnType type, std::span<const std::byte> chunk) {
   const std::size_t width = size_of(type);
   const std::size_t full = rows_per_block_ * width;
-  std::byte* target = width > 1 ? shuffled_.data() : plain_.data();
-  std::size_t size = 0;
-  const auto result =
-      libdeflate_zlib_decompress(decompressor_->state, chunk.data(), chunk.size(), target, full, &size);
-  if (result != LIBDEFLATE_SUCCESS || size != full) return {};
+  if (!inflate(chunk, std::span(width > 1 ? shuffled_ : plain_).first(full))) return {};
   if (width > 1) unshuffle(shuffled_.data(), plain_.data(), rows_per_block_, width);
   return {plain_.data(), full};
 }

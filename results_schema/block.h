@@ -75,9 +75,17 @@ class BlockEncoder {
 
  private:
   struct Compressor;
+  /// A column of the block encoded last. Many columns are the same in block after block: those of an axis that
+  /// changes rarely, all results of points that do not fit.
+  struct Kept {
+    std::vector<std::byte> plain, packed;
+  };
+  std::vector<std::byte> pack(std::span<const std::byte> plain, std::size_t width);
+
   const ColumnTable* table_;
   std::uint32_t rows_per_block_;
   std::vector<std::byte> plain_, shuffled_, packed_;
+  std::vector<Kept> kept_;  ///< by column
   std::unique_ptr<Compressor> compressor_;
 };
 
@@ -91,9 +99,12 @@ class BlockDecoder {
 
   /// rows_per_block packed values, valid until the next call; empty where the chunk is damaged.
   std::span<const std::byte> decode(ColumnType type, std::span<const std::byte> chunk);
+  /// Whether decode() would return values: the chunk's checksum and length are right. Cheaper.
+  bool is_whole(ColumnType type, std::span<const std::byte> chunk);
 
  private:
   struct Decompressor;
+  bool inflate(std::span<const std::byte> chunk, std::span<std::byte> target);
   std::uint32_t rows_per_block_;
   std::vector<std::byte> plain_, shuffled_;
   std::unique_ptr<Decompressor> decompressor_;

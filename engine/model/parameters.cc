@@ -1,5 +1,7 @@
 #include "engine/model/parameters.h"
 
+#include <algorithm>
+
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
@@ -24,6 +26,17 @@ Parameters weights_of(const PartParameters& part, const PrecisionPolicy& policy)
 Parameters StageParameters::of_blocks(const StageLayers& layers) const {
   Parameters sum;
   for (const BlockRun& run : layers) sum += run.count * block[run.kind];
+  return sum;
+}
+
+double StageParameters::count_of_last(const StageLayers& layers, std::int32_t blocks) const {
+  std::int32_t others = layers.count() - blocks;
+  double sum = 0;
+  for (const BlockRun& run : layers) {
+    const std::int32_t counted = run.count - std::clamp(others, 0, run.count);
+    sum += counted * block[run.kind].count;
+    others -= run.count;
+  }
   return sum;
 }
 

@@ -50,6 +50,8 @@ struct StageParameters {
 
   /// Of so many blocks.
   [[nodiscard]] Parameters of_blocks(const StageLayers& layers) const;
+  /// Parameters of the last so many of a stage's blocks, 0 to all of them.
+  [[nodiscard]] double count_of_last(const StageLayers& layers, std::int32_t blocks) const;
   /// `layers`: of every stage.
   [[nodiscard]] Parameters of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
   /// The head of the last stage and the final norm. A tied head needs weights only where the embedding is

@@ -14,6 +14,7 @@ inline constexpr std::size_t kMostBlockKinds = 4;
 struct BlockRun {
   std::size_t kind = 0;
   std::int32_t count = 0;
+  friend bool operator==(const BlockRun&, const BlockRun&) = default;
 };
 
 /// Runs of equal blocks in the order of the forward pass. Blocks of one kind are one run, though others lie
@@ -48,6 +49,7 @@ class StageLayers {
     }
     return result;
   }
+  friend bool operator==(const StageLayers&, const StageLayers&) = default;
   /// visit(kind) of every block in order.
   template <class Visit>
   void each(Visit visit) const {

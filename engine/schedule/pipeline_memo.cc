@@ -5,12 +5,8 @@
 namespace shardscape::schedule {
 
 namespace {
-constexpr std::size_t kMaxEntries = 4096;  // some megabytes with pipelines of 64 stages
+constexpr std::size_t kSlots = 4096;  // a power of two; some megabytes with pipelines of 64 stages
 }  // namespace
-
-std::size_t PipelineMemo::KeyHash::operator()(const std::vector<double>& key) const {
-  return hash_words(key);
-}
 
 void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times,
                             const Transfer& transfer) {
@@ -34,15 +30,15 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
 PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
                                const Transfer& transfer) {
   make_key(shape, times, transfer);
-  const auto found = ends_.find(key_);
-  if (found != ends_.end()) return {found->second.stages, found->second.chunks};
-  if (ends_.size() >= kMaxEntries) ends_.clear();
-  const PipelineEnds fresh = timer_.run(shape, times, transfer);
-  const Ends& kept = ends_
-                         .emplace(key_, Ends{{fresh.stages.begin(), fresh.stages.end()},
-                                             {fresh.chunks.begin(), fresh.chunks.end()}})
-                         .first->second;
-  return {kept.stages, kept.chunks};
+  slots_.resize(kSlots);
+  Slot& slot = slots_[hash_words(key_) % kSlots];
+  if (slot.key != key_) {
+    const PipelineEnds fresh = timer_.run(shape, times, transfer);
+    slot.key = key_;
+    slot.stages.assign(fresh.stages.begin(), fresh.stages.end());
+    slot.chunks.assign(fresh.chunks.begin(), fresh.chunks.end());
+  }
+  return {slot.stages, slot.chunks};
 }
 
 }  // namespace shardscape::schedule

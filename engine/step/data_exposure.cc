@@ -19,7 +19,7 @@ GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage)
 }
 
 double GradientShares::of_last(std::int32_t blocks) const {
-  return parameters_.of_blocks(layers_.slice(blocks_ - blocks, blocks)).count;
+  return parameters_.count_of_last(layers_, blocks);
 }
 
 double GradientShares::after(std::int32_t layers) const {

@@ -134,12 +134,27 @@ double memory_share(const TrainingStep& in, std::optional<std::size_t> stage = {
   return share;
 }
 
+/// Whether a stage costs what the one before it does, as inner stages of the same layers do on healthy links and
+/// devices.
+bool like_the_one_before(const TrainingStep& in, std::size_t stage,
+                         const network::CollectiveModel& collectives) {
+  return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
+         !collectives.has_faults() && in.layers[stage] == in.layers[stage - 1];
+}
+
 /// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
 /// the groups of all stages cost the same, and no stage is named.
 Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
                const network::CollectiveModel& collectives) {
   if (!collectives.has_faults()) return {};
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
+}
+
+void copy_stage(TrainingScratch& scratch, std::size_t from, std::size_t to) {
+  scratch.forward[to] = scratch.forward[from];
+  scratch.backward[to] = scratch.backward[from];
+  scratch.weight[to] = scratch.weight[from];
+  scratch.ends[to] = scratch.ends[from];
 }
 
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
@@ -156,6 +171,10 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ax
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer);
   for (std::size_t s = 0; s < stages; ++s) {
+    if (like_the_one_before(in, s, collectives)) {
+      copy_stage(scratch, s - 1, s);
+      continue;
+    }
     const bool alike = s == 0 || !collectives.has_faults();
     const StagePasses passes = alike ? first.of(static_cast<std::int32_t>(s)) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
@@ -182,6 +201,10 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const A
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
+    if (like_the_one_before(in, s, collectives)) {
+      copy_stage(scratch, s - 1, s);
+      continue;
+    }
     collectives.set_memory_share(memory_share(in, s));
     const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
     const Slice slice = slice_of(s, layout, in, collectives);
@@ -201,35 +224,54 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const A
   collectives.set_memory_share(1);
 }
 
+/// What the end of a stage's step consists of, before anything hides it.
+struct TailCosts {
+  Seconds gradients, weights;
+  double buckets = 0;  ///< that the gradients go in; 0: none are left for the end
+  Seconds optimizer;
+};
+
+TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
+                     const AxisGroups& groups, network::CollectiveModel& collectives) {
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
+  const Slice slice = slice_of(s, layout, in, collectives);
+  const auto cost = [&](const DataTraffic::Part& part) {
+    return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
+  };
+  const auto optimizer_on = [&](const DeviceSpec& device) {
+    return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
+  };
+  TailCosts costs;
+  collectives.set_memory_share(memory_share(in, s));
+  costs.weights = cost(traffic.weights);
+  if (traffic.gradients.bytes > Bytes(0)) {
+    costs.gradients = cost(traffic.gradients);
+    costs.buckets = traffic.gradients.calls;
+  }
+  costs.optimizer = optimizer_on(in.setting.system.device);
+  for (const SickStage& sick : in.sick) {
+    if (sick.stage == s)
+      costs.optimizer = std::max(costs.optimizer, optimizer_on(sick.setting.system.device));
+  }
+  return costs;
+}
+
 /// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
 void add_tails(const TrainingStep& in, const PlanLayout& layout, const AxisGroups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
+  TailCosts costs;
   for (std::size_t s = 0; s < stages; ++s) {
-    const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
-    const Slice slice = slice_of(s, layout, in, collectives);
-    const auto cost = [&](const DataTraffic::Part& part) {
-      return collectives.time(part.op, part.bytes, groups[PlanAxis::data], part.calls, slice);
-    };
-    collectives.set_memory_share(memory_share(in, s));
-    const Seconds weights = cost(traffic.weights);
-    scratch.tails[s].data_comm =
-        weights - hidden_gather(in.setting.system.stack.communication, weights, scratch.forward[s].total());
-    if (traffic.gradients.bytes > Bytes(0)) {
-      scratch.tails[s].data_comm +=
-          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
-                            traffic.gradients.calls, cost(traffic.gradients));
+    if (!like_the_one_before(in, s, collectives)) costs = tail_costs(in, s, layout, groups, collectives);
+    StageTail& tail = scratch.tails[s];
+    tail.data_comm = costs.weights - hidden_gather(in.setting.system.stack.communication, costs.weights,
+                                                   scratch.forward[s].total());
+    if (costs.buckets > 0) {
+      tail.data_comm += exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
+                                          costs.buckets, costs.gradients);
     }
-    const auto optimizer_on = [&](const DeviceSpec& device) {
-      return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
-    };
-    scratch.tails[s].optimizer = optimizer_on(in.setting.system.device);
-    for (const SickStage& sick : in.sick) {
-      if (sick.stage == s)
-        scratch.tails[s].optimizer =
-            std::max(scratch.tails[s].optimizer, optimizer_on(sick.setting.system.device));
-    }
+    tail.optimizer = costs.optimizer;
   }
   collectives.set_memory_share(1);
 }

@@ -127,6 +127,25 @@ TEST(PipelineProperty, TimerAndMemoAreRunInOrder) {
   }
 }
 
+TEST(PipelineProperty, PeriodsThatMessagesMakeAreSkippedExactly) {
+  // Where all stages are alike, a microbatch's way down the pipeline and back sets the pace: the schedule repeats
+  // itself after as many microbatches as there are stages, not after one.
+  PipelineTimer timer;
+  for (std::uint64_t seed = 0; seed < test::seeds(100); ++seed) {
+    CounterRng random(seed, 5);
+    Case c = random_case(random, 24, 600);
+    const double work = 0.5 + random.uniform();
+    std::ranges::fill(c.times, StageTime{work, 2 * work, 0.8 * work});
+    c.transfer = Transfer(random.uniform() * work, random.below(2) == 0);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
+    const std::vector<double> expected = run_in_order(c.shape, c.times, c.transfer);
+    const PipelineEnds fast = timer.run(c.shape, c.times, c.transfer);
+    ASSERT_EQ(fast.stages.size(), expected.size());
+    for (std::size_t s = 0; s < expected.size(); ++s)
+      EXPECT_NEAR(fast.stages[s], expected[s], 1e-12 * expected[s]);
+  }
+}
+
 TEST(PipelineProperty, NearlyEqualStagesDoNotLookPeriodicTooSoon) {
   // A stage slower than the others by one part in 10^3 .. 10^11 takes over only slowly; skipped periods must
   // carry the slow one's rate.

@@ -81,7 +81,9 @@ TEST_F(ResultsTest, EncodingIsPure) {
   BlockEncoder used(table_, 64), fresh(table_, 64);
   (void)used.encode(3, FakeBlock(layout, 3).records);
   const FakeBlock points(layout, 1);
-  EXPECT_EQ(used.encode(1, points.records).chunks, fresh.encode(1, points.records).chunks);
+  const auto expected = fresh.encode(1, points.records).chunks;
+  EXPECT_EQ(used.encode(1, points.records).chunks, expected);
+  EXPECT_EQ(used.encode(1, points.records).chunks, expected);  // every column as in the block before
 }
 
 TEST_F(ResultsTest, DecoderInvertsAndDetectsDamage) {
@@ -98,13 +100,16 @@ TEST_F(ResultsTest, DecoderInvertsAndDetectsDamage) {
     const auto plain = decoder.decode(type, encoded.chunks[c]);
     ASSERT_EQ(plain.size(), expected.size());
     EXPECT_EQ(std::memcmp(plain.data(), expected.data(), expected.size()), 0);
+    EXPECT_TRUE(decoder.is_whole(type, encoded.chunks[c]));
     encoded.chunks[c][encoded.chunks[c].size() / 2] ^= std::byte{0x10};
     const auto damaged = decoder.decode(type, encoded.chunks[c]);
-    if (damaged.empty()) {
-      ++detected;
-    } else {  // a bit that deflate does not use
+    const bool whole = !damaged.empty();
+    if (whole) {  // a bit that deflate does not use
       EXPECT_EQ(std::memcmp(damaged.data(), expected.data(), expected.size()), 0);
+    } else {
+      ++detected;
     }
+    EXPECT_EQ(decoder.is_whole(type, encoded.chunks[c]), whole);
   }
   EXPECT_GT(detected, table_.columns().size() * 3 / 4);
 }

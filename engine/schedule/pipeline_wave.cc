@@ -1,0 +1,266 @@
+#include "engine/schedule/pipeline_wave.h"
+
+#include <algorithm>
+
+namespace shardscape::schedule {
+
+namespace {
+
+/// Two states count as shifted by a constant where all differences agree this closely, relative to the
+/// state's own size. Rounding alone is some 1e-16 per operation.
+constexpr double kShiftTolerance = 1e-13;
+
+std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// A direction's numbers by stage. They do not overlap, so that a step can be vectorised.
+struct Lanes {
+  double* __restrict end;
+  double* __restrict input;  ///< of stage s: forward [s], backward [s + 1]
+  const double* __restrict work;
+  const double* __restrict message;
+};
+
+/// A stage works when it is free and its input is there, then sends.
+template <bool kBlocking>
+void work(const Lanes& lanes, std::int32_t s, std::int32_t from, std::int32_t to) {
+  const double done = std::max(lanes.end[s], lanes.input[from]) + lanes.work[s];
+  const double arrival = done + lanes.message[s];
+  lanes.input[to] = arrival;
+  lanes.end[s] = kBlocking ? arrival : done;
+}
+
+// A stage reads its input before its neighbour overwrites it: forward from the last stage to the first.
+template <bool kBlocking>
+void work_forward(const Lanes& given, std::int32_t first, std::int32_t last) {
+  const Lanes lanes = given;
+  for (std::int32_t s = last; s >= first; --s) work<kBlocking>(lanes, s, s, s + 1);
+}
+
+template <bool kBlocking>
+void work_backward(const Lanes& given, std::int32_t first, std::int32_t last) {
+  const Lanes lanes = given;
+  for (std::int32_t s = first; s <= last; ++s) work<kBlocking>(lanes, s, s + 1, s);
+}
+
+/// Every second stage works backward, the others forward.
+template <bool kBlocking>
+void work_in_turn(const Lanes& back, const Lanes& ahead, std::int32_t first, std::int32_t last,
+                  std::int32_t first_ahead, std::int32_t stages) {
+  for (std::int32_t s = first; s <= last; s += 2) work<kBlocking>(back, s, s + 1, s);
+  for (std::int32_t s = first_ahead; s < stages; s += 2) work<kBlocking>(ahead, s, s, s + 1);
+}
+
+}  // namespace
+
+PipelineEnds PipelineWave::run(const PipelineShape& shape, std::span<const StageTime> times,
+                               const Transfer& transfer) {
+  shape_ = shape;
+  stages_ = shape.stages;
+  total_ = shape.microbatches * shape.virtual_stages;
+  group_ = shape.stages * shape.virtual_stages;
+  prepare(times, transfer);
+  if (shape.virtual_stages > 1) {
+    run_interleaved();
+  } else {
+    run_alternating();
+  }
+  if (skipped_ > 0) {
+    for (double& end : end_) end += skipped_ * per_period_;
+    for (double& end : chunk_end_) end += skipped_ * per_period_;
+  }
+  return {end_, chunk_end_};
+}
+
+void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& transfer) {
+  const std::size_t stages = times.size();
+  const bool cut = shape_.kind == ScheduleKind::zero_bubble;
+  blocking_ = transfer.blocking;
+  end_.assign(stages, 0);
+  chunk_end_.assign(shape_.virtual_stages > 1 ? stages * index(shape_.virtual_stages) : 0, 0);
+  forward_work_.resize(stages);
+  backward_work_.resize(stages);
+  weight_.resize(stages);
+  forward_message_.resize(stages);
+  backward_message_.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    forward_work_[s] = times[s].forward;
+    backward_work_[s] = cut ? times[s].backward - times[s].weight : times[s].backward;
+    weight_[s] = cut ? times[s].weight : 0;
+    forward_message_[s] = s + 1 < stages ? transfer.over(s) : 0;
+    backward_message_[s] = s > 0 ? transfer.over(s - 1) : 0;
+  }
+  forward_round_ = backward_round_ = transfer.over(stages - 1);
+  forward_input_.assign(stages + 1, 0);
+  backward_input_.assign(stages + 1, 0);
+  second_.assign(stages + 1, 0);
+  snapshot_count_ = 0;
+  skipped_ = per_period_ = 0;
+}
+
+void PipelineWave::forward(std::int32_t first, std::int32_t last) {
+  const Lanes lanes{end_.data(), forward_input_.data(), forward_work_.data(), forward_message_.data()};
+  blocking_ ? work_forward<true>(lanes, first, last) : work_forward<false>(lanes, first, last);
+}
+
+void PipelineWave::backward(std::int32_t first, std::int32_t last) {
+  const Lanes lanes{end_.data(), backward_input_.data(), backward_work_.data(), backward_message_.data()};
+  blocking_ ? work_backward<true>(lanes, first, last) : work_backward<false>(lanes, first, last);
+}
+
+void PipelineWave::alternate(std::int32_t backward_first, std::int32_t backward_last,
+                             std::int32_t forward_first) {
+  const Lanes back{end_.data(), backward_input_.data(), backward_work_.data(), backward_message_.data()};
+  const Lanes ahead{end_.data(), forward_input_.data(), forward_work_.data(), forward_message_.data()};
+  const auto step = blocking_ ? work_in_turn<true> : work_in_turn<false>;
+  step(back, ahead, backward_first, backward_last, forward_first, stages_);
+}
+
+void PipelineWave::warm_up_alternating() {
+  for (std::int32_t d = 0; d < stages_; ++d) forward(std::max(0, d - total_ + 1), d);
+}
+
+void PipelineWave::run_alternating() {
+  warm_up_alternating();
+  const bool cut = shape_.kind == ScheduleKind::zero_bubble;
+  // All stages take part, and under zero_bubble with their weight gradients, too.
+  const std::int32_t steady = stages_ + 2 + (cut ? 2 * stages_ : 0);
+  // A message that goes down the pipeline and comes back as a gradient makes a cycle of S microbatches.
+  const std::int32_t round = stages_ * ((3 + stages_) / stages_);
+  for (std::int32_t n = 1; n <= 2 * total_ - 2 + stages_; ++n) {
+    const std::int32_t joined = n <= stages_ ? stages_ - n : (n - stages_) % 2;
+    const std::int32_t out = n - (2 * total_ - 1 - stages_);  // stages before it have no forward left
+    std::int32_t ahead = n <= stages_ ? joined + 1 : 1 - joined;
+    if (ahead < out) ahead = out + (out - ahead) % 2;
+    const std::int32_t busy =
+        std::min(stages_ - 1, 2 * total_ - 2 + stages_ - n);  // last stage with a backward left
+    alternate(joined, busy, ahead);
+    // Backward k = (n - S + s) / 2 is followed by a weight gradient where k >= s.
+    for (std::int32_t s = joined; cut && s <= std::min(busy, n - stages_); s += 2)
+      end_[index(s)] += weight_[index(s)];
+    if (skipped_ > 0 || n < steady || out > -2 || (n - steady) % 2 != 0) continue;
+    if (!settled((n - steady) / 2, round)) continue;
+    skip(-out / 2, 1);
+  }
+  for (std::int32_t s = 0; cut && s < stages_; ++s)  // what was put off and not yet made up for
+    end_[index(s)] += std::min(s, shape_.microbatches) * weight_[index(s)];
+}
+
+/// `longest`: forwards of the first stage; each further stage has two less.
+void PipelineWave::warm_up_interleaved(std::int32_t longest) {
+  const std::int32_t beginning = stages_, ending = group_ - stages_;
+  for (std::int32_t d = 0;; ++d) {
+    const std::int32_t first = std::max(0, d - total_ + 1);
+    const std::int32_t last = std::min({stages_ - 1, d, longest - 1 - d});
+    if (first > last) return;
+    if (first == 0 && d % group_ < beginning) forward_input_[0] = 0;
+    if (last == stages_ - 1) forward_message_.back() = (d - last) % group_ < ending ? forward_round_ : 0;
+    const std::size_t next = index(last) + 1;
+    const double waiting = forward_input_[next];
+    forward(first, last);
+    if (last == stages_ - 1) {
+      forward_input_[0] = forward_input_.back();
+    } else if (last == longest - 1 - d) {  // its last one, while the one before it still waits
+      second_[next] = forward_input_[next];
+      forward_input_[next] = waiting;
+    }
+  }
+}
+
+void PipelineWave::backward_of_chunks(std::int32_t step) {
+  const std::int32_t first = std::max(0, stages_ - 1 - step);
+  const std::int32_t last = std::min(stages_ - 1, total_ + stages_ - 2 - step);
+  if (last == stages_ - 1 && step % group_ < stages_) backward_input_.back() = 0;
+  if (first == 0) {
+    const std::int32_t of_first = step - (stages_ - 1);
+    backward_message_[0] = of_first % group_ < group_ - stages_ ? backward_round_ : 0;
+  }
+  backward(first, last);
+  if (first == 0) backward_input_.back() = backward_input_.front();
+  // The stage that ends a chunk's last microbatch.
+  const std::int32_t s = (2 * stages_ - 2 - step % stages_) % stages_;
+  const std::int32_t k = step - (stages_ - 1 - s);
+  if (k < total_ - group_ || s < first || s > last) return;
+  const std::int32_t chunk = s * shape_.virtual_stages + shape_.virtual_stages - 1 - k % group_ / stages_;
+  chunk_end_[index(chunk)] = end_[index(s)];
+}
+
+void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t longest) {
+  const std::int32_t joined = stages_ - 1 - step;  // in this step, where it is a stage
+  const std::int32_t first = std::max({0, joined, longest + step - stages_ + 2 - total_});
+  if (first >= stages_) return;
+  const std::int32_t of_last = longest - 2 * (stages_ - 1) + step;
+  forward_message_.back() = of_last % group_ < group_ - stages_ ? forward_round_ : 0;
+  if (first == 0 && (longest - joined) % group_ < stages_) forward_input_[0] = 0;
+  forward(first, stages_ - 1);
+  forward_input_[0] = forward_input_.back();
+  if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
+}
+
+void PipelineWave::run_interleaved() {
+  // Where each stage has one round of microbatches, all forwards come first.
+  const std::int32_t longest =
+      shape_.microbatches == stages_ ? total_ + 2 * stages_ : 2 * (stages_ - 1) + group_ - stages_ + 1;
+  warm_up_interleaved(longest);
+  for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
+    backward_of_chunks(step);
+    forward_of_chunks(step, longest);
+    const std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
+    if (skipped_ > 0 || step < stages_ || whole < group_ || (step - stages_) % group_ != 0) continue;
+    if (!settled((step - stages_) / group_, 1)) continue;
+    skip(whole / group_, group_);
+  }
+}
+
+/// Leaves out of the coming `periods` as many as make whole cycles.
+void PipelineWave::skip(std::int32_t periods, std::int32_t operations) {
+  const std::int32_t whole = periods - periods % cycle_;
+  total_ -= whole * operations;
+  skipped_ = whole;
+}
+
+bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
+  const auto moved = [&](std::size_t back, std::int32_t cycle) {
+    const std::optional<double> shift = shift_since(back);
+    if (!shift) return false;
+    cycle_ = cycle;
+    per_period_ = *shift / cycle;
+    return true;
+  };
+  const std::int32_t phase = period % round;
+  if (phase > 2) return false;
+  snapshot();
+  if (round == 1) return moved(1, 1) || moved(2, 2);
+  if (phase > 0) return moved(index(phase), phase);
+  const bool over_round = moved(3, round);  // after those of phases 1 and 2
+  snapshot_count_ = 1;
+  return over_round;
+}
+
+void PipelineWave::snapshot() {
+  std::rotate(snapshots_.begin(), snapshots_.end() - 1, snapshots_.end());
+  std::vector<double>& state = snapshots_.front();
+  // Without chunks nothing is sent between the ends of the pipeline.
+  const std::ptrdiff_t ends = shape_.virtual_stages > 1 ? 0 : 1;
+  state.assign(end_.begin(), end_.end());
+  state.insert(state.end(), forward_input_.begin() + ends, forward_input_.end() - 1);
+  state.insert(state.end(), backward_input_.begin() + 1, backward_input_.end() - ends);
+  ++snapshot_count_;
+}
+
+/// The constant by which the latest snapshot differs from the one `back` periods earlier; nothing where there
+/// is none.
+std::optional<double> PipelineWave::shift_since(std::size_t back) const {
+  if (snapshot_count_ <= back) return std::nullopt;
+  const std::vector<double>& now = snapshots_.front();
+  const std::vector<double>& then = snapshots_[back];
+  const double tolerance = kShiftTolerance * now[0];
+  double smallest = now[0] - then[0], largest = smallest;
+  for (std::size_t i = 1; i < now.size(); ++i) {
+    smallest = std::min(smallest, now[i] - then[i]);
+    largest = std::max(largest, now[i] - then[i]);
+    if (largest - smallest > tolerance) return std::nullopt;
+  }
+  return 0.5 * (smallest + largest);
+}
+
+}  // namespace shardscape::schedule

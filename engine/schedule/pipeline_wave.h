@@ -1,0 +1,87 @@
+// 1f1b, zero_bubble and interleaved as a wave of steps, in each of which every stage works at most once and
+// waits only for what the step before has sent. So a step is a loop over stages without a chain, and a message
+// needs one place per stage:
+//
+//   warm-up      step d: stage s runs its forward d - s; the message of stage s - 1 came in step d - 1
+//   1f1b         step n: stages with n - w even run their backward (n - w) / 2, the others their forward
+//                (n + w - 1) / 2, with w = S - s forwards of warm-up. Both need what the neighbour, whose w is
+//                one larger or smaller, sent in step n - 1.
+//   interleaved  step j: every stage runs backward j - (S - 1 - s), then forward w + j - (S - 1 - s). With
+//                w = 2 (S - 1 - s) + (v - 1) S + 1 the message of the neighbour, and from chunk to chunk that of
+//                the pipeline's other end, is of step j - 1. Only the last two messages of a stage's warm-up
+//                wait together for the first two steps of the next one.
+//
+// (S stages, v chunks each, s from 0.) Stages join a step when their warm-up is over and leave it when their
+// microbatches are. Under zero_bubble a stage also works on a weight gradient after each backward from the s-th
+// on.
+//
+// Once all stages take part, the steps are a max-plus linear system with a fixed pattern: when the whole state,
+// ends and messages under way, has moved by one constant over a period, it will do so until the first stage
+// runs out of forwards (Baccelli et al. 1992, "Synchronization and Linearity", chapter 3). The remaining periods
+// are then taken off the microbatches, and their time is added at the end.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/pipeline.h"
+
+namespace shardscape::schedule {
+
+class PipelineWave {
+ public:
+  /// As run_in_order() and chunk_ends(), within 1e-9 relative; valid until the next call. Not for gpipe. No
+  /// allocation in steady state.
+  PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
+
+ private:
+  void prepare(std::span<const StageTime> times, const Transfer& transfer);
+
+  void warm_up_alternating();
+  void run_alternating();
+  void warm_up_interleaved(std::int32_t longest);
+  void run_interleaved();
+  void backward_of_chunks(std::int32_t step);
+  void forward_of_chunks(std::int32_t step, std::int32_t longest);
+
+  void forward(std::int32_t first, std::int32_t last);
+  void backward(std::int32_t first, std::int32_t last);
+  void alternate(std::int32_t backward_first, std::int32_t backward_last, std::int32_t forward_first);
+
+  /// Whether the state has come to move by one constant per cycle of periods; then `cycle_` and `per_period_`
+  /// say how. Looked for after one and two periods, and after `round` (not 2 or 3) of them.
+  bool settled(std::int32_t period, std::int32_t round);
+  /// `operations`: of each direction in a period.
+  void skip(std::int32_t periods, std::int32_t operations);
+  void snapshot();
+  [[nodiscard]] std::optional<double> shift_since(std::size_t back) const;
+
+  PipelineShape shape_;
+  std::int32_t stages_ = 0;
+  std::int32_t total_ = 0;  ///< operations of each direction per stage, less those that are skipped
+  std::int32_t group_ = 0;  ///< of them until the chunks of a stage begin again
+  bool blocking_ = false;
+
+  std::vector<double> end_;                           ///< of each stage's latest work
+  std::vector<double> chunk_end_;                     ///< of the last microbatch's backwards
+  std::vector<double> forward_work_, backward_work_;  ///< per stage
+  std::vector<double> weight_;                        ///< what zero_bubble puts off, per stage
+  std::vector<double> forward_message_;               ///< to the next stage, seconds, by sender
+  std::vector<double> backward_message_;              ///< to the stage before
+  std::vector<double> forward_input_;              ///< arrivals, by receiver; one more: what the last sends
+  std::vector<double> backward_input_;             ///< by receiver + 1; before it what the first sends
+  std::vector<double> second_;                     ///< last message of a warm-up, by receiver
+  double forward_round_ = 0, backward_round_ = 0;  ///< messages between the ends of the pipeline, seconds
+
+  double skipped_ = 0;                            ///< periods
+  double per_period_ = 0;                         ///< seconds, mean over a cycle
+  std::int32_t cycle_ = 1;                        ///< periods
+  std::array<std::vector<double>, 4> snapshots_;  ///< latest first
+  std::size_t snapshot_count_ = 0;
+};
+
+}  // namespace shardscape::schedule
