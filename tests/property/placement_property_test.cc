@@ -19,7 +19,7 @@ struct Case {
   std::string name;
   Fabric fabric;
   ParallelPlan plan;
-  AxisBytes bytes;
+  GroupBytes bytes;
 };
 
 DimensionSpec slow(DimensionSpec dimension) {
@@ -27,7 +27,7 @@ DimensionSpec slow(DimensionSpec dimension) {
   return dimension;
 }
 
-AxisBytes gigabytes(double tp, double cp, double dp, double pp) {
+GroupBytes gigabytes(double tp, double cp, double dp, double pp) {
   return {{{Bytes(tp * 1e9), Bytes(cp * 1e9), Bytes(dp * 1e9), Bytes(pp * 1e9)}}, false};
 }
 

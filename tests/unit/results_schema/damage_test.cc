@@ -164,7 +164,9 @@ TEST_F(DamageTest, ZeroedHeapsAreRefusedByReadersAndFoundByVerify) {
           for (const std::string& problem : verify(bad).problems) all += problem + '\n';
           throw StoreError(bad, all);
         });
-        if (heap == heaps.back() ? !message.empty() : !contains(message, damage))
+        // Names of columns that found no room in the heaps before are in the last one, too.
+        const bool unread = heap == heaps.back() && message.empty();
+        if (!unread && !contains(message, damage))
           std::cerr << "read: " << heap << ' ' << from << ": " << message << '\n';
         if (!contains(verdict, damage)) std::cerr << "verified: " << from << ": " << verdict << '\n';
       }
