@@ -56,6 +56,12 @@ inline LayerKey layer_key(const ParallelPlan& plan, std::int32_t sequences) {
           plan.folds_experts() && !shares_tokens(plan)};
 }
 
+/// The same of a server, whose tensor group works on the same tokens everywhere.
+inline LayerKey serving_layer_key(ParallelPlan plan, std::int32_t sequences) {
+  plan.sequence_parallel = false;
+  return layer_key(plan, sequences);
+}
+
 /// Training: operators keep what backward needs. Prefill: whole prompts. Decode: one new token per sequence.
 enum class Mode : std::uint8_t { training, prefill, decode };
 

@@ -44,7 +44,7 @@ Seconds price_forward(const Operator& op, const Setting& setting) {
 }
 
 TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
-    : setting_(setting), layout_(model::layer_key(plan, 1)) {
+    : setting_(setting), layout_(model::serving_layer_key(plan, 1)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
     cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
                       attention_of(decode_block(kind, 1)),

@@ -60,7 +60,7 @@ memory::ActivationBytes serving_activations(const Setting& setting, const Parall
   memory::ActivationBytes most;
   const double row = 4.0 * static_cast<double>(setting.model.vocabulary) / plan.tensor;
   for (const serving::Iteration& it : iterations) {
-    model::LayerKey key = model::layer_key(plan, 1);
+    model::LayerKey key = model::serving_layer_key(plan, 1);
     const bool reads = it.prompt_tokens > 0;
     const auto tokens = static_cast<std::int64_t>(it.prompt_tokens + it.decoding);
     if (!reads) key.microbatch = static_cast<std::int32_t>(it.decoding);
