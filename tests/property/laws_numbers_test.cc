@@ -151,6 +151,11 @@ TEST(NumberLaws, ExecutedStepsFollowEveryNumberWhereNothingContends) {
   Breach& overlap = tally.worst["stack.communication.tensor_overlap"];
   EXPECT_LE(overlap.by, kSecondCall) << overlap.where;
   overlap = {};
+  // From none to a hundredth: compute loses to all traffic that is to lie beside a pass, and where the pass
+  // ends in calls less of it does. Found in one plan, by 0.24 % of the step; the hierarchical mode has it exact.
+  Breach& beside = tally.worst["stack.communication.data_overlap"];
+  EXPECT_LE(beside.by, kSecondCall) << beside.where;
+  beside = {};
   expect_lawful(tally, kRounding);
 }
 
