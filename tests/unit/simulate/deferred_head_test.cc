@@ -28,17 +28,17 @@ Setting eight_blocks(std::int64_t ranks, std::int64_t batch) {
   return s;
 }
 
-struct Run {
+struct Outcome {
   Prediction prediction;
   Details details;
 };
 
-Run run_plan(const Setting& setting, const ParallelPlan& plan,
-             ExecutionMode mode = ExecutionMode::hierarchical) {
-  Run run;
+Outcome run_plan(const Setting& setting, const ParallelPlan& plan,
+                 ExecutionMode mode = ExecutionMode::hierarchical) {
+  Outcome out;
   Simulator simulator(setting, {.time_infeasible = true, .mode = mode});
-  run.prediction = simulator.run(plan, {}, &run.details);
-  return run;
+  out.prediction = simulator.run(plan, {}, &out.details);
+  return out;
 }
 
 Setting deferring(Setting setting, std::int64_t limit = 0) {
@@ -73,7 +73,7 @@ TEST(DeferredHead, TwoStagesTakeTheirClosedForm) {
   for (const std::int64_t m : {4, 8}) {
     const Setting plain = eight_blocks(2, m);
     const ParallelPlan plan = test::plan_of(1, 1, 2, 1);
-    const Run off = run_plan(plain, plan);
+    const Outcome off = run_plan(plain, plan);
     const double f0 = off.details.stage_forward.at(0).value(), b0 = off.details.stage_backward.at(0).value();
     const double f1 = off.details.stage_forward.at(1).value(), b1 = off.details.stage_backward.at(1).value();
     const double w = head_gradient(plain.system.device);
@@ -86,7 +86,7 @@ TEST(DeferredHead, TwoStagesTakeTheirClosedForm) {
       const double step = end + std::max(b0 + adam_step(kFirstStage), deferred * w + adam_step(kLastStage));
       const Setting setting = deferring(plain, limit);
       for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
-        const Run on = run_plan(setting, plan, mode);
+        const Outcome on = run_plan(setting, plan, mode);
         EXPECT_NEAR(on.prediction.step_time.value() / step, 1, 1e-9) << (mode == ExecutionMode::flattened);
         EXPECT_NEAR(on.prediction.breakdown.total() / on.prediction.step_time, 1, 1e-9);
       }
@@ -152,10 +152,10 @@ TEST(DeferredHead, EverythingThatIsDeferredIsKept) {
   // Of each microbatch before the last one its input and the gradient of its logits, both bf16.
   const Setting plain = eight_blocks(2, 8);
   const ParallelPlan plan = test::plan_of(1, 1, 2, 1);
-  const Run off = run_plan(plain, plan);
+  const Outcome off = run_plan(plain, plan);
   constexpr double kKept = 2.0 * kLength * (kWidth + kWords);
   for (const std::int64_t limit : {0, 3}) {
-    const Run on = run_plan(deferring(plain, limit), plan);
+    const Outcome on = run_plan(deferring(plain, limit), plan);
     for (const std::size_t stage : {0U, 1U}) {
       const Bytes more =
           on.details.stage_memory.at(stage).total() - off.details.stage_memory.at(stage).total();
@@ -168,7 +168,7 @@ TEST(DeferredHead, OnlyPipelinesWithACoolDownDefer) {
   const auto expect_same = [](const Setting& plain, const ParallelPlan& plan) {
     SCOPED_TRACE(test::describe(0, plan));
     for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
-      const Run off = run_plan(plain, plan, mode), on = run_plan(deferring(plain), plan, mode);
+      const Outcome off = run_plan(plain, plan, mode), on = run_plan(deferring(plain), plan, mode);
       EXPECT_GT(off.prediction.step_time, Seconds(0));
       EXPECT_EQ(on.prediction.step_time, off.prediction.step_time);
       EXPECT_EQ(on.prediction.memory_peak, off.prediction.memory_peak);
