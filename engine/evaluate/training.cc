@@ -59,6 +59,7 @@ memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute rec
   }
   bytes.embedding = costs[step::kEmbeddingLayer].saved[kAll];
   bytes.head = costs[step::kHeadLayer].saved[kAll];
+  bytes.head_put_off = costs[step::kHeadLayer].put_off;
   bytes.logits = costs.logits;
   bytes.logits_saved = costs.logits_saved;
   bytes.boundary = costs.boundary;

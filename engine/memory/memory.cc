@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/model/block_kinds.h"
+#include "engine/spec/deferred_head.h"
 #include "engine/spec/zero.h"
 
 namespace shardscape::memory {
@@ -31,6 +32,13 @@ double heads_in_flight(const schedule::PipelineShape& shape) {
   return forwards_first ? shape.microbatches : 1;
 }
 
+/// What microbatches before the last loss have kept for weight gradients of the head.
+Bytes deferred_heads_bytes(const MemoryInputs& in) {
+  const double deferred = deferred_heads(in.plan, in.setting.system.stack, in.pipeline.microbatches);
+  const double before = in.pipeline.microbatches - heads_in_flight(in.pipeline);
+  return std::min(deferred, before) * in.activations.head_put_off;
+}
+
 Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   const StagePosition at = position(in, stage);
   const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
@@ -54,7 +62,7 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   Bytes working;
   for (const auto& [kind, count] : layers) working = std::max(working, in.activations.block[kind].working);
   sum += working;
-  if (at.last) sum += heads_in_flight(in.pipeline) * in.activations.head;
+  if (at.last) sum += heads_in_flight(in.pipeline) * in.activations.head + deferred_heads_bytes(in);
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 

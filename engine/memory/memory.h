@@ -7,14 +7,17 @@
 //                (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
 //                (Qi et al. 2023: 32 s b h per block of GPT); the working set of the block that recomputes,
 //                what lives for a moment in a block's backward, the saved input of the head; times the
-//                allocator's fragmentation
+//                allocator's fragmentation. On the last stage input and logit gradients of the microbatches whose
+//                weight gradient of the head is deferred (spec/deferred_head.h)
 //   logits       while the loss of one microbatch is computed, on the last stage; and what the loss keeps of
 //                each further microbatch that has passed the head and waits for its backward
 //   buffers      kernels' workspace, DP buckets, boundary tensors, gathered weights of two blocks under
 //                ZeRO-3
 //   reserve      context and communication library
 //
-// Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved.
+// Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved. What the head
+// defers piles up behind that while as many stay in flight, so it is counted as at the last loss. Where all
+// forwards come before the first backward each microbatch that is through gives back more than the head keeps of it.
 #pragma once
 
 #include <array>
@@ -41,6 +44,7 @@ struct ActivationBytes {
   std::array<BlockBytes, model::kMostBlockKinds> block;  ///< by kind
   Bytes embedding;
   Bytes head;
+  Bytes head_put_off;  ///< kept from its input gradient to a weight gradient that is deferred
   Bytes logits;
   Bytes logits_saved;  ///< of a microbatch that waits between its loss and its backward
   Bytes boundary;

@@ -217,7 +217,7 @@ Bytes serving_block_bytes(const Setting& setting, std::size_t kind, const LayerK
 Bytes put_off_bytes(const std::vector<Operator>& operators) {
   Bytes sum;
   for (const Operator& op : operators) {
-    if (op.kind != OperatorKind::gemm) continue;
+    if (op.kind != OperatorKind::gemm || !op.cut) continue;
     const double output = static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n);
     sum += op.input + Bytes(op.shares_output_gradient ? 0 : operand_bytes(op.operands) * output);
   }

@@ -60,8 +60,8 @@ Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, c
 Bytes serving_block_bytes(const Setting& setting, std::size_t kind, const LayerKey& key, std::int64_t tokens,
                           double pairs);
 
-/// What a block keeps between its input gradient and a weight gradient that is put off: the input of every
-/// matrix product and the gradient of its output; 32 s b h for GPT (Qi et al. 2023, table 1).
+/// What a layer keeps between its input gradient and a weight gradient that is put off: the input of every
+/// matrix product that is cut and the gradient of its output; of a block 32 s b h for GPT (Qi et al. 2023, table 1).
 Bytes put_off_bytes(const std::vector<Operator>& operators);
 
 /// Bytes that live for a moment while one block runs backward, beside what is saved: four tensors of the

@@ -1,5 +1,7 @@
 #include "engine/model/head.h"
 
+#include <span>
+
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/operator_builder.h"
@@ -60,6 +62,7 @@ void append_output(std::vector<Operator>& ops, const OperatorBuilder& b) {
 /// one product, a layer like the last one, and the head again.
 void append_further_token(std::vector<Operator>& ops, const OperatorBuilder& b, const Setting& setting,
                           std::int64_t tokens) {
+  const std::size_t first = ops.size();
   const auto append = [&](const std::vector<Operator>& more) {
     ops.insert(ops.end(), more.begin(), more.end());
   };
@@ -70,6 +73,7 @@ void append_further_token(std::vector<Operator>& ops, const OperatorBuilder& b, 
   ops.push_back(b.own_gemm("further_projection", 2 * b.hidden(), b.hidden(), input));
   append(block_operators(setting, kind_of_layer(setting.model, setting.model.layers - 1), b.key(), tokens,
                          b.mode()));
+  for (Operator& op : std::span(ops).subspan(first)) op.cut = false;  // the output's weights alone may wait
   append_output(ops, b);
 }
 

@@ -45,6 +45,7 @@ struct Operator {
   Bytes saved_selective;        ///< the same under selective recompute
   bool grouped = false;         ///< a batch of products of experts, one kernel (compute/expert_products.h)
   bool attention_core = false;  ///< repeated by selective recompute
+  bool cut = true;              ///< of a product: its weight gradient may run apart from that of its input
   /// Another product's output has the same gradient, one tensor for both.
   bool shares_output_gradient = false;
 };

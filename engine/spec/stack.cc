@@ -76,6 +76,10 @@ Problems StackProfile::validate() const {
                    "is a number of passes over a tensor, 0..10");
   problems.require(quantisation.weight_bytes >= 0 && quantisation.weight_bytes <= 100,
                    "quantisation.weight_bytes", "is a number of bytes per weight, 0..100");
+  problems.require(head.deferral_limit >= 0 && head.deferral_limit <= 1'000'000, "head.deferral_limit",
+                   "is a number of microbatches, 0 (all) to 1,000,000");
+  problems.require(head.deferred_weight_gradient || head.deferral_limit == 0, "head.deferral_limit",
+                   "has no effect without head.deferred_weight_gradient: true");
   check(communication.bucket, "communication.bucket", ranges::kBucket);
   check_algorithms(communication.algorithms, problems);
   problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,

@@ -124,6 +124,12 @@ struct StackProfile {
     /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
     double weight_bytes = 0;
   };
+  /// The LM head in training.
+  struct Head {
+    /// Its weight gradients wait until the last stage has run its last backward (spec/deferred_head.h).
+    bool deferred_weight_gradient = false;
+    std::int64_t deferral_limit = 0;  ///< of so many microbatches, the first of a step, 0..1e6; 0: of all
+  };
   /// Continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
   /// kv_cache_free_gpu_mem_fraction) and vLLM (max_num_seqs, block_size).
   struct Serving {
@@ -172,6 +178,7 @@ struct StackProfile {
   Serving serving;
   State state;
   Quantisation quantisation;
+  Head head;
   Memory memory;
   Tables tables;
 

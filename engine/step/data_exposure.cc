@@ -16,7 +16,11 @@ GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, Paral
   // A table that the head shares is whole after the embedding.
   const bool common = copies == ParallelGroup::data_shard;
   head_ = last ? parameters_.of_head(first)[copies].count : 0;
-  embedding_ = first && common ? parameters_.embedding.count : 0;
+  end_ = first && common ? parameters_.embedding.count : 0;
+  if (last && common && in.deferred() > 0) {
+    end_ = parameters_.head.count;
+    head_ -= end_;
+  }
   sum_ = in.parameters_of(stage)[copies].count;
 }
 
@@ -26,10 +30,10 @@ double GradientShares::of_last(std::int32_t blocks) const {
 
 double GradientShares::after(std::int32_t layers) const {
   if (sum_ <= 0) return 1;
-  if (cut_) return (head_ + embedding_ + of_last(std::min(layers, blocks_))) / sum_;
+  if (cut_) return (head_ + end_ + of_last(std::min(layers, blocks_))) / sum_;
   if (layers <= 0) return 0;
   const std::int32_t blocks = std::clamp(layers - heads_, 0, blocks_);
-  return (head_ + of_last(blocks) + (layers > heads_ + blocks_ ? embedding_ : 0)) / sum_;
+  return (head_ + of_last(blocks) + (layers > heads_ + blocks_ ? end_ : 0)) / sum_;
 }
 
 double whole_buckets(double buckets, double share) {
@@ -44,8 +48,12 @@ LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratc
   const EndLayers& end = scratch.ends[stage];
   const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
   const schedule::StageTime& time = scratch.times[stage];
-  return {end.head, (1.0 / std::max(1, in.layers[stage].count())) * blocks, end.embedding,
-          Seconds(in.cuts() ? time.weight : time.backward), ends};
+  return {end.head,
+          (1.0 / std::max(1, in.layers[stage].count())) * blocks,
+          end.embedding,
+          Seconds(in.cuts() ? time.weight : time.backward),
+          in.last(static_cast<std::int32_t>(stage)) ? scratch.deferred.total() : Seconds(0),
+          ends};
 }
 
 namespace {
@@ -130,7 +138,9 @@ Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const Last
     if (at > gate) arrival = std::max(arrival, at + left);
     left = left_after(++layers);
   });
-  return Seconds(std::max(0.0, arrival - backward.ends[0]));
+  const double end = backward.ends[0] + backward.deferred.value();
+  if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left);
+  return Seconds(std::max(0.0, arrival - end));
 }
 
 std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std::int32_t stage,
@@ -155,7 +165,8 @@ std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std
     if (past && !open) release(gate);
     open = open || past;
     ++layers;
-    if (open && !(moment.chunk == 0 && moment.share >= 1)) release(moment);
+    const bool at_end = moment.chunk == 0 && moment.share >= 1 && backward.deferred <= Seconds(0);
+    if (open && !at_end) release(moment);
   });
   return releases;
 }

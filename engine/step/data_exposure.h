@@ -17,6 +17,9 @@
 // Buckets of several groups of parameters (experts have one of their own) share the queue: what is left of it
 // is then the sum over groups of (n - g_(j-1)) c.
 //
+// The weights of a head whose gradients are deferred (spec/deferred_head.h) are whole when those have been
+// computed, after the last backward; until then all other buckets may leave.
+//
 // Chunks of an interleaved schedule have their last backwards at different times, with those of other
 // microbatches in between; zero_bubble makes gradients of blocks whole in the last weight gradient, and all
 // others before it.
@@ -46,7 +49,9 @@ class GradientShares {
   const model::StageParameters& parameters_;
   ParallelGroup copies_;
   model::StageLayers layers_;
-  double head_ = 0, embedding_ = 0, sum_ = 0;
+  double head_ = 0;  ///< whole after the first layer
+  double end_ = 0;   ///< whole at the very end: the embedding, or the deferred head, which share no stage
+  double sum_ = 0;
   std::int32_t heads_ = 0, blocks_ = 0;
   bool cut_ = false;
 };
@@ -58,6 +63,7 @@ double whole_buckets(double buckets, double share);
 struct LastBackward {
   Seconds head, block, embedding;  ///< of one layer; 0 where the stage has none
   Seconds chunk;                   ///< the whole of it on one chunk, as the pipeline was timed
+  Seconds deferred;                ///< weight gradients of the head that follow it
   std::span<const double> ends;    ///< by chunk, seconds; chunk 0 ends last
 };
 
@@ -72,11 +78,13 @@ struct GroupGradients {
 };
 using GradientTraffic = boost::container::static_vector<GroupGradients, kCopyGroups.size()>;
 
-/// From the end of the last backward to the last bucket's arrival, all groups in one queue.
+/// From the end of the last backward, or of the weight gradients of the head that follow it, to the last bucket's
+/// arrival, all groups in one queue.
 Seconds exposed_gradients(const TrainingStep& inputs, std::int32_t stage, const LastBackward& backward,
                           const GradientTraffic& gradients);
 
-/// What of a group's buckets leaves within the last backward; the others leave when it has ended.
+/// What of a group's buckets leaves within the last backward; the others leave when it and what is deferred have
+/// ended.
 std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& inputs, std::int32_t stage,
                                                      const LastBackward& backward, ParallelGroup copies,
                                                      double buckets);

@@ -51,7 +51,8 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
 void TrainingEmitter::set_device(const Setting& setting) {
   device_ = &setting.system.device;
   for (const LayerKind kind : layer_kinds(in_.setting.model)) {
-    for (const Pass pass : kTrainingPasses) steps_[kind.index()][at(pass)] = steps_of(kind, pass, setting);
+    for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight, Pass::input})
+      steps_[kind.index()][at(pass)] = steps_of(kind, pass, setting);
   }
 }
 
@@ -75,9 +76,10 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
 std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass) {
   std::vector<Item> items;
   const auto append = [&](const LayerRun& run) {
-    const std::vector<Step>& steps = steps_[run.kind.index()][at(pass.pass)];
-    if (in_.segments(run.kind, pass.pass).empty()) return;
-    const Seconds launch = pass_launch(in_, run.kind, pass.pass);
+    const Pass runs = pass.defers && in_.defers(run.kind) ? Pass::input : pass.pass;
+    const std::vector<Step>& steps = steps_[run.kind.index()][at(runs)];
+    if (in_.segments(run.kind, runs).empty()) return;
+    const Seconds launch = pass_launch(in_, run.kind, runs);
     for (std::int32_t n = 0; n < run.count; ++n) layer_emitter_.append(items, steps, launch);
   };
   const LayerRuns runs = in_.chunk_layers(pass.stage, pass.chunk);
@@ -218,7 +220,7 @@ void TrainingEmitter::release_buckets(std::int32_t stage) {
 }
 
 /// Buckets leave as the backward completes them, once the gate is open; those of the last layer with the
-/// tail.
+/// tail, or before the weight gradients that come first there.
 void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<Item>& items) {
   constexpr double kRounding = 1e-9;  // chunks add up in another order than last_backward_
   const double gate = (1 - stack_.communication.data_overlap) * last_backward_;
@@ -239,7 +241,7 @@ void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<It
     add(instruction, item.stretch);
     if (!item.layer_end) continue;
     ++layers_done_;
-    const bool tail = pass.chunk == 0 && &item == &items.back();
+    const bool tail = pass.chunk == 0 && &item == &items.back() && deferred_ == 0;
     if (gate_open_ && !tail) release_buckets(pass.stage);
   }
 }
@@ -275,6 +277,16 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   return builder_.end_block(name);
 }
 
+/// The weight gradient of the head of one microbatch.
+std::int32_t TrainingEmitter::build_deferred() {
+  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  std::vector<Item> items;
+  layer_emitter_.append(items, steps_[kHeadLayer.index()][at(Pass::weight)],
+                        pass_launch(in_, kHeadLayer, Pass::weight));
+  emit(items);
+  return builder_.end_block("W#");
+}
+
 std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
   for (std::size_t i = 0; i < traffic_.gradients.size(); ++i) {
     const DataTraffic::Part& part = traffic_.gradients[i];
@@ -296,6 +308,26 @@ std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
   return builder_.end_block("end of step");
 }
 
+std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, const StageBlocks& of) const {
+  std::vector<schedule::PipelineOperation> order;
+  schedule::stage_order(in_.pipeline, stage, order);
+  std::vector<std::int32_t> blocks;
+  blocks.reserve(order.size() + static_cast<std::size_t>(deferred_) + 1);
+  for (const schedule::PipelineOperation& op : order) {
+    const auto chunk = static_cast<std::size_t>(op.chunk);
+    const bool final = op.microbatch + 1 == in_.pipeline.microbatches;
+    if (op.weight) {
+      blocks.push_back(final ? of.last_weight : of.weight);
+    } else if (op.backward) {
+      const auto& backward = final ? of.last : op.microbatch < deferred_ ? of.deferring : of.backward;
+      blocks.push_back(backward[chunk]);
+    } else {
+      blocks.push_back((op.microbatch == 0 && !of.first.empty() ? of.first : of.forward)[chunk]);
+    }
+  }
+  return blocks;
+}
+
 /// Returns the sequence of its ranks.
 std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   traffic_ = data_traffic(in_, in_.parameters_of(stage));
@@ -303,40 +335,30 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   buckets_gone_.fill(0);
   layers_done_ = 0;
   gate_open_ = false;
+  deferred_ = in_.last(stage) ? in_.deferred() : 0;
+  const bool last_defers = deferred_ > 0 && deferred_ == in_.pipeline.microbatches;
   const std::int32_t chunks = in_.pipeline.virtual_stages;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    for (const Item& item : layers_of({stage, c, gradient_pass(), true})) last_backward_ += item.expected;
+    for (const Item& item : layers_of({stage, c, gradient_pass(), true, false, last_defers}))
+      last_backward_ += item.expected;
   }
   split_weights(stage);
-  std::vector<std::int32_t> first, forward, backward, last, weight;
+  StageBlocks of;
   for (std::int32_t c = 0; c < chunks; ++c) {
-    if (weights_hidden_ > 0) first.push_back(build_pass({stage, c, Pass::forward, false, true}));
-    forward.push_back(build_pass({stage, c, Pass::forward, false}));
-    backward.push_back(build_pass({stage, c, Pass::backward, false}));
-    if (in_.cuts()) weight.push_back(build_pass({stage, c, Pass::weight, false}));
+    if (weights_hidden_ > 0) of.first.push_back(build_pass({stage, c, Pass::forward, false, true}));
+    of.forward.push_back(build_pass({stage, c, Pass::forward, false}));
+    of.backward.push_back(build_pass({stage, c, Pass::backward, false}));
+    if (deferred_ > 0) of.deferring.push_back(build_pass({stage, c, Pass::backward, false, false, true}));
+    if (in_.cuts()) of.weight = build_pass({stage, c, Pass::weight, false});
   }
-  last.resize(static_cast<std::size_t>(chunks));
+  of.last.resize(static_cast<std::size_t>(chunks));
   for (std::int32_t c = chunks; c-- > 0;) {
-    last[static_cast<std::size_t>(c)] = build_pass({stage, c, Pass::backward, true});
+    of.last[static_cast<std::size_t>(c)] = build_pass({stage, c, Pass::backward, true, false, last_defers});
   }
-  const std::int32_t last_weight = in_.cuts() ? build_pass({stage, 0, Pass::weight, true}) : 0;
-  const std::int32_t tail = build_tail(stage);
-
-  std::vector<schedule::PipelineOperation> order;
-  schedule::stage_order(in_.pipeline, stage, order);
-  std::vector<std::int32_t> blocks;
-  blocks.reserve(order.size() + 1);
-  for (const schedule::PipelineOperation& op : order) {
-    const bool final = op.microbatch + 1 == in_.pipeline.microbatches;
-    if (op.weight) {
-      blocks.push_back(final ? last_weight : weight.front());
-      continue;
-    }
-    const bool gathers = op.microbatch == 0 && !first.empty();
-    const std::vector<std::int32_t>& of = op.backward ? (final ? last : backward) : gathers ? first : forward;
-    blocks.push_back(of[static_cast<std::size_t>(op.chunk)]);
-  }
-  blocks.push_back(tail);
+  of.last_weight = in_.cuts() ? build_pass({stage, 0, Pass::weight, true}) : 0;
+  std::vector<std::int32_t> blocks = order_blocks(stage, of);
+  if (deferred_ > 0) blocks.insert(blocks.end(), static_cast<std::size_t>(deferred_), build_deferred());
+  blocks.push_back(build_tail(stage));
   return builder_.add_sequence(std::move(blocks), fmt::format("stage {}", stage));
 }
 

@@ -12,6 +12,8 @@
 //   host                        launches ahead within a pass, and meets the device where the next one begins
 //   zero_bubble                 the backward of a block in two passes; weights are gathered for the first,
 //                               gradients leave with the second
+//   deferred head               the backwards of its microbatches without the head's weight gradient; all of those
+//                               after the last backward, before the buckets that hold the head's gradients
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
 //   sick devices                their operators take what they take there; what is cut, started and hidden
@@ -50,6 +52,7 @@ class TrainingEmitter {
     Pass pass = Pass::forward;
     bool last = false;           ///< of the last microbatch
     bool first_gathers = false;  ///< of the first microbatch, whose forward hides a gather of weights
+    bool defers = false;         ///< of a microbatch that puts the head's weight gradient off
     [[nodiscard]] bool forward() const { return pass == Pass::forward; }
   };
 
@@ -76,7 +79,14 @@ class TrainingEmitter {
   void release_buckets(std::int32_t stage);
   void join(const DataTraffic::Parts& parts);
   execution::Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes);
+  std::int32_t build_deferred();
   std::int32_t build_tail(std::int32_t stage);
+  /// The blocks of a stage in the order of the schedule. Backwards of its first microbatches may be others.
+  struct StageBlocks {
+    std::vector<std::int32_t> first, forward, deferring, backward, last;  ///< by chunk
+    std::int32_t weight = 0, last_weight = 0;
+  };
+  [[nodiscard]] std::vector<std::int32_t> order_blocks(std::int32_t stage, const StageBlocks& blocks) const;
   std::int32_t build_stage(std::int32_t stage);
   void build_sick_ranks();
 
@@ -85,7 +95,7 @@ class TrainingEmitter {
   const StackProfile& stack_;
   const DeviceSpec* device_ = nullptr;
   /// What a layer runs in a pass, on that device.
-  std::array<std::array<std::vector<Step>, std::size(kTrainingPasses)>, kLayerKinds> steps_;
+  std::array<std::array<std::vector<Step>, kPasses>, kLayerKinds> steps_;
   GroupLanes lanes_;
   LayerEmitter layer_emitter_;
   std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
@@ -94,6 +104,7 @@ class TrainingEmitter {
   double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward, all chunks
   double backward_done_ = 0;      ///< of it, in the chunks built so far
   std::int32_t layers_done_ = 0;  ///< likewise
+  std::int32_t deferred_ = 0;     ///< microbatches that put the head's weight gradient off
   double weights_hidden_ = 0;     ///< share of the gather of weights that runs beside the first forward
   bool gate_open_ = false;        ///< 1 - data_overlap of the last backward is done
   std::array<double, kCopyGroups.size()> buckets_gone_{};  ///< of each of traffic_.gradients

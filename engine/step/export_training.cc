@@ -50,7 +50,8 @@ class StepMaker {
     program.transfer = scratch_.transfer;
     program.stage_end = scratch_.end;
     for (const StageTail& tail : scratch_.tails) {
-      program.tails.push_back({tail.data_comm.value(), tail.optimizer.value()});
+      program.tails.push_back(
+          {tail.data_comm.value(), tail.optimizer.value(), tail.deferred.total().value()});
     }
     program.data_overlap = stack_.communication.data_overlap;
     program.step_fixed = stack_.host.step_fixed.value();
@@ -86,17 +87,38 @@ class StepMaker {
       }
       for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
       for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-        append_pass(chunk.backward, layer->first, Pass::backward, layer->second);
-        append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
+        append_pass(chunk.backward, layer->first, Pass::input, layer->second);
+        if (in_.defers(layer->first)) append_kept_share(chunk.backward, layer->second);
+        if (in_.cuts()) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
       }
       append_wait(chunk.weight, weight_host);
       append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
       append_wait(chunk.backward, (scratch_.backward[index][TimeClass::host].value() - weight_host) / v);
       stage.chunks.push_back(std::move(chunk));
     }
+    if (in_.last(s)) add_deferred(stage);
     add_data_parallel(s, stage);
     stage.optimizer = scratch_.tails[index].optimizer.value();
     return stage;
+  }
+
+  /// Of the head's weight gradient what a backward computes on average, where some microbatches defer theirs.
+  void append_kept_share(std::vector<ProgramStep>& steps, const std::string& layer) {
+    const double kept = 1 - static_cast<double>(in_.deferred()) / in_.pipeline.microbatches;
+    if (kept <= 0) return;
+    std::vector<ProgramStep> whole;
+    append_pass(whole, kHeadLayer, Pass::weight, layer + " on average");
+    for (ProgramStep& step : whole) {
+      step.seconds *= kept;
+      step.work = kept * step.work;
+      steps.push_back(std::move(step));
+    }
+  }
+  void add_deferred(timeline::StageSteps& stage) {
+    stage.deferrals = in_.deferred();
+    if (stage.deferrals == 0) return;
+    append_pass(stage.deferred, kHeadLayer, Pass::weight, "deferred head");
+    append_wait(stage.deferred, scratch_.deferred[TimeClass::host].value() / stage.deferrals);
   }
 
   static void append_wait(std::vector<ProgramStep>& steps, double seconds, const char* name = "host") {

@@ -14,12 +14,13 @@ Segments segments(Pass pass, Recompute recompute, bool cut) {
     case Pass::weight:
       return cut ? Segments{{Part::weight, false}} : Segments{};
     case Pass::backward:
+    case Pass::input:
       break;
   }
   Segments list;
   if (recompute == Recompute::full) list.push_back({Part::forward, true});
   if (recompute == Recompute::selective) list.push_back({Part::core, true});
-  list.push_back({cut ? Part::input : Part::backward, false});
+  list.push_back({cut || pass == Pass::input ? Part::input : Part::backward, false});
   return list;
 }
 
@@ -36,8 +37,11 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
   list.reserve(operators.size());
   const auto add = [&](const Operator& op) {
     if (part == Part::core && !op.attention_core) return;
-    if (part == Part::weight && op.kind != OperatorKind::gemm) return;
-    const Part share = part == Part::core ? Part::forward : part;
+    const bool whole = op.kind != OperatorKind::gemm || !op.cut;
+    if (part == Part::weight && whole) return;
+    const Part share = part == Part::core             ? Part::forward
+                       : part == Part::input && whole ? Part::backward
+                                                      : part;
     if (op.kind != OperatorKind::collective) list.push_back({&op, share});
     if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op)) list.push_back({&op, share, true});
     if (op.attention_core && ring != operators.end()) list.push_back({&*ring, share, true, true});

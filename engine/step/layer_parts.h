@@ -8,6 +8,9 @@
 //             2023, "Zero Bubble Pipeline Parallelism")
 //   weight    those alone
 //
+// The head has a cut backward, too, where the stack defers its weight gradient (spec/deferred_head.h): of the product
+// with the vocabulary alone, not of the layers of further tokens.
+//
 // A ring of keys and values runs beside the attention core: its node stands behind that of the core.
 //
 // Sums over parts are LayerCost; prices (price_training.h), programs of ranks (emit_training.h), timelines and
@@ -34,8 +37,11 @@ constexpr bool runs_forward(Part part) { return part == Part::forward || part ==
 enum class Pass : std::uint8_t {
   forward,
   backward,
-  weight  ///< the part of a backward that is cut which runs later: gradients of weights
+  weight,  ///< the part of a backward that is cut which runs later: gradients of weights
+  input    ///< in place of `backward`: that of a microbatch which puts the head's weight gradient off
 };
+inline constexpr std::size_t kPasses = 4;
+/// Those of every microbatch.
 inline constexpr Pass kTrainingPasses[] = {Pass::forward, Pass::backward, Pass::weight};
 
 /// A part as it runs in a pass.
@@ -45,7 +51,8 @@ struct Segment {
 };
 using Segments = boost::container::static_vector<Segment, 2>;
 
-/// What a pass consists of, in order. `cut`: the layer's backward puts weight gradients off.
+/// What a pass consists of, in order. `cut`: the layer's backward puts weight gradients off; that of Pass::input
+/// does in any case.
 Segments segments(Pass pass, Recompute recompute, bool cut);
 
 /// An operator's own work in a part, or the call that it makes there.

@@ -158,7 +158,8 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
         sum.call_count += node.comm().repeats;
         continue;
       }
-      const Seconds time = cost_of(times[static_cast<std::size_t>(node.op - operators.data())], part).time;
+      const OperatorTimes& of_operator = times[static_cast<std::size_t>(node.op - operators.data())];
+      const Seconds time = cost_of(of_operator, node.part).time;
       sum.device += time;
       if (node.op->attention_core) sum.attention_core += time;
     }
@@ -167,7 +168,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   double kernels = 0, products = 0;
   for (const Operator& op : operators) {
     kernels += backward_kernels(op);
-    if (op.kind == OperatorKind::gemm) ++products;
+    if (op.kind == OperatorKind::gemm && op.cut) ++products;
   }
   if (kernels > 0) cost.weight_kernels = products / kernels;
   return cost;
@@ -199,8 +200,8 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
       cost.saved[static_cast<std::size_t>(recompute)] =
           model::saved_bytes(operators, recompute, setting, key, tokens);
     }
-    if (!kind.is_block()) continue;
     cost.put_off = model::put_off_bytes(operators);
+    if (!kind.is_block()) continue;
     cost.working = model::backward_working_bytes(setting, kind.block, key, tokens);
   }
   costs.logits = model::logits_bytes(setting, key, tokens);

@@ -53,9 +53,8 @@ struct LayerCost {
   std::array<PartCost, kParts> parts;
   double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
   std::array<Bytes, 3> saved{};  ///< by Recompute
-  // Of blocks.
-  Bytes put_off;  ///< what weight gradients need, see model::put_off_bytes
-  Bytes working;  ///< see model::backward_working_bytes
+  Bytes put_off;                 ///< what weight gradients that wait need, see model::put_off_bytes
+  Bytes working;                 ///< of blocks, see model::backward_working_bytes
 
   [[nodiscard]] const PartCost& operator[](Part part) const { return parts[static_cast<std::size_t>(part)]; }
 };

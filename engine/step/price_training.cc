@@ -81,6 +81,7 @@ struct StagePasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of backward that zero_bubble puts off
   EndLayers ends;
+  PassTime deferred;  ///< once per step: weight gradients of the head
 };
 
 /// The passes of stages whose layers cost the same.
@@ -94,6 +95,12 @@ class StageTimer {
       const Layer& layer = timed(run.kind);
       passes.forward += run.count * layer.forward;
       PassTime backward = run.count * layer.backward;
+      if (in_.defers(run.kind)) {
+        const double deferred = in_.deferred(), share = deferred / in_.pipeline.microbatches;
+        backward = share * layer.input;
+        if (share < 1) backward += (1 - share) * layer.backward;
+        passes.deferred = deferred * layer.weight;
+      }
       if (in_.cuts(run.kind)) {
         const PassTime weight = run.count * layer.weight;
         backward += weight;
@@ -108,13 +115,14 @@ class StageTimer {
 
  private:
   struct Layer {
-    PassTime forward, backward, weight;
+    PassTime forward, backward, weight, input;
   };
   const Layer& timed(LayerKind kind) {
     std::optional<Layer>& layer = layers_[kind.index()];
     if (!layer) {
-      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}};
-      if (in_.cuts(kind)) layer->weight = timer_(kind, Pass::weight);
+      layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
+      if (in_.cuts(kind) || in_.defers(kind)) layer->weight = timer_(kind, Pass::weight);
+      if (in_.defers(kind)) layer->input = timer_(kind, Pass::input);
     }
     return *layer;
   }
@@ -181,6 +189,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
     scratch.ends[s] = passes.ends;
+    scratch.deferred = passes.deferred;  // of the last stage, which is never like the one before
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
@@ -188,6 +197,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     PassTime& forward = scratch.forward[sick.stage];
     PassTime& backward = scratch.backward[sick.stage];
     if (passes.forward.total() > forward.total()) forward = passes.forward;
+    if (passes.deferred.total() > scratch.deferred.total()) scratch.deferred = passes.deferred;
     if (passes.backward.total() <= backward.total()) continue;
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
@@ -253,7 +263,8 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
   return costs;
 }
 
-/// The end of each stage's step: gradients that its last backward does not hide, optimizer, weights.
+/// The end of each stage's step: what the head defers, gradients that its last backward does not hide, optimizer,
+/// weights.
 void add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
@@ -269,6 +280,7 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroup
           exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s), costs.gradients);
     }
     tail.optimizer = costs.optimizer;
+    tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
   }
   collectives.set_memory_share(1);
 }
@@ -368,7 +380,9 @@ LayerRuns TrainingStep::chunk_layers(std::int32_t stage, std::int32_t chunk) con
 }
 
 Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
-  return step::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, cuts(kind));
+  if (pass == Pass::input && !defers(kind)) pass = Pass::backward;
+  const bool waits = cuts(kind) || (pass == Pass::weight && defers(kind));
+  return step::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, waits);
 }
 
 model::ParameterGroups TrainingStep::parameters_of(std::int32_t stage) const {
@@ -443,7 +457,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   add_tails(in, layout, groups, collectives, scratch);
 
   const auto after_pipeline = [&](std::size_t s) {
-    return Seconds(scratch.end[s]) + scratch.tails[s].data_comm + scratch.tails[s].optimizer;
+    const StageTail& tail = scratch.tails[s];
+    return Seconds(scratch.end[s]) + tail.deferred.total() + tail.data_comm + tail.optimizer;
   };
   std::size_t critical = 0;
   for (std::size_t s = 1; s < scratch.end.size(); ++s) {
@@ -460,6 +475,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   busy += m * scratch.backward[critical];
   Breakdown& b = out.breakdown;
   b = busy;
+  b += scratch.tails[critical].deferred;
   b[TimeClass::data_comm] += scratch.tails[critical].data_comm;
   b[TimeClass::pipeline_comm] =
       Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));

@@ -3,7 +3,8 @@
 //   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last
 //   pipeline the schedule over all stages and microbatches
-//   tail     gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
+//   tail     on the last stage the weight gradients of the head that the stack defers (spec/deferred_head.h);
+//            gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
 //            gather under ZeRO-1 and 2 what the first forward does not hide
 //
 // The critical rank is the stage that ends last.
@@ -16,6 +17,10 @@
 //
 // A sick link slows the stages whose groups, or groups that contend with them, send over it, and the
 // boundaries between stages whose messages cross it.
+//
+// Where only some microbatches of a step defer the head's weight gradient, every backward of the last stage takes the
+// mean of all. That leaves the end of a stage that never waits as it is; flattened mode runs each as it is. Its
+// calls stay with the backward.
 //
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.
@@ -30,6 +35,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/prediction.h"
 #include "engine/schedule/pipeline_memo.h"
+#include "engine/spec/deferred_head.h"
 #include "engine/step/price_layers.h"
 
 namespace shardscape::step {
@@ -104,6 +110,11 @@ struct TrainingStep {
   /// Whether backward puts the gradients of weights off, and whether that of a layer does.
   [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
   [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind.is_block(); }
+  /// Microbatches whose weight gradient of the head waits until the last backward of the last stage has run.
+  [[nodiscard]] std::int32_t deferred() const {
+    return deferred_heads(plan, setting.system.stack, pipeline.microbatches);
+  }
+  [[nodiscard]] bool defers(LayerKind kind) const { return kind == kHeadLayer && deferred() > 0; }
   /// What a pass through a layer of a kind consists of. Recompute is of blocks.
   [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
   /// Held by one rank of the stage, before ZeRO.
@@ -111,7 +122,7 @@ struct TrainingStep {
   [[nodiscard]] Boundary boundary() const;
 };
 
-/// Backward of the layers beside the blocks, one microbatch; 0 where the stage has none.
+/// Backward of the layers beside the blocks, one microbatch (the head's on average); 0 where the stage has none.
 struct EndLayers {
   Seconds head, embedding;
 };
@@ -120,6 +131,7 @@ struct EndLayers {
 struct StageTail {
   Seconds data_comm;  ///< exposed gradient traffic and the gather of updated weights
   Seconds optimizer;
+  PassTime deferred;  ///< weight gradients of the head, before all else
 };
 
 /// Scratch that outlives a point.
@@ -127,6 +139,7 @@ struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
   std::vector<EndLayers> ends;
+  PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
   std::vector<StageTail> tails;
   std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
   schedule::Transfer transfer;

@@ -68,8 +68,10 @@ std::string pipeline_trace_json(std::string_view title, std::span<const schedule
   }
   for (std::size_t s = 0; s < tails.size(); ++s) {
     const auto stage = static_cast<std::int64_t>(s);
-    trace.slice(stage, "data-parallel communication", "communication", stage_end[s], tails[s].data_comm);
-    trace.slice(stage, "optimizer", "optimizer", stage_end[s] + tails[s].data_comm, tails[s].optimizer);
+    const double begin_tail = stage_end[s] + tails[s].deferred;
+    trace.slice(stage, "deferred weight gradients", "weight", stage_end[s], tails[s].deferred);
+    trace.slice(stage, "data-parallel communication", "communication", begin_tail, tails[s].data_comm);
+    trace.slice(stage, "optimizer", "optimizer", begin_tail + tails[s].data_comm, tails[s].optimizer);
   }
   const ordered_json document = {
       {"displayTimeUnit", "ms"}, {"otherData", {{"title", title}}}, {"traceEvents", trace.take()}};

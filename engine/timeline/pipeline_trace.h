@@ -15,6 +15,7 @@ namespace shardscape::timeline {
 struct StageTailSpan {
   double data_comm = 0;
   double optimizer = 0;
+  double deferred = 0;  ///< weight gradients of the head, before the others
 };
 
 /// `stage_end` and `tails`: one entry per stage. `begin`: when the pipeline begins, seconds; the times of

@@ -38,7 +38,7 @@ class ChartWriter {
     columns_ =
         static_cast<std::size_t>(std::clamp(width, kNarrowestChart, kWidestChart)) - label_ - kIdleText;
     for (std::size_t s = 0; s < stages; ++s)
-      end_ = std::max(end_, chart.stage_end[s] + tail(s).data_comm + tail(s).optimizer);
+      end_ = std::max(end_, chart.stage_end[s] + tail(s).deferred + tail(s).data_comm + tail(s).optimizer);
     rows_.assign(stages, std::string(columns_, kIdle));
     busy_.assign(stages, 0);
   }
@@ -89,7 +89,9 @@ class ChartWriter {
 
   void draw_tail(std::size_t stage) {
     const StageTailSpan t = tail(stage);
-    const double end = chart_.stage_end[stage];
+    const double end = chart_.stage_end[stage] + t.deferred;
+    if (t.deferred > 0) fill(stage, chart_.stage_end[stage], end, "W", "");
+    deferred_ = deferred_ || t.deferred > 0;
     if (t.data_comm > 0) fill(stage, end, end + t.data_comm, "D", "");
     if (t.optimizer > 0) fill(stage, end + t.data_comm, end + t.data_comm + t.optimizer, "O", "");
     tails_ = tails_ || t.data_comm > 0 || t.optimizer > 0;
@@ -125,6 +127,7 @@ class ChartWriter {
     text += "\n";
     std::string more;
     if (sends_) more += "> sending, ";
+    if (deferred_) more += "W weight gradients of the head, ";
     if (tails_) more += "D data-parallel communication, O optimizer, ";
     return text + more + ". idle\n";
   }
@@ -132,7 +135,7 @@ class ChartWriter {
   const ScheduleChart& chart_;
   std::size_t label_ = 0, columns_ = 0;
   double end_ = 0;
-  bool sends_ = false, tails_ = false;
+  bool sends_ = false, deferred_ = false, tails_ = false;
   std::vector<std::string> rows_;
   std::vector<double> busy_;
 };

@@ -68,7 +68,9 @@ struct StageSteps {
   std::vector<GradientSteps> gradients;
   std::vector<ProgramStep> weights;       ///< once, after the optimizer
   std::vector<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
-  double optimizer = 0;                   ///< seconds
+  std::vector<ProgramStep> deferred;  ///< after the last backward: the head's weight gradient of a microbatch
+  std::int32_t deferrals = 0;         ///< of so many microbatches
+  double optimizer = 0;               ///< seconds
   Work optimizer_work = {};
 };
 

@@ -147,7 +147,9 @@ class TimelineWriter {
   void add_tail(std::size_t stage) {
     const int process = static_cast<int>(stage) + 1;
     const StageTailSpan tail = stage < program_.tails.size() ? program_.tails[stage] : StageTailSpan{};
-    const double begin = ends_[stage], reduced = begin + tail.data_comm;
+    const double begin = ends_[stage] + tail.deferred, reduced = begin + tail.data_comm;
+    slice(process, kComputeTrack, "deferred weight gradients", "compute", ends_[stage], begin,
+          {{"microbatches", program_.stages[stage].deferrals}});
     double bytes = 0;
     for (const GradientSteps& part : program_.stages[stage].gradients)
       bytes += part.step.bytes * part.step.repeats;

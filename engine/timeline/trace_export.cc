@@ -273,6 +273,10 @@ class RankBuilder {
   }
 
   void add_tail() {
+    for (std::int32_t i = 0; i < stage().deferrals; ++i) {
+      for (const ProgramStep& step : stage().deferred) hold(step.name, step.seconds, step.work);
+    }
+    flush();
     for (std::size_t part = 0; part < stage().gradients.size(); ++part) {
       const std::int32_t left = stage().gradients[part].step.repeats - buckets_gone_[part];
       if (left > 0) send_buckets(part, left);

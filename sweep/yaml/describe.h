@@ -434,6 +434,10 @@ void describe(V& v, StackProfile& s) {
     quantisation.optional("passes", s.quantisation.passes);
     quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
   });
+  v.optional_group("head", [&](V& head) {
+    head.optional("deferred_weight_gradient", s.head.deferred_weight_gradient);
+    head.optional("deferral_limit", s.head.deferral_limit);
+  });
   v.optional_group("memory", [&](V& memory) {
     memory.optional("reserve", s.memory.reserve);
     memory.optional("workspace", s.memory.workspace);

@@ -84,6 +84,31 @@ TEST(TraceExport, OneAxisAtATimeIsExact) {
   }
 }
 
+TEST(TraceExport, DeferredHeadsTakeTheirTimeInAllCourses) {
+  // Limits of all microbatches, more, and some: by schedule, by execution of every rank, by replay.
+  for (const std::int64_t limit : {0, 50, 3}) {
+    for (const bool interleaved : {false, true}) {
+      Setting setting = pairwise_setting(8);
+      setting.system.stack.head = {true, limit};
+      setting.system.stack.communication.data_overlap = 1;
+      setting.system.stack.communication.bucket = Bytes(20e6);
+      ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+      if (interleaved) {
+        plan.schedule = ScheduleKind::interleaved;
+        plan.virtual_stages = 2;
+      }
+      SCOPED_TRACE(test::describe(0, plan) + ", limit " + std::to_string(limit));
+      const RoundTrip times = replayed_step(setting, plan);
+      Simulator flattened(setting,
+                          {.reference = false, .time_infeasible = true, .mode = ExecutionMode::flattened});
+      const double executed = flattened.run(plan).step_time.value();
+      const double tolerance = interleaved ? 0.05 : 0.01;  // of chunks the prediction takes the mean
+      EXPECT_NEAR(executed / times.predicted, 1, tolerance);
+      EXPECT_NEAR(times.replayed / times.predicted, 1, tolerance);
+    }
+  }
+}
+
 TEST(TraceExport, FlattenedModeRunsTheCutBackwardAlike) {
   // Three courses of the same zero_bubble step: by schedule, by execution of every rank, by replay.
   for (const std::int32_t zero : {0, 1, 2, 3}) {

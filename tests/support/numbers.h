@@ -169,6 +169,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"communication.gather_overlap", kFaster, "", true},
     {"quantisation.passes", kSlower},
     {"quantisation.weight_bytes", kSlower},
+    {"head.deferral_limit", kNone, "what leaves the backwards comes after them", false, true},
     {"communication.bucket", kNone, "larger buckets are fewer calls, and hide less"},
     {"serving.token_budget", kNoTime, "", false, true},
     {"serving.max_batch", kNoTime, "", false, true},

@@ -245,6 +245,29 @@ TEST_F(MemoryTest, ZeroBubbleHoldsWhatItPutsOff) {
   EXPECT_DOUBLE_EQ(training_stage(recomputed, 3).activations.value(), 1e6 + 7 * 3e6 + 1e4 + 10);
 }
 
+TEST_F(MemoryTest, TheLastStageHoldsWhatItsHeadDefers) {
+  // 1f1b: the last of m microbatches is at its loss when D of the m - 1 before it wait, 5e4 each. Interleaved with
+  // m = p all heads are saved before the first backward and none of them comes on top.
+  plan = test::plan_of(1, 1, 4, 1);
+  ActivationBytes activations = marked_activations();
+  activations.head_put_off = Bytes(5e4);
+  const auto extra = [&](int m, int stage) {
+    setting.system.stack.head.deferred_weight_gradient = false;
+    const double off = training_stage(inputs(m, activations), stage).total().value();
+    setting.system.stack.head.deferred_weight_gradient = true;
+    return training_stage(inputs(m, activations), stage).total().value() - off;
+  };
+  EXPECT_DOUBLE_EQ(extra(16, 3), 15 * 5e4);
+  EXPECT_DOUBLE_EQ(extra(1, 3), 0);
+  EXPECT_EQ(extra(16, 2), 0);
+  plan.schedule = ScheduleKind::gpipe;
+  EXPECT_EQ(extra(16, 3), 0);
+  plan.schedule = ScheduleKind::interleaved;
+  plan.virtual_stages = 2;
+  EXPECT_DOUBLE_EQ(extra(8, 3), 7 * 5e4);
+  EXPECT_DOUBLE_EQ(extra(4, 3), 0);
+}
+
 TEST_F(MemoryTest, InterleavedHoldsMoreOfSmallerChunks) {
   // Narayanan et al. 2021: stage 0 holds 2 (p - 1) + (v - 1) p + 1 chunks, here 6 + 4 + 1 = 11 of one layer.
   plan = test::plan_of(1, 1, 4, 1);

@@ -184,6 +184,14 @@ TEST(Validate, AChunkedServerHasATokenForEverySequence) {
   EXPECT_TRUE(stack.validate().empty());
 }
 
+TEST(Validate, ALimitOfDeferralsNeedsDeferrals) {
+  StackProfile stack = good_stack();
+  stack.head.deferral_limit = 50;
+  EXPECT_EQ(fields(stack.validate()), std::set<std::string>{"head.deferral_limit"});
+  stack.head.deferred_weight_gradient = true;
+  EXPECT_TRUE(stack.validate().empty());
+}
+
 TEST(Validate, Stack) {
   using S = StackProfile;
   expect_rules<S>(
@@ -211,6 +219,10 @@ TEST(Validate, Stack) {
        {"communication.gather_overlap", [](S& s) { s.communication.gather_overlap = -0.1; }},
        {"quantisation.passes", [](S& s) { s.quantisation.passes = -1; }},
        {"quantisation.weight_bytes", [](S& s) { s.quantisation.weight_bytes = kNan; }},
+       {"head.deferral_limit",
+        [](S& s) {
+          s.head = {true, -1};
+        }},
        {"communication.bucket", [](S& s) { s.communication.bucket = Bytes(0); }},
        {"state.gradient_bytes", [](S& s) { s.state.gradient_bytes = -1; }},
        {"state.gradient_comm_bytes", [](S& s) { s.state.gradient_comm_bytes = -1; }},

@@ -62,6 +62,17 @@ TEST(ScheduleText, ChunksTransfersAndTails) {
   EXPECT_NE(text.find("> sending, D data-parallel communication, O optimizer, . idle\n"), std::string::npos);
 }
 
+TEST(ScheduleText, DeferredWeightGradientsOfTheHead) {
+  // As OneForwardOneBackward; behind its last backward, 10 s in, stage 1 has 2 s of them. Busy 9 and 11 of 12 s.
+  EXPECT_EQ(chart({ScheduleKind::one_f_one_b, 2, 1, 3}, {{1, 2}, {1, 2}}, {}, 47, {{0, 0}, {0, 0, 2}}),
+            "1f1b, 2 stages, 3 microbatches; a column is 500 ms\n"
+            "         |0 s\n"
+            "stage 0  F0F1....B0--F2B1--..B2--  idle 25.0 %\n"
+            "stage 1  ..F0B0--F1B1--F2B2--W---  idle 8.3 %\n"
+            "F forward, B backward; the number is the microbatch\n"
+            "W weight gradients of the head, . idle\n");
+}
+
 TEST(ScheduleText, FitsItsWidth) {
   for (const std::int32_t width : {1, 40, 46, 100, 250}) {
     const std::string text = chart({ScheduleKind::one_f_one_b, 12, 1, 64},

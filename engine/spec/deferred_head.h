@@ -1,0 +1,30 @@
+// Which microbatches leave the weight gradient of the LM head for the end of the step (Megatron Core:
+// defer_embedding_wgrad_compute, wgrad_deferral_limit).
+//
+// The last stage keeps the head's input and the gradient of the logits of each of them, so that its backward hands
+// the gradient on earlier, and computes their products after its last backward, while the stages before it still
+// work. They are the first of a step: a buffer of so many entries that is full takes no more.
+//
+// Nothing is deferred where there is no cool-down to hide in (one stage), where the schedule is none of Megatron
+// Core's (gpipe) or puts weight gradients off itself (zero_bubble), and where every microbatch scatters its
+// gradients (ZeRO-3, ZeRO-2 per microbatch).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/spec/zero.h"
+
+namespace shardscape {
+
+/// Their number, 0 to all `microbatches` of a step.
+constexpr std::int32_t deferred_heads(const ParallelPlan& plan, const StackProfile& stack,
+                                      std::int32_t microbatches) {
+  const bool hides = plan.schedule == ScheduleKind::one_f_one_b || plan.schedule == ScheduleKind::interleaved;
+  if (!stack.head.deferred_weight_gradient || plan.pipeline == 1 || !hides) return 0;
+  if (scatters_each_microbatch(plan, stack)) return 0;
+  if (stack.head.deferral_limit == 0) return microbatches;
+  return static_cast<std::int32_t>(std::min<std::int64_t>(stack.head.deferral_limit, microbatches));
+}
+
+}  // namespace shardscape
