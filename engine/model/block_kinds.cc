@@ -275,10 +275,10 @@ double product_parameters(const ModelSpec& model, std::size_t kind) {
   return parts.attention.product_parameters(model) + parts.mlp.product_parameters(model);
 }
 
-Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) {
+Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_experts) {
   for (const BlockKind& kind : block_kinds(model)) {
     for (const Reason reason :
-         {kind.attention.tensor_rule(model, tensor), kind.mlp.tensor_rule(model, tensor)}) {
+         {kind.attention.tensor_rule(model, tensor), kind.mlp.tensor_rule(model, tensor, splits_experts)}) {
       if (reason != Reason::none) return reason;
     }
   }

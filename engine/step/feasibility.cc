@@ -76,9 +76,10 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const WorkloadSpec& workload = setting.workload;
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
-  for (const Reason reason : {model::tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
-                              pipeline_rule(setting, plan), batch_rule(workload, plan),
-                              prefill_rule(setting, plan), expert_rule(setting, plan)}) {
+  for (const Reason reason :
+       {model::tensor_rule(setting.model, plan.tensor, !plan.folds_experts()), sequence_rule(tokens, plan),
+        pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan),
+        expert_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
   for (const Precision precision : setting.policy().multiplied())

@@ -210,23 +210,25 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   return costs;
 }
 
-Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+CallTimes split_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                       Seconds attention) {
   switch (group) {
     case ParallelGroup::tensor:
-      return (1 - stack.tensor_overlap) * comm;
-    case ParallelGroup::context:
-      return std::max(Seconds(0), comm - stack.context_overlap * attention);
+      return {(1 - stack.tensor_overlap) * comm, stack.tensor_overlap * comm};
+    case ParallelGroup::context: {
+      const Seconds hidden = std::min(comm, stack.context_overlap * attention);
+      return {comm - hidden, hidden};
+    }
     case ParallelGroup::expert:
     case ParallelGroup::expert_tensor:
-      return comm;
+      return {comm, Seconds(0)};
     case ParallelGroup::data_shard:
     case ParallelGroup::expert_data:
     case ParallelGroup::pipeline:
       break;  // no layer calls their ranks
   }
   SHARDSCAPE_CHECK(comm == Seconds(0), name_of(group), comm.value());
-  return comm;
+  return {comm, Seconds(0)};
 }
 
 }  // namespace shardscape::step

@@ -162,10 +162,10 @@ double ExpertMlp::product_parameters(const ModelSpec& model) const {
   return static_cast<double>(model.hidden) * (matrices * width + router);
 }
 
-Reason ExpertMlp::tensor_rule(const ModelSpec& model, std::int32_t tensor) const {
+Reason ExpertMlp::tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_experts) const {
   const MixtureOfExperts& moe = *model.moe;
-  const bool divides = moe.expert_ffn_hidden % tensor == 0 && moe.shared_ffn_hidden % tensor == 0;
-  return divides ? Reason::none : Reason::ffn_by_tensor;
+  const bool experts = !splits_experts || moe.expert_ffn_hidden % tensor == 0;
+  return experts && moe.shared_ffn_hidden % tensor == 0 ? Reason::none : Reason::ffn_by_tensor;
 }
 
 }  // namespace shardscape::model

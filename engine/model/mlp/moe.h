@@ -40,7 +40,8 @@ class ExpertMlp final : public MlpBlock {
   [[nodiscard]] PartParameters expert_parameters(const ModelSpec& model,
                                                  const ExpertSplit& split) const override;
   [[nodiscard]] double product_parameters(const ModelSpec& model) const override;
-  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const override;
+  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor,
+                                   bool splits_experts) const override;
 };
 
 }  // namespace shardscape::model
