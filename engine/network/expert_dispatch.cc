@@ -14,12 +14,13 @@ constexpr double kBfloat = 2;
 constexpr double kForwarding = 2;     ///< half of the SMs forward between nodes
 constexpr double kSpread = 1.0 / 30;  ///< fitted: what many nodes cost the network, see the header
 
-/// How many of n places k independent choices meet.
-double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
+Bytes row_bytes(DispatchWay way, const ExpertExchange& c) {
+  return Bytes(c.hidden * (c.value_bytes > 0 ? c.value_bytes : dispatch_bytes(way)));
+}
 
 Seconds low_latency_time(const ExpertDispatch::LowLatency& k, DispatchWay way, const ExpertExchange& c) {
   const bool out = way == DispatchWay::dispatch;
-  const Bytes row(c.hidden * dispatch_bytes(way));
+  const Bytes row = row_bytes(way, c);
   const Bytes message = c.tokens * c.top_k * row;
   Seconds move = message / c.nodes / (out ? k.dispatch_bandwidth : k.combine_bandwidth);
   if (c.nodes > 1) move += message * ((c.nodes - 1) / c.nodes) / k.node_bandwidth;
@@ -31,7 +32,7 @@ Seconds low_latency_time(const ExpertDispatch::LowLatency& k, DispatchWay way, c
 
 Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const ExpertExchange& c) {
   const bool out = way == DispatchWay::dispatch;
-  const Bytes row(c.hidden * dispatch_bytes(way));
+  const Bytes row = row_bytes(way, c);
   const double copies = c.tokens * (k.local_copies + places_met(c.ranks, c.top_k));
   const Bytes moved = copies * row;
   const Seconds sms = (c.nodes > 1 ? kForwarding : 1) / c.sms * (copies * k.copy + moved / k.sm_bandwidth);
@@ -48,6 +49,8 @@ Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const Expe
 }
 
 }  // namespace
+
+double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
 
 double dispatch_bytes(DispatchWay way) { return way == DispatchWay::dispatch ? kScaledByte : kBfloat; }
 

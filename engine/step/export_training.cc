@@ -172,6 +172,7 @@ class StepMaker {
     step.repeats = static_cast<std::int32_t>(call.repeats);
     step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
     if (call.group == ParallelGroup::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
+    if (call.group == ParallelGroup::expert) step.hidden = stack_.communication.expert_overlap * step.seconds;
     if (node.beside_core)
       step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
     steps.push_back(std::move(step));

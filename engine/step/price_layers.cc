@@ -57,7 +57,7 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const PrecisionPolicy policy = setting.policy();
   const Precision precision = policy.attention;
-  const AttentionKernel kernel = setting.system.stack.attention;
+  const AttentionKernel kernel = op.naive_core ? AttentionKernel::naive : setting.system.stack.attention;
   const bool latent = setting.model.latent.has_value();
   const bool serves = setting.workload.phase == Phase::inference;
   if (latent && serves && is_fused(kernel) && device.architecture != Architecture::other)
@@ -110,6 +110,7 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
     case OperatorKind::attention:
       return price_attention(op, setting);
     case OperatorKind::pointwise:
+      if (op.wait > Seconds(0)) return {{op.wait, Bound::launch, {}}, {}};
       return {compute::pointwise(op.forward.traffic, op.forward.vector_flops, op.forward.kernels, device),
               compute::pointwise(op.backward.traffic, op.backward.vector_flops, op.backward.kernels, device)};
     case OperatorKind::collective:
@@ -168,6 +169,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   double kernels = 0, products = 0;
   for (const Operator& op : operators) {
     kernels += backward_kernels(op);
+    if (op.routes) ++cost.routers;
     if (op.kind == OperatorKind::gemm && op.cut) ++products;
   }
   if (kernels > 0) cost.weight_kernels = products / kernels;
@@ -218,6 +220,7 @@ Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup gr
     case ParallelGroup::context:
       return std::max(Seconds(0), comm - stack.context_overlap * attention);
     case ParallelGroup::expert:
+      return (1 - stack.expert_overlap) * comm;
     case ParallelGroup::expert_tensor:
       return comm;
     case ParallelGroup::data_shard:

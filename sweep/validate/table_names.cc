@@ -148,7 +148,7 @@ std::optional<std::string> known_experts(std::string_view model) {
   const bool counted = active != std::string::npos && active + 3 < name.size() &&
                        std::isdigit(static_cast<unsigned char>(name[active + 3])) != 0;
   if (!family && !counted) return std::nullopt;
-  return fmt::format("mixtures of experts are predicted on no plan of a table ({})", model);
+  return fmt::format("mixtures of experts are served as no row of a table says ({})", model);
 }
 
 }  // namespace shardscape::validate

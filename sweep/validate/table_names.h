@@ -66,7 +66,7 @@ class TableNames {
   std::map<std::string, std::string> stacks_;    ///< software -> preset
 };
 
-/// Why rows of this name are not predicted: a mixture of experts, whose tables need axes that plans do not have.
+/// Why servers of this name are not predicted: a mixture of experts, whose tables need axes that plans do not have.
 std::optional<std::string> known_experts(std::string_view model);
 
 }  // namespace shardscape::validate

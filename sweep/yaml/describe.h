@@ -393,6 +393,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("data_overlap", c.data_overlap);
   v.optional("data_hidden", c.data_hidden);
   v.optional("gather_overlap", c.gather_overlap);
+  v.optional("expert_overlap", c.expert_overlap);
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
@@ -406,6 +407,7 @@ void describe(V& v, StackProfile& s) {
   v.required("name", s.name);
   v.comment("source");
   v.optional("attention", s.attention);
+  v.optional("fused_sinks_from", s.fused_sinks_from);
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
@@ -434,6 +436,15 @@ void describe(V& v, StackProfile& s) {
     quantisation.optional("passes", s.quantisation.passes);
     quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
   });
+  v.optional_group("experts", [&](V& experts) {
+    experts.optional("dispatch", s.experts.dispatch);
+    experts.optional("dispatch_sms", s.experts.dispatch_sms);
+    experts.optional("fp8_dispatch", s.experts.fp8_dispatch);
+    experts.optional("forward_layer", s.experts.forward_layer);
+    experts.optional("backward_layer", s.experts.backward_layer);
+    experts.optional("per_expert", s.experts.per_expert);
+    experts.optional("load_wait", s.experts.load_wait);
+  });
   v.optional_group("head", [&](V& head) {
     head.optional("deferred_weight_gradient", s.head.deferred_weight_gradient);
     head.optional("deferral_limit", s.head.deferral_limit);
@@ -449,6 +460,8 @@ void describe(V& v, StackProfile& s) {
   v.fact("usual_recompute", s.tables.usual_recompute);
   v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
   v.fact("usual_offload", s.tables.usual_offload);
+  v.fact("usual_expert_parallel", s.tables.usual_expert_parallel);
+  v.fact("usual_expert_tensor", s.tables.usual_expert_tensor);
 }
 
 }  // namespace shardscape::yaml
