@@ -20,6 +20,8 @@ network::TokenExchange exchange_of(const Setting& setting) {
   exchange.hidden = static_cast<double>(setting.model.hidden);
   exchange.top_k = static_cast<double>(moe.top_k);
   exchange.experts = static_cast<double>(moe.experts);
+  exchange.groups = moe.expert_groups;
+  exchange.top_groups = moe.top_groups;
   exchange.sms = static_cast<double>(stack.dispatch_sms);
   exchange.dispatch_value = dispatched_value_bytes(setting.policy(), stack);
   return exchange;

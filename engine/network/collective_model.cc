@@ -403,8 +403,10 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
   if (is_exchange(op)) {
     costs.domains = domains_of(fabric_, groups);
-    const double places = costs.domains > 1 ? costs.domains : static_cast<double>(groups.size);
-    costs.wire_share = places_met(places, exchange_.top_k) / exchange_.top_k;
+    const double met = costs.domains > 1 ? domains_met(costs.domains, exchange_.top_k, exchange_.groups,
+                                                       exchange_.top_groups)
+                                         : places_met(static_cast<double>(groups.size), exchange_.top_k);
+    costs.wire_share = met / exchange_.top_k;
   }
   if (costs.closed) {
     costs.candidates.push_back(in_node(op, groups));

@@ -95,9 +95,10 @@ constexpr bool is_exchange(CollectiveOp op) {
 struct TokenExchange {
   double hidden = 0;  ///< values of a token
   double top_k = 1;
-  double experts = 1;         ///< of all ranks
-  double sms = 20;            ///< that the kernels run on
-  double dispatch_value = 2;  ///< bytes of a value on its way out; on its way back 2
+  double experts = 1;                       ///< of all ranks
+  std::int64_t groups = 1, top_groups = 1;  ///< of experts, and of those of a token
+  double sms = 20;                          ///< that the kernels run on
+  double dispatch_value = 2;                ///< bytes of a value on its way out; on its way back 2
 };
 
 /// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.

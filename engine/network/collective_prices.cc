@@ -164,6 +164,7 @@ std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, doub
   call.experts = exchange_.experts;
   call.ranks = costs.group.size();
   call.nodes = costs.domains;
+  if (costs.domains > 1) call.nodes_met = costs.wire_share * exchange_.top_k;
   call.sms = exchange_.sms;
   call.value_bytes = value;
   const DispatchWay way = out ? DispatchWay::dispatch : DispatchWay::combine;

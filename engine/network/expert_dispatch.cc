@@ -39,7 +39,8 @@ Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const Expe
   const Seconds link = moved / k.bandwidth;
   Seconds network;
   if (c.nodes > 1) {
-    const double remote = c.tokens * places_met(c.nodes, c.top_k) * (c.nodes - 1) / c.nodes;
+    const double met = c.nodes_met > 0 ? c.nodes_met : places_met(c.nodes, c.top_k);
+    const double remote = c.tokens * met * (c.nodes - 1) / c.nodes;
     network = (1 + kSpread * c.nodes * (c.nodes - 2)) * (remote * row / k.node_bandwidth);
   }
   const auto fourth = [](Seconds t) { return t.value() * t.value() * t.value() * t.value(); };
@@ -51,6 +52,30 @@ Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const Expe
 }  // namespace
 
 double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
+
+double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen) {
+  const auto all = static_cast<double>(groups), taken = static_cast<double>(chosen);
+  if (groups <= 1 || domains <= 1) return places_met(domains, k);
+  if (domains > all) {
+    // A domain has a part of one group.
+    const double parts = domains / all;
+    return domains * (taken / all) * (1 - std::pow(1 - 1 / (taken * parts), k));
+  }
+  const auto held = static_cast<std::int64_t>(std::lround(all / domains));
+  // Of n things, so many at once.
+  const auto choose = [](std::int64_t n, std::int64_t many) {
+    double ways = 1;
+    for (std::int64_t i = 0; i < many; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+    return ways;
+  };
+  double missed = 0;  // over the chosen groups that lie in one domain: hypergeometric
+  for (std::int64_t here = 0; here <= std::min(held, chosen); ++here) {
+    if (chosen - here > groups - held) continue;
+    const double chance = choose(held, here) * choose(groups - held, chosen - here) / choose(groups, chosen);
+    missed += chance * std::pow(1 - static_cast<double>(here) / taken, k);
+  }
+  return domains * (1 - missed);
+}
 
 double dispatch_bytes(DispatchWay way) { return way == DispatchWay::dispatch ? kScaledByte : kBfloat; }
 

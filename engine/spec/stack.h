@@ -172,6 +172,8 @@ struct StackProfile {
   struct Tables {
     std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
+    /// Likewise, before any other profile, of runs of mixtures of experts.
+    std::vector<std::string> expert_software;
     std::int64_t usual_zero_stage = 0;  ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
     bool usual_sequence_parallel = false;         ///< where tp is above 1

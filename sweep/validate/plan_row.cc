@@ -315,7 +315,8 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   row.model = reader.text("model").value_or("");
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
-  const auto stack = [&](const std::string& software) { return names.stack(software); };
+  const bool experts = known_experts(row.model).has_value();
+  const auto stack = [&](const std::string& software) { return names.stack(software, experts); };
   read_preset(reader, "stack", "software", row.stack, row.software, stack, row);
 }
 

@@ -97,6 +97,7 @@ void TableNames::read() {
     if (!stack) continue;
     // As software, a name may mean another profile than the one which is called so.
     for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
+    for (const std::string& name : (*stack)->tables.expert_software) of_experts_.emplace(name, entry.name);
   }
 }
 
@@ -119,9 +120,13 @@ TableNames::Named TableNames::cluster(const std::string& device_text) {
                                  "the device's preset the key 'cluster'"});
 }
 
-TableNames::Named TableNames::stack(const std::string& text) {
+TableNames::Named TableNames::stack(const std::string& text, bool experts) {
   if (yaml::is_path(text)) return text;
   read();
+  if (experts) {
+    const auto found = of_experts_.find(text.substr(0, text.find(' ')));
+    if (found != of_experts_.end()) return found->second;
+  }
   if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
   if (presets_.has_stack(text)) return text;  // a fit's own
   const std::string first_word = text.substr(0, text.find(' '));

@@ -31,6 +31,8 @@ void describe(V& v, MixtureOfExperts& moe) {
   v.optional("router", moe.router);
   v.optional("normalise_top_k", moe.normalise_top_k);
   v.optional("router_bias", moe.router_bias);
+  v.optional("expert_groups", moe.expert_groups);
+  v.optional("top_groups", moe.top_groups);
   v.optional("capacity_factor", moe.capacity_factor);
   v.optional("mtp_layers", moe.mtp_layers);
 }
@@ -455,6 +457,7 @@ void describe(V& v, StackProfile& s) {
     memory.optional("fragmentation", s.memory.fragmentation);
   });
   v.words("software", s.tables.software);
+  v.words("expert_software", s.tables.expert_software);
   v.fact("years", s.tables.years);
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);

@@ -55,7 +55,7 @@ struct ExchangeNodes {
   Fabric fabric{FabricSpec{
       "two nodes",
       {level("nvlink", 100e9, LinkScope::scale_up, 8), level("rail", 25e9, LinkScope::scale_out, 2)}}};
-  TokenExchange exchange{kTokenWidth, 4, 64, 16, 2};
+  TokenExchange exchange{kTokenWidth, 4, 64, 1, 1, 16, 2};
   CollectiveModel model{fabric, communication, BytesPerSecond(1e12), &node, exchange};
 };
 
@@ -87,6 +87,18 @@ TEST(Exchanges, ForwardingStandsInForUnknownConstantsBetweenNodes) {
   const double links = kSent * 15 / 8 * kTokenWidth * 2 / 2 / 25e9;
   EXPECT_NEAR(without.seconds(CollectiveOp::expert_dispatch, kCopies, 16),
               2e-6 + std::max(links, without.closed(DispatchWay::dispatch, 8, 1)), 1e-12);
+}
+
+TEST(Exchanges, ATokenMeetsTheDomainsOfItsGroupsOnly) {
+  // 2 of 4 groups, one on each of 4 domains: with many experts a token both are met, and of 8 domains, two for each
+  // group, 4; with one expert one.
+  EXPECT_NEAR(domains_met(4, 60, 4, 2), 2, 1e-9);
+  EXPECT_NEAR(domains_met(8, 200, 4, 2), 4, 1e-9);
+  for (const double domains : {2.0, 4.0, 8.0}) EXPECT_NEAR(domains_met(domains, 1, 4, 2), 1, 1e-12);
+  // Two domains of two groups each: both groups of a token lie in one of them with chance 1/3; else each expert meets
+  // either by a half.
+  EXPECT_NEAR(domains_met(2, 3, 4, 2), 2.0 / 3 * (2 - 2 * 0.125) + 1.0 / 3, 1e-12);
+  EXPECT_EQ(domains_met(8, 6, 1, 1), places_met(8, 6));
 }
 
 TEST(Exchanges, SickLinksSlowThem) {
