@@ -10,9 +10,29 @@ Machine::Machine(const Setting& setting, SimulateOptions options)
       fabric_(setting.system.fabric),
       collectives_(pool_collectives(options_.placement)) {}
 
+namespace {
+
+network::TokenExchange exchange_of(const Setting& setting) {
+  if (!setting.model.moe) return {};
+  const MixtureOfExperts& moe = *setting.model.moe;
+  const StackProfile::Experts& stack = setting.system.stack.experts;
+  network::TokenExchange exchange;
+  exchange.hidden = static_cast<double>(setting.model.hidden);
+  exchange.top_k = static_cast<double>(moe.top_k);
+  exchange.experts = static_cast<double>(moe.experts);
+  exchange.groups = moe.expert_groups;
+  exchange.top_groups = moe.top_groups;
+  exchange.sms = static_cast<double>(stack.dispatch_sms);
+  exchange.dispatch_value = dispatched_value_bytes(setting.policy(), stack);
+  return exchange;
+}
+
+}  // namespace
+
 network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
   network::CollectiveModel model(fabric_, setting_.system.stack.communication,
-                                 setting_.system.device.hbm_peak(), &setting_.system.device.node);
+                                 setting_.system.device.hbm_peak(), &setting_.system.device.node,
+                                 exchange_of(setting_));
   model.use_reference(options_.reference);
   model.set_tolerance(options_.collective_tolerance);
   if (!placement.empty()) model.set_placement(placement);

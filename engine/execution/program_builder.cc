@@ -32,6 +32,10 @@ std::string_view name_of_op(CollectiveOp op) {
       return "all_gather";
     case CollectiveOp::all_to_all:
       return "all_to_all";
+    case CollectiveOp::expert_dispatch:
+      return "expert_dispatch";
+    case CollectiveOp::expert_combine:
+      return "expert_combine";
     case CollectiveOp::broadcast:
       return "broadcast";
     case CollectiveOp::ring_pass:
@@ -192,7 +196,8 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
 
   network::Pattern pattern;
   pattern.operation = network::operation_of(op);
-  pattern.bytes = bytes.value();
+  const Bytes wire = collectives_.wire_bytes(op, bytes, lane.group);
+  pattern.bytes = wire.value();
   bool turned = false;
   const bool pass = pattern.operation == Operation::point_to_point;
   std::string name(name_of_op(op));
@@ -200,7 +205,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
     const auto choice = collectives_.choice(op, bytes, lane.group);
     SHARDSCAPE_CHECK(choice.has_value(), name);
     pattern.algorithm = choice->algorithm;
-    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, bytes.value());
+    pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, wire.value());
     turned = choice->ring_order == network::RingOrder::hamiltonian;
     name += " by " + network::to_string(*choice);
   }
@@ -208,13 +213,12 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   const auto number = static_cast<std::int32_t>(names.size());
   names.push_back(fmt::format("{}, {} bytes", name, static_cast<std::int64_t>(bytes.value())));
   programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back({op, bytes.value()});
-  const double node_seconds = collectives_.beyond_links(op, bytes, lane.group).value();
+  const double node_seconds = collectives_.beyond_links(op, wire, lane.group).value();
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);
     const std::size_t members = programs_.communicators[static_cast<std::size_t>(c)].ranks.size();
     traffic.copy_seconds =
-        collectives_
-            .copy_time(pattern.operation, pattern.algorithm, bytes, static_cast<std::int32_t>(members))
+        collectives_.copy_time(pattern.operation, pattern.algorithm, wire, static_cast<std::int32_t>(members))
             .value();
     traffic.node_seconds = node_seconds;
     programs_.communicators[static_cast<std::size_t>(c)].calls.push_back(std::move(traffic));

@@ -96,10 +96,11 @@ Operator cast_for(const Operator& product, const OperatorBuilder& b) {
                                          2 * b.policy().operand_bytes(product.operands));
   const compute::GemmShape& g = product.gemm;
   const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
+  const auto products = static_cast<double>(g.batch);
   Operator op;
   op.name = "quantise";
-  op.forward = {Bytes(traffic * m * k), Flops(0), stack.passes > 0 ? 1.0 : 0.0};
-  op.backward = {Bytes(traffic * m * n + stack.weight_bytes * k * n), Flops(0), 1};
+  op.forward = {Bytes(products * traffic * m * k), Flops(0), stack.passes > 0 ? 1.0 : 0.0};
+  op.backward = {Bytes(products * (traffic * m * n + stack.weight_bytes * k * n)), Flops(0), 1};
   return op;
 }
 

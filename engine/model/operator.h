@@ -41,9 +41,12 @@ struct Operator {
   compute::AttentionShape attention;
   Stream forward, backward;  ///< pointwise
   CollectiveCall forward_comm, backward_comm;
-  Bytes saved;                  ///< kept from forward to backward where nothing is recomputed
-  Bytes saved_selective;        ///< the same under selective recompute
-  bool grouped = false;         ///< a batch of products of experts, one kernel (compute/expert_products.h)
+  Bytes saved;            ///< kept from forward to backward where nothing is recomputed
+  Bytes saved_selective;  ///< the same under selective recompute
+  bool grouped = false;   ///< a server's batch of products of experts, one kernel (compute/expert_products.h)
+  bool routes = false;    ///< a router: the layer has experts
+  Seconds wait;           ///< pointwise: of the device for the host, in forward
+  bool naive_core = false;      ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
   bool attention_core = false;  ///< repeated by selective recompute
   bool cut = true;              ///< of a product: its weight gradient may run apart from that of its input
   /// Another product's output has the same gradient, one tensor for both.

@@ -39,6 +39,9 @@ OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, do
       key_(key),
       policy_(setting.policy()),
       mode_(mode),
+      fused_attention_(is_fused(stack_.attention) &&
+                       !(mode == Mode::training && model_.attention_sinks &&
+                         setting.system.device.architecture < stack_.fused_sinks_from)),
       element_(bytes_per_element(policy_.activations)),
       keys_(keys),
       queries_(tokens / key.context),
@@ -87,7 +90,7 @@ Operator OperatorBuilder::output_projection(double width) const {
   Operator projection = gemm("output_projection", width, hidden(), product_input(width));
   // The backward of flash needs its output, which selective recompute brings again: the projection's input,
   // or, where that casts, another tensor beside the copy. Naive attention needs none.
-  if (is_fused(stack_.attention)) {
+  if (fused_attention_) {
     const bool casts = policy_.products != policy_.attention;
     if (casts) projection.saved += attention_tensor(width);
     if (!casts) projection.saved_selective = Bytes(0);
@@ -104,6 +107,7 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
   op.name = decodes ? "decode_attention" : "attention";
   op.kind = OperatorKind::attention;
   op.attention_core = true;
+  op.naive_core = is_fused(stack_.attention) && !fused_attention_;
   compute::AttentionShape& shape = op.attention;
   shape.batch = key_.microbatch;
   shape.heads = heads;
@@ -122,7 +126,7 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
 }
 
 Bytes OperatorBuilder::core_bytes(double rows, double scores) const {
-  if (is_fused(stack_.attention)) return Bytes(kFp32Bytes * rows);
+  if (fused_attention_) return Bytes(kFp32Bytes * rows);
   const double element = bytes_per_element(policy_.attention);
   return Bytes((attention_dropout() ? 2 * element + kMaskBytes : element) * scores);
 }

@@ -29,6 +29,8 @@ class OperatorBuilder {
 
   [[nodiscard]] const ModelSpec& model() const { return model_; }
   [[nodiscard]] const StackProfile& stack() const { return stack_; }
+  /// Whether attention keeps no scores: training with sinks may have to.
+  [[nodiscard]] bool fused_attention() const { return fused_attention_; }
   [[nodiscard]] const LayerKey& key() const { return key_; }
   [[nodiscard]] Mode mode() const { return mode_; }
   /// On this rank inside the tensor-parallel region.
@@ -121,6 +123,7 @@ class OperatorBuilder {
   const LayerKey key_;
   const PrecisionPolicy policy_;
   Mode mode_;
+  bool fused_attention_;
   double element_;
   double keys_;
   double queries_;  ///< per sequence

@@ -28,16 +28,16 @@ void partition_balanced(const ModelSpec& model, std::int32_t virtual_stages,
   }
 }
 
-/// Chunks of as many layers each, the embedding before and the loss behind them counted.
+/// Chunks of as many layers each, the embedding before and modules of further tokens and the loss behind them counted.
 bool partition_with_ends(const ModelSpec& model, std::int32_t virtual_stages,
                          std::vector<StageLayers>& layers) {
-  constexpr std::int64_t kEnds = 2;
+  const std::int64_t behind = 1 + (model.moe ? model.moe->mtp_layers : 0), ends = 1 + behind;
   const auto stages = static_cast<std::int64_t>(layers.size()), chunks = stages * virtual_stages;
-  if ((model.layers + kEnds) % chunks != 0) return false;
-  const std::int64_t each = (model.layers + kEnds) / chunks;
+  if ((model.layers + ends) % chunks != 0) return false;
+  const std::int64_t each = (model.layers + ends) / chunks;
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t begin = std::max<std::int64_t>(0, chunk * each - 1);
-    const std::int64_t end = std::min(model.layers, (chunk + 1) * each - 1);
+    const std::int64_t end = std::min(model.layers, std::max(begin, (chunk + 1) * each - 1));
     for (const BlockRun& run :
          layers_between(model, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin)))
       layers[static_cast<std::size_t>(chunk % stages)].add(run.kind, run.count);

@@ -9,6 +9,7 @@
 #include "engine/base/hash.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
+#include "engine/network/expert_dispatch.h"
 #include "engine/network/placement.h"
 #include "engine/network/ring_order.h"
 
@@ -50,6 +51,31 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
     stride *= size;
   }
   return false;
+}
+
+/// The most domains of the scale-up network that a group spans.
+double domains_of(const Fabric& fabric, const SiblingGroups& groups) {
+  std::size_t most = 1;
+  std::vector<std::int64_t> domains;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    domains.clear();
+    for (const std::int32_t rank : groups.group(g)) {
+      std::int64_t stride = 1, domain = 0, domain_stride = 1;
+      for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+        const std::int64_t size = dimension.size();
+        if (dimension.scope == LinkScope::scale_out) {
+          domain += domain_stride * (rank / stride % size);
+          domain_stride *= size;
+        }
+        stride *= size;
+      }
+      domains.push_back(domain);
+    }
+    std::ranges::sort(domains);
+    const auto repeated = std::ranges::unique(domains);
+    most = std::max(most, domains.size() - repeated.size());
+  }
+  return static_cast<double>(most);
 }
 
 /// The bandwidth of a rank's link where every group lies behind one switch of a node; else 0.
@@ -142,6 +168,8 @@ Operation operation_of(CollectiveOp op) {
     case CollectiveOp::all_gather:
       return Operation::all_gather;
     case CollectiveOp::all_to_all:
+    case CollectiveOp::expert_dispatch:
+    case CollectiveOp::expert_combine:
       return Operation::all_to_all;
     case CollectiveOp::broadcast:
       return Operation::broadcast;
@@ -209,11 +237,13 @@ double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n) {
 }
 
 CollectiveModel::CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
-                                 BytesPerSecond memory_rate, const NodeCollectives* node)
+                                 BytesPerSecond memory_rate, const NodeCollectives* node,
+                                 const TokenExchange& exchange)
     : fabric_(fabric),
       communication_(communication),
       memory_rate_(memory_rate),
       node_(node),
+      exchange_(exchange),
       healthy_(std::make_unique<PricedNetwork>(fabric, communication)),
       healthy_maker_(std::make_unique<CurveMaker>(*healthy_)) {}
 
@@ -370,8 +400,17 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   costs.group = group;
   const SiblingGroups groups = siblings(costs);
   costs.node_link = node_link(op, groups);
-  if (costs.node_link > BytesPerSecond(0)) {
+  costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
+  if (is_exchange(op)) {
+    costs.domains = domains_of(fabric_, groups);
+    const double met = costs.domains > 1 ? domains_met(costs.domains, exchange_.top_k, exchange_.groups,
+                                                       exchange_.top_groups)
+                                         : places_met(static_cast<double>(groups.size), exchange_.top_k);
+    costs.wire_share = met / exchange_.top_k;
+  }
+  if (costs.closed) {
     costs.candidates.push_back(in_node(op, groups));
+    if (costs.domains > 1) costs.candidates.back().far_steps = costs.candidates.back().steps;
   } else {
     costs.candidates = candidates(op, groups);
   }

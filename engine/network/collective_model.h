@@ -38,6 +38,16 @@
 // with T that of `direct`, which puts the same bytes on each rank's link and waits for nothing: sick links and
 // throttled memories slow them, and other traffic of a flattened execution does.
 //
+// expert_dispatch and expert_combine send tokens to the ranks of their experts by kernels of their own (TokenExchange).
+// They put a copy of a token on the network for each rank of an NVLink domain that has one of its experts or, where
+// groups span several domains, for each domain, and take
+//
+//     call + the closed form of expert_dispatch.h + (T now - T healthy),   at least call + rank_step + T
+//
+// with T that of an all-to-all of these copies. A device without constants takes the latter. Within a domain of a
+// group that spans several the copies are forwarded; where constants between nodes are missing that takes what the
+// kernels take inside one domain, beside T.
+//
 // Left out: contention between operations of different axes of a plan, contention of copies with kernels that
 // compute, protocols between nodes.
 #pragma once
@@ -63,7 +73,7 @@
 
 namespace shardscape::network {
 
-/// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
+/// expert_dispatch, expert_combine: as all_to_all, of copies of tokens. ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
 /// open chain send to each other, both ways at once (pipeline stages).
 enum class CollectiveOp : std::uint8_t {
   all_reduce,
@@ -72,9 +82,24 @@ enum class CollectiveOp : std::uint8_t {
   all_to_all,
   broadcast,
   ring_pass,
-  chain_pass
+  chain_pass,
+  expert_dispatch,
+  expert_combine
 };
-constexpr std::size_t kCollectiveOps = 7;
+constexpr std::size_t kCollectiveOps = 9;
+constexpr bool is_exchange(CollectiveOp op) {
+  return op == CollectiveOp::expert_dispatch || op == CollectiveOp::expert_combine;
+}
+
+/// Of the model and the stack whose tokens expert_dispatch and expert_combine move.
+struct TokenExchange {
+  double hidden = 0;  ///< values of a token
+  double top_k = 1;
+  double experts = 1;                       ///< of all ranks
+  std::int64_t groups = 1, top_groups = 1;  ///< of experts, and of those of a token
+  double sms = 20;                          ///< that the kernels run on
+  double dispatch_value = 2;                ///< bytes of a value on its way out; on its way back 2
+};
 
 /// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.
 constexpr double kTolerance = 0.005;
@@ -130,7 +155,8 @@ class CollectiveModel {
   /// where the stack's local_copy is not 0, and must be above 0 then. `node`: of the device, for stacks with
   /// `protocols`; outlives the model.
   CollectiveModel(const Fabric& fabric, const StackProfile::Communication& communication,
-                  BytesPerSecond memory_rate, const NodeCollectives* node = nullptr);
+                  BytesPerSecond memory_rate, const NodeCollectives* node = nullptr,
+                  const TokenExchange& exchange = {});
   ~CollectiveModel();
   CollectiveModel(CollectiveModel&&) noexcept;
 
@@ -166,7 +192,7 @@ class CollectiveModel {
 
   /// Time of one operation on each of the sibling groups at once.
   ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
-  ///   full output; passes: one message. calls: the operation is cut into this many collective calls
+  ///   full output; passes: one message; exchanges: a copy of each token for each expert it goes through. calls: the operation is cut into this many collective calls
   ///   (buckets), each with its own fixed cost.
   ///   slice: a part of the machine that no group leaves, such as a pipeline stage. Only its groups are
   ///   waited for: the time is the healthy one unless a faulty link carries them or groups that contend
@@ -198,8 +224,11 @@ class CollectiveModel {
                                   std::int32_t n) const;
 
   /// The part of time() by which one call inside a node takes longer than its messages, steps and copies: each
-  /// rank sends so much later. 0 where no protocols of a node price it.
+  /// rank sends so much later; `bytes` as on the network. 0 where no closed form prices it.
   Seconds beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group);
+
+  /// What an operation puts on the network, as `bytes` of its messages: of exchanges less than all copies.
+  Bytes wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup& group);
 
   /// Whether, since the last set_faults(), a time was asked for that dead links make infinite.
   [[nodiscard]] bool unreachable() const { return cut_group_.has_value(); }
@@ -230,6 +259,8 @@ class CollectiveModel {
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                     double healthy) const;
+  [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
+  [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
@@ -263,6 +294,7 @@ class CollectiveModel {
   const StackProfile::Communication& communication_;
   BytesPerSecond memory_rate_;
   const NodeCollectives* node_;  ///< perhaps null
+  TokenExchange exchange_;
   double memory_share_ = 1;
   std::unique_ptr<PricedNetwork> healthy_, actual_;  ///< actual_: made with the first fault
   std::unique_ptr<CurveMaker> healthy_maker_, actual_maker_;

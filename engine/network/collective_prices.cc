@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
+#include "engine/network/expert_dispatch.h"
 #include "engine/network/protocols.h"
 
 namespace shardscape::network {
@@ -125,7 +126,7 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
     return Seconds(0);
   }
   Candidate& candidate = costs.candidates[chosen];
-  if (costs.node_link > BytesPerSecond(0)) {
+  if (costs.closed) {
     const double undisturbed = healthy() ? seconds : healthy_time(costs, candidate, bytes);
     seconds += beyond_links(costs, candidate, bytes, undisturbed);
   }
@@ -136,19 +137,54 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
 /// `healthy`: 0 where it does not. Copies of a slow memory are part of the ranks' time, as on a machine of such.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
-  const std::int32_t n = costs.group.size();
-  const std::optional<Seconds> closed =
-      costs.op == CollectiveOp::all_reduce
-          ? all_reduce_time(*node_, communication_.all_reduce, n, Bytes(bytes), costs.node_link)
-          : nccl_time(node_->nccl, operation_of(costs.op), n, Bytes(bytes), costs.node_link);
-  const double whole = (communication_.call + closed.value()).value();
+  const std::optional<Seconds> closed = closed_form(costs, bytes);
+  if (!closed) return 0;
+  const double whole = (communication_.call + *closed).value();
   return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);
 }
 
+/// `bytes`: on the network.
+std::optional<Seconds> CollectiveModel::closed_form(const OpCosts& costs, double bytes) const {
+  if (is_exchange(costs.op)) return exchange_time(costs, bytes);
+  const std::int32_t n = costs.group.size();
+  return costs.op == CollectiveOp::all_reduce
+             ? all_reduce_time(*node_, communication_.all_reduce, n, Bytes(bytes), costs.node_link)
+             : nccl_time(node_->nccl, operation_of(costs.op), n, Bytes(bytes), costs.node_link);
+}
+
+std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, double bytes) const {
+  if (node_ == nullptr || exchange_.hidden <= 0) return std::nullopt;
+  const bool out = costs.op == CollectiveOp::expert_dispatch;
+  const double value = out ? exchange_.dispatch_value : bytes_per_element(Precision::bf16);
+  const double copies = bytes / costs.wire_share / (value * exchange_.hidden);
+  ExpertExchange call;
+  call.tokens = copies / exchange_.top_k;
+  call.hidden = exchange_.hidden;
+  call.top_k = exchange_.top_k;
+  call.experts = exchange_.experts;
+  call.ranks = costs.group.size();
+  call.nodes = costs.domains;
+  if (costs.domains > 1) call.nodes_met = costs.wire_share * exchange_.top_k;
+  call.sms = exchange_.sms;
+  call.value_bytes = value;
+  const DispatchWay way = out ? DispatchWay::dispatch : DispatchWay::combine;
+  const auto time = expert_exchange_time(node_->experts, DispatchKernels::normal, way, call);
+  if (time || costs.domains <= 1) return time;
+  call.ranks = std::max(1.0, call.ranks / costs.domains);
+  call.nodes = 1;
+  return expert_exchange_time(node_->experts, DispatchKernels::normal, way, call);
+}
+
+Bytes CollectiveModel::wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup& group) {
+  if (group.depth == 0 || bytes <= Bytes(0) || !is_exchange(op)) return bytes;
+  return costs_of(op, group).wire_share * bytes;
+}
+
+/// `bytes` as on the network.
 Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
-  if (!(costs.node_link > BytesPerSecond(0))) return Seconds(0);
+  if (!costs.closed) return Seconds(0);
   Candidate& candidate = costs.candidates.front();
   return Seconds(
       beyond_links(costs, candidate, bytes.value(), healthy_time(costs, candidate, bytes.value())));
@@ -157,7 +193,8 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                               const Slice& slice) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
-  return calls * price(costs_of(op, group), bytes.value() / calls, slice);
+  OpCosts& costs = costs_of(op, group);
+  return calls * price(costs, costs.wire_share * bytes.value() / calls, slice);
 }
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
@@ -193,7 +230,7 @@ Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const R
                                            RankGroup::Level axis) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
-  const double one = bytes.value() / calls;
+  const double one = costs.wire_share * bytes.value() / calls;
   const auto [candidate, together] = healthy_choice(costs, one);
   const auto [entry, fresh] = candidate->within.try_emplace(axis);
   if (fresh) {
@@ -202,20 +239,20 @@ Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const R
   }
   constexpr double kAnyBound = 1e9;
   double alone = std::min(together, entry->second.at(one, *healthy_, kAnyBound));
-  if (costs.node_link > BytesPerSecond(0)) alone += beyond_links(costs, *candidate, one, alone);
+  if (costs.closed) alone += beyond_links(costs, *candidate, one, alone);
   return calls * Seconds(at_ranks(*candidate, one, memory_share_) + alone);
 }
 
 const LinkSet& CollectiveModel::links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
   OpCosts& costs = costs_of(op, group);
-  return healthy_choice(costs, bytes.value() / calls).first->healthy.links;
+  return healthy_choice(costs, costs.wire_share * bytes.value() / calls).first->healthy.links;
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                                         double calls) {
   if (group.depth == 0 || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
   OpCosts& costs = costs_of(op, group);
-  return costs.candidates[choose(costs, bytes.value() / calls)].choice;
+  return costs.candidates[choose(costs, costs.wire_share * bytes.value() / calls)].choice;
 }
 
 }  // namespace shardscape::network

@@ -60,6 +60,9 @@ struct CollectiveModel::OpCosts {
   /// What a rank's link carries, where the protocols of a node price the operation; else 0. Then there is one
   /// candidate, `direct`.
   BytesPerSecond node_link;
+  bool closed = false;    ///< a closed form may hold: of a node's protocols or of an exchange
+  double domains = 1;     ///< of exchanges: NVLink domains that a group spans
+  double wire_share = 1;  ///< of the operation's bytes that go over the network
   std::unordered_map<std::uint64_t, Priced> by_bytes;
 };
 

@@ -14,12 +14,13 @@ constexpr double kBfloat = 2;
 constexpr double kForwarding = 2;     ///< half of the SMs forward between nodes
 constexpr double kSpread = 1.0 / 30;  ///< fitted: what many nodes cost the network, see the header
 
-/// How many of n places k independent choices meet.
-double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
+Bytes row_bytes(DispatchWay way, const ExpertExchange& c) {
+  return Bytes(c.hidden * (c.value_bytes > 0 ? c.value_bytes : dispatch_bytes(way)));
+}
 
 Seconds low_latency_time(const ExpertDispatch::LowLatency& k, DispatchWay way, const ExpertExchange& c) {
   const bool out = way == DispatchWay::dispatch;
-  const Bytes row(c.hidden * dispatch_bytes(way));
+  const Bytes row = row_bytes(way, c);
   const Bytes message = c.tokens * c.top_k * row;
   Seconds move = message / c.nodes / (out ? k.dispatch_bandwidth : k.combine_bandwidth);
   if (c.nodes > 1) move += message * ((c.nodes - 1) / c.nodes) / k.node_bandwidth;
@@ -31,14 +32,15 @@ Seconds low_latency_time(const ExpertDispatch::LowLatency& k, DispatchWay way, c
 
 Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const ExpertExchange& c) {
   const bool out = way == DispatchWay::dispatch;
-  const Bytes row(c.hidden * dispatch_bytes(way));
+  const Bytes row = row_bytes(way, c);
   const double copies = c.tokens * (k.local_copies + places_met(c.ranks, c.top_k));
   const Bytes moved = copies * row;
   const Seconds sms = (c.nodes > 1 ? kForwarding : 1) / c.sms * (copies * k.copy + moved / k.sm_bandwidth);
   const Seconds link = moved / k.bandwidth;
   Seconds network;
   if (c.nodes > 1) {
-    const double remote = c.tokens * places_met(c.nodes, c.top_k) * (c.nodes - 1) / c.nodes;
+    const double met = c.nodes_met > 0 ? c.nodes_met : places_met(c.nodes, c.top_k);
+    const double remote = c.tokens * met * (c.nodes - 1) / c.nodes;
     network = (1 + kSpread * c.nodes * (c.nodes - 2)) * (remote * row / k.node_bandwidth);
   }
   const auto fourth = [](Seconds t) { return t.value() * t.value() * t.value() * t.value(); };
@@ -48,6 +50,32 @@ Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const Expe
 }
 
 }  // namespace
+
+double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
+
+double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen) {
+  const auto all = static_cast<double>(groups), taken = static_cast<double>(chosen);
+  if (groups <= 1 || domains <= 1) return places_met(domains, k);
+  if (domains > all) {
+    // A domain has a part of one group.
+    const double parts = domains / all;
+    return domains * (taken / all) * (1 - std::pow(1 - 1 / (taken * parts), k));
+  }
+  const auto held = static_cast<std::int64_t>(std::lround(all / domains));
+  // Of n things, so many at once.
+  const auto choose = [](std::int64_t n, std::int64_t many) {
+    double ways = 1;
+    for (std::int64_t i = 0; i < many; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+    return ways;
+  };
+  double missed = 0;  // over the chosen groups that lie in one domain: hypergeometric
+  for (std::int64_t here = 0; here <= std::min(held, chosen); ++here) {
+    if (chosen - here > groups - held) continue;
+    const double chance = choose(held, here) * choose(groups - held, chosen - here) / choose(groups, chosen);
+    missed += chance * std::pow(1 - static_cast<double>(here) / taken, k);
+  }
+  return domains * (1 - missed);
+}
 
 double dispatch_bytes(DispatchWay way) { return way == DispatchWay::dispatch ? kScaledByte : kBfloat; }
 

@@ -44,13 +44,22 @@ struct ExpertExchange {
   double tokens = 0;  ///< of a rank
   double hidden = 0;  ///< values of a token
   double top_k = 0;
-  double experts = 0;  ///< of all ranks
-  double ranks = 8;    ///< of the group, all nodes together
-  double nodes = 1;    ///< or NVLink domains
-  double sms = 20;     ///< that normal kernels run on
+  double experts = 0;      ///< of all ranks
+  double ranks = 8;        ///< of the group, all nodes together
+  double nodes = 1;        ///< or NVLink domains
+  double sms = 20;         ///< that normal kernels run on
+  double nodes_met = 0;    ///< by a token; 0: by independent choices among `nodes`
+  double value_bytes = 0;  ///< of a value on its way; 0: dispatch_bytes()
 };
 
-/// Bytes of one value on its way.
+/// How many of n places k independent choices meet.
+double places_met(double n, double k);
+
+/// The same of equal domains, where the experts lie in `groups` groups, as many in each domain or each over as many
+/// domains, and a token's in `chosen` of them: groups are drawn without repetition, experts in them independently.
+double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen);
+
+/// Bytes of one value on its way, in the benchmark.
 double dispatch_bytes(DispatchWay way);
 
 /// Time of one call, alone. Nothing for devices without constants, and between nodes where those of the network

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/spec/ranges.h"
 
 namespace shardscape {
@@ -18,6 +20,17 @@ void MixtureOfExperts::check(Problems& problems, std::int64_t layers) const {
     problems.require(
         top_k <= experts, "moe.top_k",
         fmt::format("must be at most experts ({}): a token goes through different ones", experts));
+  }
+  if (experts >= 1 && top_k >= 1) {
+    problems.require(expert_groups >= 1 && experts % std::max<std::int64_t>(1, expert_groups) == 0,
+                     "moe.expert_groups", fmt::format("must divide the experts ({})", experts));
+    problems.require(top_groups >= 1 && top_groups <= std::max<std::int64_t>(1, expert_groups),
+                     "moe.top_groups", fmt::format("must be from 1 to expert_groups ({})", expert_groups));
+    if (expert_groups >= 1 && top_groups >= 1) {
+      problems.require(top_k <= experts / expert_groups * top_groups, "moe.top_groups",
+                       fmt::format("{} groups of {} experts have fewer than top_k ({})", top_groups,
+                                   experts / expert_groups, top_k));
+    }
   }
   if (shared_experts > 0) {
     require_range(problems, shared_ffn_hidden, "moe.shared_ffn_hidden", ranges::kRows);

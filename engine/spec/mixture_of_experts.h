@@ -28,6 +28,10 @@ struct MixtureOfExperts {
   RouterKind router = RouterKind::softmax;
   bool normalise_top_k = false;  ///< the weights of the chosen experts add up to 1
   bool router_bias = false;      ///< a bias for each expert (DeepSeek-V3: for the choice alone; gpt-oss)
+  /// Experts lie in so many equal groups, of which a token's lie in `top_groups` (node-limited routing:
+  /// DeepSeek-V3, section 2.1.2). It shapes the exchange between nodes by kernels alone.
+  std::int64_t expert_groups = 1;
+  std::int64_t top_groups = 1;
   /// An expert takes so many times the mean of tokens, and what is more is dropped and padded (Lepikhin et
   /// al. 2020, arXiv:2006.16668, section 2.2); 0: dropless.
   double capacity_factor = 0;

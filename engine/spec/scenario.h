@@ -11,6 +11,14 @@
 
 namespace shardscape {
 
+/// Bytes of a value that kernels of their own send to its expert; on its way back it is of the messages' type.
+inline double dispatched_value_bytes(const PrecisionPolicy& policy, const StackProfile::Experts& stack) {
+  constexpr double kScales = 4.0 / 128;  // one of four bytes for each 128 values, as DeepEP sends them
+  const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
+  return stack.fp8_dispatch && narrow ? bytes_per_element(Precision::fp8) + kScales
+                                      : bytes_per_element(policy.wire);
+}
+
 /// A machine and its software: one combination of the study's hardware axes.
 struct System {
   DeviceSpec device;

@@ -72,6 +72,13 @@ Problems StackProfile::validate() const {
   check(communication.data_overlap, "communication.data_overlap", ranges::kFraction);
   check(communication.data_hidden, "communication.data_hidden", ranges::kFraction);
   check(communication.gather_overlap, "communication.gather_overlap", ranges::kFraction);
+  check(communication.expert_overlap, "communication.expert_overlap", ranges::kFraction);
+  problems.require(experts.dispatch_sms >= 1 && experts.dispatch_sms <= 1000, "experts.dispatch_sms",
+                   "is a number of SMs, 1..1000");
+  check(experts.forward_layer, "experts.forward_layer", ranges::kTime);
+  check(experts.backward_layer, "experts.backward_layer", ranges::kTime);
+  check(experts.per_expert, "experts.per_expert", ranges::kTime);
+  check(experts.load_wait, "experts.load_wait", ranges::kTime);
   problems.require(quantisation.passes >= 0 && quantisation.passes <= 10, "quantisation.passes",
                    "is a number of passes over a tensor, 0..10");
   problems.require(quantisation.weight_bytes >= 0 && quantisation.weight_bytes <= 100,

@@ -11,6 +11,7 @@
 #include "engine/base/problems.h"
 #include "engine/base/quantity.h"
 #include "engine/spec/collective_algorithm.h"
+#include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/node_collectives.h"
 #include "engine/spec/plan.h"
@@ -53,6 +54,12 @@ SHARDSCAPE_ENUM_NAMES(ServingPolicy, "prefill_priority", "chunked");
 enum class KvTransfer : std::uint8_t { after_prefill, per_layer };
 SHARDSCAPE_ENUM_NAMES(KvTransfer, "after_prefill", "per_layer");
 
+/// Who sends the tokens of a training step to the ranks of their experts: the collective library by all-to-all
+/// (Megatron Core's dispatcher `alltoall`), or kernels of their own, which send a token once to each rank or node
+/// that needs it (DeepEP, and HybridEP after it; network/expert_dispatch.h).
+enum class ExpertDispatcher : std::uint8_t { library, kernels };
+SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels");
+
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
@@ -93,6 +100,9 @@ struct StackProfile {
     /// Share of the first microbatch's forward that can hide the gather of updated weights (ZeRO-1 and 2), 0..1
     /// (Megatron Core: overlap_param_gather).
     double gather_overlap = 0;
+    /// Share of dispatch and combine of experts hidden behind other work, 0..1: of shared experts, or of another
+    /// microbatch (Megatron Core: moe_shared_expert_overlap, overlap_moe_expert_parallel_comm).
+    double expert_overlap = 0;
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
     /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
     /// 2021, section 4.1).
@@ -124,6 +134,21 @@ struct StackProfile {
     /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
     double weight_bytes = 0;
   };
+  /// Layers of experts in training, beside what all layers have.
+  struct Experts {
+    ExpertDispatcher dispatch = ExpertDispatcher::library;
+    std::int64_t dispatch_sms = 20;  ///< that kernels of dispatch run on, 1..1000; 20 is DeepEP's default
+    /// Tokens go out in fp8 where products are of 8 bits or fewer (DeepSeek-V3, arXiv:2412.19437, section 3.3.2);
+    /// all that comes back, and gradients, stay as they are.
+    bool fp8_dispatch = false;
+    /// What the host launches beside a block's other kernels: router, sorting, permutation, dispatch.
+    Seconds forward_layer, backward_layer;
+    /// Likewise for each expert of all ranks, in both passes: loops over the chunks of a dispatch.
+    Seconds per_expert;
+    /// Of the device in each forward pass of a layer, until the host has read how many tokens each expert gets and
+    /// launches what depends on it (dropless routing).
+    Seconds load_wait;
+  };
   /// The LM head in training.
   struct Head {
     /// Its weight gradients wait until the last stage has run its last backward (spec/deferred_head.h).
@@ -147,11 +172,15 @@ struct StackProfile {
   struct Tables {
     std::string years;                  ///< of the software: "2022", "2024 on"; for the reader
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
+    /// Likewise, before any other profile, of runs of mixtures of experts.
+    std::vector<std::string> expert_software;
     std::int64_t usual_zero_stage = 0;  ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
     bool usual_sequence_parallel = false;         ///< where tp is above 1
     /// Activations that do not fit go to host memory; else more of them is computed again.
     bool usual_offload = false;
+    bool usual_expert_parallel = false;  ///< experts are dealt over as many ranks as divide them
+    bool usual_expert_tensor = false;    ///< etp is tp (Megatron Core's default), else 1
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
@@ -161,6 +190,9 @@ struct StackProfile {
 
   std::string name;
   AttentionKernel attention = AttentionKernel::flash;
+  /// Training of models with attention sinks runs `attention` from this architecture on, `naive` before it: fused
+  /// kernels learned sinks late. `other`: everywhere.
+  Architecture fused_sinks_from = Architecture::other;
   PartitionRule partition = PartitionRule::uniform;
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
   bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits
@@ -178,6 +210,7 @@ struct StackProfile {
   Serving serving;
   State state;
   Quantisation quantisation;
+  Experts experts;
   Head head;
   Memory memory;
   Tables tables;

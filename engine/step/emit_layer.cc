@@ -77,8 +77,8 @@ double LayerEmitter::seconds_of(const model::CollectiveCall& call, double share)
 /// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
 /// parts, each with the latencies of a call, take longer than the call in one piece.
 double LayerEmitter::hidden_share(const model::CollectiveCall& call, double beside) {
-  const double overlap = communication_.tensor_overlap;
-  if (overlap <= 0 || call.group != ParallelGroup::tensor) return 0;
+  const double overlap = overlapped_share(communication_, call.group);
+  if (overlap <= 0) return 0;
   const double exposed = std::max(0.0, seconds_of(call, overlap) - beside) + seconds_of(call, 1 - overlap);
   return exposed < seconds_of(call, 1) ? overlap : 0;
 }
@@ -121,7 +121,7 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
     if (of_last > 0) calls += seconds_of(steps[i - 1].comm, of_last);
     if (of_next > 0) calls += seconds_of(steps[i + 1].comm, of_next);
     outlasting = std::max(0.0, calls - expected_since(operator_begin));
-    if (of_last > 0) append_join(items, ParallelGroup::tensor, std::exchange(outlasting, 0));
+    if (of_last > 0) append_join(items, steps[i - 1].comm.group, std::exchange(outlasting, 0));
   }
   lead += expected_since(first) - launch.value();
   items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});

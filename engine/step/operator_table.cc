@@ -54,6 +54,10 @@ const char* collective_name(network::CollectiveOp op) {
       return "all_gather";
     case network::CollectiveOp::all_to_all:
       return "all_to_all";
+    case network::CollectiveOp::expert_dispatch:
+      return "expert_dispatch";
+    case network::CollectiveOp::expert_combine:
+      return "expert_combine";
     case network::CollectiveOp::broadcast:
       return "broadcast";
     case network::CollectiveOp::ring_pass:

@@ -57,7 +57,7 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const PrecisionPolicy policy = setting.policy();
   const Precision precision = policy.attention;
-  const AttentionKernel kernel = setting.system.stack.attention;
+  const AttentionKernel kernel = op.naive_core ? AttentionKernel::naive : setting.system.stack.attention;
   const bool latent = setting.model.latent.has_value();
   const bool serves = setting.workload.phase == Phase::inference;
   if (latent && serves && is_fused(kernel) && device.architecture != Architecture::other)
@@ -110,6 +110,7 @@ OperatorTimes price(const Operator& op, const Setting& setting) {
     case OperatorKind::attention:
       return price_attention(op, setting);
     case OperatorKind::pointwise:
+      if (op.wait > Seconds(0)) return {{op.wait, Bound::launch, {}}, {}};
       return {compute::pointwise(op.forward.traffic, op.forward.vector_flops, op.forward.kernels, device),
               compute::pointwise(op.backward.traffic, op.backward.vector_flops, op.backward.kernels, device)};
     case OperatorKind::collective:
@@ -168,6 +169,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   double kernels = 0, products = 0;
   for (const Operator& op : operators) {
     kernels += backward_kernels(op);
+    if (op.routes) ++cost.routers;
     if (op.kind == OperatorKind::gemm && op.cut) ++products;
   }
   if (kernels > 0) cost.weight_kernels = products / kernels;
@@ -210,18 +212,25 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   return costs;
 }
 
+double overlapped_share(const StackProfile::Communication& stack, ParallelGroup group) {
+  if (group == ParallelGroup::tensor) return stack.tensor_overlap;
+  if (group == ParallelGroup::expert) return stack.expert_overlap;
+  return 0;
+}
+
 CallTimes split_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                       Seconds attention) {
   switch (group) {
     case ParallelGroup::tensor:
-      return {(1 - stack.tensor_overlap) * comm, stack.tensor_overlap * comm};
+    case ParallelGroup::expert:
+    case ParallelGroup::expert_tensor: {
+      const double share = overlapped_share(stack, group);
+      return {(1 - share) * comm, share * comm};
+    }
     case ParallelGroup::context: {
       const Seconds hidden = std::min(comm, stack.context_overlap * attention);
       return {comm - hidden, hidden};
     }
-    case ParallelGroup::expert:
-    case ParallelGroup::expert_tensor:
-      return {comm, Seconds(0)};
     case ParallelGroup::data_shard:
     case ParallelGroup::expert_data:
     case ParallelGroup::pipeline:

@@ -51,6 +51,7 @@ struct PartCost {
 
 struct LayerCost {
   std::array<PartCost, kParts> parts;
+  double routers = 0;            ///< layers of experts in it
   double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
   std::array<Bytes, 3> saved{};  ///< by Recompute
   Bytes put_off;                 ///< what weight gradients that wait need, see model::put_off_bytes
@@ -82,6 +83,10 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 /// The operators of a layer in training.
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
+
+/// The share of a layer's calls over groups of a kind that the stack runs beside operators, 0..1; 0 for those
+/// of context groups, which run beside attention as far as that lasts.
+double overlapped_share(const StackProfile::Communication& stack, ParallelGroup group);
 
 /// Calls of a layer: what of them runs beside compute, and the rest.
 struct CallTimes {

@@ -416,16 +416,21 @@ Boundary TrainingStep::boundary() const {
 Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
   const StackProfile::Host& host = in.setting.system.stack.host;
   const LayerCost& layer = in.costs[kind];
+  const StackProfile::Experts& experts = in.setting.system.stack.experts;
+  const Seconds each =
+      (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
+  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each);
+  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each);
   const auto own = [&](Part part) {
     switch (part) {
       case Part::forward:
-        return host.forward_layer;
+        return forward;
       case Part::backward:
-        return host.backward_layer;
+        return backward;
       case Part::input:
-        return (1 - layer.weight_kernels) * host.backward_layer;
+        return (1 - layer.weight_kernels) * backward;
       case Part::weight:
-        return layer.weight_kernels * host.backward_layer;
+        return layer.weight_kernels * backward;
       case Part::core:
         break;
     }

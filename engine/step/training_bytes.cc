@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/network/expert_dispatch.h"
 #include "engine/step/data_traffic.h"
 
 namespace shardscape::step {
@@ -10,6 +11,13 @@ namespace {
 
 using network::CollectiveOp;
 
+/// Of what a call moves: kernels of experts send a token once to each of the ranks that it goes to.
+double sent_share(const TrainingStep& in, const model::CollectiveCall& call, double ranks) {
+  if (!network::is_exchange(call.op)) return 1;
+  const auto chosen = static_cast<double>(in.setting.model.moe->top_k);
+  return network::places_met(ranks, chosen) / chosen;
+}
+
 /// One microbatch through one stage, forward and backward.
 GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage) {
   GroupBytes sum;
@@ -17,8 +25,9 @@ GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage) {
     for (const Pass pass : kTrainingPasses) {
       for (const Segment& segment : in.segments(run.kind, pass)) {
         for (const model::CollectiveCall& call : in.costs[run.kind][segment.part].calls) {
+          const double ranks = ranks_of(in.plan, call.group);
           sum[call.group] +=
-              run.count * call.repeats * sent_bytes(call.op, call.bytes, ranks_of(in.plan, call.group));
+              run.count * call.repeats * sent_share(in, call, ranks) * sent_bytes(call.op, call.bytes, ranks);
         }
       }
     }
@@ -51,6 +60,8 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_gather:
     case CollectiveOp::all_to_all:
+    case CollectiveOp::expert_dispatch:
+    case CollectiveOp::expert_combine:
       return sweep;
     case CollectiveOp::broadcast:
     case CollectiveOp::ring_pass:

@@ -14,6 +14,8 @@ inline CollectiveKind kind_of(network::CollectiveOp op) {
     case network::CollectiveOp::all_gather:
       return CollectiveKind::all_gather;
     case network::CollectiveOp::all_to_all:
+    case network::CollectiveOp::expert_dispatch:
+    case network::CollectiveOp::expert_combine:
       return CollectiveKind::all_to_all;
     case network::CollectiveOp::broadcast:
       return CollectiveKind::broadcast;

@@ -163,6 +163,26 @@ constexpr std::array kConstants = {
         std::nullopt, time, linear, 0.0, 40.0, "from no traffic to ten passes over fp32 sums", 4.0,
         "traffic per weight of narrow products and microbatch"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.expert_overlap; },
+        "communication.expert_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "dispatch and combine of experts behind other work"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.experts.forward_layer; }, "experts.forward_layer",
+        Dimension::time, time, logarithmic, 1e-5, 5e-2, kHostRange, 0.7,
+        "launching what forward of a layer of experts has beside a block"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.experts.backward_layer; }, "experts.backward_layer",
+        Dimension::time, time, logarithmic, 1e-5, 5e-2, kHostRange, 0.7,
+        "launching what backward of a layer of experts has beside a block"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.experts.per_expert; }, "experts.per_expert",
+        Dimension::time, time, logarithmic, 1e-7, 1e-3, kHostRange, 0.7,
+        "launching what each expert of a layer takes in a pass"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.experts.load_wait; }, "experts.load_wait", Dimension::time,
+        time, logarithmic, 1e-5, 5e-2, "from one copy to the host to a host that launches all anew", 0.7,
+        "the device's wait for the loads of experts"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.zero_slice; }, "zero_slice", Dimension::time, time,
         logarithmic, 1e-7, 1e-3, "from one pointer to a tensor copied in an interpreter", 0.7,
         "ZeRO-1 and 2: per tensor and data-parallel rank, once per step"),

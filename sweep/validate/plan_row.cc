@@ -34,6 +34,35 @@ std::string degree_product(const ParallelPlan& plan, const Counts& counts, std::
   return fmt::format("{} = {} = {}", names, factors, total);
 }
 
+/// "ETP=4" in a row's source: recipes that have no column for it.
+std::optional<std::int32_t> stated_expert_tensor(RowReader& reader) {
+  constexpr std::string_view kStatement = "ETP=";
+  const std::string source = reader.text("source").value_or("");
+  const std::size_t at = source.find(kStatement);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t begin = at + kStatement.size(), end = source.find_first_not_of("0123456789", begin);
+  const std::string digits = source.substr(begin, end == std::string::npos ? end : end - begin);
+  if (digits.empty() || digits.size() > 4) return std::nullopt;
+  return static_cast<std::int32_t>(std::stoi(digits));
+}
+
+/// Experts where the row does not say how they lie.
+void read_usual_experts(RowReader& reader, const StackProfile::Tables& usual, PlanRow& row) {
+  ParallelPlan& plan = row.plan;
+  if (!reader.text(row_of(PlanKey::expert_tensor).column)) {
+    const std::int32_t else_one = usual.usual_expert_tensor && plan.expert > 1 ? plan.tensor : 1;
+    plan.expert_tensor = stated_expert_tensor(reader).value_or(else_one);
+  }
+  row.experts_unstated = usual.usual_expert_parallel && !reader.text(row_of(PlanKey::expert).column);
+}
+
+/// Tables from before experts were folded into the other axes count the ranks that share all but experts: their
+/// data-parallel degree is ours over ep.
+void count_expert_groups(const RowReader& reader, std::int64_t gpus, ParallelPlan& plan) {
+  if (plan.expert == 1 || reader.has_column(row_of(PlanKey::expert_tensor).column)) return;
+  if (static_cast<std::int64_t>(plan.gpus()) * plan.expert == gpus) plan.data *= plan.expert;
+}
+
 void read_degrees(RowReader& reader, PlanRow& row) {
   ParallelPlan& plan = row.plan;
   std::optional<std::int64_t> data;
@@ -59,6 +88,11 @@ void read_degrees(RowReader& reader, PlanRow& row) {
     plan.data = static_cast<std::int32_t>(*gpus / model_parallel);
   }
   row.gpus = gpus.value_or(plan.gpus());
+  if (!row.software.empty() && data && row.workload.phase == Phase::training) {
+    plan.expert = static_cast<std::int32_t>(
+        std::max<std::int64_t>(1, reader.integer(row_of(PlanKey::expert).column, 0).value_or(1)));
+    count_expert_groups(reader, row.gpus, plan);
+  }
   if (row.gpus != plan.gpus()) {
     reader.bad("gpus", fmt::format("there are {}, but {}", row.gpus,
                                    degree_product(
@@ -136,6 +170,7 @@ void read_training(RowReader& reader, const StackProfile::Tables* usual, PlanRow
   row.workload.sequence_length = reader.integer("sequence_length").value_or(0);
   read_batches(reader, row);
   read_settings(reader, usual, row);
+  if (usual != nullptr) read_usual_experts(reader, *usual, row);
   for (const char* column : {"prompt_tokens", "output_tokens", "concurrency"}) {
     if (reader.text(column)) reader.bad(column, "has no effect in training; leave it blank");
   }
@@ -278,10 +313,10 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   for (const char* column : {"id", "model"}) reader.need(column);
   row.id = reader.text("id").value_or("");
   row.model = reader.text("model").value_or("");
-  row.unmodelled = known_experts(row.model);
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
-  const auto stack = [&](const std::string& software) { return names.stack(software); };
+  const bool experts = known_experts(row.model).has_value();
+  const auto stack = [&](const std::string& software) { return names.stack(software, experts); };
   read_preset(reader, "stack", "software", row.stack, row.software, stack, row);
 }
 
@@ -302,6 +337,7 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   read_who(reader, names, row);
   const std::optional<Phase> phase = read_phase(reader);
   row.workload.phase = phase.value_or(Phase::training);
+  if (row.workload.phase == Phase::inference && !row.unmodelled) row.unmodelled = known_experts(row.model);
   read_precision(reader, row);
   read_unmodelled(reader, row);
   if (row.unmodelled) {

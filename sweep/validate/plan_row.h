@@ -20,6 +20,8 @@ struct PlanRow {
   ParallelPlan plan;  ///< axes without effect are idle: no sequence parallelism at tp 1, no ZeRO at dp * cp 1
   /// The table does not say what was computed again: the plan's own where that fits, else the next stronger.
   bool recompute_unstated = false;
+  /// The table does not state it: experts are dealt over as many ranks as there are for them.
+  bool experts_unstated = false;
   /// Prompts are not stated, or requests queued in front of the server: only ITL is comparable.
   bool itl_only = false;
   std::optional<std::string> unmodelled;  ///< why the row, which is sound, cannot be predicted

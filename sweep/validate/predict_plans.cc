@@ -169,13 +169,20 @@ std::vector<RowRefusal> check_presets(const std::string& model, const std::strin
 
 namespace {
 
-/// As stated or, where the table does not state it, with as little computed again as fits.
-Prediction run_row(Simulator& simulator, const PlanRow& row) {
-  Prediction first = simulator.run(row.plan);
-  if (!row.recompute_unstated || first.status != Status::memory) return first;
+/// As stated or, where the table does not state it, with the experts over as many ranks of a stage as divide both.
+ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
   ParallelPlan plan = row.plan;
+  if (row.experts_unstated && model.moe)
+    plan.expert = static_cast<std::int32_t>(std::gcd(model.moe->experts, plan.stage_ranks()));
+  return plan;
+}
+
+/// As stated or, where the table does not state it, with as little computed again as fits.
+Prediction run_row(Simulator& simulator, const PlanRow& row, ParallelPlan plan) {
+  Prediction first = simulator.run(plan);
+  if (!row.recompute_unstated || first.status != Status::memory) return first;
   for (const Recompute stronger : {Recompute::selective, Recompute::full}) {
-    if (stronger <= row.plan.recompute) continue;
+    if (stronger <= plan.recompute) continue;
     plan.recompute = stronger;
     Prediction next = simulator.run(plan);
     if (next.status == Status::ok) return next;
@@ -203,9 +210,13 @@ std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets&
       simulator.emplace(*setting, SimulateOptions{.reference = reference, .time_infeasible = true});
     }
     for (std::size_t i = begin; i < end; ++i) {
-      const ParallelPlan& plan = rows[order[i]].plan;
-      results[order[i]] = simulator ? judged(run_row(*simulator, rows[order[i]]), *setting, plan)
-                                    : tl::unexpected(setting.error());
+      const PlanRow& row = rows[order[i]];
+      if (!setting) {
+        results[order[i]] = tl::unexpected(setting.error());
+        continue;
+      }
+      const ParallelPlan plan = plan_of(row, setting->model);
+      results[order[i]] = judged(run_row(*simulator, row, plan), *setting, plan);
     }
   }
   return results;

@@ -97,6 +97,7 @@ void TableNames::read() {
     if (!stack) continue;
     // As software, a name may mean another profile than the one which is called so.
     for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
+    for (const std::string& name : (*stack)->tables.expert_software) of_experts_.emplace(name, entry.name);
   }
 }
 
@@ -119,9 +120,13 @@ TableNames::Named TableNames::cluster(const std::string& device_text) {
                                  "the device's preset the key 'cluster'"});
 }
 
-TableNames::Named TableNames::stack(const std::string& text) {
+TableNames::Named TableNames::stack(const std::string& text, bool experts) {
   if (yaml::is_path(text)) return text;
   read();
+  if (experts) {
+    const auto found = of_experts_.find(text.substr(0, text.find(' ')));
+    if (found != of_experts_.end()) return found->second;
+  }
   if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
   if (presets_.has_stack(text)) return text;  // a fit's own
   const std::string first_word = text.substr(0, text.find(' '));
@@ -148,7 +153,7 @@ std::optional<std::string> known_experts(std::string_view model) {
   const bool counted = active != std::string::npos && active + 3 < name.size() &&
                        std::isdigit(static_cast<unsigned char>(name[active + 3])) != 0;
   if (!family && !counted) return std::nullopt;
-  return fmt::format("mixtures of experts are predicted on no plan of a table ({})", model);
+  return fmt::format("mixtures of experts are served as no row of a table says ({})", model);
 }
 
 }  // namespace shardscape::validate

@@ -38,8 +38,8 @@ class TableNames {
   /// The cluster preset that a device of this name is measured in.
   Named cluster(const std::string& device_text);
   /// The stack preset of a preset's name, of software that it stands for, or of a path. What follows the
-  /// first word is a version.
-  Named stack(const std::string& text);
+  /// first word is a version. `experts`: of a run of a mixture of experts.
+  Named stack(const std::string& text, bool experts = false);
   /// What runs of a stack have in common; null where there is no such stack.
   const StackProfile::Tables* usual(const std::string& stack_preset) {
     const auto found = presets_.stack(stack_preset);
@@ -64,9 +64,10 @@ class TableNames {
   std::map<std::string, std::string> devices_;   ///< name in tables -> preset
   std::map<std::string, std::string> clusters_;  ///< device preset -> cluster preset
   std::map<std::string, std::string> stacks_;    ///< software -> preset
+  std::map<std::string, std::string> of_experts_;  ///< likewise, where it is another for mixtures of experts
 };
 
-/// Why rows of this name are not predicted: a mixture of experts, whose tables need axes that plans do not have.
+/// Why servers of this name are not predicted: a mixture of experts, whose tables need axes that plans do not have.
 std::optional<std::string> known_experts(std::string_view model);
 
 }  // namespace shardscape::validate

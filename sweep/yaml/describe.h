@@ -31,6 +31,8 @@ void describe(V& v, MixtureOfExperts& moe) {
   v.optional("router", moe.router);
   v.optional("normalise_top_k", moe.normalise_top_k);
   v.optional("router_bias", moe.router_bias);
+  v.optional("expert_groups", moe.expert_groups);
+  v.optional("top_groups", moe.top_groups);
   v.optional("capacity_factor", moe.capacity_factor);
   v.optional("mtp_layers", moe.mtp_layers);
 }
@@ -393,6 +395,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("data_overlap", c.data_overlap);
   v.optional("data_hidden", c.data_hidden);
   v.optional("gather_overlap", c.gather_overlap);
+  v.optional("expert_overlap", c.expert_overlap);
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
@@ -406,6 +409,7 @@ void describe(V& v, StackProfile& s) {
   v.required("name", s.name);
   v.comment("source");
   v.optional("attention", s.attention);
+  v.optional("fused_sinks_from", s.fused_sinks_from);
   v.optional("partition", s.partition);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
@@ -434,6 +438,15 @@ void describe(V& v, StackProfile& s) {
     quantisation.optional("passes", s.quantisation.passes);
     quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
   });
+  v.optional_group("experts", [&](V& experts) {
+    experts.optional("dispatch", s.experts.dispatch);
+    experts.optional("dispatch_sms", s.experts.dispatch_sms);
+    experts.optional("fp8_dispatch", s.experts.fp8_dispatch);
+    experts.optional("forward_layer", s.experts.forward_layer);
+    experts.optional("backward_layer", s.experts.backward_layer);
+    experts.optional("per_expert", s.experts.per_expert);
+    experts.optional("load_wait", s.experts.load_wait);
+  });
   v.optional_group("head", [&](V& head) {
     head.optional("deferred_weight_gradient", s.head.deferred_weight_gradient);
     head.optional("deferral_limit", s.head.deferral_limit);
@@ -444,11 +457,14 @@ void describe(V& v, StackProfile& s) {
     memory.optional("fragmentation", s.memory.fragmentation);
   });
   v.words("software", s.tables.software);
+  v.words("expert_software", s.tables.expert_software);
   v.fact("years", s.tables.years);
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);
   v.fact("usual_sequence_parallel", s.tables.usual_sequence_parallel);
   v.fact("usual_offload", s.tables.usual_offload);
+  v.fact("usual_expert_parallel", s.tables.usual_expert_parallel);
+  v.fact("usual_expert_tensor", s.tables.usual_expert_tensor);
 }
 
 }  // namespace shardscape::yaml

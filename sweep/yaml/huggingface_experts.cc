@@ -124,6 +124,8 @@ void read_deepseek(Config& config, RouterKind router, ModelSpec& m) {
   if (scores == "softmax") m.moe->router = RouterKind::softmax;
   const std::string method = config.text("topk_method");
   m.moe->router_bias = method.empty() ? router == RouterKind::sigmoid : method == "noaux_tc";
+  config.optional("moe.expert_groups", "n_group", m.moe->expert_groups);
+  config.optional("moe.top_groups", "topk_group", m.moe->top_groups);
   config.optional("moe.mtp_layers", "num_nextn_predict_layers", m.moe->mtp_layers);
   published_quantised(config);
   settle_width(m);

@@ -53,7 +53,15 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
                           {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(n),
                            static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
                           b.policy().products, input);
-  op.grouped = b.model().moe->routes();
+  op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
+  return op;
+}
+
+/// Until the host has read the loads.
+Operator load_wait(const OperatorBuilder& b) {
+  Operator op;
+  op.name = "load_wait";
+  op.wait = b.stack().experts.load_wait;
   return op;
 }
 
@@ -106,7 +114,9 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
                             {static_cast<std::int64_t>(std::max(1.0, b.own_tokens())), moe.experts,
                              static_cast<std::int64_t>(b.hidden()), 1},
                             b.policy().ends, kept));
+    ops.back().routes = true;
     ops.push_back(choice(b));
+    if (b.mode() == Mode::training && b.stack().experts.load_wait > Seconds(0)) ops.push_back(load_wait(b));
     ops.push_back(reorder(b, "permute", share.rows));
     append_dispatch(ops, b, share.rows);
     copied = Bytes(operand * share.rows * b.hidden());

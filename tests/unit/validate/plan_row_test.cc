@@ -128,8 +128,6 @@ TEST_F(PublicRowTest, StatedCellsStandAgainstWhatIsUsual) {
 
 TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
   for (const auto& [column, cell, why] : std::vector<std::array<std::string, 3>>{
-           {"model", "deepseek-v3", "mixtures of experts"},
-           {"model", "Qwen/Qwen3-30B-A3B-Instruct-2507", "mixtures of experts"},
            {"device", "l40s", "no preset describes the device l40s"},
            {"attention_data_parallel", "4", "data-parallel inside a replica"}}) {
     const auto row = read_public(step({{"software", "recipes"}, {column, cell}}), true);
@@ -144,6 +142,31 @@ TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
   EXPECT_FALSE(experts->unmodelled);
   EXPECT_EQ(experts->plan.expert, 4);
   EXPECT_EQ(experts->plan.expert_tensor, 1);
+}
+
+TEST_F(PublicRowTest, TrainingOfExpertsIsRead) {
+  const auto read_step = [&](std::map<std::string, std::string> more) {
+    more["software"] = "recipes";
+    const auto row = read_public(step(more), true);
+    EXPECT_TRUE(row) << (problems_.empty() ? "" : to_string(problems_[0]));
+    return row.value_or(PlanRow{});
+  };
+  const PlanRow experts = read_step({{"model", "deepseek-v3"}, {"expert_parallel", "4"}});
+  EXPECT_FALSE(experts.unmodelled);
+  EXPECT_FALSE(experts.experts_unstated);
+  EXPECT_EQ(experts.plan.data, 8);
+  // Where a degree has no column its recipe may say it in words.
+  EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", "a list, line 3; ETP=2"}}).plan.expert_tensor, 2);
+  EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", "a list, ETP="}}).plan.expert_tensor, 1);
+  EXPECT_EQ(read_step({{"expert_parallel", "4"}, {"source", "ETP=2"}, {"expert_tensor_parallel", "1"}})
+                .plan.expert_tensor,
+            1);
+  // Old tables count replicas of experts: 16 GPUs of tp 2 are 2 of them with ep 4.
+  const PlanRow old = read_step({{"expert_parallel", "4"}, {"data_parallel", "2"}});
+  EXPECT_EQ(old.plan.data, 8);
+  EXPECT_EQ(old.plan.expert, 4);
+  EXPECT_FALSE(
+      read_public(step({{"software", "recipes"}, {"data_parallel", "2"}, {"expert_parallel", "2"}}), true));
 }
 
 TEST_F(PublicRowTest, UnknownNamesAreProblemsThatSayWhatThereIs) {

@@ -75,5 +75,13 @@ TEST(TableNames, ExpertsAreKnownByTheirNames) {
     EXPECT_FALSE(known_experts(name)) << name;
 }
 
+TEST(TableNames, SoftwareMayBeAnotherProfileForExperts) {
+  Presets presets(shipped_presets());
+  TableNames names(presets);
+  EXPECT_EQ(*names.stack("nemo"), "megatron-core");
+  EXPECT_EQ(*names.stack("nemo 2.3", true), "megatron-core-alltoall");
+  EXPECT_EQ(*names.stack("megatron-bridge", true), "megatron-core");
+}
+
 }  // namespace
 }  // namespace shardscape::validate

@@ -49,6 +49,8 @@ TEST(HuggingFaceExperts, DeepSeekV3) {
   EXPECT_EQ(m.moe->router, RouterKind::sigmoid);
   EXPECT_TRUE(m.moe->router_bias && m.moe->normalise_top_k);
   EXPECT_EQ(m.moe->mtp_layers, 1);
+  EXPECT_EQ(m.moe->expert_groups, 8);
+  EXPECT_EQ(m.moe->top_groups, 4);
   EXPECT_EQ(m.expert_layers(), 58);
   EXPECT_EQ(m.latent->cached(), 576);
   // The checkpoint without its second token's module.

@@ -1,0 +1,190 @@
+// What a stack does with layers of experts in training: kernels of their own that move tokens, waits for loads, and
+// launches of the host.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/network/expert_dispatch.h"
+#include "engine/simulate.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape {
+namespace {
+
+constexpr double kWireRate = 100e9;
+constexpr double kRankTokens = 1024, kTokenValues = 1024, kExpertBlocks = 4;
+
+Setting stack_setting() {
+  Setting s;
+  s.model = test::llama(4, 1024, 16, 4, 512, 32000);
+  s.model.moe = MixtureOfExperts{.experts = 8, .top_k = 2, .expert_ffn_hidden = 512};
+  s.system.device = test::round_device();
+  s.system.fabric = test::crossbar(8, kWireRate);
+  s.system.stack = test::plain_stack();
+  s.system.stack.experts.dispatch = ExpertDispatcher::kernels;
+  s.workload = test::training(1024, 16);
+  return s;
+}
+
+ParallelPlan dealt(std::int32_t expert) {
+  ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+  plan.expert = expert;
+  return plan;
+}
+
+struct StackOutcome {
+  Prediction prediction;
+  GroupBytes bytes;
+};
+StackOutcome run_stack(const Setting& setting, const ParallelPlan& plan,
+                       ExecutionMode mode = ExecutionMode::hierarchical) {
+  Simulator simulator(setting, {.time_infeasible = true, .mode = mode});
+  Details details;
+  const Prediction prediction = simulator.run(plan, {}, &details);
+  EXPECT_EQ(prediction.status, Status::ok) << name_of(prediction.reason);
+  return {prediction, details.group_bytes};
+}
+
+void expect_modes_agree(const Setting& setting, const ParallelPlan& plan, double tolerance) {
+  const double fast = run_stack(setting, plan).prediction.step_time.value();
+  const double slow = run_stack(setting, plan, ExecutionMode::flattened).prediction.step_time.value();
+  EXPECT_NEAR(fast / slow, 1, tolerance);
+}
+
+ExpertDispatch::Normal round_kernels() {
+  ExpertDispatch::Normal k;
+  k.dispatch_start = Seconds(30e-6);
+  k.combine_start = Seconds(50e-6);
+  k.row_bandwidth = BytesPerSecond(1e9);
+  k.copy = Seconds(0.1e-6);
+  k.sm_bandwidth = BytesPerSecond(2e9);
+  k.bandwidth = BytesPerSecond(50e9);
+  k.local_copies = 1;
+  return k;
+}
+
+TEST(ExpertStack, KernelsSendATokenOnceToEachRank) {
+  // Two choices among 4 ranks meet 4 (1 - (3/4)^2) = 1.75 of them. Two microbatches, four calls a layer; a rank
+  // keeps a quarter. Where the device has no constants, the links alone count.
+  const StackOutcome outcome = run_stack(stack_setting(), dealt(4));
+  const double sent = 2 * kExpertBlocks * 4 * (1.75 * kRankTokens * kTokenValues * 2) * 3 / 4;
+  EXPECT_NEAR(outcome.bytes[ParallelGroup::expert].value(), sent, 1e-6 * sent);
+  EXPECT_NEAR(outcome.prediction.breakdown[TimeClass::expert_comm].value(), sent / kWireRate, 1e-12);
+}
+
+TEST(ExpertStack, KernelsTakeTheirClosedForm) {
+  Setting setting = stack_setting();
+  setting.system.device.node.experts.normal = round_kernels();
+  network::ExpertExchange call;
+  call.tokens = kRankTokens;
+  call.hidden = kTokenValues;
+  call.top_k = 2;
+  call.experts = 8;
+  call.ranks = 4;
+  call.value_bytes = 2;
+  const auto one = [&](network::DispatchWay way) {
+    return network::expert_exchange_time(setting.system.device.node.experts, DispatchKernels::normal, way,
+                                         call)
+        ->value();
+  };
+  // Dispatch, combine, and each as the other's backward.
+  const double both = one(network::DispatchWay::dispatch) + one(network::DispatchWay::combine);
+  const StackOutcome outcome = run_stack(setting, dealt(4));
+  EXPECT_NEAR(outcome.prediction.breakdown[TimeClass::expert_comm].value(), 2 * kExpertBlocks * 2 * both,
+              1e-9);
+  for (const std::int32_t expert : {2, 4, 8}) expect_modes_agree(setting, dealt(expert), 1e-3);
+}
+
+TEST(ExpertStack, MoreProcessorsMoveTokensFaster) {
+  Setting setting = stack_setting();
+  setting.system.device.node.experts.normal = round_kernels();
+  const double few = run_stack(setting, dealt(8)).prediction.step_time.value();
+  setting.system.stack.experts.dispatch_sms = 80;
+  EXPECT_LT(run_stack(setting, dealt(8)).prediction.step_time.value(), few);
+}
+
+TEST(ExpertStack, NarrowDispatchSendsHalfOnTheWayOutOfForward) {
+  // Of four calls a layer, all of bf16, one takes 1 + 4 / 128 bytes a value instead of 2.
+  Setting setting = stack_setting();
+  setting.workload.precision = PolicyName::fp8;
+  const double wide = run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value();
+  setting.system.stack.experts.fp8_dispatch = true;
+  const double narrow = run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value();
+  EXPECT_NEAR(narrow / wide, (3 + (1 + 4.0 / 128) / 2) / 4, 1e-9);
+  setting.workload.precision = PolicyName::bf16;
+  EXPECT_DOUBLE_EQ(run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value(), wide);
+}
+
+TEST(ExpertStack, OverlapHidesItsShareInBothModes) {
+  Setting setting = stack_setting();
+  setting.system.device.node.experts.normal = round_kernels();
+  const double bare = run_stack(setting, dealt(8)).prediction.breakdown[TimeClass::expert_comm].value();
+  setting.system.stack.communication.expert_overlap = 0.5;
+  EXPECT_NEAR(run_stack(setting, dealt(8)).prediction.breakdown[TimeClass::expert_comm].value(), bare / 2,
+              1e-12);
+  for (const std::int32_t expert : {2, 8}) expect_modes_agree(setting, dealt(expert), 0.03);
+  setting.system.stack.communication.expert_overlap = 1;
+  EXPECT_EQ(run_stack(setting, dealt(8)).prediction.breakdown[TimeClass::expert_comm], Seconds(0));
+}
+
+TEST(ExpertStack, TheDeviceWaitsForLoadsOnceAForwardAndLayer) {
+  Setting setting = stack_setting();
+  const double without = run_stack(setting, dealt(4)).prediction.step_time.value();
+  setting.system.stack.experts.load_wait = Seconds(3e-3);
+  EXPECT_NEAR(run_stack(setting, dealt(4)).prediction.step_time.value(), without + 2 * kExpertBlocks * 3e-3,
+              1e-9);
+  expect_modes_agree(setting, dealt(4), 1e-3);
+  // Full recompute runs forward, and waits, again.
+  ParallelPlan plan = dealt(4);
+  plan.recompute = Recompute::full;
+  const double again = run_stack(setting, plan).prediction.step_time.value();
+  setting.system.stack.experts.load_wait = Seconds(0);
+  EXPECT_NEAR(again - run_stack(setting, plan).prediction.step_time.value(), 2 * 2 * kExpertBlocks * 3e-3,
+              1e-9);
+}
+
+TEST(ExpertStack, TheHostLaunchesWhatExpertsAdd) {
+  // A host that is slower than all else sets the pace: forward 100 ms and 8 experts of 5 ms, backward 200 ms and
+  // again 8 of 5 ms, for each of four layers of two microbatches.
+  Setting setting = stack_setting();
+  setting.system.stack.host = {};
+  StackProfile::Experts& experts = setting.system.stack.experts;
+  experts.forward_layer = Seconds(0.1);
+  experts.backward_layer = Seconds(0.2);
+  experts.per_expert = Seconds(5e-3);
+  const Prediction slow = run_stack(setting, dealt(4)).prediction;
+  const double launched = 2 * kExpertBlocks * (0.1 + 0.2 + 2 * 8 * 5e-3);
+  EXPECT_GT(slow.step_time.value(), launched);
+  EXPECT_LT(slow.step_time.value(), 1.05 * launched);
+  expect_modes_agree(setting, dealt(4), 0.01);
+  // A dense model has none of it.
+  setting.model.moe.reset();
+  const double dense = run_stack(setting, dealt(1)).prediction.step_time.value();
+  experts = {};
+  EXPECT_DOUBLE_EQ(run_stack(setting, dealt(1)).prediction.step_time.value(), dense);
+}
+
+TEST(ExpertStack, SinksAreFusedFromAnArchitectureOn) {
+  Setting setting = stack_setting();
+  setting.model.attention_sinks = true;
+  setting.system.stack.attention = AttentionKernel::flash;
+  setting.system.device.architecture = Architecture::hopper;
+  const auto seconds = [&] { return run_stack(setting, dealt(1)).prediction; };
+  const Prediction fused = seconds();
+  setting.system.stack.fused_sinks_from = Architecture::blackwell;
+  const Prediction before = seconds();
+  setting.system.stack.attention = AttentionKernel::naive;
+  const Prediction naive = seconds();
+  EXPECT_DOUBLE_EQ(before.step_time.value(), naive.step_time.value());
+  EXPECT_DOUBLE_EQ(before.memory_peak.value(), naive.memory_peak.value());
+  EXPECT_GT(before.step_time, fused.step_time);
+  setting.system.stack.attention = AttentionKernel::flash;
+  setting.system.stack.fused_sinks_from = Architecture::hopper;
+  EXPECT_EQ(seconds().step_time, fused.step_time);
+  setting.system.stack.fused_sinks_from = Architecture::blackwell;
+  setting.model.attention_sinks = false;
+  EXPECT_EQ(seconds().memory_peak, fused.memory_peak);
+}
+
+}  // namespace
+}  // namespace shardscape
