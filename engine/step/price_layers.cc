@@ -95,7 +95,7 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
   if (op.grouped && device.architecture != Architecture::other) {
     const compute::ExpertLoads loads{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
     return compute::grouped_product(loads, static_cast<double>(shape.n), static_cast<double>(shape.k),
-                                    op.operands, device);
+                                    op.operands, device, {false, false, op.stored});
   }
   const compute::GemmCost cost =
       compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});
