@@ -325,6 +325,11 @@ constexpr bool is_of_experts(const PlanAxisRow& row) {
   return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor ||
          row.key == PlanKey::prefill_expert || row.key == PlanKey::prefill_expert_tensor;
 }
+/// Whether it is of the pool that prefills: plans without one have no word for it.
+constexpr bool is_of_prefill(const PlanAxisRow& row) {
+  return row.kind == AxisKind::pool || row.key == PlanKey::prefill_expert ||
+         row.key == PlanKey::prefill_expert_tensor;
+}
 /// The row of a column; null where there is none.
 const PlanAxisRow* find_plan_column(std::string_view column);
 
