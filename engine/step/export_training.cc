@@ -79,14 +79,17 @@ class StepMaker {
         for (std::int32_t n = 0; n < run.count; ++n) {
           layers.emplace_back(run.kind, run.kind.is_block()           ? fmt::format("block {}", blocks++)
                                         : run.kind == kEmbeddingLayer ? "embedding"
+                                        : run.kind == kFurtherLayer   ? fmt::format("further token {}", n)
                                                                       : "head");
         }
       }
       for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
       for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-        append_pass(chunk.backward, layer->first, Pass::input, layer->second);
+        const bool splits = in_.splits(layer->first);
+        append_pass(chunk.backward, layer->first, splits ? Pass::backward : Pass::input, layer->second);
         if (in_.defers(layer->first)) append_kept_share(chunk.backward, layer->second);
-        if (in_.cuts()) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
+        if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
+        if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
       const double weight_host = scratch_.weight_host[index].value() / v;
       append_wait(chunk.weight, weight_host);

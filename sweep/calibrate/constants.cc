@@ -155,6 +155,14 @@ constexpr std::array kConstants = {
         "communication.gather_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "the gather of updated weights hidden behind the first forward"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.expert_overlap; },
+        "communication.expert_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "exchanges of experts hidden behind the other pass of a pair"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.expert_hidden; },
+        "communication.expert_hidden", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "what exchanges of experts hide in pairs without slowing compute"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.quantisation.passes; }, "quantisation.passes",
         std::nullopt, time, linear, 0.0, 5.0,
         "from casts within other kernels to one kernel for each step of them", 0.5, "casts to 8 and 4 bits"),
