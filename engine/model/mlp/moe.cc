@@ -172,8 +172,8 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
 }
 
 bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {
-  // Without sequence parallelism a token's output lies on one of the ranks that hold the token.
-  return !b.key().dispatches || b.model().moe->shared_experts > 0 || !b.key().sequence_parallel;
+  // In a server a token's output comes back to one of the ranks that hold the token.
+  return !b.key().dispatches || b.model().moe->shared_experts > 0 || b.serves();
 }
 
 double ExpertMlp::gradient_width(const ModelSpec& model, const LayerKey& key) const {
