@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engine/model/partition.h"
 #include "engine/prediction.h"
 #include "engine/step/pools.h"
 #include "engine/step/price_training.h"
@@ -15,7 +16,7 @@ struct Point {
   Details* details = nullptr;  ///< filled where given
 
   // partition()
-  std::vector<model::StageLayers> layers;  ///< blocks per stage; of pools, of the one that decodes
+  model::Partition split;  ///< layers over stages; of pools, of the one that decodes
   // memory()
   schedule::PipelineShape pipeline;  ///< training
   step::ServingShape serving;        ///< replicas that prefill and decode

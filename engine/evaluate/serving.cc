@@ -50,15 +50,15 @@ class Replicas final : public Evaluator {
   explicit Replicas(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
 
   bool partition(Point& point) override {
-    return model::partition_layers(setting_.model, setting_.system.stack.partition, point.plan.pipeline,
-                                   point.plan.virtual_stages, point.layers);
+    return model::partition_layers(setting_.model, setting_.system.stack,
+                                   {point.plan.pipeline, point.plan.virtual_stages}, point.split);
   }
 
   void memory(Point& point) override {
     const ParallelPlan& plan = point.plan;
     const std::int64_t sequences =
         step::sequences_at_once(setting_, plan, setting_.workload.concurrency / plan.data);
-    const ServerMemory server(setting_, plan, point.layers, sequences, step::ServerWork::both,
+    const ServerMemory server(setting_, plan, point.split.stages, sequences, step::ServerWork::both,
                               step::cached_tokens(setting_));
     point.serving = step::serving_shape(setting_, plan, server.free(), server.request());
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
@@ -70,7 +70,7 @@ class Replicas final : public Evaluator {
 
   void time(Point& point) override {
     network::CollectiveModel& collectives = machine_.collectives();
-    const step::InferenceInputs inputs{setting_, point.plan, point.layers, point.serving};
+    const step::InferenceInputs inputs{setting_, point.plan, point.split.stages, point.serving};
     std::optional<step::FlattenedRun> run;
     if (machine_.flattened()) run.emplace(machine_.run_on(machine_.options().placement));
     step::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
@@ -79,7 +79,7 @@ class Replicas final : public Evaluator {
     if (point.details == nullptr) return;
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
-    point.details->stage_layers = block_counts(point.layers);
+    point.details->stage_layers = block_counts(point.split.stages);
     point.details->group_bytes = step::inference_bytes(inputs, collectives, memo_);
     step::explain_inference(inputs, collectives, memo_, point.details->operators);
   }
@@ -98,11 +98,13 @@ class Pools final : public Evaluator {
   explicit Pools(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
 
   bool partition(Point& point) override {
-    const PartitionRule rule = setting_.system.stack.partition;
-    return model::partition_layers(setting_.model, rule, point.plan.prefill.pipeline, 1,
-                                   point.prefill.layers) &&
-           model::partition_layers(setting_.model, rule, point.plan.pipeline, point.plan.virtual_stages,
-                                   point.layers);
+    const StackProfile& stack = setting_.system.stack;
+    model::Partition prefill;
+    if (!model::partition_layers(setting_.model, stack, {point.plan.prefill.pipeline, 1}, prefill))
+      return false;
+    point.prefill.layers = std::move(prefill.stages);
+    return model::partition_layers(setting_.model, stack, {point.plan.pipeline, point.plan.virtual_stages},
+                                   point.split);
   }
 
   void memory(Point& point) override;
@@ -154,7 +156,7 @@ void Pools::memory(Point& point) {
   Details* details = point.details;
   prefill.plan = step::prefill_plan(point.plan);
   decode.plan = step::decode_plan(point.plan);
-  decode.layers = point.layers;
+  decode.layers = point.split.stages;
   prefill.placement = placed(0, point.plan.prefill.gpus());
   decode.placement = placed(point.plan.prefill.gpus(), point.plan.gpus());
   const std::int64_t sequences =

@@ -58,6 +58,7 @@ memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute rec
     bytes.block[kind] = {saved, block.saved[kAll] - saved + block.working, block.put_off};
   }
   bytes.embedding = costs[step::kEmbeddingLayer].saved[kAll];
+  bytes.further = costs[step::kFurtherLayer].saved[kAll];
   bytes.head = costs[step::kHeadLayer].saved[kAll];
   bytes.head_put_off = costs[step::kHeadLayer].put_off;
   bytes.logits = costs.logits;
@@ -74,22 +75,26 @@ class Training final : public Evaluator {
 
   bool partition(Point& point) override {
     const ParallelPlan& plan = point.plan;
-    return model::partition_layers(setting_.model, setting_.system.stack.partition, plan.pipeline,
-                                   plan.virtual_stages, point.layers);
+    const bool done =
+        model::partition_layers(setting_.model, setting_.system.stack,
+                                {plan.pipeline, plan.virtual_stages, Phase::training}, point.split);
+    if (done && both_ways(plan)) model::fold_both_ways(point.split);
+    return done;
   }
 
   void memory(Point& point) override {
     const ParallelPlan& plan = point.plan;
     const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
     point.out.microbatches = static_cast<std::int32_t>(setting_.workload.global_batch / per_microbatch);
-    // On one stage there is no bubble to fill: zero_bubble is plain accumulation.
-    const bool plain = plan.pipeline == 1 && plan.schedule == ScheduleKind::zero_bubble;
-    point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline, plan.virtual_stages,
-                      point.out.microbatches};
+    // On one stage there is no bubble to fill: zero_bubble and dualpipe are plain accumulation.
+    const bool plain = plan.pipeline == 1 && plan.schedule != ScheduleKind::gpipe && plan.virtual_stages == 1;
+    point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
+                      both_ways(plan) ? 2 : plan.virtual_stages, point.out.microbatches,
+                      step::overlaps_exchanges(setting_, plan)};
     const memory::MemoryInputs inputs{
         setting_,
         plan,
-        point.layers,
+        point.split.stages,
         model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
         activations(costs(plan), plan.recompute),
         point.pipeline};
@@ -102,6 +107,10 @@ class Training final : public Evaluator {
 
   void find_sick(Point& point) override;
   void time(Point& point) override;
+
+  static bool both_ways(const ParallelPlan& plan) {
+    return plan.schedule == ScheduleKind::dualpipe && plan.pipeline > 1;
+  }
 
   [[nodiscard]] bool links_are_recorded() const override { return !machine_.flattened(); }
   [[nodiscard]] bool minds_sick_devices() const override { return true; }
@@ -176,7 +185,8 @@ void Training::time(Point& point) {
       setting_,
       point.plan,
       costs(point.plan),
-      point.layers,
+      point.split.stages,
+      point.split.chunks,
       model::stage_parameters(setting_.model, setting_.policy(), point.plan, Phase::training),
       point.pipeline,
       point.sick};
@@ -189,7 +199,7 @@ void Training::time(Point& point) {
 void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
   Details& details = *point.details;
-  details.stage_layers = block_counts(point.layers);
+  details.stage_layers = block_counts(point.split.stages);
   details.group_bytes = step::training_bytes(inputs);
   for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
     details.stage_forward.push_back(scratch_.forward[s].total());

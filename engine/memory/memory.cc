@@ -16,11 +16,12 @@ struct StagePosition {
 };
 
 StagePosition position(const MemoryInputs& in, std::int32_t stage) {
-  return {stage == 0, stage + 1 == in.plan.pipeline};
+  return {in.pipeline.holds(stage, 0), in.pipeline.holds(stage, in.pipeline.parts() - 1)};
 }
 
 model::ParameterGroups parameters_of(const MemoryInputs& in, std::int32_t stage) {
-  return in.parameters.of_stage(in.layers, static_cast<std::size_t>(stage));
+  const StagePosition at = position(in, stage);
+  return in.parameters.of_stage(in.layers[static_cast<std::size_t>(stage)], at.first, at.last);
 }
 
 /// Microbatches that have passed the head before the last stage's first backward: one where the backward of
@@ -29,7 +30,8 @@ model::ParameterGroups parameters_of(const MemoryInputs& in, std::int32_t stage)
 double heads_in_flight(const schedule::PipelineShape& shape) {
   const bool forwards_first =
       schedule::warm_up(shape, shape.stages - 1) == shape.microbatches * shape.virtual_stages;
-  return forwards_first ? shape.microbatches : 1;
+  if (forwards_first) return shape.microbatches;
+  return shape.overlaps ? 2 : 1;  // a pair runs the next one beside the backward
 }
 
 /// What microbatches before the last loss have kept for weight gradients of the head.
@@ -49,20 +51,25 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
     Bytes now, all_but_one;
     for (const auto& [kind, count] : layers) {
       const BlockBytes& block = in.activations.block[kind];
-      now += flights * count * block.saved + static_cast<double>(held.put_off) * count * block.put_off;
+      now += flights * count * block.saved + held.put_off * chunk_share * count * block.put_off;
       const double others = kind == layers.begin()->kind ? count - 1 : count;
-      all_but_one += others * (block.put_off - block.saved);
+      all_but_one += chunk_share * others * (block.put_off - block.saved);
     }
     if (at.first) now += flights * in.activations.embedding;
+    if (!at.last) now += flights * layers.further() * in.activations.further;
     sum = std::max(sum, now);
     // The peak may also come when the running microbatch has only its last block left (the first of the stage),
     // and its other blocks wait for their weight gradients.
-    if (in.pipeline.kind == ScheduleKind::zero_bubble) sum = std::max(sum, now + all_but_one);
+    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble || held.put_off > 0;
+    if (cut) sum = std::max(sum, now + all_but_one);
   }
   Bytes working;
   for (const auto& [kind, count] : layers) working = std::max(working, in.activations.block[kind].working);
   sum += working;
-  if (at.last) sum += heads_in_flight(in.pipeline) * in.activations.head + deferred_heads_bytes(in);
+  if (at.last) {
+    const Bytes ends = in.activations.head + layers.further() * in.activations.further;
+    sum += heads_in_flight(in.pipeline) * ends + deferred_heads_bytes(in);
+  }
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
@@ -94,13 +101,13 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
 
   MemoryUse use;
   for (const auto& [copies, held] : parameters) {
-    const double shards = ranks_of(in.plan, copies);
+    const double shards = ranks_of(in.plan, copies), owners = in.pipeline.copies() * shards;
     // Under ZeRO-3 the copies are made of gathered blocks and go with them.
     use.weights += whole_weights ? held.weights + held.copies : held.weights / shards;
     use.gradients += Bytes(stack.state.gradient_bytes * held.count /
                            (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
     use.optimizer += Bytes((stack.state.master_bytes + stack.state.moment_bytes) * held.count /
-                           (zero_shards(in.plan, ZeroState::optimizer) ? shards : 1.0));
+                           (zero_shards(in.plan, ZeroState::optimizer) ? owners : 1.0));
   }
   use.activations = saved_activations(in, stage);
   if (position(in, stage).last) {

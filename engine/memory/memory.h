@@ -2,7 +2,8 @@
 //
 //   static       weights, gradients, optimizer state of the stage's parameters on one rank, each group of them
 //                sharded by ZeRO over the ranks that hold copies (Rajbhandari et al. 2020): stage 1 optimizer,
-//                2 + gradients, 3 + weights
+//                2 + gradients, 3 + weights. Dualpipe's stages hold two chunks and share out the optimizer's state
+//                with their mirror
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
 //                (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
 //                (Qi et al. 2023: 32 s b h per block of GPT); the working set of the block that recomputes,
@@ -43,6 +44,7 @@ struct BlockBytes {
 struct ActivationBytes {
   std::array<BlockBytes, model::kMostBlockKinds> block;  ///< by kind
   Bytes embedding;
+  Bytes further;  ///< of one module that predicts a further token
   Bytes head;
   Bytes head_put_off;  ///< kept from its input gradient to a weight gradient that is deferred
   Bytes logits;

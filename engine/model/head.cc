@@ -1,7 +1,5 @@
 #include "engine/model/head.h"
 
-#include <span>
-
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/operator_builder.h"
@@ -58,25 +56,6 @@ void append_output(std::vector<Operator>& ops, const OperatorBuilder& b) {
   if (b.mode() == Mode::training) ops.push_back(cross_entropy(b, columns));
 }
 
-/// One more token: the embedding of the tokens one step ahead beside the hidden state, each with a norm, both through
-/// one product, a layer like the last one, and the head again.
-void append_further_token(std::vector<Operator>& ops, const OperatorBuilder& b, const Setting& setting,
-                          std::int64_t tokens) {
-  const std::size_t first = ops.size();
-  const auto append = [&](const std::vector<Operator>& more) {
-    ops.insert(ops.end(), more.begin(), more.end());
-  };
-  append(embedding_operators(setting, b.key(), tokens, b.mode()));
-  ops.push_back(b.norm("embedding_norm"));
-  ops.push_back(b.norm("hidden_norm"));
-  const Bytes input(b.policy().operand_bytes(b.policy().products) * b.own_tokens() * 2 * b.hidden());
-  ops.push_back(b.own_gemm("further_projection", 2 * b.hidden(), b.hidden(), input));
-  append(block_operators(setting, kind_of_layer(setting.model, setting.model.layers - 1), b.key(), tokens,
-                         b.mode()));
-  for (Operator& op : std::span(ops).subspan(first)) op.cut = false;  // the output's weights alone may wait
-  append_output(ops, b);
-}
-
 }  // namespace
 
 std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
@@ -87,7 +66,25 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
   std::vector<Operator> ops;
   append_output(ops, b);
   const std::int64_t further = setting.model.moe ? setting.model.moe->mtp_layers : 0;
-  for (std::int64_t i = 0; i < further; ++i) append_further_token(ops, b, setting, tokens);
+  for (std::int64_t i = 0; i < further; ++i) append_output(ops, b);
+  return ops;
+}
+
+/// The embedding of the tokens one step ahead beside the hidden state, each with a norm, both through one product, and
+/// a layer like the last one.
+std::vector<Operator> further_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  constexpr Mode kMode = Mode::training;
+  const auto count = static_cast<double>(tokens);
+  const OperatorBuilder b(setting, key, count, count, kMode);
+  std::vector<Operator> ops = embedding_operators(setting, key, tokens, kMode);
+  ops.push_back(b.norm("embedding_norm"));
+  ops.push_back(b.norm("hidden_norm"));
+  const Bytes input(b.policy().operand_bytes(b.policy().products) * b.own_tokens() * 2 * b.hidden());
+  ops.push_back(b.own_gemm("further_projection", 2 * b.hidden(), b.hidden(), input));
+  const std::size_t last = kind_of_layer(setting.model, setting.model.layers - 1);
+  const std::vector<Operator> layer = block_operators(setting, last, key, tokens, kMode);
+  ops.insert(ops.end(), layer.begin(), layer.end());
+  for (Operator& op : ops) op.cut = false;  // its backward is whole under every schedule
   return ops;
 }
 

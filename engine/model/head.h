@@ -1,9 +1,9 @@
 // Final norm, LM head and, in training, the fp32 cross-entropy, on the last stage. The vocabulary is split
 // over the tensor group, padded so that every rank has whole columns.
 //
-// In training the modules that predict further tokens (moe.mtp_layers; DeepSeek-V3, arXiv:2412.19437, section 2.2)
-// run behind it on the same stage, each an embedding, two norms, a projection, a layer and the head again. They are
-// part of the head wherever layers are counted; recompute policies leave them alone.
+// In training modules predict further tokens (moe.mtp_layers; DeepSeek-V3, arXiv:2412.19437, section 2.2), each with
+// an embedding, two norms, a projection and a layer behind the last layer of the model, on the stage that the layout of
+// the pipeline gives it, and with a pass of its own through the head. Recompute policies leave them alone.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,8 @@ namespace shardscape::model {
 /// `tokens` of each of key.microbatch sequences; prefill computes the head for the last one of each only.
 std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens,
                                      Mode mode);
+/// One module that predicts a further token, in training, without its pass through the head.
+std::vector<Operator> further_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key);
 
 /// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank.

@@ -53,10 +53,14 @@ double StageParameters::count_of_last(const StageLayers& layers, std::int32_t bl
 }
 
 ParameterGroups StageParameters::of_stage(std::span<const StageLayers> layers, std::size_t stage) const {
-  const bool first = stage == 0, last = stage + 1 == layers.size();
-  ParameterGroups sum = of_blocks(layers[stage]);
+  return of_stage(layers[stage], stage == 0, stage + 1 == layers.size());
+}
+
+ParameterGroups StageParameters::of_stage(const StageLayers& layers, bool first, bool last) const {
+  ParameterGroups sum = of_blocks(layers);
   if (first) sum[ParallelGroup::data_shard] += embedding;
-  if (last) sum += of_head(first);
+  if (last) sum[ParallelGroup::data_shard] += of_head(first);
+  sum += of_further(layers.further(), first || (last && tied));
   return sum;
 }
 
@@ -88,7 +92,7 @@ StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& 
   p.tied = model.tied_embeddings;
   const std::int64_t modules = phase == Phase::training && model.moe ? model.moe->mtp_layers : 0;
   if (modules == 0) return p;
-  p.further = static_cast<double>(modules) * further_token(model, policy, layer_key(plan, 1));
+  p.further = further_token(model, policy, layer_key(plan, 1));
   p.further_table = p.embedding;
   return p;
 }

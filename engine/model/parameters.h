@@ -90,7 +90,7 @@ struct StageParameters {
   Parameters final_norm;
   Parameters head;  ///< LM head
   bool tied = false;
-  ParameterGroups further;   ///< modules that predict further tokens, in training
+  ParameterGroups further;   ///< one module that predicts a further token, in training
   Parameters further_table;  ///< the copy of the embedding that they read where it lies elsewhere
 
   /// Of so many blocks.
@@ -98,14 +98,19 @@ struct StageParameters {
   /// Parameters with copies on such a group in the last so many of a stage's blocks, 0 to all of them.
   [[nodiscard]] double count_of_last(const StageLayers& layers, std::int32_t blocks,
                                      ParallelGroup copies) const;
+  /// Of a stage with these layers, with the embedding, with the head.
+  [[nodiscard]] ParameterGroups of_stage(const StageLayers& layers, bool first, bool last) const;
   /// `layers`: of every stage.
   [[nodiscard]] ParameterGroups of_stage(std::span<const StageLayers> layers, std::size_t stage) const;
-  /// The head of the last stage, the final norm and what predicts further tokens. A tied head needs weights only
-  /// where the embedding is elsewhere: it holds a copy of the table there.
-  [[nodiscard]] ParameterGroups of_head(bool with_embedding) const {
-    const Parameters common = final_norm + (with_embedding && tied ? Parameters{} : head);
-    const Parameters table = with_embedding || tied ? Parameters{} : further_table;
-    return ParameterGroups(ParallelGroup::data_shard, common + table) + further;
+  /// The head of the last stage and the final norm. A tied head needs weights only where the embedding is elsewhere: it
+  /// holds a copy of the table there.
+  [[nodiscard]] Parameters of_head(bool with_embedding) const {
+    return final_norm + (with_embedding && tied ? Parameters{} : head);
+  }
+  /// So many modules of further tokens, which share a table: that of the stage, where it has one.
+  [[nodiscard]] ParameterGroups of_further(std::int32_t modules, bool with_table) const {
+    const Parameters table = modules == 0 || with_table ? Parameters{} : further_table;
+    return modules * further + ParameterGroups(ParallelGroup::data_shard, table);
   }
 };
 

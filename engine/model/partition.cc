@@ -3,67 +3,180 @@
 #include <algorithm>
 
 #include "engine/model/block_kinds.h"
+#include "engine/spec/pipeline_layout.h"
 
 namespace shardscape::model {
 
 namespace {
 
-/// Chunk c lies on stage c % stages.
-void partition_balanced(const ModelSpec& model, std::int32_t virtual_stages,
-                        std::vector<StageLayers>& layers) {
+/// The embedding before and the loss behind the layers.
+constexpr std::int64_t kEnds = 2;
+
+/// The chunks of a partition in the order in which a microbatch meets them; chunk c lies on stage c % stages.
+class Chunks {
+ public:
+  Chunks(Partition& partition, const PartitionCase& of)
+      : partition_(partition),
+        stages_(static_cast<std::size_t>(of.stages)),
+        each_(static_cast<std::size_t>(of.virtual_stages)) {
+    partition_.chunks.assign(stages_ * each_, {});
+  }
+  [[nodiscard]] std::size_t size() const { return stages_ * each_; }
+  StageLayers& operator[](std::size_t chunk) {
+    return partition_.chunks[chunk % stages_ * each_ + chunk / stages_];
+  }
+
+ private:
+  Partition& partition_;
+  std::size_t stages_, each_;
+};
+
+void partition_balanced(const ModelSpec& model, Chunks& chunks) {
   double blocks = 0;
   for (const BlockRun& run : all_layers(model)) blocks += run.count * product_parameters(model, run.kind);
   const double head = static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
-  const std::size_t chunks = layers.size() * static_cast<std::size_t>(virtual_stages);
-  const double share = (blocks + head) / static_cast<double>(chunks);
+  const double share = (blocks + head) / static_cast<double>(chunks.size());
   std::size_t chunk = 0;
   double cost = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     const std::size_t kind = kind_of_layer(model, layer);
     // A block that starts beyond the chunk's share goes to the next chunk; the one that crosses the border
     // stays.
-    while (chunk + 1 < chunks && cost >= share * static_cast<double>(chunk + 1)) ++chunk;
-    layers[chunk % layers.size()].add(kind, 1);
+    while (chunk + 1 < chunks.size() && cost >= share * static_cast<double>(chunk + 1)) ++chunk;
+    chunks[chunk].add(kind, 1);
     cost += product_parameters(model, kind);
   }
 }
 
-/// Chunks of as many layers each, the embedding before and modules of further tokens and the loss behind them counted.
-bool partition_with_ends(const ModelSpec& model, std::int32_t virtual_stages,
-                         std::vector<StageLayers>& layers) {
-  const std::int64_t behind = 1 + (model.moe ? model.moe->mtp_layers : 0), ends = 1 + behind;
-  const auto stages = static_cast<std::int64_t>(layers.size()), chunks = stages * virtual_stages;
-  if ((model.layers + ends) % chunks != 0) return false;
-  const std::int64_t each = (model.layers + ends) / chunks;
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::int64_t begin = std::max<std::int64_t>(0, chunk * each - 1);
-    const std::int64_t end = std::min(model.layers, std::max(begin, (chunk + 1) * each - 1));
-    for (const BlockRun& run :
-         layers_between(model, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin)))
-      layers[static_cast<std::size_t>(chunk % stages)].add(run.kind, run.count);
+/// Fills chunks of so many layers each, as far as there are any.
+class ChunkFiller {
+ public:
+  explicit ChunkFiller(const ModelSpec& model) : model_(model) {}
+  void add(StageLayers& chunk, std::int64_t layers) {
+    const std::int64_t count = std::min(layers, model_.layers - next_);
+    if (count <= 0) return;
+    chunk += layers_between(model_, static_cast<std::int32_t>(next_), static_cast<std::int32_t>(count));
+    next_ += count;
   }
-  return true;
+
+ private:
+  const ModelSpec& model_;
+  std::int64_t next_ = 0;
+};
+
+/// Chunks of as many layers each, the embedding before and the loss behind them counted.
+void partition_with_ends(const ModelSpec& model, Chunks& chunks) {
+  const std::int64_t each = (model.layers + kEnds) / static_cast<std::int64_t>(chunks.size());
+  ChunkFiller filler(model);
+  for (std::size_t c = 0; c < chunks.size(); ++c) filler.add(chunks[c], c == 0 ? each - 1 : each);
+}
+
+/// Units: layers, then modules of further tokens, then the loss. The modules that come to lie before the last chunk
+/// stay there.
+void partition_uneven(const ModelSpec& model, std::int64_t modules, Chunks& chunks) {
+  const auto count = static_cast<std::int64_t>(chunks.size());
+  const std::int64_t units = model.layers + modules + 1, most = (units + count - 1) / count;
+  const bool fills = most * (count - 1) < units;
+  std::int64_t unit = 0;
+  ChunkFiller filler(model);
+  for (std::int64_t c = 0; c < count; ++c) {
+    const std::int64_t each = fills ? most : units / count + (c < units % count ? 1 : 0);
+    const std::int64_t end = std::min(units, unit + each);
+    StageLayers& chunk = chunks[static_cast<std::size_t>(c)];
+    filler.add(chunk, std::min(end, model.layers) - unit);
+    const std::int64_t further = std::min(end, model.layers + modules) - std::max(unit, model.layers);
+    if (further > 0) chunk.add_further(static_cast<std::int32_t>(further));
+    unit = end;
+  }
+}
+
+void partition_laid_out(const ModelSpec& model, const PipelineLayout& layout, Chunks& chunks) {
+  ChunkFiller filler(model);
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    filler.add(chunks[c], layout.stages[c].layers);
+    chunks[c].add_further(layout.stages[c].further);
+  }
+}
+
+/// Models with experts are laid out where they do not divide.
+PartitionRule rule_for(const ModelSpec& model, const StackProfile& stack) {
+  const bool laid_out = stack.partition == PartitionRule::with_ends && model.moe;
+  return laid_out ? PartitionRule::uneven : stack.partition;
+}
+
+bool has_layout(const StackProfile& stack, Phase phase) {
+  return phase == Phase::training && !stack.pipeline_layout.empty();
+}
+
+Reason layout_rule(const ModelSpec& model, const StackProfile& stack, std::int64_t chunks,
+                   std::int64_t modules) {
+  const auto layout = read_layout(stack.pipeline_layout);
+  const bool fits = layout && layout->layers() == model.layers && layout->further() == modules &&
+                    static_cast<std::int64_t>(layout->stages.size()) == chunks;
+  return fits ? Reason::none : Reason::layout;
 }
 
 }  // namespace
 
-bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
-                      std::int32_t virtual_stages, std::vector<StageLayers>& layers) {
-  layers.assign(static_cast<std::size_t>(stages), {});
-  const std::int64_t chunks = static_cast<std::int64_t>(stages) * virtual_stages;
-  const bool even = model.layers % chunks == 0;
-  if (rule == PartitionRule::balanced && !(even && virtual_stages > 1)) {
-    partition_balanced(model, virtual_stages, layers);
-    return true;
+std::int32_t further_modules(const ModelSpec& model, Phase phase) {
+  return phase == Phase::training && model.moe ? static_cast<std::int32_t>(model.moe->mtp_layers) : 0;
+}
+
+Reason partition_rule(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of) {
+  const std::int64_t chunks = static_cast<std::int64_t>(of.stages) * of.virtual_stages;
+  const std::int64_t modules = further_modules(model, of.phase);
+  if (has_layout(stack, of.phase)) return layout_rule(model, stack, chunks, modules);
+  // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
+  // the head.
+  const PartitionRule rule = rule_for(model, stack);
+  std::int64_t most = model.layers;
+  if (rule == PartitionRule::balanced) most = of.virtual_stages > 1 ? model.layers + kEnds : chunks;
+  if (rule == PartitionRule::with_ends || rule == PartitionRule::uneven) most += kEnds;
+  if (chunks > most) return Reason::fewer_layers_than_stages;
+  const bool divides = model.layers % chunks == 0;
+  const bool divides_with_ends = rule == PartitionRule::with_ends && (model.layers + kEnds) % chunks == 0;
+  const bool any = rule == PartitionRule::balanced || rule == PartitionRule::uneven;
+  return any || divides || divides_with_ends ? Reason::none : Reason::layers_by_pipeline;
+}
+
+bool partition_layers(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of,
+                      Partition& partition) {
+  partition.stages.assign(static_cast<std::size_t>(of.stages), {});
+  if (partition_rule(model, stack, of) != Reason::none) return false;
+  const std::int64_t count = static_cast<std::int64_t>(of.stages) * of.virtual_stages;
+  Chunks chunks(partition, of);
+  const std::int32_t modules = further_modules(model, of.phase);
+  const bool even = model.layers % count == 0, even_with_ends = (model.layers + kEnds) % count == 0;
+  const PartitionRule rule = rule_for(model, stack);
+  if (has_layout(stack, of.phase)) {
+    partition_laid_out(model, *read_layout(stack.pipeline_layout), chunks);
+  } else if (rule == PartitionRule::balanced && !(even && of.virtual_stages > 1)) {
+    partition_balanced(model, chunks);
+  } else if (even) {
+    ChunkFiller filler(model);
+    for (std::size_t c = 0; c < chunks.size(); ++c) filler.add(chunks[c], model.layers / count);
+  } else if (even_with_ends) {
+    partition_with_ends(model, chunks);
+  } else {
+    partition_uneven(model, modules, chunks);
   }
-  if (!even && rule == PartitionRule::with_ends) return partition_with_ends(model, virtual_stages, layers);
-  if (!even) return false;
-  const auto each = static_cast<std::int32_t>(model.layers / chunks);
-  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
-    StageLayers& stage = layers[static_cast<std::size_t>(chunk % stages)];
-    for (const BlockRun& run : layers_between(model, chunk * each, each)) stage.add(run.kind, run.count);
-  }
+  std::int32_t placed = 0;
+  for (const StageLayers& chunk : partition.chunks) placed += chunk.further();
+  chunks[chunks.size() - 1].add_further(modules - placed);
+  const auto each = static_cast<std::size_t>(of.virtual_stages);
+  for (std::size_t c = 0; c < partition.chunks.size(); ++c) partition.stages[c / each] += partition.chunks[c];
   return true;
+}
+
+void fold_both_ways(Partition& partition) {
+  const std::vector<StageLayers> alone = partition.stages;
+  partition.chunks.clear();
+  for (std::size_t s = 0; s < alone.size(); ++s) {
+    const StageLayers& mirror = alone[alone.size() - 1 - s];
+    partition.chunks.push_back(alone[s]);
+    partition.chunks.push_back(mirror);
+    partition.stages[s] += mirror;
+  }
 }
 
 }  // namespace shardscape::model

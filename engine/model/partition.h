@@ -1,38 +1,61 @@
-// How a stack splits the layers over pipeline stages.
+// How the layers lie over pipeline stages.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "engine/model/stage_layers.h"
 #include "engine/spec/model.h"
+#include "engine/spec/phase.h"
 #include "engine/spec/stack.h"
+#include "engine/spec/verdict.h"
 
 namespace shardscape::model {
 
-/// Fills `layers` with the blocks of each stage; stage 0 also holds the embedding, the last stage
-/// the head.
+/// The blocks of every stage and of its chunks. The first chunk of stage 0 also holds the embedding, the last of the
+/// last stage the head.
+struct Partition {
+  std::vector<StageLayers> stages;
+  std::vector<StageLayers> chunks;  ///< [stage * virtual_stages + chunk]; they add up to the stages
+};
+
+/// What a partition depends on.
+struct PartitionCase {
+  std::int32_t stages = 1;
+  std::int32_t virtual_stages = 1;
+  /// Modules that predict further tokens are there in training only.
+  Phase phase = Phase::inference;
+};
+
+/// Splits the layers as the stack says: by its layout in training, where it has one, else by its rule. Where rules say
+/// nothing of them, modules that predict further tokens lie with the head.
 ///
-/// uniform   layers / stages each; requires divisibility by stages * virtual_stages.
+/// uniform   layers / (stages * virtual_stages) in each chunk, which must divide.
 /// balanced  blocks are assigned in order while the cumulative cost of the stages so far stays below their
 ///           share of the total; a block costs its matrix parameters, the head vocabulary * hidden, the
 ///           embedding nothing (nanotron's rule). Late stages may hold few blocks or none. With virtual
 ///           stages that divide the layers every chunk holds the same; others are filled by that rule, in
-///           the order in which a microbatch meets them, and a stage has those of all its chunks.
+///           the order in which a microbatch meets them.
 /// with_ends as uniform where the layers divide by stages * virtual_stages. Else layers + 2 must, and the first
-///           chunk and the last hold one block less than the others.
+///           chunk and the last hold one block less than the others. Models with experts: as uneven, since recipes write
+///           their layers out.
+/// uneven    as with_ends where that can be met. Else layers, modules of further tokens and the loss count as a unit
+///           each; every chunk takes ceil(units / chunks) of them and the last what is left, as the layouts of
+///           Megatron Bridge have it (DeepSeek-V3, 61 layers and a module: 8 x 7 + 5 on 8 stages, 4 x 15 + 1 on 16,
+///           the last with module and loss). Where that leaves the last chunk none, the units are dealt evenly and the
+///           first chunks hold what is over.
 ///
-/// Returns false where the rule cannot be met.
-bool partition_layers(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
-                      std::int32_t virtual_stages, std::vector<StageLayers>& layers);
+/// Returns false where the rule or the layout cannot be met (partition_rule() says why).
+bool partition_layers(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of,
+                      Partition& partition);
 
-/// Blocks of chunk `chunk` of a stage that holds `layers` in all: they are dealt evenly, the first chunks
-/// hold what is over. Timing by stages takes every chunk as their mean.
-inline StageLayers layers_of_chunk(const StageLayers& layers, std::int32_t virtual_stages,
-                                   std::int32_t chunk) {
-  const std::int32_t each = layers.count() / virtual_stages, over = layers.count() % virtual_stages;
-  return layers.slice(chunk * each + std::min(chunk, over), each + (chunk < over ? 1 : 0));
-}
+/// Stages that hold, as their second chunk, what their mirror holds, too: those of dualpipe, of one chunk each before.
+void fold_both_ways(Partition& partition);
+
+/// The first rule that it breaks; none where partition_layers() succeeds. O(1), but for a layout's text.
+Reason partition_rule(const ModelSpec& model, const StackProfile& stack, const PartitionCase& of);
+
+/// Modules that predict further tokens: of a model in training.
+std::int32_t further_modules(const ModelSpec& model, Phase phase);
 
 }  // namespace shardscape::model

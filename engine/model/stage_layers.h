@@ -1,4 +1,5 @@
-// The blocks of a model, of a pipeline stage or of a chunk: how many of each kind.
+// The blocks of a model, of a pipeline stage or of a chunk: how many of each kind, and how many modules that predict
+// further tokens.
 #pragma once
 
 #include <algorithm>
@@ -31,23 +32,20 @@ class StageLayers {
     if (run == size_) runs_[size_++] = {kind, 0};
     runs_[run].count += count;
   }
+  /// Modules that predict further tokens (model/head.h). They are no blocks and behind all of them.
+  void add_further(std::int32_t modules) { further_ += modules; }
+  [[nodiscard]] std::int32_t further() const { return further_; }
+  StageLayers& operator+=(const StageLayers& o) {
+    for (const BlockRun& run : o) add(run.kind, run.count);
+    further_ += o.further_;
+    return *this;
+  }
   [[nodiscard]] const BlockRun* begin() const { return runs_.data(); }
   [[nodiscard]] const BlockRun* end() const { return runs_.data() + size_; }
   [[nodiscard]] std::int32_t count() const {
     std::int32_t sum = 0;
     for (const BlockRun& run : *this) sum += run.count;
     return sum;
-  }
-  /// `count` blocks from the `first` on, as many of them as there are.
-  [[nodiscard]] StageLayers slice(std::int32_t first, std::int32_t count) const {
-    StageLayers result;
-    std::int32_t begin = 0;
-    for (const BlockRun& run : *this) {
-      const std::int32_t from = std::max(first, begin), to = std::min(first + count, begin + run.count);
-      result.add(run.kind, to - from);
-      begin += run.count;
-    }
-    return result;
   }
   friend bool operator==(const StageLayers&, const StageLayers&) = default;
   /// visit(kind) of every block in order.
@@ -60,6 +58,7 @@ class StageLayers {
  private:
   std::array<BlockRun, kMostBlockKinds> runs_{};
   std::size_t size_ = 0;
+  std::int32_t further_ = 0;
 };
 
 }  // namespace shardscape::model

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/schedule/dualpipe.h"
+#include "engine/schedule/ordered_run.h"
 
 namespace shardscape::schedule {
 
 namespace {
 
-std::int32_t total_operations(const PipelineShape& shape) {
-  return shape.microbatches * shape.virtual_stages;
-}
+std::int32_t total_operations(const PipelineShape& shape) { return shape.per_chunk() * shape.virtual_stages; }
 
 /// The k-th forward (or backward) of a stage: groups of `stages` microbatches visit chunk after chunk,
 /// backwards from the last chunk to the first.
@@ -36,11 +36,14 @@ std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage) {
     case ScheduleKind::interleaved:
       if (shape.microbatches == shape.stages) return total;
       return std::min(total, 2 * (shape.stages - stage - 1) + (shape.virtual_stages - 1) * shape.stages + 1);
+    case ScheduleKind::dualpipe:
+      return shape.stages + (stage == shape.stages / 2 || stage + 1 == shape.stages / 2 ? 1 : 0);
   }
   return total;
 }
 
 void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order) {
+  if (shape.both_ways()) return dualpipe_order(shape, stage, order);
   const bool cut = shape.kind == ScheduleKind::zero_bubble;
   SHARDSCAPE_CHECK(!cut || shape.virtual_stages == 1, shape.virtual_stages);
   SHARDSCAPE_CHECK(shape.virtual_stages == 1 || shape.microbatches % shape.stages == 0, shape.microbatches,
@@ -51,23 +54,43 @@ void stage_order(const PipelineShape& shape, std::int32_t stage, std::vector<Pip
   order.reserve((cut ? 3 : 2) * static_cast<std::size_t>(total));
   for (std::int32_t k = 0; k < first; ++k) order.push_back(operation(shape, k, false));
   for (std::int32_t k = 0; k < total; ++k) {
+    const bool more = first + k < total, paired = more && shape.overlaps;
+    PipelineOperation forward = more ? operation(shape, first + k, false) : PipelineOperation{};
+    forward.paired = paired;
+    if (paired) order.push_back(forward);
     order.push_back(operation(shape, k, true));
+    order.back().cut = cut;
     if (cut && k >= stage) order.push_back({true, 0, k - stage, true});
-    if (first + k < total) order.push_back(operation(shape, first + k, false));
+    if (more && !paired) order.push_back(forward);
   }
   if (!cut) return;
   for (std::int32_t k = std::max(0, total - stage); k < total; ++k) order.push_back({true, 0, k, true});
 }
 
-std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) { return warm_up(shape, stage); }
+std::int32_t in_flight(const PipelineShape& shape, std::int32_t stage) {
+  if (shape.both_ways()) return shape.stages + 1;
+  const std::int32_t first = warm_up(shape, stage);
+  return shape.overlaps ? std::min(total_operations(shape), first + 1) : first;
+}
+
+std::int32_t pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  if (shape.both_ways()) return dualpipe_pairs(shape, stage, chunk);
+  if (!shape.overlaps) return 0;
+  // Forwards of the warm-up are alone: whole groups of the chunks, and of the last group the first ones.
+  const std::int32_t group = shape.stages * shape.virtual_stages, first = warm_up(shape, stage);
+  const std::int32_t alone =
+      first / group * shape.stages + std::clamp(first % group - chunk * shape.stages, 0, shape.stages);
+  return shape.per_chunk() - (shape.virtual_stages == 1 ? first : alone);
+}
 
 // When the k-th backward begins, min(w, m - k) microbatches are in flight and min(k, s) are put off. The
 // first number falls from k = m - w on, the second rises up to k = s. Any sum of positive multiples of the
 // two is largest where one of them bends: at k = m - w or at k = s.
 std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t stage) {
   const std::int32_t total = total_operations(shape);
-  const std::int32_t first = warm_up(shape, stage);
-  if (shape.kind != ScheduleKind::zero_bubble) return {{{first, 0}, {first, 0}, {first, 0}}};
+  if (shape.both_ways()) return dualpipe_peaks(shape, stage);
+  const std::int32_t first = warm_up(shape, stage), most = in_flight(shape, stage);
+  if (shape.kind != ScheduleKind::zero_bubble) return {{{most, 0}, {most, 0}, {most, 0}}};
   const auto at = [&](std::int32_t k) {
     return HeldMicrobatches{std::min(first, total - k), std::min(k, stage)};
   };
@@ -76,69 +99,7 @@ std::array<HeldMicrobatches, 3> peaks(const PipelineShape& shape, std::int32_t s
 
 std::vector<double> run_in_order(const PipelineShape& shape, std::span<const StageTime> times,
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans) {
-  SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
-  const auto stages = static_cast<std::size_t>(shape.stages);
-  const auto per_stage =
-      static_cast<std::size_t>(shape.microbatches) * static_cast<std::size_t>(shape.virtual_stages);
-  const auto microbatches = static_cast<std::size_t>(shape.microbatches);
-  constexpr double kPending = -1;
-  std::vector<double> forward_arrival(stages * per_stage, kPending),
-      backward_arrival(stages * per_stage, kPending);
-  std::vector<double> stage_end(stages, 0);
-  std::vector<std::size_t> next(stages, 0);
-  std::vector<std::vector<PipelineOperation>> orders(stages);
-  for (std::size_t s = 0; s < stages; ++s) stage_order(shape, static_cast<std::int32_t>(s), orders[s]);
-
-  const auto slot = [&](std::size_t stage, std::int32_t chunk, std::int32_t microbatch) {
-    return stage * per_stage + static_cast<std::size_t>(chunk) * microbatches +
-           static_cast<std::size_t>(microbatch);
-  };
-  const std::int32_t last_chunk = shape.virtual_stages - 1;
-  /// When the input of an operation is at hand; kPending where it has not been computed yet.
-  const auto ready = [&](std::size_t s, const PipelineOperation& op) {
-    if (op.weight) return 0.0;
-    const bool first_stage = s == 0, last_stage = s + 1 == stages;
-    if (!op.backward) {
-      if (!first_stage) return forward_arrival[slot(s - 1, op.chunk, op.microbatch)];
-      return op.chunk == 0 ? 0.0 : forward_arrival[slot(stages - 1, op.chunk - 1, op.microbatch)];
-    }
-    if (!last_stage) return backward_arrival[slot(s + 1, op.chunk, op.microbatch)];
-    return op.chunk == last_chunk ? forward_arrival[slot(s, op.chunk, op.microbatch)]
-                                  : backward_arrival[slot(0, op.chunk + 1, op.microbatch)];
-  };
-
-  std::size_t left = 0;
-  for (const std::vector<PipelineOperation>& order : orders) left += order.size();
-  while (left > 0) {
-    const std::size_t before = left;
-    for (std::size_t s = 0; s < stages; ++s) {
-      const std::vector<PipelineOperation>& order = orders[s];
-      while (next[s] < order.size()) {
-        const PipelineOperation& op = order[next[s]];
-        const double input = ready(s, op);
-        if (input == kPending) break;
-        const double start = std::max(stage_end[s], input);
-        double end = start + duration(shape, op, times[s]);
-        // The last forward and the first backward of a microbatch stay on their stage, as weight gradients
-        // do; everything else is sent on.
-        const bool stays = op.weight || (op.backward ? (s == 0 && op.chunk == 0)
-                                                     : (s + 1 == stages && op.chunk == last_chunk));
-        const std::size_t boundary = !op.backward ? s : s > 0 ? s - 1 : stages - 1;
-        const double arrival = stays ? end : end + transfer.over(boundary);
-        if (spans != nullptr) spans->push_back({static_cast<std::int32_t>(s), op, start, end, arrival});
-        if (transfer.blocking) end = arrival;
-        if (!op.weight) {
-          (op.backward ? backward_arrival : forward_arrival)[slot(s, op.chunk, op.microbatch)] = arrival;
-        }
-        stage_end[s] = end;
-        ++next[s];
-        --left;
-      }
-    }
-    SHARDSCAPE_CHECK(left < before, "schedule deadlocks", shape.stages, shape.virtual_stages,
-                     shape.microbatches);
-  }
-  return stage_end;
+  return OrderedRun().run(shape, times, transfer, spans);
 }
 
 std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
@@ -148,7 +109,7 @@ std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const Pipel
   std::vector<double> ends(static_cast<std::size_t>(shape.stages) * chunks);
   for (const PipelineSpan& span : spans) {
     const PipelineOperation& op = span.operation;
-    if (!op.backward || op.weight || op.microbatch + 1 != shape.microbatches) continue;
+    if (!op.backward || op.weight || op.microbatch + 1 != shape.per_chunk()) continue;
     ends[static_cast<std::size_t>(span.stage) * chunks + static_cast<std::size_t>(op.chunk)] =
         transfer.blocking ? span.sent : span.end;
   }

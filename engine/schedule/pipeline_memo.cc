@@ -12,17 +12,19 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
                             const Transfer& transfer) {
   key_.assign({static_cast<double>(shape.kind), static_cast<double>(shape.stages),
                static_cast<double>(shape.virtual_stages), static_cast<double>(shape.microbatches),
-               transfer.blocking ? 1.0 : 0.0});
-  // Runs of equal stages count once, with their length; what is sent on belongs to its sender.
+               transfer.blocking ? 1.0 : 0.0, shape.overlaps ? 1.0 : 0.0});
+  // Runs of equal stages count once, with their length; what is sent on belongs to its sender. Dualpipe's chunks are
+  // listed apart.
+  const std::size_t each = shape.both_ways() ? 2 : 1;
   for (std::size_t s = 0; s < times.size();) {
     std::size_t next = s + 1;
     while (next < times.size() && times[next].forward == times[s].forward &&
            times[next].backward == times[s].backward && times[next].weight == times[s].weight &&
-           transfer.over(next) == transfer.over(s)) {
+           times[next].hidden == times[s].hidden && transfer.over(next / each) == transfer.over(s / each)) {
       ++next;
     }
-    key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, transfer.over(s),
-                             static_cast<double>(next - s)});
+    key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, times[s].hidden,
+                             transfer.over(s / each), static_cast<double>(next - s)});
     s = next;
   }
 }

@@ -8,9 +8,11 @@ namespace shardscape::schedule {
 
 PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const StageTime> times,
                                 const Transfer& transfer) {
-  SHARDSCAPE_CHECK(times.size() == static_cast<std::size_t>(shape.stages), times.size(), shape.stages);
-  SHARDSCAPE_CHECK(transfer.seconds.size() == 1 || transfer.seconds.size() == times.size(),
-                   transfer.seconds.size(), shape.stages);
+  const auto stages = static_cast<std::size_t>(shape.stages);
+  SHARDSCAPE_CHECK(transfer.seconds.size() == 1 || transfer.seconds.size() == stages, transfer.seconds.size(),
+                   shape.stages);
+  if (shape.both_ways() || shape.overlaps) return run_pairs(shape, times, transfer);
+  SHARDSCAPE_CHECK(times.size() == stages, times.size(), shape.stages);
   const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
   if (!lone && shape.kind != ScheduleKind::gpipe) return wave_.run(shape, times, transfer);
   const std::size_t chunks =
@@ -22,6 +24,16 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
   } else {
     run_gpipe(shape, times, transfer);
   }
+  return {stage_end_, chunk_end_};
+}
+
+PipelineEnds PipelineTimer::run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
+                                      const Transfer& transfer) {
+  const bool chunked =
+      shape.virtual_stages > 1 && !shape.both_ways();  // whose chunks end at times of their own
+  spans_.clear();
+  stage_end_ = walk_.run(shape, times, transfer, chunked ? &spans_ : nullptr);
+  chunk_end_ = chunked ? chunk_ends(shape, spans_, transfer) : std::vector<double>();
   return {stage_end_, chunk_end_};
 }
 

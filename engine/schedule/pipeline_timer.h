@@ -5,12 +5,13 @@
 // transfers), and backwards mirror it.
 //
 // 1f1b, zero_bubble and interleaved run as a wave of steps that stops where it repeats itself
-// (pipeline_wave.h).
+// (pipeline_wave.h). What runs in pairs is walked operation by operation (ordered_run.h).
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "engine/schedule/ordered_run.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/schedule/pipeline_wave.h"
 
@@ -25,7 +26,12 @@ class PipelineTimer {
  private:
   void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
+  PipelineEnds run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
+                         const Transfer& transfer);
+
   PipelineWave wave_;
+  OrderedRun walk_;
+  std::vector<PipelineSpan> spans_;
   std::vector<double> stage_end_, chunk_end_;
 };
 

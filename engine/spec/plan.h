@@ -23,8 +23,8 @@ inline constexpr std::size_t kPlanAxes = enum_names<PlanAxis>().size();
 enum class Recompute : std::uint8_t { none, selective, full };
 SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");
 
-enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
-SHARDSCAPE_ENUM_NAMES(ScheduleKind, "gpipe", "1f1b", "interleaved", "zero_bubble");
+enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble, dualpipe };
+SHARDSCAPE_ENUM_NAMES(ScheduleKind, "gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe");
 
 /// Axes from innermost (stride 1) to outermost.
 using RankOrder = std::array<PlanAxis, kPlanAxes>;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/spec/pipeline_layout.h"
 #include "engine/spec/ranges.h"
 
 namespace shardscape {
@@ -48,6 +49,10 @@ Problems StackProfile::validate() const {
   const auto check = [&](auto value, const char* field, const Range& range) {
     require_range(problems, value, field, range);
   };
+  if (!pipeline_layout.empty()) {
+    const auto layout = read_layout(pipeline_layout);
+    if (!layout) problems.add("pipeline_layout", layout.error());
+  }
   check(zero_slice, "zero_slice", ranges::kTime);
   check(host.forward_layer, "host.forward_layer", ranges::kTime);
   check(host.backward_layer, "host.backward_layer", ranges::kTime);
@@ -79,6 +84,7 @@ Problems StackProfile::validate() const {
   check(experts.backward_layer, "experts.backward_layer", ranges::kTime);
   check(experts.per_expert, "experts.per_expert", ranges::kTime);
   check(experts.load_wait, "experts.load_wait", ranges::kTime);
+  check(communication.expert_hidden, "communication.expert_hidden", ranges::kFraction);
   problems.require(quantisation.passes >= 0 && quantisation.passes <= 10, "quantisation.passes",
                    "is a number of passes over a tensor, 0..10");
   problems.require(quantisation.weight_bytes >= 0 && quantisation.weight_bytes <= 100,

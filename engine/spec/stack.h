@@ -33,9 +33,12 @@ constexpr bool is_fused(AttentionKernel kernel) { return kernel != AttentionKern
 ///   uniform   every stage holds the same number, by which the layers must divide
 ///   balanced  contiguous split by cumulative compute cost, the head counted
 ///   with_ends as uniform; where the layers do not divide, embedding and loss count as a layer each (Megatron
-///             Core: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split)
-enum class PartitionRule : std::uint8_t { uniform, balanced, with_ends };
-SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced", "with_ends");
+///             Core: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split); models with experts
+///             as uneven
+///   uneven    as with_ends; where neither divides, the layers fill the stages from the first on, and the last has
+///             what is left, with the modules of further tokens and the loss counted as a layer each
+enum class PartitionRule : std::uint8_t { uniform, balanced, with_ends, uneven };
+SHARDSCAPE_ENUM_NAMES(PartitionRule, "uniform", "balanced", "with_ends", "uneven");
 
 /// What happens to the gradients of a microbatch under ZeRO-2: they are reduced and scattered at once, or
 /// kept whole until the last microbatch.
@@ -100,9 +103,12 @@ struct StackProfile {
     /// Share of the first microbatch's forward that can hide the gather of updated weights (ZeRO-1 and 2), 0..1
     /// (Megatron Core: overlap_param_gather).
     double gather_overlap = 0;
-    /// Share of dispatch and combine of experts hidden behind other work, 0..1: of shared experts, or of another
-    /// microbatch (Megatron Core: moe_shared_expert_overlap, overlap_moe_expert_parallel_comm).
+    /// Share of the exchanges of experts that can hide behind the compute of another microbatch's opposite pass, 0..1,
+    /// where passes run in pairs (schedule/pipeline.h). Above 0 interleaved schedules and single stages run them so
+    /// (Megatron Core: overlap_moe_expert_parallel_comm).
     double expert_overlap = 0;
+    /// Of the time that they hide, what is not lost again by compute that shares SMs with them, 0..1.
+    double expert_hidden = 1;
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
     /// Stage boundaries are cut over the tensor group, sent in parts and gathered again (Narayanan et al.
     /// 2021, section 4.1).
@@ -194,6 +200,7 @@ struct StackProfile {
   /// kernels learned sinks late. `other`: everywhere.
   Architecture fused_sinks_from = Architecture::other;
   PartitionRule partition = PartitionRule::uniform;
+  std::string pipeline_layout;  ///< training: in place of the rule, see spec/pipeline_layout.h; empty: none
   Zero2Gradients zero2_gradients = Zero2Gradients::per_microbatch;
   bool fused_loss = false;  ///< cross-entropy keeps no fp32 copy of the logits
   /// Norms and gated activations are one kernel each. Else, as with the plain operators of PyTorch, a norm

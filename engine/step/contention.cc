@@ -69,7 +69,7 @@ class ContentionSum {
 
 double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
                        network::CollectiveModel& collectives) {
-  const double m = in.pipeline.microbatches;
+  const double m = in.pipeline.per_chunk();
   ContentionSum sum(in, collectives);
   for (const LayerRun& run : in.stage_layers(static_cast<std::int32_t>(stage))) {
     if (!run.kind.is_block()) continue;

@@ -9,13 +9,15 @@ GradientShares::GradientShares(const TrainingStep& in, std::int32_t stage, Paral
     : parameters_(in.parameters),
       copies_(copies),
       layers_(in.layers[static_cast<std::size_t>(stage)]),
+      modules_(layers_.further()),
       blocks_(layers_.count()),
       cut_(in.cuts()) {
-  const bool first = in.first(stage), last = in.last(stage);
+  const bool first = in.first(stage), last = in.last(stage), common = copies == ParallelGroup::data_shard;
   heads_ = last ? 1 : 0;
   // A table that the head shares is whole after the embedding.
-  const bool common = copies == ParallelGroup::data_shard;
-  head_ = last ? parameters_.of_head(first)[copies].count : 0;
+  head_ = last && common ? parameters_.of_head(first).count : 0;
+  if (modules_ > 0)  // their common table is taken to be whole with their weights
+    further_ = parameters_.of_further(modules_, first || (last && parameters_.tied))[copies].count / modules_;
   end_ = first && common ? parameters_.embedding.count : 0;
   if (last && common && in.deferred() > 0) {
     end_ = parameters_.head.count;
@@ -30,10 +32,12 @@ double GradientShares::of_last(std::int32_t blocks) const {
 
 double GradientShares::after(std::int32_t layers) const {
   if (sum_ <= 0) return 1;
-  if (cut_) return (head_ + end_ + of_last(std::min(layers, blocks_))) / sum_;
+  if (cut_) return (head_ + modules_ * further_ + end_ + of_last(std::min(layers, blocks_))) / sum_;
   if (layers <= 0) return 0;
-  const std::int32_t blocks = std::clamp(layers - heads_, 0, blocks_);
-  return (head_ + of_last(blocks) + (layers > heads_ + blocks_ ? end_ : 0)) / sum_;
+  const std::int32_t modules = std::clamp(layers - heads_, 0, modules_);
+  const std::int32_t blocks = std::clamp(layers - heads_ - modules_, 0, blocks_);
+  const bool all = layers > heads_ + modules_ + blocks_;
+  return (head_ + modules * further_ + of_last(blocks) + (all ? end_ : 0)) / sum_;
 }
 
 double whole_buckets(double buckets, double share) {
@@ -42,13 +46,15 @@ double whole_buckets(double buckets, double share) {
 }
 
 LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
-  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  const std::size_t chunks =
+      in.pipeline.both_ways() ? 1 : static_cast<std::size_t>(in.pipeline.virtual_stages);
   const auto ends = chunks == 1 ? std::span(scratch.end).subspan(stage, 1)
                                 : std::span(scratch.chunk_end).subspan(stage * chunks, chunks);
   const EndLayers& end = scratch.ends[stage];
-  const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding;
+  const Seconds blocks = scratch.backward[stage].total() - end.head - end.embedding - end.further;
   const schedule::StageTime& time = scratch.times[stage];
   return {end.head,
+          (1.0 / std::max(1, in.layers[stage].further())) * end.further,
           (1.0 / std::max(1, in.layers[stage].count())) * blocks,
           end.embedding,
           Seconds(in.cuts() ? time.weight : time.backward),
@@ -86,9 +92,10 @@ template <class Visit>
 void each_layer(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
   const auto chunks = static_cast<std::int32_t>(backward.ends.size());
   const auto seconds_of = [&](LayerKind kind) {
-    return (kind.is_block()      ? backward.block
-            : kind == kHeadLayer ? backward.head
-                                 : backward.embedding)
+    return (kind.is_block()         ? backward.block
+            : kind == kHeadLayer    ? backward.head
+            : kind == kFurtherLayer ? backward.further
+                                    : backward.embedding)
         .value();
   };
   for (std::int32_t c = chunks; c-- > 0;) {
@@ -119,7 +126,7 @@ Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const Last
   Seconds time;
   for (const GroupGradients& group : gradients) time += group.time;
   const double all = time.value();
-  if (overlap <= 0 || all <= 0) return time;
+  if (overlap <= 0 || all <= 0 || in.pipeline.both_ways()) return time;
   const double gate = time_of(gate_of(overlap, backward), backward);
   boost::container::static_vector<GradientShares, kCopyGroups.size()> shares;
   for (const GroupGradients& group : gradients) shares.emplace_back(in, stage, group.copies);
@@ -148,7 +155,7 @@ std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std
                                                      double buckets) {
   const double overlap = in.setting.system.stack.communication.data_overlap;
   std::vector<timeline::BucketRelease> releases;
-  if (overlap <= 0) return releases;
+  if (overlap <= 0 || in.pipeline.both_ways()) return releases;
   const Moment gate = gate_of(overlap, backward);
   const GradientShares shares(in, stage, copies);
   double gone = 0;

@@ -49,10 +49,11 @@ class GradientShares {
   const model::StageParameters& parameters_;
   ParallelGroup copies_;
   model::StageLayers layers_;
-  double head_ = 0;  ///< whole after the first layer
-  double end_ = 0;   ///< whole at the very end: the embedding, or the deferred head, which share no stage
+  double head_ = 0;     ///< whole after the first layer
+  double further_ = 0;  ///< of each module of further tokens
+  double end_ = 0;      ///< whole at the very end: the embedding, or the deferred head, which share no stage
   double sum_ = 0;
-  std::int32_t heads_ = 0, blocks_ = 0;
+  std::int32_t heads_ = 0, modules_ = 0, blocks_ = 0;
   bool cut_ = false;
 };
 
@@ -61,10 +62,10 @@ double whole_buckets(double buckets, double share);
 
 /// The last microbatch's backward on one stage (under zero_bubble, its weight gradient).
 struct LastBackward {
-  Seconds head, block, embedding;  ///< of one layer; 0 where the stage has none
-  Seconds chunk;                   ///< the whole of it on one chunk, as the pipeline was timed
-  Seconds deferred;                ///< weight gradients of the head that follow it
-  std::span<const double> ends;    ///< by chunk, seconds; chunk 0 ends last
+  Seconds head, further, block, embedding;  ///< of one layer; 0 where the stage has none
+  Seconds chunk;                            ///< the whole of it on one chunk, as the pipeline was timed
+  Seconds deferred;                         ///< weight gradients of the head that follow it
+  std::span<const double> ends;             ///< by chunk, seconds; chunk 0 ends last
 };
 
 /// Once the pipeline has been timed. The ends are those of the scratch.

@@ -73,15 +73,13 @@ void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
 /// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
 /// parts, each with the latencies of a call, take longer than the call in one piece.
 double LayerEmitter::hidden_share(const model::CollectiveCall& call, double beside) {
-  const double overlap = call.group == ParallelGroup::tensor   ? communication_.tensor_overlap
-                         : call.group == ParallelGroup::expert ? communication_.expert_overlap
-                                                               : 0;
+  const double overlap = communication_.tensor_overlap;
   const auto seconds = [&](double share) {
     return share > 0
                ? call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value()
                : 0;
   };
-  if (overlap <= 0) return 0;
+  if (overlap <= 0 || call.group != ParallelGroup::tensor) return 0;
   const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
   return exposed < seconds(1) ? overlap : 0;
 }
@@ -115,7 +113,7 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
     } else {
       append_compute(items, step, step.seconds);
     }
-    if (of_last > 0) append_join(items, steps[i - 1].comm.group, 0);
+    if (of_last > 0) append_join(items, ParallelGroup::tensor, 0);
   }
   for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
   items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <utility>
 
-#include "engine/model/partition.h"
-#include "engine/schedule/pipeline.h"
 #include "engine/step/data_exposure.h"
+#include "engine/step/paired_passes.h"
 
 namespace shardscape::step {
 
@@ -38,14 +36,19 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
     if (in_.plan.folds_experts() || !is_of_experts(copies))
       lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
-  const bool wraps = in_.pipeline.virtual_stages > 1;
+  const bool wraps = in_.pipeline.wraps();
   const auto neighbour = [=](std::int32_t rank, std::int32_t step) {
     const std::int32_t stage = rank / stride % stages, next = stage + step;
     if (!wraps && (next < 0 || next >= stages)) return rank;
     return rank + ((next + stages) % stages - stage) * stride;
   };
-  down_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, 1); }, "to next stage");
-  up_ = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, -1); }, "to previous stage");
+  for (std::size_t way = 0; way < (in_.pipeline.both_ways() ? 2 : 1); ++way) {
+    const char* const note = way == 0 ? "" : ", upward microbatches";
+    down_[way] = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, 1); },
+                                      fmt::format("to next stage{}", note));
+    up_[way] = builder_.add_channel([=](std::int32_t rank) { return neighbour(rank, -1); },
+                                    fmt::format("to previous stage{}", note));
+  }
 }
 
 void TrainingEmitter::set_device(const Setting& setting) {
@@ -93,18 +96,31 @@ std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& p
 
 bool TrainingEmitter::receives(const ChunkPass& pass) const {
   if (pass.pass == Pass::weight) return false;
-  if (pass.forward()) return pass.stage > 0 || pass.chunk > 0;
-  return !in_.last(pass.stage) || pass.chunk + 1 < in_.pipeline.virtual_stages;
+  const std::int32_t part = in_.pipeline.part(pass.stage, pass.chunk);
+  return pass.forward() ? part > 0 : part + 1 < in_.pipeline.parts();
 }
 
 bool TrainingEmitter::sends(const ChunkPass& pass) const {
   if (pass.pass == Pass::weight) return false;
-  if (!pass.forward()) return pass.stage > 0 || pass.chunk > 0;
-  return !in_.last(pass.stage) || pass.chunk + 1 < in_.pipeline.virtual_stages;
+  const std::int32_t part = in_.pipeline.part(pass.stage, pass.chunk);
+  return pass.forward() ? part + 1 < in_.pipeline.parts() : part > 0;
+}
+
+/// That messages of a pass come and go by.
+std::int32_t TrainingEmitter::channel(const ChunkPass& pass) const {
+  const bool upward = in_.pipeline.both_ways() && pass.chunk == 1;
+  return (pass.forward() == upward ? up_ : down_)[upward ? 1 : 0];
+}
+
+/// The boundary, where there is one; the host does not launch ahead of it.
+void TrainingEmitter::receive_inputs(const ChunkPass& pass) {
+  if (!receives(pass)) return;
+  receive_boundary(pass);
+  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
 }
 
 void TrainingEmitter::receive_boundary(const ChunkPass& pass) {
-  builder_.add(on_channel(Kind::receive, pass.forward() ? down_ : up_, 0));
+  builder_.add(on_channel(Kind::receive, channel(pass), 0));
   const Boundary boundary = in_.boundary();
   if (boundary.gathered <= Bytes(0)) return;
   const std::int32_t lane = lanes_[ParallelGroup::tensor];
@@ -114,9 +130,11 @@ void TrainingEmitter::receive_boundary(const ChunkPass& pass) {
 }
 
 void TrainingEmitter::send_boundary(const ChunkPass& pass) {
-  const std::int32_t channel = pass.forward() ? down_ : up_;
-  builder_.add(on_channel(Kind::send, channel, in_.boundary().message.value()));
-  if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel, 0));
+  builder_.add(on_channel(Kind::send, channel(pass), in_.boundary().message.value()));
+}
+
+void TrainingEmitter::await_boundary(const ChunkPass& pass) {
+  if (!stack_.communication.pipeline_async) builder_.add(on_channel(Kind::sent, channel(pass), 0));
 }
 
 void TrainingEmitter::add(Instruction instruction, double stretch) const {
@@ -249,10 +267,7 @@ void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<It
 std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
   builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
   const double chunks = in_.pipeline.virtual_stages;
-  if (receives(pass)) {
-    receive_boundary(pass);
-    builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
-  }
+  receive_inputs(pass);
   const std::vector<Item> items = layers_of(pass);
   std::vector<Instruction> calls;
   Seconds traffic;
@@ -266,15 +281,42 @@ std::int32_t TrainingEmitter::build_pass(const ChunkPass& pass) {
     emit_beside(items, calls, traffic);
   } else if (pass.first_gathers) {
     emit_first(items);
-  } else if (pass.last && pass.pass == gradient_pass()) {
+  } else if (pass.last && pass.pass == gradient_pass() && !in_.pipeline.both_ways()) {
     emit_gradients(pass, items);
   } else {
     emit(items);
   }
-  if (sends(pass)) send_boundary(pass);
-  std::string name = pass.pass == Pass::weight ? "W#" : pass.forward() ? "F#" : "B#";
+  if (sends(pass)) {
+    send_boundary(pass);
+    await_boundary(pass);
+  }
+  std::string name = pass.pass == Pass::weight  ? "W#"
+                     : pass.pass == Pass::input ? "B# (inputs)"
+                     : pass.forward()           ? "F#"
+                                                : "B#";
   if (in_.pipeline.virtual_stages > 1) name += fmt::format(" chunk {}", pass.chunk);
   return builder_.end_block(name);
+}
+
+std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPass& backward) {
+  builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
+  receive_inputs(forward);
+  receive_inputs(backward);
+  const StackProfile::Communication& communication = stack_.communication;
+  double hidden = 0;
+  emit(pair_up(layers_of(forward), layers_of(backward), lanes_[ParallelGroup::expert],
+               communication.expert_overlap, hidden));
+  const double lost = (1 - communication.expert_hidden) * hidden;
+  if (lost > 0)
+    builder_.add(
+        compute(lost, Account::expert_comm, builder_.name("lost to exchanges of experts", {Work{}, lost})));
+  for (const ChunkPass& pass : {forward, backward})
+    if (sends(pass)) send_boundary(pass);
+  for (const ChunkPass& pass : {forward, backward})
+    if (sends(pass)) await_boundary(pass);
+  return builder_.end_block(in_.pipeline.virtual_stages > 1
+                                ? fmt::format("FB# chunks {} and {}", forward.chunk, backward.chunk)
+                                : std::string("FB#"));
 }
 
 /// The weight gradient of the head of one microbatch.
@@ -308,21 +350,40 @@ std::int32_t TrainingEmitter::build_tail(std::int32_t stage) {
   return builder_.end_block("end of step");
 }
 
-std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, const StageBlocks& of) const {
+std::int32_t TrainingEmitter::backward_block(const StageBlocks& of,
+                                             const schedule::PipelineOperation& op) const {
+  const auto chunk = static_cast<std::size_t>(op.chunk);
+  const bool final = op.microbatch + 1 == in_.pipeline.per_chunk();
+  if (op.weight) return final && in_.cuts() ? of.last_weight : of.weight[chunk];
+  if (op.cut && !in_.cuts()) return of.cut[chunk];
+  return (final ? of.last : op.microbatch < deferred_ ? of.deferring : of.backward)[chunk];
+}
+
+std::int32_t TrainingEmitter::pair_block(std::int32_t stage, const schedule::PipelineOperation& forward,
+                                         const schedule::PipelineOperation& backward, StageBlocks& of) {
+  const bool defers = backward.microbatch < deferred_;
+  const auto [entry, fresh] = of.pairs.try_emplace({forward.chunk, backward.chunk, defers ? 1 : 0}, 0);
+  if (fresh) {
+    entry->second = build_pair({stage, forward.chunk, Pass::forward, false, false, false},
+                               {stage, backward.chunk, Pass::backward, false, false, defers});
+  }
+  return entry->second;
+}
+
+std::vector<std::int32_t> TrainingEmitter::order_blocks(std::int32_t stage, StageBlocks& of) {
   std::vector<schedule::PipelineOperation> order;
   schedule::stage_order(in_.pipeline, stage, order);
   std::vector<std::int32_t> blocks;
   blocks.reserve(order.size() + static_cast<std::size_t>(deferred_) + 1);
-  for (const schedule::PipelineOperation& op : order) {
-    const auto chunk = static_cast<std::size_t>(op.chunk);
-    const bool final = op.microbatch + 1 == in_.pipeline.microbatches;
-    if (op.weight) {
-      blocks.push_back(final ? of.last_weight : of.weight);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const schedule::PipelineOperation& op = order[i];
+    if (op.paired) {
+      blocks.push_back(pair_block(stage, op, order[++i], of));
     } else if (op.backward) {
-      const auto& backward = final ? of.last : op.microbatch < deferred_ ? of.deferring : of.backward;
-      blocks.push_back(backward[chunk]);
+      blocks.push_back(backward_block(of, op));
     } else {
-      blocks.push_back((op.microbatch == 0 && !of.first.empty() ? of.first : of.forward)[chunk]);
+      const bool gathers = op.microbatch == 0 && !of.first.empty();
+      blocks.push_back((gathers ? of.first : of.forward)[static_cast<std::size_t>(op.chunk)]);
     }
   }
   return blocks;
@@ -349,7 +410,9 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
     of.forward.push_back(build_pass({stage, c, Pass::forward, false}));
     of.backward.push_back(build_pass({stage, c, Pass::backward, false}));
     if (deferred_ > 0) of.deferring.push_back(build_pass({stage, c, Pass::backward, false, false, true}));
-    if (in_.cuts()) of.weight = build_pass({stage, c, Pass::weight, false});
+    if (in_.cuts() || in_.pipeline.both_ways())
+      of.weight.push_back(build_pass({stage, c, Pass::weight, false}));
+    if (in_.pipeline.both_ways()) of.cut.push_back(build_pass({stage, c, Pass::input, false}));
   }
   of.last.resize(static_cast<std::size_t>(chunks));
   for (std::int32_t c = chunks; c-- > 0;) {

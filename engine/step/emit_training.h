@@ -14,6 +14,9 @@
 //                               gradients leave with the second
 //   deferred head               the backwards of its microbatches without the head's weight gradient; all of those
 //                               after the last backward, before the buckets that hold the head's gradients
+//   pairs                       a forward and a backward of another microbatch in one stream (paired_passes.h); what
+//                               compute loses to exchanges beside it is waited for behind both
+//   dualpipe                    two chunks of a stage for the two directions, each with channels of its own
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
 //   sick devices                their operators take what they take there; what is cut, started and hidden
@@ -26,10 +29,12 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
 #include "engine/execution/program_builder.h"
+#include "engine/schedule/pipeline.h"
 #include "engine/step/data_traffic.h"
 #include "engine/step/emit_layer.h"
 #include "engine/step/price_training.h"
@@ -64,8 +69,14 @@ class TrainingEmitter {
   [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }
   std::vector<Item> layers_of(const ChunkPass& pass);
   std::int32_t build_pass(const ChunkPass& pass);
+  /// A forward and a backward that run together.
+  std::int32_t build_pair(const ChunkPass& forward, const ChunkPass& backward);
+  void receive_inputs(const ChunkPass& pass);
+  [[nodiscard]] std::int32_t channel(const ChunkPass& pass) const;
   void receive_boundary(const ChunkPass& pass);
   void send_boundary(const ChunkPass& pass);
+  /// Unless sends are asynchronous.
+  void await_boundary(const ChunkPass& pass);
   [[nodiscard]] bool receives(const ChunkPass& pass) const;
   [[nodiscard]] bool sends(const ChunkPass& pass) const;
   void add(execution::Instruction instruction, double stretch) const;
@@ -83,10 +94,15 @@ class TrainingEmitter {
   std::int32_t build_tail(std::int32_t stage);
   /// The blocks of a stage in the order of the schedule. Backwards of its first microbatches may be others.
   struct StageBlocks {
-    std::vector<std::int32_t> first, forward, deferring, backward, last;  ///< by chunk
-    std::int32_t weight = 0, last_weight = 0;
+    std::vector<std::int32_t> first, forward, deferring, backward, cut, weight, last;  ///< by chunk
+    std::int32_t last_weight = 0;
+    std::map<std::array<std::int32_t, 3>, std::int32_t>
+        pairs;  ///< by both chunks and whether the head is deferred
   };
-  [[nodiscard]] std::vector<std::int32_t> order_blocks(std::int32_t stage, const StageBlocks& blocks) const;
+  std::vector<std::int32_t> order_blocks(std::int32_t stage, StageBlocks& blocks);
+  std::int32_t backward_block(const StageBlocks& blocks, const schedule::PipelineOperation& op) const;
+  std::int32_t pair_block(std::int32_t stage, const schedule::PipelineOperation& forward,
+                          const schedule::PipelineOperation& backward, StageBlocks& blocks);
   std::int32_t build_stage(std::int32_t stage);
   void build_sick_ranks();
 
@@ -98,7 +114,8 @@ class TrainingEmitter {
   std::array<std::array<std::vector<Step>, kPasses>, kLayerKinds> steps_;
   GroupLanes lanes_;
   LayerEmitter layer_emitter_;
-  std::int32_t down_ = 0, up_ = 0;  ///< channels to the next and to the previous stage
+  /// Channels to the next and to the previous stage; the second ones are of dualpipe's second chunks.
+  std::array<std::int32_t, 2> down_{}, up_{};
   // Of the stage under construction.
   DataTraffic traffic_;
   double last_backward_ = 0;      ///< expected seconds of the last microbatch's backward, all chunks

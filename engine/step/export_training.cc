@@ -81,15 +81,18 @@ class StepMaker {
         for (std::int32_t n = 0; n < run.count; ++n) {
           layers.emplace_back(run.kind, run.kind.is_block()           ? fmt::format("block {}", blocks++)
                                         : run.kind == kEmbeddingLayer ? "embedding"
+                                        : run.kind == kFurtherLayer   ? fmt::format("further token {}", n)
                                                                       : "head");
         }
         if (in_.cuts(run.kind)) weight_host += weight_wait(run);
       }
       for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
       for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-        append_pass(chunk.backward, layer->first, Pass::input, layer->second);
+        const bool splits = in_.splits(layer->first);
+        append_pass(chunk.backward, layer->first, splits ? Pass::backward : Pass::input, layer->second);
         if (in_.defers(layer->first)) append_kept_share(chunk.backward, layer->second);
-        if (in_.cuts()) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
+        if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
+        if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
       append_wait(chunk.weight, weight_host);
       append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
@@ -172,7 +175,6 @@ class StepMaker {
     step.repeats = static_cast<std::int32_t>(call.repeats);
     step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
     if (call.group == ParallelGroup::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
-    if (call.group == ParallelGroup::expert) step.hidden = stack_.communication.expert_overlap * step.seconds;
     if (node.beside_core)
       step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
     steps.push_back(std::move(step));

@@ -2,7 +2,10 @@
 
 #include "engine/model/block_kinds.h"
 #include "engine/model/layer_key.h"
+#include "engine/model/partition.h"
+#include "engine/schedule/dualpipe.h"
 #include "engine/spec/parallel_groups.h"
+#include "engine/spec/zero.h"
 
 namespace shardscape::step {
 
@@ -16,20 +19,8 @@ Reason sequence_rule(std::int64_t tokens, const ParallelPlan& plan) {
 }
 
 Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
-  const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
-  const PartitionRule rule = setting.system.stack.partition;
-  const std::int64_t layers = setting.model.layers;
-  // Balanced stages may hold no block at all; of chunks only the first and the last, with the embedding and
-  // the head.
-  constexpr std::int64_t kEnds = 2;
-  const bool ends =
-      rule == PartitionRule::with_ends || (rule == PartitionRule::balanced && plan.virtual_stages > 1);
-  const bool too_few = rule == PartitionRule::uniform ? chunks > layers : ends && chunks > layers + kEnds;
-  if (too_few) return Reason::fewer_layers_than_stages;
-  const bool divides = layers % chunks == 0;
-  const bool divides_with_ends = rule == PartitionRule::with_ends && (layers + kEnds) % chunks == 0;
-  if (rule != PartitionRule::balanced && !divides && !divides_with_ends) return Reason::layers_by_pipeline;
-  return Reason::none;
+  return model::partition_rule(setting.model, setting.system.stack,
+                               {plan.pipeline, plan.virtual_stages, setting.workload.phase});
 }
 
 Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
@@ -44,6 +35,9 @@ Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
       microbatches % plan.pipeline != 0) {
     return Reason::microbatches_by_stages;
   }
+  const bool both_ways = plan.schedule == ScheduleKind::dualpipe && plan.pipeline % 2 == 0;
+  if (both_ways && !schedule::dualpipe_runs(plan.pipeline, microbatches))
+    return Reason::microbatches_by_directions;
   return Reason::none;
 }
 
@@ -87,7 +81,12 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const bool repeated = workload.phase == Phase::training && plan.tensor > 1 && !plan.sequence_parallel;
   if (repeated && model::layer_key(plan, 1).dispatches) return {Status::unsupported, Reason::repeated_tokens};
   const bool chunked = plan.virtual_stages > 1 && plan.schedule != ScheduleKind::interleaved;
-  if (chunked) return {Status::unsupported, Reason::schedule};
+  // Traffic of data parallelism beside its pairs is not modelled.
+  const bool beside =
+      zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, setting.system.stack);
+  const bool both_ways = plan.schedule == ScheduleKind::dualpipe && plan.pipeline > 1;
+  if (chunked || (both_ways && (plan.pipeline % 2 != 0 || beside)))
+    return {Status::unsupported, Reason::schedule};
   return {};
 }
 

@@ -9,7 +9,7 @@
 //   weight    those alone
 //
 // The head has a cut backward, too, where the stack defers its weight gradient (spec/deferred_head.h): of the product
-// with the vocabulary alone, not of the layers of further tokens.
+// with the vocabulary alone.
 //
 // A ring of keys and values runs beside the attention core: its node stands behind that of the core.
 //

@@ -134,7 +134,7 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
                    network::stage_slice(stage, network::PlanLayout(in.plan), in.plan), rows);
   for (const LayerRun& run : in.stage_layers(stage)) {
     const std::vector<Operator> operators = training_operators(run.kind, in.setting, in.key());
-    const double count = static_cast<double>(in.pipeline.microbatches) * run.count;
+    const double count = static_cast<double>(in.pipeline.per_chunk()) * run.count;
     writer.add(operators, Part::forward, "forward", count);
     writer.add(operators, Part::backward, "backward", count);
     for (const Segment& segment : in.segments(run.kind, Pass::backward)) {

@@ -9,6 +9,7 @@
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
+#include "engine/model/partition.h"
 
 namespace shardscape::step {
 
@@ -181,11 +182,13 @@ std::vector<Operator> training_operators(LayerKind kind, const Setting& setting,
   constexpr auto kMode = model::Mode::training;
   if (kind == kEmbeddingLayer) return model::embedding_operators(setting, key, tokens, kMode);
   if (kind == kHeadLayer) return model::head_operators(setting, key, tokens, kMode);
+  if (kind == kFurtherLayer) return model::further_operators(setting, key, tokens);
   return model::block_operators(setting, kind.block, key, tokens, kMode);
 }
 
 std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
   std::vector<LayerKind> kinds = {kEmbeddingLayer, kHeadLayer};
+  if (model::further_modules(model, Phase::training) > 0) kinds.push_back(kFurtherLayer);
   for (std::size_t block = 0; block < model::block_kinds(model).size(); ++block)
     kinds.push_back(block_layer(block));
   return kinds;
@@ -220,7 +223,6 @@ Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup gr
     case ParallelGroup::context:
       return std::max(Seconds(0), comm - stack.context_overlap * attention);
     case ParallelGroup::expert:
-      return (1 - stack.expert_overlap) * comm;
     case ParallelGroup::expert_tensor:
       return comm;
     case ParallelGroup::data_shard:

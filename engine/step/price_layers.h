@@ -62,9 +62,10 @@ struct LayerCost {
 
 LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
 
-/// A layer: the embedding, the head, or a block of one of the model's kinds (model::block_kinds).
+/// A layer: the embedding, the head, a module that predicts a further token, or a block of one of the model's kinds
+/// (model::block_kinds).
 struct LayerKind {
-  enum class Role : std::uint8_t { embedding, head, block };
+  enum class Role : std::uint8_t { embedding, head, further, block };
   Role role = Role::block;
   std::size_t block = 0;
 
@@ -73,7 +74,8 @@ struct LayerKind {
   [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(role) + block; }
   friend constexpr bool operator==(const LayerKind&, const LayerKind&) = default;
 };
-inline constexpr LayerKind kEmbeddingLayer{LayerKind::Role::embedding}, kHeadLayer{LayerKind::Role::head};
+inline constexpr LayerKind kEmbeddingLayer{LayerKind::Role::embedding}, kHeadLayer{LayerKind::Role::head},
+    kFurtherLayer{LayerKind::Role::further};
 constexpr LayerKind block_layer(std::size_t kind) { return {LayerKind::Role::block, kind}; }
 inline constexpr std::size_t kLayerKinds = block_layer(model::kMostBlockKinds).index();
 

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "engine/model/block_kinds.h"
-#include "engine/model/partition.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 #include "engine/step/contention.h"
@@ -76,7 +75,7 @@ compute::OptimizerState optimizer_state(const Setting& setting) {
           bytes_per_element(setting.policy().weights)};
 }
 
-/// One microbatch over all chunks of a stage.
+/// One microbatch over all chunks of a stage, or over one.
 struct StagePasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of backward that zero_bubble puts off
@@ -89,9 +88,9 @@ class StageTimer {
  public:
   StageTimer(const TrainingStep& in, const LayerTimer& timer) : in_(in), timer_(timer) {}
 
-  [[nodiscard]] StagePasses of(std::int32_t stage) {
+  [[nodiscard]] StagePasses of(const LayerRuns& runs) {
     StagePasses passes;
-    for (const LayerRun& run : in_.stage_layers(stage)) {
+    for (const LayerRun& run : runs) {
       const Layer& layer = timed(run.kind);
       passes.forward += run.count * layer.forward;
       PassTime backward = run.count * layer.backward;
@@ -105,10 +104,13 @@ class StageTimer {
         const PassTime weight = run.count * layer.weight;
         backward += weight;
         passes.weight += weight.total();
+      } else if (in_.splits(run.kind)) {
+        passes.weight += std::min(run.count * layer.weight.total(), backward.total());
       }
       passes.backward += backward;
       if (run.kind == kEmbeddingLayer) passes.ends.embedding = backward.total();
       if (run.kind == kHeadLayer) passes.ends.head = backward.total();
+      if (run.kind == kFurtherLayer) passes.ends.further = backward.total();
     }
     return passes;
   }
@@ -121,7 +123,7 @@ class StageTimer {
     std::optional<Layer>& layer = layers_[kind.index()];
     if (!layer) {
       layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
-      if (in_.cuts(kind) || in_.defers(kind)) layer->weight = timer_(kind, Pass::weight);
+      if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
       if (in_.defers(kind)) layer->input = timer_(kind, Pass::input);
     }
     return *layer;
@@ -174,7 +176,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.ends.resize(stages);
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
     const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
-    return StageTimer(in, timer).of(static_cast<std::int32_t>(s));
+    return StageTimer(in, timer).of(in.stage_layers(static_cast<std::int32_t>(s)));
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer);
@@ -184,7 +186,8 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
       continue;
     }
     const bool alike = s == 0 || !collectives.has_faults();
-    const StagePasses passes = alike ? first.of(static_cast<std::int32_t>(s)) : passes_of(in.costs, s);
+    const StagePasses passes =
+        alike ? first.of(in.stage_layers(static_cast<std::int32_t>(s))) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
@@ -202,6 +205,34 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
     scratch.ends[sick.stage] = passes.ends;
+  }
+  collectives.set_memory_share(1);
+}
+
+/// The same by chunk, where those of a stage are timed each on its own.
+void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
+                      network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  scratch.chunks.clear();
+  if (!in.pipeline.both_ways()) return;
+  const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
+  const auto fill = [&](std::size_t stage, const LayerCosts& costs) {
+    const LayerTimer timer(in, costs, groups, collectives, slice_of(stage, layout, in, collectives));
+    StageTimer of_stage(in, timer);
+    for (std::size_t c = 0; c < each; ++c) {
+      const StagePasses passes =
+          of_stage.of(in.chunk_layers(static_cast<std::int32_t>(stage), static_cast<std::int32_t>(c)));
+      ChunkPasses& chunk = scratch.chunks[stage * each + c];
+      if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
+      if (passes.backward.total() <= chunk.backward.total()) continue;
+      chunk.backward = passes.backward;
+      chunk.weight = passes.weight;
+    }
+  };
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s) fill(s, in.costs);
+  for (const SickStage& sick : in.sick) {
+    collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
+    fill(sick.stage, sick.costs);
   }
   collectives.set_memory_share(1);
 }
@@ -291,7 +322,7 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroup
 void price_boundaries(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                       std::vector<double>& seconds) {
   const Boundary boundary = in.boundary();
-  const bool closed = in.pipeline.virtual_stages > 1;  // the next chunk begins on the first stage again
+  const bool closed = in.pipeline.wraps();  // the next chunk begins on the first stage again
   collectives.boundary_times(boundary.message, groups[ParallelGroup::pipeline], closed, seconds);
   // In a chain the last boundary (from the last stage to the first) is not used. It takes the time of
   // another, so that a chain whose boundaries cost the same is seen to be so below.
@@ -303,16 +334,44 @@ void price_boundaries(const TrainingStep& in, const RankGroups& groups, network:
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
+/// What the pipeline is timed with.
+void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
+  const StackProfile::Communication& stack = in.setting.system.stack.communication;
+  scratch.times.clear();
+  if (in.pipeline.both_ways()) {
+    for (std::size_t i = 0; i < scratch.chunks.size(); ++i) {
+      const ChunkPasses& chunk = scratch.chunks[i];  // its forwards run beside backwards of the other chunk
+      scratch.times.push_back(
+          {chunk.forward.total().value(), chunk.backward.total().value(), chunk.weight.value(),
+           hidden_in_pair(stack, chunk.forward, scratch.chunks[i ^ 1U].backward).value()});
+    }
+    return;
+  }
+  const double chunks = in.pipeline.virtual_stages;
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
+    const PassTime &forward = scratch.forward[s], &backward = scratch.backward[s];
+    const Seconds hidden = in.pipeline.overlaps ? hidden_in_pair(stack, forward, backward) : Seconds(0);
+    scratch.times.push_back({forward.total().value() / chunks, backward.total().value() / chunks,
+                             scratch.weight[s].value() / chunks, hidden.value() / chunks});
+  }
+}
+
+/// What pairs of a stage hide in a step.
+Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  const std::int32_t chunks = in.pipeline.virtual_stages;
+  double sum = 0;
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    const std::size_t entry = in.pipeline.both_ways() ? 2 * stage + static_cast<std::size_t>(c) : stage;
+    sum += schedule::pairs(in.pipeline, static_cast<std::int32_t>(stage), c) * scratch.times[entry].hidden;
+  }
+  return Seconds(sum);
+}
+
 /// When each stage ends, with the real transfers and with free ones.
 void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
-  scratch.times.resize(stages);
-  for (std::size_t s = 0; s < stages; ++s) {
-    const double chunks = in.pipeline.virtual_stages;
-    scratch.times[s] = {scratch.forward[s].total().value() / chunks,
-                        scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks};
-  }
+  fill_schedule_times(in, scratch);
   scratch.transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
   scratch.transfer.seconds.assign(1, 0);
   const auto run = [&](std::vector<double>& end) {
@@ -350,6 +409,25 @@ void fill_rates(const TrainingStep& in, Prediction& out) {
 
 }  // namespace
 
+Seconds hidden_in_pair(const StackProfile::Communication& stack, const PassTime& forward,
+                       const PassTime& backward) {
+  const auto compute = [](const PassTime& pass) {
+    return pass[TimeClass::compute] + pass[TimeClass::recompute];
+  };
+  const auto hidden = [&](const PassTime& pass, const PassTime& other) {
+    return std::min(stack.expert_overlap * pass[TimeClass::expert_comm], compute(other));
+  };
+  return stack.expert_hidden * (hidden(forward, backward) + hidden(backward, forward));
+}
+
+bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
+  const StackProfile& stack = setting.system.stack;
+  if (stack.communication.expert_overlap <= 0 || !model::layer_key(plan, plan.microbatch).dispatches)
+    return false;
+  if (zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, stack)) return false;
+  return plan.pipeline == 1 || (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1);
+}
+
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
   const Seconds together = std::min(traffic, stack.data_overlap * pass);
   return {traffic - together, (1 - stack.data_hidden) * together};
@@ -359,34 +437,38 @@ Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, 
   return std::min(gather, stack.gather_overlap * forward);
 }
 
-LayerRuns TrainingStep::stage_layers(std::int32_t stage) const {
+namespace {
+
+LayerRuns runs_of(bool embedding, const model::StageLayers& layers, bool head) {
   LayerRuns runs;
-  if (first(stage)) runs.push_back({kEmbeddingLayer, 1});
-  for (const auto& [kind, count] : layers[static_cast<std::size_t>(stage)])
-    runs.push_back({block_layer(kind), count});
-  if (last(stage)) runs.push_back({kHeadLayer, 1});
+  if (embedding) runs.push_back({kEmbeddingLayer, 1});
+  for (const auto& [kind, count] : layers) runs.push_back({block_layer(kind), count});
+  if (layers.further() > 0) runs.push_back({kFurtherLayer, layers.further()});
+  if (head) runs.push_back({kHeadLayer, 1});
   return runs;
+}
+
+}  // namespace
+
+LayerRuns TrainingStep::stage_layers(std::int32_t stage) const {
+  return runs_of(first(stage), layers[static_cast<std::size_t>(stage)], last(stage));
 }
 
 LayerRuns TrainingStep::chunk_layers(std::int32_t stage, std::int32_t chunk) const {
-  const std::int32_t chunks = pipeline.virtual_stages;
-  LayerRuns runs;
-  if (first(stage) && chunk == 0) runs.push_back({kEmbeddingLayer, 1});
-  for (const auto& [kind, count] :
-       model::layers_of_chunk(layers[static_cast<std::size_t>(stage)], chunks, chunk))
-    runs.push_back({block_layer(kind), count});
-  if (last(stage) && chunk + 1 == chunks) runs.push_back({kHeadLayer, 1});
-  return runs;
+  const std::int32_t part = pipeline.part(stage, chunk);
+  return runs_of(part == 0, chunks[static_cast<std::size_t>(stage * pipeline.virtual_stages + chunk)],
+                 part + 1 == pipeline.parts());
 }
 
 Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
-  if (pass == Pass::input && !defers(kind)) pass = Pass::backward;
-  const bool waits = cuts(kind) || (pass == Pass::weight && defers(kind));
+  const bool part = defers(kind) || splits(kind);
+  if (pass == Pass::input && !part) pass = Pass::backward;
+  const bool waits = cuts(kind) || (pass == Pass::weight && part);
   return step::segments(pass, kind.is_block() ? plan.recompute : Recompute::none, waits);
 }
 
 model::ParameterGroups TrainingStep::parameters_of(std::int32_t stage) const {
-  return parameters.of_stage(layers, static_cast<std::size_t>(stage));
+  return parameters.of_stage(layers[static_cast<std::size_t>(stage)], first(stage), last(stage));
 }
 
 /// Without sequence parallelism all ranks of a tensor group hold the same: each may send its part of it alone
@@ -438,7 +520,7 @@ OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, s
   const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
   OptimizerCost cost;
   for (const auto& [copies, held] : in.parameters_of(stage))
-    cost.parameters += held.count / (sharded ? ranks_of(in.plan, copies) : 1.0);
+    cost.parameters += held.count / (sharded ? in.pipeline.copies() * ranks_of(in.plan, copies) : 1.0);
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   if (sliced) {
     for (const auto& [copies, held] : in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)])) {
@@ -457,6 +539,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   const PlanLayout layout(in.plan);
   const RankGroups groups = layout.groups();
   fill_stage_times(in, layout, groups, collectives, scratch);
+  fill_chunk_times(in, layout, groups, collectives, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
   add_tails(in, layout, groups, collectives, scratch);
@@ -475,9 +558,10 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   out.step_time = after_pipeline(critical) + fixed;
   if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
 
-  const double m = in.pipeline.microbatches;
+  const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
   busy += m * scratch.backward[critical];
+  busy[TimeClass::expert_comm] -= hidden_in_step(in, scratch, critical);
   Breakdown& b = out.breakdown;
   b = busy;
   b += scratch.tails[critical].deferred;

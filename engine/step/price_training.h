@@ -22,6 +22,10 @@
 // mean of all. That leaves the end of a stage that never waits as it is; flattened mode runs each as it is. Its
 // calls stay with the backward.
 //
+// Under dualpipe every part of the model lies on two stages. Their gradients are added up and each updates half of the
+// weights, where ZeRO shards the optimizer; the messages of that between the two, of some milliseconds in a step of
+// seconds, are left out, and gradients leave when the last weight gradient has run.
+//
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.
 #pragma once
@@ -97,12 +101,14 @@ struct TrainingStep {
   const ParallelPlan& plan;
   const LayerCosts& costs;
   const std::vector<model::StageLayers>& layers;  ///< per stage
+  const std::vector<model::StageLayers>& chunks;  ///< [stage * virtual_stages + chunk]
   model::StageParameters parameters;
   schedule::PipelineShape pipeline;
   std::span<const SickStage> sick = {};  ///< any number per stage
 
-  [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
-  [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == plan.pipeline; }
+  /// Whether a stage holds the embedding, and whether it holds the head: under dualpipe both ends hold both.
+  [[nodiscard]] bool first(std::int32_t stage) const { return pipeline.holds(stage, 0); }
+  [[nodiscard]] bool last(std::int32_t stage) const { return pipeline.holds(stage, pipeline.parts() - 1); }
   [[nodiscard]] model::LayerKey key() const { return model::layer_key(plan, plan.microbatch); }
   /// The layers of a stage, and of one of its chunks, in the order of forward.
   [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
@@ -110,6 +116,8 @@ struct TrainingStep {
   /// Whether backward puts the gradients of weights off, and whether that of a layer does.
   [[nodiscard]] bool cuts() const { return pipeline.kind == ScheduleKind::zero_bubble; }
   [[nodiscard]] bool cuts(LayerKind kind) const { return cuts() && kind.is_block(); }
+  /// Whether some backwards of a layer do, as Pass::input, and others do not.
+  [[nodiscard]] bool splits(LayerKind kind) const { return pipeline.both_ways() && kind.is_block(); }
   /// Microbatches whose weight gradient of the head waits until the last backward of the last stage has run.
   [[nodiscard]] std::int32_t deferred() const {
     return deferred_heads(plan, setting.system.stack, pipeline.microbatches);
@@ -125,6 +133,7 @@ struct TrainingStep {
 /// Backward of the layers beside the blocks, one microbatch (the head's on average); 0 where the stage has none.
 struct EndLayers {
   Seconds head, embedding;
+  Seconds further;  ///< of all modules of further tokens
 };
 
 /// What a stage does after its last backward.
@@ -134,14 +143,31 @@ struct StageTail {
   PassTime deferred;  ///< weight gradients of the head, before all else
 };
 
+/// One microbatch through one chunk.
+struct ChunkPasses {
+  PassTime forward, backward;
+  Seconds weight;  ///< the part of backward that may be put off
+};
+
+/// By how much a pair of a forward and a backward of another microbatch is shorter than both one after the other: the
+/// exchanges of experts of each run beside the compute of the other.
+Seconds hidden_in_pair(const StackProfile::Communication& stack, const PassTime& forward,
+                       const PassTime& backward);
+
+/// Whether forwards and backwards of this plan run in pairs, beside those of dualpipe: where the stack overlaps the
+/// exchanges of experts, tokens are dispatched, the schedule is interleaved or has one stage and no traffic of data
+/// parallelism runs beside every microbatch.
+bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
+
 /// Scratch that outlives a point.
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
+  std::vector<ChunkPasses> chunks;          ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
   std::vector<StageTail> tails;
-  std::vector<schedule::StageTime> times;  ///< per stage, one microbatch on one chunk
+  std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
   /// Of the last microbatch's backward, [stage][chunk]; empty where each stage is one chunk.

@@ -43,7 +43,7 @@ GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
     sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks_of(in.plan, part.group));
   };
   for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.microbatches);
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.per_chunk());
   }
   for (const DataTraffic::Part& part : traffic.gradients) add(part, 1);
   for (const DataTraffic::Part& part : traffic.weights) add(part, 1);
@@ -73,7 +73,7 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
 
 GroupBytes training_bytes(const TrainingStep& in) {
   GroupBytes most;
-  const double m = in.pipeline.microbatches;
+  const double m = in.pipeline.per_chunk();
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const GroupBytes calls = stage_calls(in, stage);
     const GroupBytes data = data_bytes(in, stage);
@@ -84,7 +84,7 @@ GroupBytes training_bytes(const TrainingStep& in) {
   const double messages = m * in.pipeline.virtual_stages;
   const Boundary boundary = in.boundary();
   most[ParallelGroup::pipeline] = messages * boundary.message;
-  most.pipeline_wraps = in.pipeline.virtual_stages > 1;
+  most.pipeline_wraps = in.pipeline.wraps();
   // Sent in parts and gathered again on arrival, forward and backward.
   if (boundary.gathered > Bytes(0))
     most[ParallelGroup::tensor] +=

@@ -80,7 +80,8 @@ class ChartWriter {
     const auto stage = static_cast<std::size_t>(span.stage);
     std::string number = std::to_string(op.microbatch);
     if (chart_.shape.virtual_stages > 1) number += static_cast<char>('a' + op.chunk % 26);
-    fill(stage, span.start, span.end, op.weight ? "W" : op.backward ? "B" : "F", number);
+    const bool part = op.cut && chart_.shape.both_ways();
+    fill(stage, span.start, span.end, op.weight ? "W" : part ? "I" : op.backward ? "B" : "F", number);
     if (chart_.transfer.blocking && span.sent > span.end) {
       fill(stage, span.end, span.sent, ">", "");
       sends_ = true;
@@ -100,7 +101,7 @@ class ChartWriter {
   [[nodiscard]] std::string heading() const {
     const schedule::PipelineShape& shape = chart_.shape;
     std::string text = std::string(name_of(shape.kind)) + format(", %d stages", shape.stages);
-    if (shape.virtual_stages > 1) text += format(" of %d chunks", shape.virtual_stages);
+    if (shape.wraps()) text += format(" of %d chunks", shape.virtual_stages);
     return text + format(", %d microbatches; a column is ", shape.microbatches) +
            seconds_text(end_ / static_cast<double>(columns_)) + "\n";
   }
@@ -122,8 +123,13 @@ class ChartWriter {
   [[nodiscard]] std::string legend() const {
     const bool cut = chart_.shape.kind == ScheduleKind::zero_bubble;
     std::string text = cut ? "F forward, B input gradient, W weight gradient" : "F forward, B backward";
+    if (chart_.shape.both_ways()) text += ", I input gradient, W weight gradient";
     text += "; the number is the microbatch";
-    if (chart_.shape.virtual_stages > 1) text += ", the small letter the chunk";
+    if (chart_.shape.both_ways()) {
+      text += " of those that go down (a) or up (b) the stages";
+    } else if (chart_.shape.virtual_stages > 1) {
+      text += ", the small letter the chunk";
+    }
     text += "\n";
     std::string more;
     if (sends_) more += "> sending, ";

@@ -42,7 +42,14 @@ struct ProgramStep {
 struct ChunkSteps {
   std::vector<ProgramStep> forward;
   std::vector<ProgramStep> backward;  ///< zero_bubble: the input gradient
-  std::vector<ProgramStep> weight;    ///< zero_bubble only
+  std::vector<ProgramStep> weight;    ///< zero_bubble and dualpipe only
+  std::vector<ProgramStep> input;     ///< dualpipe: a backward that is cut
+
+  [[nodiscard]] const std::vector<ProgramStep>& of(const schedule::PipelineOperation& op) const {
+    if (!op.backward) return forward;
+    if (op.weight) return weight;
+    return op.cut && !input.empty() ? input : backward;
+  }
 };
 
 /// Buckets that leave together within the last microbatch's backward on a chunk (zero_bubble: within its

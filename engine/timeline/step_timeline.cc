@@ -103,9 +103,7 @@ class TimelineWriter {
     free_[stage] = program_.transfer.blocking ? span.sent : span.end;
     if (!detailed) return;
     const ChunkSteps& chunk = program_.stages[stage].chunks[static_cast<std::size_t>(op.chunk)];
-    const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
-                                            : op.backward ? chunk.backward
-                                                          : chunk.forward;
+    const std::vector<ProgramStep>& steps = chunk.of(op);
     double length = 0;
     for (const ProgramStep& step : steps) length += step.exposed();
     // Chunks take their stage's mean time in the schedule.

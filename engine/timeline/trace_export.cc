@@ -54,7 +54,20 @@ class RankBuilder {
     }
     std::vector<PipelineOperation> order;
     schedule::stage_order(program_.shape, stage_, order);
-    for (const PipelineOperation& op : order) run(op);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const PipelineOperation& op = order[i];
+      const PipelineOperation* const other = op.paired ? &order[++i] : nullptr;
+      receive(op);
+      if (other != nullptr) receive(*other);
+      run(op);
+      if (other != nullptr) run(*other);
+      Ids sent = send(op);
+      if (other != nullptr) {
+        const Ids with = send(*other);
+        sent.insert(sent.end(), with.begin(), with.end());
+      }
+      if (program_.transfer.blocking && !sent.empty()) follow(sent);
+    }
     add_tail();
     return std::move(trace_);
   }
@@ -100,12 +113,9 @@ class RankBuilder {
 
   void run(const PipelineOperation& op) {
     const ChunkSteps& chunk = stage().chunks[static_cast<std::size_t>(op.chunk)];
-    const std::vector<ProgramStep>& steps = op.weight     ? chunk.weight
-                                            : op.backward ? chunk.backward
-                                                          : chunk.forward;
+    const std::vector<ProgramStep>& steps = chunk.of(op);
     std::string prefix = op.weight ? "W" : op.backward ? "B" : "F";
     prefix += fmt::format("{} ", op.microbatch);
-    if (!op.weight) receive(op);
     passing_.clear();
     double length = 0;
     for (const ProgramStep& step : steps) length += step.exposed();
@@ -115,8 +125,7 @@ class RankBuilder {
     if (!op.backward && op.microbatch == 0) start_within(stage().first_gather, 0);
     if (op.backward && !op.weight) start_within(stage().backward_gather, lead);
     if (op.backward && op.weight == cut) start_within(stage().microbatch_gradients, lead);
-    const bool completes =
-        op.backward && op.weight == cut && op.microbatch + 1 == program_.shape.microbatches;
+    const bool completes = op.backward && op.weight == cut && op.microbatch + 1 == program_.shape.per_chunk();
     if (completes) start_buckets(op.chunk, length);
     double done = 0;
     for (const ProgramStep& step : steps) {
@@ -128,7 +137,6 @@ class RankBuilder {
     join();
     front_.insert(front_.end(), pass_ids_.begin(), pass_ids_.end());
     pass_ids_.clear();
-    if (!op.weight) send(op);
   }
 
   void run_step(const std::string& prefix, const ProgramStep& step, double done) {
@@ -237,13 +245,14 @@ class RankBuilder {
     std::int32_t stage = 0, chunk = 0;
   };
   [[nodiscard]] std::optional<Neighbour> neighbour(std::int32_t chunk, std::int32_t step) const {
-    const std::int32_t p = program_.shape.stages;
-    const std::int32_t at = chunk * p + stage_ + step;
-    if (at < 0 || at >= p * program_.shape.virtual_stages) return std::nullopt;
-    return Neighbour{at % p, at / p};
+    const schedule::PipelineShape& shape = program_.shape;
+    const std::int32_t part = shape.part(stage_, chunk) + step;
+    if (part < 0 || part >= shape.parts()) return std::nullopt;
+    return Neighbour{shape.stage_of(part, chunk), shape.chunk_of(part, chunk)};
   }
 
   void receive(const PipelineOperation& op) {
+    if (op.weight) return;
     const auto from = neighbour(op.chunk, op.backward ? 1 : -1);
     if (!from || from->stage == stage_) return;
     const std::string name = fmt::format("{}{}", op.backward ? "gradient " : "activation ", op.microbatch);
@@ -261,15 +270,15 @@ class RankBuilder {
     front_.insert(front_.end(), ends.begin(), ends.end());
   }
 
-  void send(const PipelineOperation& op) {
+  /// The message; nothing where there is none.
+  Ids send(const PipelineOperation& op) {
+    if (op.weight) return {};
     const auto to = neighbour(op.chunk, op.backward ? -1 : 1);
-    if (!to || to->stage == stage_) return;
+    if (!to || to->stage == stage_) return {};
     const std::string name = fmt::format("{}{}", op.backward ? "gradient " : "activation ", op.microbatch);
-    const std::uint64_t id =
-        add(message_node(NodeKind::send, name, rank_of_stage(to->stage),
-                         tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
-            front_);
-    if (program_.transfer.blocking) follow({id});
+    return {add(message_node(NodeKind::send, name, rank_of_stage(to->stage),
+                             tag_of(op.backward, to->chunk, op.microbatch), program_.boundary_bytes),
+                front_)};
   }
 
   void add_tail() {

@@ -5,7 +5,8 @@
 // overlaps starts within the compute step before it, which is cut in two at that point, and the next step
 // waits for both. Data-parallel traffic of a pass starts after (1 - data_overlap) of its predicted time,
 // buckets of gradients as the step program releases them. Compute steps with no communication between them
-// are one node.
+// are one node. Passes that run in pairs wait for both inputs and send both outputs, and run one after the other; what
+// they hide of each other's exchanges is left out.
 #pragma once
 
 #include <cstdint>

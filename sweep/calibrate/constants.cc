@@ -155,6 +155,14 @@ constexpr std::array kConstants = {
         "communication.gather_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
         "the gather of updated weights hidden behind the first forward"),
     entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.expert_overlap; },
+        "communication.expert_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "exchanges of experts hidden behind the other pass of a pair"),
+    entry(
+        [](Candidate& c) -> auto& { return c.stack.communication.expert_hidden; },
+        "communication.expert_hidden", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
+        "what exchanges of experts hide in pairs without slowing compute"),
+    entry(
         [](Candidate& c) -> auto& { return c.stack.quantisation.passes; }, "quantisation.passes",
         std::nullopt, time, linear, 0.0, 5.0,
         "from casts within other kernels to one kernel for each step of them", 0.5, "casts to 8 and 4 bits"),
@@ -162,10 +170,6 @@ constexpr std::array kConstants = {
         [](Candidate& c) -> auto& { return c.stack.quantisation.weight_bytes; }, "quantisation.weight_bytes",
         std::nullopt, time, linear, 0.0, 40.0, "from no traffic to ten passes over fp32 sums", 4.0,
         "traffic per weight of narrow products and microbatch"),
-    entry(
-        [](Candidate& c) -> auto& { return c.stack.communication.expert_overlap; },
-        "communication.expert_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
-        "dispatch and combine of experts behind other work"),
     entry(
         [](Candidate& c) -> auto& { return c.stack.experts.forward_layer; }, "experts.forward_layer",
         Dimension::time, time, logarithmic, 1e-5, 5e-2, kHostRange, 0.7,

@@ -52,6 +52,10 @@ std::string describe(Reason reason) {
              "innermost";
     case Reason::repeated_tokens:
       return "tokens go to experts of other ranks, and those of a tensor group hold the same: set sp";
+    case Reason::microbatches_by_directions:
+      return "dualpipe needs an even number of microbatches, at least 2 * pp";
+    case Reason::layout:
+      return "the stack's pipeline_layout is for other layers, or for another number of stages than pp * vpp";
   }
   return "?";
 }

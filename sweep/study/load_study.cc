@@ -10,6 +10,7 @@
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/overrides.h"
+#include "sweep/study/pipeline_layout_key.h"
 #include "sweep/study/placement_axis.h"
 #include "sweep/study/reliability_parser.h"
 #include "sweep/study/space_parser.h"
@@ -50,6 +51,7 @@ class StudyParser {
     read_references();
     read_workload();
     read_space();
+    read_layout_key();
     read_hardware();
     read_placement();
     read_constraints();
@@ -59,6 +61,7 @@ class StudyParser {
     read_mode();
     reader_.finish();
     check_fault_wiring();
+    check_layouts();
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
     if (!diagnostics_.empty()) return std::nullopt;
@@ -155,6 +158,26 @@ class StudyParser {
       context.largest_batch = std::max(context.largest_batch.value_or(1), workload.global_batch);
     }
     study_.space = parse_space(reader_.take("space"), root_.where, context, diagnostics_);
+  }
+
+  void read_layout_key() {
+    const yaml::Node* node = reader_.take(kPipelineLayout);
+    if (node == nullptr) return;
+    if (phase_ == Phase::inference)
+      return state_.bad(kPipelineLayout, node->where, "has no effect in inference");
+    if (stack_) read_pipeline_layout(*node, *stack_, diagnostics_);
+  }
+
+  /// Layouts are of this model, and of stages that plans have.
+  void check_layouts() {
+    if (!diagnostics_.empty() || phase_ != Phase::training) return;
+    for (const System& system : study_.systems) {
+      const std::string problem = layout_problem(system.stack, study_.model, study_.space);
+      if (problem.empty()) continue;
+      const char* const key = root_.find(kPipelineLayout) != nullptr ? kPipelineLayout : "stack";
+      const std::string path = key == kPipelineLayout ? key : std::string("stack.") + kPipelineLayout;
+      return state_.bad(path, root_.find(key)->where, problem);
+    }
   }
 
   void read_hardware() {

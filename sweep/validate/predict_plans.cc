@@ -131,6 +131,13 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
           fmt::format("groups of ep * etp = {} do not tile the ranks of a stage, tp * cp * dp = "
                       "{}; servers have their experts in the tensor group",
                       plan.expert * plan.expert_tensor, plan.stage_ranks()));
+    case Reason::microbatches_by_directions:
+      return impossible("num_microbatches",
+                        fmt::format("dualpipe needs an even number, at least 2 * pp = {}, not {}",
+                                    2 * plan.pipeline, load.global_batch / samples));
+    case Reason::layout:
+      return impossible("pipeline_parallel",
+                        "the stack's pipeline_layout is for other layers or another pp * virtual_stages");
     case Reason::repeated_tokens:
       return RowRefusal{"sequence_parallel", "experts beside tensor parallelism need it"};
     case Reason::out_of_range:

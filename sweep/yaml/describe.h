@@ -396,6 +396,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("data_hidden", c.data_hidden);
   v.optional("gather_overlap", c.gather_overlap);
   v.optional("expert_overlap", c.expert_overlap);
+  v.optional("expert_hidden", c.expert_hidden);
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
   v.required("bucket", c.bucket);
@@ -411,6 +412,7 @@ void describe(V& v, StackProfile& s) {
   v.optional("attention", s.attention);
   v.optional("fused_sinks_from", s.fused_sinks_from);
   v.optional("partition", s.partition);
+  v.fact("pipeline_layout", s.pipeline_layout);
   v.optional("zero2_gradients", s.zero2_gradients);
   v.optional("fused_loss", s.fused_loss);
   v.optional("fused_pointwise", s.fused_pointwise);

@@ -70,8 +70,11 @@ TEST(Conservation, StagesHoldTheParametersOnce) {
     const Setting setting = generator.setting(Phase::training);
     const ModelSpec& model = setting.model;
     const std::int32_t stages = generator.pick({1, 2, 3, 4, 7});
-    std::vector<model::StageLayers> layers;
-    ASSERT_TRUE(model::partition_layers(model, PartitionRule::balanced, stages, 1, layers));
+    StackProfile stack;
+    stack.partition = PartitionRule::balanced;
+    model::Partition split;
+    ASSERT_TRUE(model::partition_layers(model, stack, {stages, 1}, split));
+    const std::vector<model::StageLayers>& layers = split.stages;
     const model::StageParameters parameters = model::stage_parameters(model, setting.workload.policy(), {});
     double sum = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) sum += parameters.of_stage(layers, i).total().count;

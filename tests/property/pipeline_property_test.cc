@@ -61,28 +61,37 @@ Transfer random_transfer(CounterRng& random, std::int32_t stages) {
 
 Case random_case(CounterRng& random, std::int32_t most_stages, std::int32_t most_microbatches) {
   Case c;
-  const std::uint64_t kind = random.below(4);
+  const std::uint64_t kind = random.below(6);
   c.shape.stages = between(random, kind == 2 ? 2 : 1, most_stages);
   c.shape.microbatches = between(random, 1, most_microbatches);
-  c.shape.kind = static_cast<ScheduleKind>(kind);
+  c.shape.kind = static_cast<ScheduleKind>(kind == 5 ? 2 : kind);
+  c.shape.overlaps = kind == 5;
+  if (kind == 5 && c.shape.stages == 1) c.shape.kind = ScheduleKind::one_f_one_b;
+  if (c.shape.kind == ScheduleKind::dualpipe) {
+    c.shape.stages = std::max(2, c.shape.stages / 2 * 2);
+    c.shape.microbatches = 2 * std::max(c.shape.stages, c.shape.microbatches / 2);
+    c.shape.virtual_stages = 2;
+  }
   if (c.shape.kind == ScheduleKind::interleaved) {
     c.shape.virtual_stages = between(random, 2, 4);
     const std::int32_t groups = std::max(1, c.shape.microbatches / c.shape.stages);
     c.shape.microbatches = groups * c.shape.stages;
   }
-  c.times = random_times(random, c.shape.stages);
+  c.times = random_times(random, c.shape.both_ways() ? 2 * c.shape.stages : c.shape.stages);
+  for (StageTime& time : c.times) time.hidden = random.below(2) == 0 ? 0 : random.uniform() * time.forward;
   c.transfer = random_transfer(random, c.shape.stages);
   return c;
 }
 
 std::string text(const Case& c) {
-  std::string result =
-      std::string(name_of(c.shape.kind)) + " p=" + std::to_string(c.shape.stages) +
-      " v=" + std::to_string(c.shape.virtual_stages) + " m=" + std::to_string(c.shape.microbatches) +
-      " t=" + testing::PrintToString(c.transfer.seconds) + (c.transfer.blocking ? " blocking" : "");
+  std::string result = std::string(name_of(c.shape.kind)) + " p=" + std::to_string(c.shape.stages) +
+                       " v=" + std::to_string(c.shape.virtual_stages) +
+                       " m=" + std::to_string(c.shape.microbatches) + (c.shape.overlaps ? " overlaps" : "") +
+                       " t=" + testing::PrintToString(c.transfer.seconds) +
+                       (c.transfer.blocking ? " blocking" : "");
   for (const StageTime& time : c.times) {
     result += " (" + std::to_string(time.forward) + ", " + std::to_string(time.backward) + ", " +
-              std::to_string(time.weight) + ")";
+              std::to_string(time.weight) + ", " + std::to_string(time.hidden) + ")";
   }
   return result;
 }
@@ -198,7 +207,7 @@ TEST(PipelineProperty, TimesScale) {
     std::vector<double> expected(first.begin(), first.end());
     for (double& end : expected) end *= 1e-3;
     for (StageTime& time : c.times) {
-      time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight};
+      time = {1e-3 * time.forward, 1e-3 * time.backward, 1e-3 * time.weight, 1e-3 * time.hidden};
     }
     for (double& boundary : c.transfer.seconds) boundary *= 1e-3;
     EXPECT_TRUE(same(timer.run(c.shape, c.times, c.transfer).stages, expected));

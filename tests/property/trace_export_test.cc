@@ -64,7 +64,7 @@ TEST(TraceExport, OneAxisAtATimeIsExact) {
       plans.back().zero_stage = zero;
     }
     for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
-                                    ScheduleKind::zero_bubble}) {
+                                    ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
       plans.push_back(test::plan_of(1, 1, 4, 1));
       plans.back().schedule = kind;
       if (kind == ScheduleKind::interleaved) plans.back().virtual_stages = 2;

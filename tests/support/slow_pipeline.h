@@ -19,62 +19,81 @@ struct SlowPipeline {
 /// An operation may start when the stage is free and its input has arrived. The model is a chain of stages x
 /// chunks layers, chunk-major: layer c * stages + s is chunk c of stage s. A forward's input is the forward
 /// of the layer before; a backward's input is the backward of the layer after, for the last layer its own
-/// forward; zero_bubble's weight gradient needs its own input gradient. A message between two layers takes
+/// forward; a weight gradient that was put off needs its own input gradient. A message between two layers takes
 /// what `transfer` says of the stages that hold them; a blocking sender is busy until its message has
-/// arrived.
+/// arrived. Dualpipe's chain has a layer per stage, and microbatches of its second chunk, here the odd ones, meet the
+/// stages the other way round. What runs in pairs starts and ends together.
 inline SlowPipeline slow_pipeline(const schedule::PipelineShape& shape,
                                   const std::vector<schedule::StageTime>& times,
                                   const schedule::Transfer& transfer) {
   using Node =
       std::tuple<int, std::int32_t, std::int32_t>;  // 0 forward, 1 backward, 2 weight; layer, microbatch
-  const std::int32_t layers = shape.stages * shape.virtual_stages;
+  const bool dual = shape.kind == ScheduleKind::dualpipe;
+  const std::int32_t layers = dual ? shape.stages : shape.stages * shape.virtual_stages;
   const auto sends = [&](const Node& node) {
     if (std::get<0>(node) == 2) return false;
     return std::get<0>(node) == 1 ? std::get<1>(node) > 0 : std::get<1>(node) + 1 < layers;
   };
   /// Between a layer and the next one, which is on the next stage, or on the first where there is no next.
-  const auto message = [&](std::int32_t layer) {
-    const auto stage = static_cast<std::size_t>(layer % shape.stages);
+  const auto message = [&](std::int32_t layer, std::int32_t microbatch) {
+    const bool upward = dual && microbatch % 2 == 1;
+    const auto stage = static_cast<std::size_t>(upward ? shape.stages - 2 - layer : layer % shape.stages);
     return transfer.seconds.size() == 1 ? transfer.seconds[0] : transfer.seconds[stage];
   };
-  std::vector<std::vector<Node>> orders(static_cast<std::size_t>(shape.stages));
+  struct Work {
+    std::vector<Node> nodes;  // two of a pair
+    double seconds = 0;
+  };
+  std::vector<std::vector<Work>> orders(static_cast<std::size_t>(shape.stages));
   std::vector<schedule::PipelineOperation> order;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
     schedule::stage_order(shape, s, order);
+    bool with_the_one_before = false;
     for (const schedule::PipelineOperation& op : order) {
-      orders[static_cast<std::size_t>(s)].push_back({op.weight     ? 2
-                                                     : op.backward ? 1
-                                                                   : 0,
-                                                     op.chunk * shape.stages + s, op.microbatch});
+      const std::int32_t layer = !dual           ? op.chunk * shape.stages + s
+                                 : op.chunk == 0 ? s
+                                                 : shape.stages - 1 - s;
+      const schedule::StageTime& time = times[static_cast<std::size_t>(dual ? 2 * s + op.chunk : s)];
+      std::vector<Work>& works = orders[static_cast<std::size_t>(s)];
+      if (!with_the_one_before) works.emplace_back();
+      works.back().nodes.push_back({op.weight     ? 2
+                                    : op.backward ? 1
+                                                  : 0,
+                                    layer, dual ? 2 * op.microbatch + op.chunk : op.microbatch});
+      works.back().seconds += op.weight     ? time.weight
+                              : op.cut      ? time.backward - time.weight
+                              : op.backward ? time.backward
+                                            : time.forward - (op.paired ? time.hidden : 0);
+      with_the_one_before = op.paired;
     }
   }
   std::map<Node, double> end;  // of the work
+  const auto input = [&](const Node& node) {
+    const auto [pass, layer, microbatch] = node;
+    if (pass == 2) return end[{1, layer, microbatch}];
+    if (pass == 1 && layer + 1 == layers) return end[{0, layer, microbatch}];
+    if (pass == 1) return end[{1, layer + 1, microbatch}] + message(layer, microbatch);
+    return layer > 0 ? end[{0, layer - 1, microbatch}] + message(layer - 1, microbatch) : 0.0;
+  };
   SlowPipeline result{std::vector<double>(orders.size(), 0), 0};
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t s = 0; s < orders.size(); ++s) {
       double free = 0;
-      for (const Node& node : orders[s]) {
-        const auto [pass, layer, microbatch] = node;
+      for (const Work& work : orders[s]) {
         double start = free;
-        if (pass == 2) {
-          start = std::max(start, end[{1, layer, microbatch}]);
-        } else if (pass == 1 && layer + 1 == layers) {
-          start = std::max(start, end[{0, layer, microbatch}]);
-        } else if (pass == 1) {
-          start = std::max(start, end[{1, layer + 1, microbatch}] + message(layer));
-        } else if (layer > 0) {
-          start = std::max(start, end[{0, layer - 1, microbatch}] + message(layer - 1));
+        for (const Node& node : work.nodes) start = std::max(start, input(node));
+        const double finish = start + work.seconds;
+        free = finish;
+        for (const Node& node : work.nodes) {
+          double& known = end[node];
+          moved = moved || finish > known;
+          known = std::max(known, finish);
+          const auto [pass, layer, microbatch] = node;
+          const std::int32_t boundary = pass == 0 ? layer : layer - 1;
+          if (transfer.blocking && sends(node)) free = std::max(free, known + message(boundary, microbatch));
+          free = std::max(free, known);
         }
-        const double input_gradient =
-            shape.kind == ScheduleKind::zero_bubble ? times[s].backward - times[s].weight : times[s].backward;
-        const double work = pass == 2 ? times[s].weight : pass == 1 ? input_gradient : times[s].forward;
-        const double finish = start + work;
-        double& known = end[node];
-        moved = moved || finish > known;
-        known = std::max(known, finish);
-        const std::int32_t boundary = pass == 0 ? layer : layer - 1;
-        free = known + (transfer.blocking && sends(node) ? message(boundary) : 0);
       }
       result.stage_end[s] = free;
     }

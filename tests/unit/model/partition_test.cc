@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 
+#include "engine/spec/pipeline_layout.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::model {
@@ -19,11 +21,48 @@ ModelSpec gpt_of(std::int64_t layers, std::int64_t vocabulary) {
 /// Blocks of each stage.
 bool partition(const ModelSpec& model, PartitionRule rule, std::int32_t stages, std::int32_t virtual_stages,
                Layers& layers) {
-  std::vector<StageLayers> list;
-  const bool fits = partition_layers(model, rule, stages, virtual_stages, list);
+  StackProfile stack;
+  stack.partition = rule;
+  Partition split;
+  const bool fits = partition_layers(model, stack, {stages, virtual_stages}, split);
   layers.clear();
-  for (const StageLayers& stage : list) layers.push_back(stage.count());
+  for (const StageLayers& stage : split.stages) layers.push_back(stage.count());
   return fits;
+}
+
+/// The chunks in the order in which a microbatch meets them, as a layout; "" where the rule cannot be met.
+std::string laid_out(const ModelSpec& model, PartitionRule rule, std::int32_t stages,
+                     std::int32_t virtual_stages, const std::string& layout = "") {
+  StackProfile stack;
+  stack.partition = rule;
+  stack.pipeline_layout = layout;
+  Partition split;
+  if (!partition_layers(model, stack, {stages, virtual_stages, Phase::training}, split)) return "";
+  PipelineLayout found;
+  for (std::int32_t c = 0; c < stages * virtual_stages; ++c) {
+    const StageLayers& chunk =
+        split.chunks[static_cast<std::size_t>(c % stages * virtual_stages + c / stages)];
+    found.stages.push_back({chunk.count(), chunk.further()});
+  }
+  for (std::size_t s = 0; s < split.stages.size(); ++s) {  // chunks add up to stages
+    StageLayers sum;
+    for (std::size_t c = 0; c < static_cast<std::size_t>(virtual_stages); ++c)
+      sum += split.chunks[s * static_cast<std::size_t>(virtual_stages) + c];
+    EXPECT_EQ(sum.count(), split.stages[s].count());
+    EXPECT_EQ(sum.further(), split.stages[s].further());
+  }
+  return found.text();
+}
+
+/// Layers of which each has experts, and modules of further tokens.
+ModelSpec modules_of(std::int64_t layers, std::int64_t modules) {
+  ModelSpec model = gpt_of(layers, 100);
+  model.moe.emplace();
+  model.moe->experts = 8;
+  model.moe->top_k = 2;
+  model.moe->expert_ffn_hidden = 64;
+  model.moe->mtp_layers = modules;
+  return model;
 }
 
 TEST(PartitionUniform, EqualStages) {
@@ -99,18 +138,80 @@ TEST(PartitionBalanced, ChunksAreFilledInOrderWhereTheyDoNotDivide) {
   EXPECT_EQ(layers, (Layers{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 6}));
 }
 
-TEST(PartitionBalanced, ChunksOfAStageAddUpToIt) {
-  for (std::int32_t layers = 0; layers <= 20; ++layers) {
-    for (std::int32_t chunks = 1; chunks <= 9; ++chunks) {
-      const auto of = [&](std::int32_t c) {
-        return layers_of_chunk(StageLayers(0, layers), chunks, c).count();
-      };
-      std::int32_t sum = 0;
-      for (std::int32_t c = 0; c < chunks; ++c) sum += of(c);
-      EXPECT_EQ(sum, layers);
-      EXPECT_LE(of(0) - of(chunks - 1), 1);
+TEST(PartitionUneven, IsThatOfPublishedRecipes) {
+  // DeepSeek-V3, 61 layers and a module of further tokens: the layouts of Megatron Bridge for 4, 8 and 16 chunks.
+  const ModelSpec deepseek = modules_of(61, 1);
+  constexpr auto kUneven = PartitionRule::uneven;
+  EXPECT_EQ(laid_out(deepseek, kUneven, 4, 1),
+            "E" + std::string(16, 't') + "|(" + std::string(16, 't') + "|)*2" + std::string(13, 't') + "mL");
+  EXPECT_EQ(laid_out(deepseek, kUneven, 8, 1), "Etttttttt|(tttttttt|)*6tttttmL");
+  EXPECT_EQ(laid_out(deepseek, kUneven, 16, 1), "Etttt|(tttt|)*14tmL");
+  EXPECT_EQ(laid_out(deepseek, kUneven, 8, 2), "Etttt|(tttt|)*14tmL");
+  // Kimi K2, without the module: likewise.
+  EXPECT_EQ(laid_out(modules_of(61, 0), kUneven, 16, 1), "Etttt|(tttt|)*14tL");
+  // Two units in each of 32 chunks would leave the last one none of 63: the first 31 of them have two.
+  EXPECT_EQ(laid_out(deepseek, kUneven, 16, 2), "Ett|(tt|)*29tm|L");
+}
+
+TEST(PartitionWithEnds, ModelsWithExpertsAreLaidOut) {
+  EXPECT_EQ(laid_out(modules_of(61, 1), PartitionRule::with_ends, 16, 1), "Etttt|(tttt|)*14tmL");
+  EXPECT_EQ(laid_out(gpt_of(61, 100), PartitionRule::with_ends, 16, 1), "");
+}
+
+TEST(PartitionUneven, IsEvenWhereThatCanBeMet) {
+  constexpr auto kUneven = PartitionRule::uneven;
+  EXPECT_EQ(laid_out(gpt_of(12, 100), kUneven, 4, 1), "Ettt|(ttt|)*2tttL");
+  EXPECT_EQ(laid_out(gpt_of(126, 100), kUneven, 8, 8), "Et|(tt|)*62tL");
+  EXPECT_EQ(laid_out(gpt_of(7, 100), kUneven, 4, 1), "Ett|(tt|)*2tL");
+  EXPECT_EQ(laid_out(gpt_of(3, 100), kUneven, 5, 1), "E|(t|)*3L");
+  EXPECT_EQ(laid_out(gpt_of(3, 100), kUneven, 6, 1), "");
+}
+
+TEST(PartitionUneven, NoChunkHasMoreUnitsThanItMust) {
+  for (std::int64_t layers = 1; layers <= 30; ++layers) {
+    for (std::int64_t modules = 0; modules <= 2; ++modules) {
+      const ModelSpec model = modules_of(layers, modules);
+      for (std::int32_t stages = 1; stages <= layers; ++stages) {
+        const auto layout = read_layout(laid_out(model, PartitionRule::uneven, stages, 1));
+        ASSERT_TRUE(layout) << layers << ' ' << modules << ' ' << stages;
+        EXPECT_EQ(layout->layers(), layers);
+        EXPECT_EQ(layout->further(), modules);
+        // Where layers (or those and the ends) divide, modules come on top.
+        if (layers % stages == 0 || (layers + 2) % stages == 0) continue;
+        const std::int64_t most = (layers + modules + 1 + stages - 1) / stages;
+        for (const PipelineLayout::Stage& stage : layout->stages)
+          EXPECT_LE(stage.layers + stage.further + (&stage == &layout->stages.back() ? 1 : 0), most);
+      }
     }
   }
+}
+
+TEST(PartitionLayout, IsTakenAtItsWord) {
+  const ModelSpec deepseek = modules_of(61, 1);
+  const std::string published = "Et*3|(tt|)*29,m|L";
+  EXPECT_EQ(laid_out(deepseek, PartitionRule::uniform, 16, 2, published), "Ettt|(tt|)*29m|L");
+  EXPECT_EQ(laid_out(deepseek, PartitionRule::uniform, 16, 1, published), "");  // 32 stages
+  EXPECT_EQ(laid_out(modules_of(61, 0), PartitionRule::uniform, 16, 2, published), "");
+  EXPECT_EQ(laid_out(modules_of(60, 1), PartitionRule::uniform, 16, 2, published), "");
+  // Chunk 31 of 16 x 2 is the last of rank 15; the module is the last chunk of rank 14.
+  StackProfile stack;
+  stack.pipeline_layout = published;
+  Partition split;
+  ASSERT_TRUE(partition_layers(deepseek, stack, {16, 2, Phase::training}, split));
+  EXPECT_EQ(split.stages[0].count(), 5);
+  EXPECT_EQ(split.stages[14].further(), 1);
+  EXPECT_EQ(split.stages[14].count(), 2);
+  EXPECT_EQ(split.stages[15].count(), 2);
+  // Servers have no such modules, and go by the rule.
+  stack.partition = PartitionRule::uneven;
+  ASSERT_TRUE(partition_layers(deepseek, stack, {16, 1, Phase::inference}, split));
+  EXPECT_EQ(split.stages[15].count(), 1);
+  EXPECT_EQ(split.stages[15].further(), 0);
+}
+
+TEST(PartitionBalanced, ChunksHoldWhatTheRuleGivesThem) {
+  // 7 blocks and a head of one over 4 chunks: two in each, the last with the head.
+  EXPECT_EQ(laid_out(gpt_of(7, 768), PartitionRule::balanced, 2, 2), "Ett|(tt|)*2tL");
 }
 
 TEST(PartitionBalanced, CoversAllLayersAndNeverGrows) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/model/parameters.h"
-#include "engine/model/partition.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::model {
@@ -32,23 +31,17 @@ TEST(StageLayers, KeepTheirOrder) {
   EXPECT_EQ(text(StageLayers(2, 0)), "");
 }
 
-TEST(StageLayers, SlicesAreThoseOfTheList) {
-  const std::string all = text(two_kinds());
-  for (std::int32_t first = 0; first <= 7; ++first) {
-    for (std::int32_t count = 0; count <= 9; ++count) {
-      EXPECT_EQ(text(two_kinds().slice(first, count)),
-                all.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
-    }
-  }
-}
-
-TEST(StageLayers, ChunksTogetherAreTheStage) {
-  for (const std::int32_t chunks : {1, 2, 3, 5, 9}) {
-    std::string together;
-    for (std::int32_t chunk = 0; chunk < chunks; ++chunk)
-      together += text(layers_of_chunk(two_kinds(), chunks, chunk));
-    EXPECT_EQ(together, text(two_kinds()));
-  }
+TEST(StageLayers, AddUp) {
+  StageLayers layers = two_kinds();
+  layers += StageLayers(0, 2);
+  EXPECT_EQ(text(layers), "111000000");
+  EXPECT_EQ(layers.further(), 0);
+  StageLayers more(1, 1);
+  more.add_further(2);
+  layers += more;
+  EXPECT_EQ(text(layers), "1111000000");
+  EXPECT_EQ(layers.further(), 2);
+  EXPECT_EQ(layers.count(), 10);
 }
 
 TEST(StageParameters, BlocksCountByTheirKind) {

@@ -30,40 +30,62 @@ std::vector<PipelineShape> small_shapes() {
   return shapes;
 }
 
+/// Those whose forwards and backwards run in pairs, likewise.
+std::vector<PipelineShape> paired_shapes() {
+  std::vector<PipelineShape> shapes;
+  for (std::int32_t p = 1; p <= 8; ++p) {
+    for (std::int32_t m = 1; m <= 20; ++m) {
+      if (p % 2 == 0 && m % 2 == 0 && m >= 2 * p) shapes.push_back({ScheduleKind::dualpipe, p, 2, m});
+      if (p == 1) shapes.push_back({ScheduleKind::one_f_one_b, 1, 1, m, true});
+      for (std::int32_t v = 2; v <= 4 && p >= 2 && m % p == 0; ++v)
+        shapes.push_back({ScheduleKind::interleaved, p, v, m, true});
+    }
+  }
+  return shapes;
+}
+
+std::vector<PipelineShape> all_shapes() {
+  std::vector<PipelineShape> shapes = small_shapes();
+  for (const PipelineShape& shape : paired_shapes()) shapes.push_back(shape);
+  return shapes;
+}
+
 std::string text(const PipelineShape& shape) {
   return std::string(name_of(shape.kind)) + " p=" + std::to_string(shape.stages) +
          " v=" + std::to_string(shape.virtual_stages) + " m=" + std::to_string(shape.microbatches);
 }
 
 TEST(StageOrder, EveryOperationOnceForwardFirst) {
-  for (const PipelineShape& shape : small_shapes()) {
+  for (const PipelineShape& shape : all_shapes()) {
     SCOPED_TRACE(text(shape));
     for (std::int32_t s = 0; s < shape.stages; ++s) {
       std::vector<PipelineOperation> order;
       stage_order(shape, s, order);
-      std::set<std::pair<std::int32_t, std::int32_t>> forward, backward, weight;
+      std::set<std::pair<std::int32_t, std::int32_t>> forward, backward, weight, cut;
       for (const PipelineOperation& op : order) {
         const std::pair work(op.chunk, op.microbatch);
         EXPECT_TRUE(op.chunk >= 0 && op.chunk < shape.virtual_stages);
-        EXPECT_TRUE(op.microbatch >= 0 && op.microbatch < shape.microbatches);
+        EXPECT_TRUE(op.microbatch >= 0 && op.microbatch < shape.per_chunk());
         EXPECT_TRUE((op.weight ? weight : op.backward ? backward : forward).insert(work).second);
         if (op.backward) {
           EXPECT_TRUE(forward.contains(work));
         }
+        if (op.cut) cut.insert(work);
         if (op.weight) {
-          EXPECT_TRUE(op.backward && backward.contains(work));
+          EXPECT_TRUE(op.backward && cut.contains(work));
         }
       }
-      const auto total = static_cast<std::size_t>(shape.virtual_stages * shape.microbatches);
+      const auto total = static_cast<std::size_t>(shape.virtual_stages * shape.per_chunk());
       EXPECT_EQ(forward.size(), total);
       EXPECT_EQ(backward.size(), total);
-      EXPECT_EQ(weight.size(), shape.kind == ScheduleKind::zero_bubble ? total : 0);
+      EXPECT_EQ(weight, cut);
+      if (!shape.both_ways()) EXPECT_EQ(weight.size(), shape.kind == ScheduleKind::zero_bubble ? total : 0);
     }
   }
 }
 
 TEST(InFlight, IsThePeakOfTheWalk) {
-  for (const PipelineShape& shape : small_shapes()) {
+  for (const PipelineShape& shape : all_shapes()) {
     SCOPED_TRACE(text(shape));
     for (std::int32_t s = 0; s < shape.stages; ++s) {
       std::vector<PipelineOperation> order;
@@ -81,7 +103,7 @@ TEST(InFlight, IsThePeakOfTheWalk) {
 TEST(InFlight, PeaksAreThoseOfTheWalk) {
   // Walks the order and adds up a per microbatch in flight and b per one that is put off whenever a backward
   // begins, for several a : b.
-  for (const PipelineShape& shape : small_shapes()) {
+  for (const PipelineShape& shape : all_shapes()) {
     SCOPED_TRACE(text(shape));
     for (std::int32_t s = 0; s < shape.stages; ++s) {
       std::vector<PipelineOperation> order;
@@ -90,7 +112,7 @@ TEST(InFlight, PeaksAreThoseOfTheWalk) {
            {std::pair(1.0, 0.0), std::pair(1.0, 0.9), std::pair(1.0, 2.5), std::pair(0.0, 1.0)}) {
         double held = 0, peak = 0;
         for (const PipelineOperation& op : order) {
-          const double after = shape.kind == ScheduleKind::zero_bubble ? b : 0;
+          const double after = op.cut ? b : 0;
           if (op.backward && !op.weight) peak = std::max(peak, held);
           held += op.weight ? -b : op.backward ? after - a : a;
         }
@@ -101,6 +123,111 @@ TEST(InFlight, PeaksAreThoseOfTheWalk) {
         }
         EXPECT_NEAR(claimed, peak, 1e-9) << "stage " << s << " a " << a << " b " << b;
       }
+    }
+  }
+}
+
+TEST(StageOrder, DualPipeIsThatOfThePublishedCode) {
+  // DeepSeek's dualpipe.py, 4 ranks and 8 microbatches, four from each end, its steps walked by hand. Rank 0, the
+  // outer one of two in its half: 2 forwards; one of each direction; a cut backward, its weight gradient, a
+  // forward; a main round of 2 pairs; a backward and a pair; 2 backwards, the second one cut; a weight gradient and
+  // a cut backward; a weight gradient.
+  const auto words = [](std::int32_t stage) {
+    std::vector<PipelineOperation> order;
+    stage_order({ScheduleKind::dualpipe, 4, 2, 8}, stage, order);
+    std::string line;
+    for (const PipelineOperation& op : order) {
+      line += op.weight ? "W" : op.cut ? "I" : op.backward ? "B" : "F";
+      line += std::to_string(op.microbatch) + (op.chunk == 0 ? "a" : "b") + (op.paired ? "+" : " ");
+    }
+    return line;
+  };
+  EXPECT_EQ(words(0), "F0a F1a F2a F0b I0b W0b F1b F3a+B1b F2b+B0a B2b F3b+B1a B3b I2a W2a I3a W3a ");
+  EXPECT_EQ(words(1), "F0a F0b F1a F1b F2a B0b F2b+B0a F3a+B1b F3b+B1a B2b B2a I3b I3a W3b W3a ");
+  // The mirror has the directions exchanged.
+  for (const std::int32_t stage : {0, 1}) {
+    std::string mirrored = words(3 - stage);
+    for (char& c : mirrored) c = c == 'a' ? 'b' : c == 'b' ? 'a' : c;
+    EXPECT_EQ(mirrored, words(stage));
+  }
+}
+
+TEST(StageOrder, PairsAreOfDifferentMicrobatches) {
+  for (const PipelineShape& shape : paired_shapes()) {
+    SCOPED_TRACE(text(shape));
+    for (std::int32_t s = 0; s < shape.stages; ++s) {
+      std::vector<PipelineOperation> order;
+      stage_order(shape, s, order);
+      std::vector<std::int32_t> count(static_cast<std::size_t>(shape.virtual_stages));
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        if (!order[i].paired) continue;
+        ASSERT_LT(i + 1, order.size());
+        const PipelineOperation& other = order[i + 1];
+        EXPECT_TRUE(!order[i].backward && other.backward && !other.weight && !other.cut && !other.paired);
+        EXPECT_TRUE(order[i].chunk != other.chunk || order[i].microbatch != other.microbatch);
+        ++count[static_cast<std::size_t>(order[i].chunk)];
+      }
+      for (std::int32_t c = 0; c < shape.virtual_stages; ++c)
+        EXPECT_EQ(pairs(shape, s, c), count[static_cast<std::size_t>(c)]) << s << ' ' << c;
+    }
+  }
+}
+
+TEST(InFlight, DualPipeHoldsOneMoreThanThereAreStages) {
+  // DeepSeek-V3 report, table 2: activations of PP + 1 microbatches on every rank, parameters twice.
+  for (std::int32_t p = 2; p <= 16; p += 2) {
+    for (std::int32_t s = 0; s < p; ++s)
+      EXPECT_EQ(in_flight({ScheduleKind::dualpipe, p, 2, 4 * p}, s), p + 1);
+  }
+}
+
+TEST(Bubble, DualPipeIsThatOfTheReport) {
+  // DeepSeek-V3 report, table 2: (PP / 2 - 1) (F&B + B - 3 W), where F = W = B / 2 and F&B is a pair. A rank works
+  // on m / 2 microbatches of each direction; pairs are shorter than their parts by `hidden`.
+  PipelineTimer timer;
+  for (const double hidden : {0.0, 0.4, 0.8}) {
+    for (std::int32_t p = 2; p <= 16; p += 2) {
+      for (const std::int32_t m : {2 * p, 2 * p + 2, 6 * p}) {
+        const PipelineShape shape{ScheduleKind::dualpipe, p, 2, m};
+        SCOPED_TRACE(text(shape));
+        const double f = 1, b = 2, w = 1;
+        const std::vector<StageTime> times(static_cast<std::size_t>(2 * p), {f, b, w, hidden});
+        const std::vector<double> ends = run_in_order(shape, times, {});
+        const double bubble = (p / 2 - 1) * ((f + b - hidden) + b - 3 * w);
+        for (std::int32_t s = 0; s < p; ++s) {
+          const double busy = m * (f + b) - (pairs(shape, s, 0) + pairs(shape, s, 1)) * hidden;
+          const double end = *std::ranges::max_element(ends);
+          EXPECT_LE(end, busy + bubble + 1e-9) << s;
+          if (hidden == 0 || s + 1 == p / 2) EXPECT_NEAR(end, busy + bubble, 1e-9) << s;
+        }
+        const auto fast = timer.run(shape, times, {}).stages;
+        EXPECT_EQ(std::vector(fast.begin(), fast.end()), ends);
+      }
+    }
+  }
+}
+
+TEST(Bubble, OverlappedExchangesShortenEveryPair) {
+  // One stage of m microbatches: the first forward and the last backward are alone. Interleaved and free transfers:
+  // (p-1) (f + b) as without pairs, whose work is shorter by `hidden` each.
+  PipelineTimer timer;
+  const StageTime time{1, 2, 0, 0.75};
+  for (const std::int32_t m : {1, 2, 7}) {
+    const PipelineShape alone{ScheduleKind::one_f_one_b, 1, 1, m, true};
+    EXPECT_DOUBLE_EQ(timer.run(alone, std::vector{time}, {}).stages[0], 3.0 * m - 0.75 * (m - 1));
+  }
+  for (std::int32_t p = 2; p <= 6; ++p) {
+    for (std::int32_t v = 2; v <= 3; ++v) {
+      const PipelineShape shape{ScheduleKind::interleaved, p, v, 6 * p, true};
+      SCOPED_TRACE(text(shape));
+      const std::vector<StageTime> times(static_cast<std::size_t>(p), time);
+      std::int32_t together = 0;  // of the first stage, which runs the fewest
+      for (std::int32_t c = 0; c < v; ++c) together += pairs(shape, 0, c);
+      const std::vector<double> ends = run_in_order(shape, times, {});
+      const double busy = 3.0 * v * 6 * p - 0.75 * together;
+      const double end = *std::ranges::max_element(ends);
+      EXPECT_GE(end, busy);
+      EXPECT_LE(end, busy + 3.0 * (p - 1) + 1e-9);
     }
   }
 }
@@ -295,6 +422,9 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
   longer_tail[3].backward = 5;
   std::vector<StageTime> cut = base;
   for (StageTime& time : cut) time.weight = 1;
+  std::vector<StageTime> hiding = base, both = base;
+  hiding[2].hidden = 0.5;
+  both.insert(both.end(), swapped.begin(), swapped.end());
   const std::vector<std::tuple<PipelineShape, std::vector<StageTime>, Transfer>> questions = {
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, false}},
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, base, {0.5, true}},
@@ -308,7 +438,11 @@ TEST(PipelineMemo, AnswersAreThoseOfTheirQuestion) {
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, longer_tail, {0.5, false}},
       {{ScheduleKind::one_f_one_b, 4, 1, 8}, swapped, {0.5, false}},
       {{ScheduleKind::zero_bubble, 4, 1, 8}, base, {0.5, false}},
-      {{ScheduleKind::zero_bubble, 4, 1, 8}, cut, {0.5, false}}};
+      {{ScheduleKind::zero_bubble, 4, 1, 8}, cut, {0.5, false}},
+      {{ScheduleKind::interleaved, 4, 2, 8, true}, base, {0.5, false}},
+      {{ScheduleKind::interleaved, 4, 2, 8, true}, hiding, {0.5, false}},
+      {{ScheduleKind::dualpipe, 4, 2, 8}, both, {0.5, false}},
+      {{ScheduleKind::dualpipe, 4, 2, 8}, both, {{0.5, 0.25, 0.5, 0}, false}}};
   for (int round = 0; round < 3; ++round) {
     for (const auto& [shape, times, transfer] : questions) {
       const std::vector<double> expected = run_in_order(shape, times, transfer);

@@ -100,6 +100,7 @@ TEST(ExpertSteps, FurtherTokensAreALayerAndAHeadMore) {
   const double held = last_optimizer(s);
   const double flops = model::model_flops_per_sequence(s.model, 1024).value();
   const auto head = [&] { return model::head_operators(s, {1, 1, 1, false}, 1024, model::Mode::training); };
+  const auto further = [&] { return model::further_operators(s, {1, 1, 1, false}, 1024); };
   const auto products = [](const std::vector<model::Operator>& ops) {
     double sum = 0;
     for (const model::Operator& op : ops)
@@ -111,7 +112,7 @@ TEST(ExpertSteps, FurtherTokensAreALayerAndAHeadMore) {
   const double before = products(head());
   s.model.moe->mtp_layers = 1;
   EXPECT_DOUBLE_EQ(model::model_flops_per_sequence(s.model, 1024).value() - flops,
-                   3 * (products(head()) - before));
+                   3 * (products(head()) + products(further()) - before));
   const Prediction with = predict_experts(s, 2);
   EXPECT_GT(with.step_time, without.step_time);
   // The last stage: its own layer, and a copy of the embedding, which lies on the first.

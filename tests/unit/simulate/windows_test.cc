@@ -55,11 +55,13 @@ TEST(Windows, LayersFollowThePattern) {
   const model::StageLayers all = model::all_layers(model);
   EXPECT_EQ(all.begin()[0].count, 6);
   EXPECT_EQ(all.begin()[1].count, 2);
-  std::vector<model::StageLayers> stages;
+  StackProfile stack;
+  model::Partition split;
   for (const PartitionRule rule : {PartitionRule::uniform, PartitionRule::balanced}) {
-    ASSERT_TRUE(model::partition_layers(model, rule, 4, 1, stages));
+    stack.partition = rule;
+    ASSERT_TRUE(model::partition_layers(model, stack, {4, 1}, split));
     std::int64_t layer = 0;
-    for (const model::StageLayers& stage : stages) {
+    for (const model::StageLayers& stage : split.stages) {
       std::int32_t global = 0, expected = 0;
       for (const model::BlockRun& run : stage)
         if (model::attention_window(model, run.kind) == 0) global += run.count;

@@ -223,6 +223,8 @@ TEST(Validate, Stack) {
        {"experts.backward_layer", [](S& s) { s.experts.backward_layer = Seconds(-1); }},
        {"experts.per_expert", [](S& s) { s.experts.per_expert = Seconds(kNan); }},
        {"experts.load_wait", [](S& s) { s.experts.load_wait = Seconds(-1); }},
+       {"communication.expert_hidden", [](S& s) { s.communication.expert_hidden = -0.1; }},
+       {"pipeline_layout", [](S& s) { s.pipeline_layout = "Et|t"; }},
        {"quantisation.passes", [](S& s) { s.quantisation.passes = -1; }},
        {"quantisation.weight_bytes", [](S& s) { s.quantisation.weight_bytes = kNan; }},
        {"head.deferral_limit",

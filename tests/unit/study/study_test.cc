@@ -104,6 +104,32 @@ TEST(Study, ConstraintsObjectivesAndMode) {
                       "did you mean \"step_time_s\"?"));
 }
 
+TEST(Study, LayersLieAsThePipelineLayoutSays) {
+  const auto with = [](const std::string& layout, const std::string& space = "pipeline_parallel: [2]") {
+    return training("pipeline_layout: " + layout + "\nspace: {" + space + "}\n");
+  };
+  const auto stack = [](const std::string& text) { return good(text).systems[0].stack; };
+  EXPECT_EQ(stack(training("")).pipeline_layout, "");
+  EXPECT_EQ(stack(with("uneven")).partition, PartitionRule::uneven);
+  EXPECT_EQ(stack(with("Et*3|t*5,L")).pipeline_layout, "Et*3|t*5,L");
+  const std::string chunks = "pipeline_parallel: [1, 2], schedule: [1f1b, interleaved], virtual_stages: [2]";
+  EXPECT_EQ(stack(with("Et*3|t|t|t*3L", chunks)).pipeline_layout, "Et*3|t|t|t*3L");
+  EXPECT_EQ(stack(with("Et*3|t|t|t*3L", "pipeline_parallel: fill, data_parallel: [1]")).pipeline_layout,
+            "Et*3|t|t|t*3L");
+  const auto wrong = [&](const std::string& text, const std::string& why) {
+    EXPECT_TRUE(reports(bad(text), "s.yaml:31:18: pipeline_layout", why));
+  };
+  wrong(with("evenly"), "neither a rule (uniform, balanced, with_ends, uneven) nor a layout such as");
+  wrong(with("t*3|t*5,L"), "no E: the first stage begins with the embedding");
+  wrong(with("Et*3|t*4L"), "has 7 layers (t), but tiny has 8");
+  wrong(with("Et*3|t*5mL"), "has 1 modules of further tokens (m), but tiny has 0");
+  wrong(with("Et*3|t|t|t*3L"),
+        "has 4 stages (one more than it has |), but no plan has pipeline_parallel * virtual_stages = 4");
+  wrong(with("[uneven]"), "the name of a rule, or a layout");
+  EXPECT_TRUE(
+      reports(bad(inference("pipeline_layout: uneven\n")), "pipeline_layout", "has no effect in inference"));
+}
+
 // A file of nothing but mistakes is answered in a page, and its millionth unknown key costs no more than its
 // first: what is not shown is not compared with every name there is.
 TEST(Study, ProblemsWithoutEndAreCounted) {

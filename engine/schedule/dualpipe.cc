@@ -1,0 +1,120 @@
+#include "engine/schedule/dualpipe.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace shardscape::schedule {
+
+namespace {
+
+/// Where a stage stands between the ends.
+struct DualPlace {
+  std::int32_t half = 1;  ///< stages of each half
+  std::int32_t away = 0;  ///< stages between it and its nearer end
+  std::int32_t near = 0;  ///< the chunk of microbatches that came in at that end
+
+  [[nodiscard]] std::int32_t inner() const { return half - away - 1; }
+  [[nodiscard]] bool middle() const { return inner() == 0; }
+};
+
+DualPlace place_of(const PipelineShape& shape, std::int32_t stage) {
+  const std::int32_t mirror = shape.stages - 1 - stage;
+  return {shape.stages / 2, std::min(stage, mirror), stage < mirror ? 0 : 1};
+}
+
+std::int32_t main_rounds(const PipelineShape& shape, const DualPlace& at) {
+  return shape.per_chunk() - shape.stages + at.away + 1;
+}
+
+enum class Side : std::uint8_t { near, far };
+
+class DualPipeOrder {
+ public:
+  DualPipeOrder(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order)
+      : at_(place_of(shape, stage)), rounds_(main_rounds(shape, at_)), order_(order) {}
+
+  void list() {
+    const std::int32_t inner = at_.inner(), outer = at_.away + 1;
+    for (std::int32_t i = 0; i < 2 * inner; ++i) forward(Side::near);
+    for (std::int32_t i = 0; i < outer; ++i) {
+      forward(Side::near);
+      forward(Side::far);
+    }
+    for (std::int32_t i = 0; i < inner; ++i) {
+      backward(Side::far, true);
+      weight();
+      forward(Side::far);
+    }
+    for (std::int32_t i = 0; i < rounds_; ++i) {
+      pair(Side::near, i > 0 || !at_.middle());
+      pair(Side::far, true);
+    }
+    for (std::int32_t i = 0; i < inner; ++i) {
+      backward(Side::far, false);
+      pair(Side::far, true);
+    }
+    for (std::int32_t i = 0; i < 2 * outer; ++i) backward(i % 2 == 0 ? Side::far : Side::near, i >= outer);
+    for (std::int32_t i = 0; i < inner; ++i) {
+      weight();
+      backward(Side::near, true);
+    }
+    for (std::int32_t i = 0; i < outer; ++i) weight();
+  }
+
+ private:
+  [[nodiscard]] std::int32_t chunk(Side side) const { return side == Side::near ? at_.near : 1 - at_.near; }
+  static std::size_t of(std::int32_t chunk) { return static_cast<std::size_t>(chunk); }
+
+  void forward(Side side, bool paired = false) {
+    const std::int32_t c = chunk(side);
+    order_.push_back({false, c, forwards_[of(c)]++, false, false, paired});
+  }
+  void backward(Side side, bool cut) {
+    const std::int32_t c = chunk(side);
+    if (cut) waiting_.push_back({true, c, backwards_[of(c)], true, false, false});
+    order_.push_back({true, c, backwards_[of(c)]++, false, cut, false});
+  }
+  void weight() {
+    SHARDSCAPE_CHECK(made_up_ < waiting_.size(), made_up_);
+    order_.push_back(waiting_[made_up_++]);
+  }
+  /// A forward of one side and a backward of the other.
+  void pair(Side ahead, bool together) {
+    forward(ahead, together);
+    backward(ahead == Side::near ? Side::far : Side::near, false);
+  }
+
+  DualPlace at_;
+  std::int32_t rounds_;
+  std::vector<PipelineOperation>& order_;
+  std::array<std::int32_t, 2> forwards_{}, backwards_{};
+  std::vector<PipelineOperation> waiting_;  ///< weight gradients that are put off
+  std::size_t made_up_ = 0;
+};
+
+}  // namespace
+
+void dualpipe_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order) {
+  SHARDSCAPE_CHECK(dualpipe_runs(shape.stages, shape.microbatches) && shape.virtual_stages == 2, shape.stages,
+                   shape.microbatches, shape.virtual_stages);
+  order.clear();
+  DualPipeOrder(shape, stage, order).list();
+}
+
+// Before the first cut backward of the cool-down h - 1 microbatches and the running one are in flight; each of the
+// following ones trades one of them for one that is put off, d of them in all.
+std::array<HeldMicrobatches, 3> dualpipe_peaks(const PipelineShape& shape, std::int32_t stage) {
+  const DualPlace at = place_of(shape, stage);
+  const HeldMicrobatches full{shape.stages + 1, 0};
+  if (at.away == 0) return {full, full, full};
+  return {full, {at.half - 1, 1}, {at.half - at.away, at.away}};
+}
+
+std::int32_t dualpipe_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {
+  const DualPlace at = place_of(shape, stage);
+  const std::int32_t rounds = main_rounds(shape, at);
+  return chunk == at.near ? rounds - (at.middle() ? 1 : 0) : rounds + at.inner();
+}
+
+}  // namespace shardscape::schedule
