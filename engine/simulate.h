@@ -22,7 +22,8 @@ class Simulator {
   Simulator& operator=(Simulator&&) noexcept;
 
   /// Evaluates one plan. Never throws on bad plans: infeasibility is a status with a reason. `details`, where
-  /// given, is filled for human readers. plan.gpus() must equal the fabric's size.
+  /// given, is filled for human readers. plan.gpus() must equal the fabric's size; pools of servers
+  /// may leave its last ranks idle.
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
 
   /// The plan of the last run(), which found it ok without faults, on a machine with these faults: the same

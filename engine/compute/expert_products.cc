@@ -23,11 +23,12 @@ struct ExpertKernels {
   double tile;         ///< seconds to start a tile
 };
 
-/// By architecture, from Ampere on; Blackwell as Hopper.
+/// By architecture, from Ampere on; Blackwell as Hopper but for its kernels of one CTA per SM, which start the next
+/// tile while they store the last.
 constexpr ExpertKernels kExpertKernels[] = {
     {17.4e-6, 0.542, 0.804, 506e-9, 22.9e-9, 88.5e-9, 3.39, 3.04e-6},
     {21.7e-6, 0.624, 0.832, 74.4e-9, 3.45e-9, 40.7e-9, 4.22, 1.71e-6},
-    {21.7e-6, 0.624, 0.832, 74.4e-9, 3.45e-9, 40.7e-9, 4.22, 1.71e-6},
+    {21.7e-6, 0.624, 0.832, 74.4e-9, 3.45e-9, 40.7e-9, 4.22, 0.3e-6},
 };
 
 constexpr double kTileTokens[] = {16, 32, 64, 128, 256}, kTileColumns[] = {64, 128, 256};
@@ -97,8 +98,10 @@ OperatorCost grouped_product(const ExpertLoads& loads, double n, double k, Preci
   SHARDSCAPE_CHECK(n >= 1 && k >= 1 && device.supports(precision), n, k, name_of(precision), device.name);
   const double tokens = loads.tokens(), element = bytes_per_element(precision);
   const ScaleBytes scales = scale_bytes(precision, options.blocks);
-  const double bytes = (element + scales.weight) * loads.active() * n * k +
-                       (element + scales.input) * tokens * k + output_bytes(precision) * tokens * n;
+  const Precision stored = options.stored.value_or(precision);
+  const double weight = bytes_per_element(stored) + scale_bytes(stored, options.blocks).weight;
+  const double bytes = weight * loads.active() * n * k + (element + scales.input) * tokens * k +
+                       output_bytes(precision) * tokens * n;
   const double flops = 2 * tokens * n * k;
   const double compute = grouped_compute(loads, n, k, precision, device);
   const double hbm = bytes / (expert_kernels(device).hbm * device.hbm_peak().value());

@@ -57,7 +57,7 @@ class Replicas final : public Evaluator {
   void memory(Point& point) override {
     const ParallelPlan& plan = point.plan;
     const std::int64_t sequences =
-        step::sequences_at_once(setting_, plan, setting_.workload.concurrency / plan.data);
+        step::sequences_at_once(setting_, plan, step::requests_per_replica(setting_, plan));
     const ServerMemory server(setting_, plan, point.split.stages, sequences, step::ServerWork::both,
                               step::cached_tokens(setting_));
     point.serving = step::serving_shape(setting_, plan, server.free(), server.request());

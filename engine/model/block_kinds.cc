@@ -116,12 +116,32 @@ void add_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
   }
 }
 
+/// Servers of mixtures of experts in fp8 scale activations token by token, block by block (DeepSeek-V3,
+/// arXiv:2412.19437, section 3.3; Qwen3's and GLM-4.5's fp8 checkpoints): a kernel before each product, which
+/// shared experts share with the others.
+void add_server_casts(std::vector<Operator>& ops, const OperatorBuilder& b) {
+  if (!b.serves() || !b.model().moe || b.policy().products != Precision::fp8) return;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != OperatorKind::gemm || ops[i].operands != Precision::fp8 || ops[i].name == "shared_in")
+      continue;
+    const compute::GemmShape& g = ops[i].gemm;
+    Operator op;
+    op.name = "quantise";
+    op.forward = {Bytes((b.element() + bytes_per_element(Precision::fp8)) *
+                        static_cast<double>(g.m * g.k * (ops[i].grouped ? g.batch : 1))),
+                  Flops(0), 1};
+    ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(i), op);
+    ++i;
+  }
+}
+
 std::vector<Operator> operators_of(std::size_t kind, const OperatorBuilder& b) {
   std::vector<Operator> ops;
   ops.reserve(22);
   const bool parallel = b.model().parallel_residual;
   (parallel ? append_parallel_block : append_sequential_block)(ops, kind_of(b.model(), kind), b);
   add_casts(ops, b);
+  add_server_casts(ops, b);
   return ops;
 }
 
@@ -267,7 +287,7 @@ ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& 
   // Not folded, they have their copies where all else has.
   const bool folded = key.expert * key.expert_tensor > 1;
   groups[folded ? ParallelGroup::expert_data : ParallelGroup::data_shard] +=
-      weights_of(parts.mlp.expert_parameters(model, key.experts()), policy);
+      weights_of(parts.mlp.expert_parameters(model, key.experts()), policy.of_experts());
   return groups;
 }
 
@@ -276,10 +296,10 @@ double product_parameters(const ModelSpec& model, std::size_t kind) {
   return parts.attention.product_parameters(model) + parts.mlp.product_parameters(model);
 }
 
-Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) {
+Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_experts) {
   for (const BlockKind& kind : block_kinds(model)) {
     for (const Reason reason :
-         {kind.attention.tensor_rule(model, tensor), kind.mlp.tensor_rule(model, tensor)}) {
+         {kind.attention.tensor_rule(model, tensor), kind.mlp.tensor_rule(model, tensor, splits_experts)}) {
       if (reason != Reason::none) return reason;
     }
   }

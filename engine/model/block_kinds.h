@@ -86,8 +86,9 @@ ParameterGroups block_parameters(const ModelSpec& model, const PrecisionPolicy& 
 /// Weights of a block that a token meets in products, of the whole model.
 double product_parameters(const ModelSpec& model, std::size_t kind);
 
-/// The first rule that a tensor degree breaks.
-Reason tensor_rule(const ModelSpec& model, std::int32_t tensor);
+/// The first rule that a tensor degree breaks. `splits_experts`: whether the tensor group splits routed experts,
+/// too, as it does without a plan's word for it.
+Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_experts = true);
 
 /// Matrix FLOPs of forward and backward of one sequence over the whole model, attention counted in full
 /// (Narayanan et al. 2021, appendix; the convention behind published MFU figures). Of experts those that a token goes

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "engine/base/quantity.h"
@@ -37,7 +38,8 @@ struct Operator {
   compute::GemmShape
       gemm;  ///< forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n]
   Precision operands = Precision::bf16;  ///< of a product
-  Bytes input;                           ///< of a product: what its weight gradient needs of its input
+  std::optional<Precision> stored;  ///< its weights, where they are stored narrower than they are multiplied
+  Bytes input;                      ///< of a product: what its weight gradient needs of its input
   compute::AttentionShape attention;
   Stream forward, backward;  ///< pointwise
   CollectiveCall forward_comm, backward_comm;

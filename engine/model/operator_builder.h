@@ -33,6 +33,7 @@ class OperatorBuilder {
   [[nodiscard]] bool fused_attention() const { return fused_attention_; }
   [[nodiscard]] const LayerKey& key() const { return key_; }
   [[nodiscard]] Mode mode() const { return mode_; }
+  [[nodiscard]] bool serves() const { return mode_ != Mode::training; }
   /// On this rank inside the tensor-parallel region.
   [[nodiscard]] double tokens() const { return tokens_; }
   [[nodiscard]] const PrecisionPolicy& policy() const { return policy_; }

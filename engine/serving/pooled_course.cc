@@ -263,15 +263,24 @@ class PooledCourse {
     alarm_at(fluid_.now(), {Alarm::Kind::send, r, share});
   }
 
-  [[nodiscard]] const std::vector<KvFlow>& flows_of(const Request& request) const {
-    const std::int64_t from = request.reader / (in_.prefill.servers / in_.fabric.prefill_replicas);
-    const std::int64_t to = request.decoder / (in_.decode.servers / in_.fabric.decode_replicas);
+  /// The replica of a server that has the request: its coupled ones take turns.
+  static std::int64_t replica_of(std::int32_t server, std::int64_t servers, std::int64_t replicas,
+                                 std::int64_t coupled, std::int32_t request) {
+    return server / (servers * coupled / replicas) * coupled + request % coupled;
+  }
+
+  [[nodiscard]] const std::vector<KvFlow>& flows_of(std::int32_t r, const Request& request) const {
+    const KvFabric& fabric = in_.fabric;
+    const std::int64_t from =
+        replica_of(request.reader, in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled, r);
+    const std::int64_t to =
+        replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled, r);
     return in_.fabric.flows[static_cast<std::size_t>(from * in_.fabric.decode_replicas + to)];
   }
 
   void send(std::int32_t r, double share) {
     Request& request = request_of(r);
-    const std::vector<KvFlow>& flows = flows_of(request);
+    const std::vector<KvFlow>& flows = flows_of(r, request);
     request.awaited += static_cast<std::int32_t>(flows.size());
     for (const KvFlow& flow : flows) {
       out_.bytes_sent += share * flow.bytes;

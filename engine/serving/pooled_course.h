@@ -54,6 +54,8 @@ struct KvFabric {
   std::int64_t prefill_replicas = 1, decode_replicas = 1;
   KvTransfer when = KvTransfer::after_prefill;
   std::int64_t layers = 1;
+  /// Replicas that each server spreads its requests over: those of one server follow each other, too.
+  std::int64_t prefill_coupled = 1, decode_coupled = 1;
 };
 
 struct DisaggregatedLoad {

@@ -79,6 +79,13 @@ inline FoldedGroup folded_group(const ParallelPlan& plan, ParallelGroup group) {
   return {experts, plan.stage_ranks() / experts};
 }
 
+/// Servers whose experts lie over more ranks than a tensor group has: so many replicas, each with requests and a
+/// cache of its own, share experts, and their iterations go together (data-parallel attention). Else 1.
+inline std::int32_t coupled_replicas(const ParallelPlan& plan) {
+  const std::int64_t experts = static_cast<std::int64_t>(plan.expert_tensor) * plan.expert;
+  return experts > plan.tensor ? static_cast<std::int32_t>(experts / plan.tensor) : 1;
+}
+
 /// What stands for a group of experts where a plan does not fold them; others are what they are.
 constexpr ParallelGroup unfolded(ParallelGroup group) {
   if (group == ParallelGroup::expert_tensor) return ParallelGroup::tensor;

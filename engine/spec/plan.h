@@ -48,7 +48,8 @@ inline constexpr std::int32_t kRankOrders = [] {
 struct PrefillPool {
   std::int32_t tensor = 1;
   std::int32_t pipeline = 1;
-  std::int32_t data = 0;  ///< replicas; 0: there is no such pool
+  std::int32_t data = 0;                       ///< replicas; 0: there is no such pool
+  std::int32_t expert = 1, expert_tensor = 1;  ///< as those of ParallelPlan, in the ranks of this pool
   [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(tensor) * pipeline * data; }
   friend bool operator==(const PrefillPool&, const PrefillPool&) = default;
 };

@@ -39,6 +39,8 @@ enum class PlanKey : std::uint8_t {
   prefill_tensor,
   prefill_pipeline,
   prefill_data,
+  prefill_expert,
+  prefill_expert_tensor,
   order
 };
 
@@ -89,6 +91,7 @@ constexpr void set_pool(ParallelPlan& plan, std::int32_t code) {
   plan.prefill.*Member = code;
 }
 inline bool no_pool(const ParallelPlan& plan) { return !plan.disaggregated(); }
+inline constexpr const char* kNoPool = "without prefill_gpus";
 inline bool lone_rank(const ParallelPlan& plan) { return plan.stage_ranks() == 1; }
 }  // namespace detail
 inline constexpr const char* kLoneRanks =
@@ -265,6 +268,30 @@ inline constexpr auto kPlanRows = std::to_array<PlanAxisRow>({
      .idle = 0,
      .low = 0,
      .fixed = detail::no_pool},
+    {.key = PlanKey::prefill_expert,
+     .name = "prefill_ep",
+     .column = "prefill_expert_parallel",
+     .meaning = "expert-parallel degree of the pool that prefills; 1 where there is none",
+     .cell = nullptr,
+     .phases = Phases::inference,
+     .kind = AxisKind::integer,
+     .get = detail::get_pool<&PrefillPool::expert>,
+     .set = detail::set_pool<&PrefillPool::expert>,
+     .cell_due = false,
+     .fixed = detail::no_pool,
+     .fixed_where = detail::kNoPool},
+    {.key = PlanKey::prefill_expert_tensor,
+     .name = "prefill_etp",
+     .column = "prefill_expert_tensor_parallel",
+     .meaning = "expert-tensor-parallel degree of the pool that prefills; 1 where there is none",
+     .cell = nullptr,
+     .phases = Phases::inference,
+     .kind = AxisKind::integer,
+     .get = detail::get_pool<&PrefillPool::expert_tensor>,
+     .set = detail::set_pool<&PrefillPool::expert_tensor>,
+     .cell_due = false,
+     .fixed = detail::no_pool,
+     .fixed_where = detail::kNoPool},
     {.key = PlanKey::order,
      .name = "order",
      .column = "rank_order",
@@ -295,7 +322,13 @@ constexpr bool is_setting(const PlanAxisRow& row) {
 }
 /// Whether it is of experts: lists that would say nothing but its idle value leave it out.
 constexpr bool is_of_experts(const PlanAxisRow& row) {
-  return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor;
+  return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor ||
+         row.key == PlanKey::prefill_expert || row.key == PlanKey::prefill_expert_tensor;
+}
+/// Whether it is of the pool that prefills: plans without one have no word for it.
+constexpr bool is_of_prefill(const PlanAxisRow& row) {
+  return row.kind == AxisKind::pool || row.key == PlanKey::prefill_expert ||
+         row.key == PlanKey::prefill_expert_tensor;
 }
 /// The row of a column; null where there is none.
 const PlanAxisRow* find_plan_column(std::string_view column);

@@ -55,6 +55,10 @@ struct PrecisionPolicy {
   Precision wire;         ///< messages between ranks of tensor, context and pipeline groups
   Precision gradients;    ///< of activations; those of weights: see above
   double block_scales;    ///< bytes per element of the products' operands, beside those of the format
+  /// Weights of a mixture's experts, shared ones included, as stored, and what their products multiply: as those of
+  /// other products but in servers of 4 bits (serve_experts).
+  Precision experts;
+  Precision expert_products;
 
   /// Storage of an element of a product's operand, with its scales.
   [[nodiscard]] constexpr double operand_bytes(Precision operands) const {
@@ -64,7 +68,25 @@ struct PrecisionPolicy {
   [[nodiscard]] constexpr bool casts() const { return products != activations; }
 
   /// What the device's matrix units are asked for.
-  [[nodiscard]] std::array<Precision, 4> multiplied() const { return {products, ends, attention, kv_cache}; }
+  [[nodiscard]] std::array<Precision, 5> multiplied() const {
+    return {products, expert_products, ends, attention, kv_cache};
+  }
+
+  /// Checkpoints of mixtures of experts in 4 bits have nothing else in 4 bits than experts: gpt-oss (OpenAI 2025,
+  /// arXiv:2508.10925, section 2.1: MXFP4 weights of the mixture, 90 % of all parameters), NVIDIA's of DeepSeek-R1
+  /// (ModelOpt, DeepSeek-R1-FP4). A device without units for them multiplies in bf16 what it reads in 4 bits (the
+  /// Marlin and Triton kernels of vLLM, W4A16 of TensorRT-LLM).
+  constexpr void serve_experts(bool has_unit) {
+    experts = Precision::fp4;
+    expert_products = has_unit ? Precision::fp4 : Precision::bf16;
+    weights = products = Precision::bf16;
+  }
+  /// The same policy as experts have it.
+  [[nodiscard]] constexpr PrecisionPolicy of_experts() const {
+    PrecisionPolicy policy = *this;
+    if (experts == Precision::fp4) policy.weights = experts, policy.products = expert_products;
+    return policy;
+  }
 };
 
 constexpr PrecisionPolicy policy_of(PolicyName name, Phase phase) {
@@ -82,9 +104,11 @@ constexpr PrecisionPolicy policy_of(PolicyName name, Phase phase) {
             kBf16,
             kBf16,
             kBf16,
-            scales};
+            scales,
+            training ? kBf16 : format,
+            format};
   }
-  return {format, 0, format, format, format, format, format, format, format, 0};
+  return {format, 0, format, format, format, format, format, format, format, 0, format, format};
 }
 
 }  // namespace shardscape

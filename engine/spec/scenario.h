@@ -35,9 +35,13 @@ struct Setting {
   /// What everything is made of: the workload's policy, with the cache and the attention of the stack's server.
   [[nodiscard]] PrecisionPolicy policy() const {
     PrecisionPolicy policy = workload.policy();
+    if (workload.phase == Phase::training) return policy;
     const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
-    if (workload.phase == Phase::inference && system.stack.serving.fp8_cache && narrow)
-      policy.attention = policy.kv_cache = Precision::fp8;
+    const StackProfile::Serving& stack = system.stack.serving;
+    const bool recipe = stack.fp8_cache_blackwell && model.moe && system.device.supports(Precision::fp4);
+    if ((stack.fp8_cache || recipe) && narrow) policy.attention = policy.kv_cache = Precision::fp8;
+    if (model.moe && policy.products == Precision::fp4)
+      policy.serve_experts(system.device.supports(Precision::fp4));
     return policy;
   }
 };

@@ -63,6 +63,13 @@ SHARDSCAPE_ENUM_NAMES(KvTransfer, "after_prefill", "per_layer");
 enum class ExpertDispatcher : std::uint8_t { library, kernels };
 SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels");
 
+/// How a server's tokens reach experts that lie over several of its replicas (data-parallel attention).
+///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
+///               reduce-scatter (vLLM's default, SGLang's, TensorRT-LLM's for few ranks)
+///   all_to_all  each rank gets the tokens that chose one of its experts, once each, and sends the results back
+enum class ServedDispatch : std::uint8_t { all_gather, all_to_all };
+SHARDSCAPE_ENUM_NAMES(ServedDispatch, "all_gather", "all_to_all");
+
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
   struct Host {
@@ -172,7 +179,11 @@ struct StackProfile {
     /// Where products are of 8 bits or fewer the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); else they stay as the policy has them.
     bool fp8_cache = false;
+    /// The same for mixtures of experts on devices with units of 4 bits alone, whose recipes ask for it (vLLM's of
+    /// gpt-oss on Blackwell, SGLang's of DeepSeek-R1: kv-cache-dtype fp8).
+    bool fp8_cache_blackwell = false;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
+    ServedDispatch dispatch = ServedDispatch::all_gather;
   };
   /// What a table of measurements means that names software, and leaves blank what its runs have in common.
   struct Tables {

@@ -24,7 +24,7 @@ enum class Reason : std::uint8_t {
   none,
   heads_by_tensor,           ///< heads % tp != 0
   kv_heads_by_tensor,        ///< neither kv_heads % tp == 0 nor tp % kv_heads == 0
-  ffn_by_tensor,             ///< ffn_hidden % tp != 0
+  ffn_by_tensor,             ///< ffn_hidden % tp != 0, or the width of experts that the tensor group splits
   sequence_by_context,       ///< sequence_length % (2 * cp) != 0, or % (cp * tp) with sequence parallelism
   fewer_layers_than_stages,  ///< layers < pp * virtual_stages
   layers_by_pipeline,        ///< layers % (pp * virtual_stages) != 0 under a uniform partition

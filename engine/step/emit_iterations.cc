@@ -84,7 +84,8 @@ std::int32_t IterationEmitter::build_pass(std::int32_t stage, bool opening) {
   std::vector<LayerEmitter::Item> items;
   const auto emit = [&](const std::vector<LayerEmitter::Step>& steps, Seconds launch) {
     items.clear();
-    layer_emitter_.append(items, steps, launch);
+    double lead = 0;
+    layer_emitter_.append(items, steps, launch, lead);
     for (const LayerEmitter::Item& item : items) builder_.add(item.instruction);
   };
   const auto sync_host = [&] { builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0}); };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardscape::step {
 
@@ -61,30 +62,29 @@ void LayerEmitter::append_compute(std::vector<Item>& items, const Step& step, do
 
 /// The exchange of keys and values beside the first part of attention.
 void LayerEmitter::append_context(std::vector<Item>& items, const Step& step) {
-  const double hider = communication_.context_overlap * step.seconds;
-  const double comm =
-      step.comm.repeats * builder_.estimate(lanes_[step.comm.group], step.comm.op, step.comm.bytes).value();
+  const double hider = communication_.context_overlap * step.seconds, comm = seconds_of(step.comm, 1);
   append_calls(items, step.comm, 1);
   if (hider > 0) append_compute(items, step, hider);
   append_join(items, ParallelGroup::context, std::max(0.0, comm - hider));
   if (step.seconds > hider) append_compute(items, step, step.seconds - hider);
 }
 
+double LayerEmitter::seconds_of(const model::CollectiveCall& call, double share) {
+  if (share <= 0) return 0;
+  return call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value();
+}
+
 /// The share of calls that runs beside an operator of so many seconds: the stack's, or none where the two
 /// parts, each with the latencies of a call, take longer than the call in one piece.
 double LayerEmitter::hidden_share(const model::CollectiveCall& call, double beside) {
-  const double overlap = communication_.tensor_overlap;
-  const auto seconds = [&](double share) {
-    return share > 0
-               ? call.repeats * builder_.estimate(lanes_[call.group], call.op, share * call.bytes).value()
-               : 0;
-  };
-  if (overlap <= 0 || call.group != ParallelGroup::tensor) return 0;
-  const double exposed = std::max(0.0, seconds(overlap) - beside) + seconds(1 - overlap);
-  return exposed < seconds(1) ? overlap : 0;
+  const double overlap = overlapped_share(communication_, call.group);
+  if (overlap <= 0) return 0;
+  const double exposed = std::max(0.0, seconds_of(call, overlap) - beside) + seconds_of(call, 1 - overlap);
+  return exposed < seconds_of(call, 1) ? overlap : 0;
 }
 
-void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch) {
+void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch,
+                          double& lead) {
   const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
   // Whether the calls at i hide behind the operator before them (rather than behind the one after).
   const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
@@ -92,34 +92,40 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
   const auto hidden = [&](std::size_t i) {
     return hidden_share(steps[i].comm, std::max(i > 0 ? seconds(i - 1) : 0, seconds(i + 1)));
   };
-  double device = 0;
+  const auto expected_since = [&](std::size_t from) {
+    double sum = 0;
+    for (std::size_t i = from; i < items.size(); ++i) sum += items[i].expected;
+    return sum;
+  };
   const std::size_t first = items.size();
+  double outlasting = 0;  // what hidden calls take beyond the operator beside them, until they are waited for
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     if (is_call(i)) {
-      const double comm = step.comm.repeats *
-                          builder_.estimate(lanes_[step.comm.group], step.comm.op, step.comm.bytes).value();
       const double exposed = 1 - hidden(i);
       append_calls(items, step.comm, exposed);
-      append_join(items, step.comm.group, exposed * comm);
+      append_join(items, step.comm.group, std::exchange(outlasting, 0) + seconds_of(step.comm, exposed));
       continue;
     }
     const double of_next = is_call(i + 1) && hides_before(i + 1) ? hidden(i + 1) : 0;
     const double of_last = i > 0 && is_call(i - 1) && !hides_before(i - 1) ? hidden(i - 1) : 0;
     if (of_last > 0) append_calls(items, steps[i - 1].comm, of_last);
     if (of_next > 0) append_calls(items, steps[i + 1].comm, of_next);
+    const std::size_t operator_begin = items.size();
     if (step.hidden_context) {
       append_context(items, step);
     } else {
       append_compute(items, step, step.seconds);
     }
-    if (of_last > 0) append_join(items, ParallelGroup::tensor, 0);
+    double calls = 0;
+    if (of_last > 0) calls += seconds_of(steps[i - 1].comm, of_last);
+    if (of_next > 0) calls += seconds_of(steps[i + 1].comm, of_next);
+    outlasting = std::max(0.0, calls - expected_since(operator_begin));
+    if (of_last > 0) append_join(items, steps[i - 1].comm.group, std::exchange(outlasting, 0));
   }
-  for (std::size_t i = first; i < items.size(); ++i) device += items[i].expected;
-  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()},
-                   std::max(0.0, launch.value() - device),
-                   true,
-                   1});
+  lead += expected_since(first) - launch.value();
+  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});
+  lead = std::max(0.0, lead);
 }
 
 }  // namespace shardscape::step

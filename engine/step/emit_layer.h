@@ -73,8 +73,9 @@ class LayerEmitter {
       }
     }
   }
-  /// The steps as instructions, and the host's launch of all of them.
-  void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch);
+  /// The steps as instructions, and the host's launch of all of them. `lead`: how far the host is ahead of the
+  /// device, seconds; 0 where it has just met it. It is moved on.
+  void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch, double& lead);
 
  private:
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
@@ -82,6 +83,8 @@ class LayerEmitter {
   void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
   void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
   [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
+  /// Of a share of the bytes of all repeats.
+  [[nodiscard]] double seconds_of(const model::CollectiveCall& call, double share);
 
   const StackProfile::Communication& communication_;
   execution::ProgramBuilder& builder_;

@@ -78,12 +78,13 @@ std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pas
 
 std::vector<TrainingEmitter::Item> TrainingEmitter::layers_of(const ChunkPass& pass) {
   std::vector<Item> items;
+  double lead = 0;
   const auto append = [&](const LayerRun& run) {
     const Pass runs = pass.defers && in_.defers(run.kind) ? Pass::input : pass.pass;
     const std::vector<Step>& steps = steps_[run.kind.index()][at(runs)];
     if (in_.segments(run.kind, runs).empty()) return;
     const Seconds launch = pass_launch(in_, run.kind, runs);
-    for (std::int32_t n = 0; n < run.count; ++n) layer_emitter_.append(items, steps, launch);
+    for (std::int32_t n = 0; n < run.count; ++n) layer_emitter_.append(items, steps, launch, lead);
   };
   const LayerRuns runs = in_.chunk_layers(pass.stage, pass.chunk);
   if (pass.forward()) {
@@ -142,46 +143,61 @@ void TrainingEmitter::add(Instruction instruction, double stretch) const {
   builder_.add(instruction);
 }
 
+/// Whether other things can begin while the device is at it.
+bool TrainingEmitter::cuttable(const Item& item) {
+  return item.instruction.kind == Kind::compute || item.instruction.kind == Kind::launch;
+}
+
 void TrainingEmitter::emit(const std::vector<Item>& items) const {
   for (const Item& item : items) add(item.instruction, item.stretch);
 }
 
-/// The calls begin when 1 - data_overlap of the items' time has passed, and end before the pass does. What
-/// compute loses to them is waited for behind it.
+/// Adds what of an item comes before something that begins so many seconds into it, and returns the rest of it.
+/// An operator is cut there, and so is a wait for the host, which is the end of a launch; what begins within a
+/// wait for calls begins before it.
+Instruction TrainingEmitter::cut(const Item& item, double begin) const {
+  Instruction rest = item.instruction;
+  if (!cuttable(item) || begin <= 0) return rest;
+  Instruction before = rest;
+  rest.value = rest.kind == Kind::compute ? rest.value - begin : item.expected - begin;
+  before.value -= rest.value;
+  add(before, item.stretch);
+  return rest;
+}
+
+/// The calls begin when 1 - data_overlap of the items' time has passed (or, within a wait for calls, with that),
+/// and end before the pass does. What compute loses to them is waited for behind it.
 void TrainingEmitter::emit_beside(const std::vector<Item>& items, const std::vector<Instruction>& calls,
                                   Seconds traffic) {
   double total = 0;
   for (const Item& item : items) total += item.expected;
   const double begin = (1 - stack_.communication.data_overlap) * total;
-  double passed = 0;
+  double passed = 0, together = 0;
   bool begun = false;
-  const auto begin_calls = [&] {
+  const auto begin_calls = [&](double now) {
     begun = true;
+    together = total - now;
     for (const Instruction& call : calls) builder_.add(call);
   };
   for (const Item& item : items) {
-    const double rest = begin - passed;
+    const double start = passed;
     passed += item.expected;
-    const bool here = !begun && passed > begin;
     Instruction instruction = item.instruction;
-    if (here && instruction.kind == Kind::compute && rest > 0) {
-      Instruction before = instruction;
-      before.value = rest;
-      add(before, item.stretch);
-      instruction.value -= rest;
+    if (!begun && passed > begin) {
+      instruction = cut(item, begin - start);
+      begin_calls(cuttable(item) ? begin : start);
     }
-    if (here) begin_calls();
     add(instruction, item.stretch);
   }
-  if (!begun) begin_calls();
+  if (!begun) begin_calls(total);
   for (const ParallelGroup copies : kCopyGroups) {
     const auto on_lane = [lane = lanes_[copies]](const Instruction& call) { return call.lane == lane; };
     if (std::ranges::any_of(calls, on_lane)) builder_.add(join_lane(lanes_[copies], Account::data_comm));
   }
-  const BesidePass beside = beside_pass(stack_.communication, traffic, Seconds(total));
-  if (beside.lost > Seconds(0)) {
-    builder_.add(compute(beside.lost.value(), Account::data_comm,
-                         builder_.name("lost to data-parallel traffic", {Work{}, beside.lost.value()})));
+  const Seconds lost = lost_beside(stack_.communication, std::min(traffic, Seconds(together)));
+  if (lost > Seconds(0)) {
+    builder_.add(compute(lost.value(), Account::data_comm,
+                         builder_.name("lost to data-parallel traffic", {Work{}, lost.value()})));
   }
 }
 
@@ -247,12 +263,7 @@ void TrainingEmitter::emit_gradients(const ChunkPass& pass, const std::vector<It
     backward_done_ += item.expected;
     Instruction instruction = item.instruction;
     if (!gate_open_ && backward_done_ > gate + kRounding * last_backward_) {
-      if (instruction.kind == Kind::compute && rest > 0) {
-        Instruction before = instruction;
-        before.value = rest;
-        add(before, item.stretch);
-        instruction.value -= rest;
-      }
+      instruction = cut(item, rest);
       gate_open_ = true;
       release_buckets(pass.stage);
     }
@@ -323,8 +334,9 @@ std::int32_t TrainingEmitter::build_pair(const ChunkPass& forward, const ChunkPa
 std::int32_t TrainingEmitter::build_deferred() {
   builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0});
   std::vector<Item> items;
+  double lead = 0;
   layer_emitter_.append(items, steps_[kHeadLayer.index()][at(Pass::weight)],
-                        pass_launch(in_, kHeadLayer, Pass::weight));
+                        pass_launch(in_, kHeadLayer, Pass::weight), lead);
   emit(items);
   return builder_.end_block("W#");
 }

@@ -81,6 +81,8 @@ class TrainingEmitter {
   [[nodiscard]] bool sends(const ChunkPass& pass) const;
   void add(execution::Instruction instruction, double stretch) const;
   void emit(const std::vector<Item>& items) const;
+  static bool cuttable(const Item& item);
+  [[nodiscard]] execution::Instruction cut(const Item& item, double begin) const;
   /// `traffic`: what the calls are expected to take.
   void emit_beside(const std::vector<Item>& items, const std::vector<execution::Instruction>& calls,
                    Seconds traffic);

@@ -48,7 +48,6 @@ class StepMaker {
     program.shape = in_.pipeline;
     program.times = scratch_.times;
     program.transfer = scratch_.transfer;
-    program.stage_end = scratch_.end;
     for (const StageTail& tail : scratch_.tails) {
       program.tails.push_back(
           {tail.data_comm.value(), tail.optimizer.value(), tail.deferred.total().value()});
@@ -76,7 +75,6 @@ class StepMaker {
       ChunkSteps chunk;
       std::vector<std::pair<LayerKind, std::string>> layers;  // with their names
       std::int32_t blocks = 0;
-      double weight_host = 0;
       for (const LayerRun& run : in_.chunk_layers(s, c)) {
         for (std::int32_t n = 0; n < run.count; ++n) {
           layers.emplace_back(run.kind, run.kind.is_block()           ? fmt::format("block {}", blocks++)
@@ -84,7 +82,6 @@ class StepMaker {
                                         : run.kind == kFurtherLayer   ? fmt::format("further token {}", n)
                                                                       : "head");
         }
-        if (in_.cuts(run.kind)) weight_host += weight_wait(run);
       }
       for (const auto& [kind, name] : layers) append_pass(chunk.forward, kind, Pass::forward, name);
       for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
@@ -94,20 +91,21 @@ class StepMaker {
         if (in_.cuts() || splits) append_pass(chunk.weight, layer->first, Pass::weight, layer->second);
         if (in_.pipeline.both_ways()) append_pass(chunk.input, layer->first, Pass::input, layer->second);
       }
+      const double weight_host = scratch_.weight_host[index].value() / v;
       append_wait(chunk.weight, weight_host);
       append_wait(chunk.forward, scratch_.forward[index][TimeClass::host].value() / v);
-      append_wait(chunk.backward, (scratch_.backward[index][TimeClass::host].value() - weight_host) / v);
+      append_wait(chunk.backward, scratch_.backward[index][TimeClass::host].value() / v - weight_host);
+      lose_to_traffic(scratch_.beside[index], chunk);
       stage.chunks.push_back(std::move(chunk));
     }
     if (in_.last(s)) add_deferred(stage);
     add_data_parallel(s, stage);
-    stage.optimizer = scratch_.tails[index].optimizer.value();
     return stage;
   }
 
   /// Of the head's weight gradient what a backward computes on average, where some microbatches defer theirs.
   void append_kept_share(std::vector<ProgramStep>& steps, const std::string& layer) {
-    const double kept = 1 - static_cast<double>(in_.deferred()) / in_.pipeline.microbatches;
+    const double kept = 1 - in_.deferred_share();
     if (kept <= 0) return;
     std::vector<ProgramStep> whole;
     append_pass(whole, kHeadLayer, Pass::weight, layer + " on average");
@@ -132,12 +130,6 @@ class StepMaker {
     step.seconds = seconds;
     steps.push_back(std::move(step));
   }
-  /// By how much the host's launches of weight gradients outlast the device.
-  [[nodiscard]] double weight_wait(const LayerRun& run) const {
-    const Seconds launch = pass_launch(in_, run.kind, Pass::weight);
-    return run.count * std::max(0.0, (launch - in_.costs[run.kind][Part::weight].device).value());
-  }
-
   void append_pass(std::vector<ProgramStep>& steps, LayerKind kind, Pass pass, const std::string& layer) {
     const std::vector<Operator>& operators = operators_[kind.index()];
     for (const Segment& segment : in_.segments(kind, pass)) {
@@ -173,10 +165,10 @@ class StepMaker {
     const network::RankGroup group = layout_.group(call.group);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
     step.repeats = static_cast<std::int32_t>(call.repeats);
-    step.seconds = (call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_)).value();
-    if (call.group == ParallelGroup::tensor) step.hidden = stack_.communication.tensor_overlap * step.seconds;
-    if (node.beside_core)
-      step.hidden = std::min(step.seconds, stack_.communication.context_overlap * steps.back().seconds);
+    const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
+    step.seconds = comm.value();
+    const Seconds attention(node.beside_core ? steps.back().seconds : 0);
+    step.hidden = split_calls(stack_.communication, call.group, comm, attention).hidden.value();
     steps.push_back(std::move(step));
   }
 
@@ -199,8 +191,7 @@ class StepMaker {
           {traffic_step(part, "gradients", 1),
            bucket_releases(in_, s, last_backward(in_, scratch_, index), part.group, part.calls)});
     }
-    split_weights(s, calls.weights, stage);
-    lose_to_traffic(index, stage);
+    split_weights(scratch_.tails[index].weights_hidden, calls.weights, stage);
   }
 
   /// One of so many equal parts of the traffic.
@@ -219,14 +210,9 @@ class StepMaker {
     return made;
   }
 
-  /// The gather of updated weights: what the first forward hides, and the rest.
-  void split_weights(std::int32_t s, const DataTraffic::Parts& parts, timeline::StageSteps& stage) const {
+  /// The gather of updated weights: the share that the first forward hides, and the rest.
+  void split_weights(double hidden, const DataTraffic::Parts& parts, timeline::StageSteps& stage) const {
     constexpr const char* kName = "updated weights";
-    double whole = 0;
-    for (const DataTraffic::Part& part : parts) whole += traffic_step(part, kName, 1).seconds;
-    const Seconds forward = scratch_.forward[static_cast<std::size_t>(s)].total();
-    const double hidden =
-        whole > 0 ? hidden_gather(stack_.communication, Seconds(whole), forward).value() / whole : 0;
     const double chunks = in_.pipeline.virtual_stages;
     for (const auto& [group, op, bytes, calls] : parts) {
       if (hidden > 0)
@@ -236,27 +222,14 @@ class StepMaker {
     }
   }
 
-  /// What compute loses while traffic is under way beside a pass, behind the pass. Left out: under zero_bubble,
-  /// whose passes are timed as one here.
-  void lose_to_traffic(std::size_t s, timeline::StageSteps& stage) const {
-    if (in_.cuts()) return;
-    const double chunks = in_.pipeline.virtual_stages;
-    const auto append = [&](std::vector<ProgramStep> ChunkSteps::*steps, double traffic,
-                            const PassTime& pass) {
-      if (traffic <= 0) return;
-      const Seconds alone = pass.total() - pass[TimeClass::data_comm];
-      const Seconds lost = beside_pass(stack_.communication, Seconds(chunks * traffic), alone).lost;
-      for (ChunkSteps& chunk : stage.chunks)
-        append_wait(chunk.*steps, lost.value() / chunks, "lost to data-parallel traffic");
+  /// What compute loses while traffic is under way beside a pass, behind the pass.
+  void lose_to_traffic(const StageTraffic& traffic, ChunkSteps& chunk) const {
+    const auto append = [&](std::vector<ProgramStep>& steps, const BesidePass& beside) {
+      append_wait(steps, beside.lost.value() / in_.pipeline.virtual_stages, "lost to data-parallel traffic");
     };
-    const auto seconds = [](const std::vector<ProgramStep>& steps) {
-      double sum = 0;
-      for (const ProgramStep& step : steps) sum += step.seconds;
-      return sum;
-    };
-    append(&ChunkSteps::forward, seconds(stage.forward_gather), scratch_.forward[s]);
-    append(&ChunkSteps::backward, seconds(stage.backward_gather) + seconds(stage.microbatch_gradients),
-           scratch_.backward[s]);
+    append(chunk.forward, traffic.forward);
+    append(chunk.backward, traffic.backward);
+    append(chunk.weight, traffic.weight);
   }
 
   const TrainingStep& in_;

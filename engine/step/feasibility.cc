@@ -1,5 +1,8 @@
 #include "engine/step/feasibility.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "engine/model/block_kinds.h"
 #include "engine/model/layer_key.h"
 #include "engine/model/partition.h"
@@ -26,7 +29,9 @@ Reason pipeline_rule(const Setting& setting, const ParallelPlan& plan) {
 Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   if (workload.phase == Phase::inference) {
     if (plan.disaggregated()) return Reason::none;  // requests go where there is least to do
-    return workload.concurrency % plan.data == 0 ? Reason::none : Reason::requests_by_data;
+    // Replicas that go together may have unlike numbers of requests.
+    const std::int32_t servers = plan.data / std::gcd(plan.data, coupled_replicas(plan));
+    return workload.concurrency % servers == 0 ? Reason::none : Reason::requests_by_data;
   }
   const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
   if (workload.global_batch % per_microbatch != 0) return Reason::batch_by_data;
@@ -41,16 +46,27 @@ Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
   return Reason::none;
 }
 
+/// A server's experts lie in its tensor group, which sums up their outputs, or over whole replicas that lie side by
+/// side. The ranks of a context group decode the same tokens: none of them has experts of its own.
+bool served_experts(const ParallelPlan& plan) {
+  if (model::shares_tokens(plan)) return true;
+  const std::int32_t replicas = coupled_replicas(plan);
+  const bool whole = replicas > 1 && plan.data % replicas == 0 && plan.context == 1 &&
+                     plan.expert * plan.expert_tensor == replicas * plan.tensor;
+  const auto place = [&](PlanAxis axis) { return std::ranges::find(plan.order, axis); };
+  const bool inside =
+      plan.tensor == 1 || replicas == plan.data || place(PlanAxis::tensor) < place(PlanAxis::data);
+  return whole && inside && folds_evenly(plan);
+}
+
 Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
   if (!plan.folds_experts()) return Reason::none;
   if (!setting.model.moe) return Reason::no_experts;
   const MixtureOfExperts& moe = *setting.model.moe;
   if (moe.experts % plan.expert != 0) return Reason::experts_by_ranks;
   if (moe.expert_ffn_hidden % plan.expert_tensor != 0) return Reason::expert_width_by_ranks;
-  // Replicas serve on their own, the ranks of a context group decode the same tokens: a server's experts lie in
-  // its tensor group, which sums up their outputs.
   if (setting.workload.phase == Phase::inference)
-    return model::shares_tokens(plan) ? Reason::none : Reason::ranks_by_experts;
+    return served_experts(plan) ? Reason::none : Reason::ranks_by_experts;
   return folds_evenly(plan) ? Reason::none : Reason::ranks_by_experts;
 }
 
@@ -60,8 +76,15 @@ Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
   ParallelPlan pool;
   pool.tensor = plan.prefill.tensor;
   pool.pipeline = plan.prefill.pipeline;
-  const Reason tensor = model::tensor_rule(setting.model, pool.tensor);
-  return tensor != Reason::none ? tensor : pipeline_rule(setting, pool);
+  pool.data = plan.prefill.data;
+  pool.expert = plan.prefill.expert;
+  pool.expert_tensor = plan.prefill.expert_tensor;
+  pool.order = plan.order;
+  for (const Reason reason : {model::tensor_rule(setting.model, pool.tensor), pipeline_rule(setting, pool),
+                              expert_rule(setting, pool)}) {
+    if (reason != Reason::none) return reason;
+  }
+  return Reason::none;
 }
 
 }  // namespace
@@ -70,9 +93,10 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   const WorkloadSpec& workload = setting.workload;
   const std::int64_t tokens =
       workload.phase == Phase::training ? workload.sequence_length : workload.prompt_tokens;
-  for (const Reason reason : {model::tensor_rule(setting.model, plan.tensor), sequence_rule(tokens, plan),
-                              pipeline_rule(setting, plan), batch_rule(workload, plan),
-                              prefill_rule(setting, plan), expert_rule(setting, plan)}) {
+  for (const Reason reason :
+       {model::tensor_rule(setting.model, plan.tensor, !plan.folds_experts()), sequence_rule(tokens, plan),
+        pipeline_rule(setting, plan), batch_rule(workload, plan), prefill_rule(setting, plan),
+        expert_rule(setting, plan)}) {
     if (reason != Reason::none) return {Status::indivisible, reason};
   }
   for (const Precision precision : setting.policy().multiplied())

@@ -18,6 +18,17 @@ Iteration full_decode(const InferenceInputs& in) {
   return iteration;
 }
 
+/// The costs of the busiest replica: what it may be asked for.
+IterationCosts::Inputs replica_inputs(const InferenceInputs& in) {
+  serving::Load load = load_of(in);
+  serving::Rules rules = rules_of(in);
+  const auto share = [&](std::int64_t all) { return (all + in.shape.coupled - 1) / in.shape.coupled; };
+  load.clients = share(load.clients);
+  rules.slots = share(rules.slots);
+  rules.token_budget = share(rules.token_budget);
+  return {in.setting, in.plan, in.layers, load, rules, in.shape.groups};
+}
+
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
@@ -30,28 +41,51 @@ serving::Load load_of(const InferenceInputs& in) {
 
 serving::Rules rules_of(const InferenceInputs& in) {
   const StackProfile::Serving& stack = in.setting.system.stack.serving;
-  return {stack.scheduler, stack.token_budget, in.shape.slots};
+  return {stack.scheduler, in.shape.coupled * stack.token_budget, in.shape.slots};
 }
+
+BusiestReplica::BusiestReplica(const Setting& setting, std::int64_t coupled)
+    : coupled_(static_cast<double>(coupled)),
+      prompt_(static_cast<double>(setting.workload.prompt_tokens)),
+      most_(std::max(static_cast<double>(setting.system.stack.serving.token_budget), prompt_)) {}
+
+Iteration BusiestReplica::operator()(const Iteration& all) const {
+  if (coupled_ == 1) return all;
+  Iteration one = all;
+  one.decoding = std::ceil(all.decoding / coupled_);
+  one.first_tokens = std::ceil(all.first_tokens / coupled_);
+  if (all.decoding > 0) one.cached = all.cached * (one.decoding / all.decoding);
+  if (all.prompt_tokens <= 0) return one;
+  const double prompts = std::ceil(all.prompt_tokens / prompt_);
+  const double room = std::max(1.0, most_ - one.decoding);
+  one.prompt_tokens =
+      std::min({all.prompt_tokens, room,
+                std::max(all.prompt_tokens / coupled_, std::ceil(prompts / coupled_) * prompt_)});
+  const double share = one.prompt_tokens / all.prompt_tokens;
+  one.prompt_pairs = all.prompt_pairs * share;
+  one.masked_pairs = all.masked_pairs * share;
+  one.window_pairs = all.window_pairs * share;
+  return one;
+}
+
+BusiestReplica busiest_replica(const InferenceInputs& in) { return {in.setting, in.shape.coupled}; }
 
 IterationCosts iteration_costs(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, IterationCosts::Unit unit) {
-  return {{in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups},
-          memo.token_costs(in.setting, in.plan),
-          collectives,
-          unit};
+  return {replica_inputs(in), memo.token_costs(in.setting, in.plan), collectives, unit};
 }
 
 serving::Timer iteration_timer(const InferenceInputs& in, network::CollectiveModel& collectives,
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
+  const BusiestReplica busiest = busiest_replica(in);
   if (flattened == nullptr) {
     const auto costs = std::make_shared<IterationCosts>(
         iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds));
-    return [costs](const Iteration& iteration) { return (*costs)(iteration); };
+    return [costs, busiest](const Iteration& iteration) { return (*costs)(busiest(iteration)); };
   }
   const auto executed = std::make_shared<ExecutedIterations>(
-      IterationCosts::Inputs{in.setting, in.plan, in.layers, load_of(in), rules_of(in), in.shape.groups},
-      memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
-  return [executed](const Iteration& iteration) { return (*executed)(iteration); };
+      replica_inputs(in), memo.token_costs(in.setting, in.plan), collectives, *flattened, plainly);
+  return [executed, busiest](const Iteration& iteration) { return (*executed)(busiest(iteration)); };
 }
 
 double whole_blocks(const Setting& setting, std::int64_t tokens) {
@@ -76,14 +110,18 @@ std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,
                            const std::vector<Bytes>& request) {
   const StackProfile::Serving& stack = setting.system.stack.serving;
-  const std::int64_t requests = setting.workload.concurrency / plan.data;
   ServingShape shape;
+  shape.coupled = coupled_replicas(plan);
+  const std::int64_t all = setting.workload.concurrency * shape.coupled / plan.data;
+  const std::int64_t requests = (all + shape.coupled - 1) / shape.coupled;  // of the busiest replica
   const std::int64_t places =
       std::max<std::int64_t>(1, std::min(requests, cache_places(setting, free, request)));
   shape.groups = std::min<std::int64_t>({plan.pipeline, requests, places});
-  shape.clients = (requests + shape.groups - 1) / shape.groups;
-  shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
-  if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
+  shape.clients = (all + shape.groups - 1) / shape.groups;
+  const std::int64_t clients = (requests + shape.groups - 1) / shape.groups;
+  std::int64_t slots = std::min({places / shape.groups, stack.max_batch, clients});
+  if (places >= requests) slots = std::min(stack.max_batch, clients);
+  shape.slots = std::min(shape.coupled * slots, shape.clients);
   shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
   return shape;
 }
@@ -99,7 +137,7 @@ TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPla
 }
 
 const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
-  const auto [entry, fresh] = trajectories_.try_emplace({load.clients, rules.slots});
+  const auto [entry, fresh] = trajectories_.try_emplace({load.clients, rules.slots, rules.token_budget});
   if (fresh) entry->second = serving::trajectory(load, rules);
   return entry->second;
 }
@@ -146,11 +184,17 @@ GroupBytes inference_bytes(const InferenceInputs& in, network::CollectiveModel& 
                            InferenceMemo& memo) {
   IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::bytes);
   const serving::Load load = load_of(in);
-  const Measured sent = serving::measure(memo.trajectory(load, rules_of(in)), load,
-                                         [&costs](const Iteration& iteration) { return costs(iteration); });
+  const BusiestReplica busiest = busiest_replica(in);
+  const Measured sent =
+      serving::measure(memo.trajectory(load, rules_of(in)), load,
+                       [&](const Iteration& iteration) { return costs(busiest(iteration)); });
   GroupBytes bytes;
   for (const ParallelGroup group : enum_values<ParallelGroup>())
     if (!is_of_experts(group)) bytes[group] = Bytes(sent.classes[class_of(group)]);
+  // The calls of both groups of experts are of one class.
+  const bool dealt = in.plan.expert > 1;
+  bytes[dealt ? ParallelGroup::expert : ParallelGroup::expert_tensor] =
+      Bytes(sent.classes[TimeClass::expert_comm]);
   return bytes;
 }
 

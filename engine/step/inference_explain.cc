@@ -152,7 +152,9 @@ void explain_iterations(const InferenceInputs& in, network::CollectiveModel& col
   const IterationCosts costs = iteration_costs(in, collectives, memo, IterationCosts::Unit::seconds);
   TokenCosts& tokens = memo.token_costs(in.setting, in.plan);
   PhaseWork prefill, decode;
-  for (const WeightedIterations& group : iterations) {
+  const BusiestReplica busiest = busiest_replica(in);
+  for (WeightedIterations group : iterations) {
+    group.first = busiest(group.first);
     const Iteration& first = group.first;
     const double weight = group.weight * static_cast<double>(group.iterations);
     PhaseWork& work = first.prompt_tokens > 0 ? prefill : decode;

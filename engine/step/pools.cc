@@ -18,7 +18,7 @@ InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
 }
 
 serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
-  return {pool.plan.data * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
+  return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
 }
 
 /// One decode iteration of the sequences of a server where they are spread evenly, half of their output done.
@@ -58,6 +58,8 @@ ParallelPlan prefill_plan(const ParallelPlan& plan) {
   pool.tensor = plan.prefill.tensor;
   pool.pipeline = plan.prefill.pipeline;
   pool.data = plan.prefill.data;
+  pool.expert = plan.prefill.expert;
+  pool.expert_tensor = plan.prefill.expert_tensor;
   pool.order = plan.order;
   return pool;
 }
@@ -81,10 +83,12 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
   const std::int64_t requests = requests_per_replica(setting, pool);
   const std::int64_t places = cache_places(setting, free, request);
   ServingShape shape;
+  shape.coupled = coupled_replicas(pool);
   shape.groups = std::min<std::int64_t>({pool.pipeline, requests, places});
-  shape.clients = (requests + shape.groups - 1) / shape.groups;
-  shape.slots = std::min(places / shape.groups, setting.system.stack.serving.max_batch);
-  shape.resident = std::min(requests, shape.groups * shape.slots);
+  const std::int64_t slots = std::min(places / shape.groups, setting.system.stack.serving.max_batch);
+  shape.clients = shape.coupled * ((requests + shape.groups - 1) / shape.groups);
+  shape.slots = shape.coupled * slots;
+  shape.resident = std::min(requests, shape.groups * slots);
   return shape;
 }
 
@@ -106,10 +110,10 @@ bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& co
   if (traffic.unreachable || cut) return false;
   if (collectives.prefill.unreachable() || collectives.decode.unreachable()) return true;
 
-  const serving::KvFabric fabric{traffic.wires,       network.bytes_per_second(),
-                                 traffic.flows,       in.prefill.plan.data,
-                                 in.decode.plan.data, setting.system.stack.serving.kv_transfer,
-                                 setting.model.layers};
+  const serving::KvFabric fabric{
+      traffic.wires,        network.bytes_per_second(), traffic.flows,
+      in.prefill.plan.data, in.decode.plan.data,        setting.system.stack.serving.kv_transfer,
+      setting.model.layers, in.prefill.shape.coupled,   in.decode.shape.coupled};
   const serving::DisaggregatedLoad load{load_of(prefill), pool_of(setting, in.prefill, read),
                                         pool_of(setting, in.decode, write), fabric};
   const DisaggregatedMeasured measured = serving::serve_disaggregated(load, operators != nullptr);

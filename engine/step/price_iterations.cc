@@ -289,7 +289,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   const StackProfile& stack = in_.setting.system.stack;
   const double gap = stack.host.decode_gap.value();
   const auto exposed = [&](ParallelGroup group, double comm, double beside) {
-    return exposed_calls(stack.communication, group, Seconds(comm), Seconds(beside)).value();
+    return split_calls(stack.communication, group, Seconds(comm), Seconds(beside)).exposed.value();
   };
   IterationTime time{};
   BlockSeconds busy_block{};

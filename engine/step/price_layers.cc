@@ -96,7 +96,7 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
   if (op.grouped && device.architecture != Architecture::other) {
     const compute::ExpertLoads loads{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
     return compute::grouped_product(loads, static_cast<double>(shape.n), static_cast<double>(shape.k),
-                                    op.operands, device);
+                                    op.operands, device, {false, false, op.stored});
   }
   const compute::GemmCost cost =
       compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});
@@ -215,23 +215,30 @@ LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
   return costs;
 }
 
-Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+double overlapped_share(const StackProfile::Communication& stack, ParallelGroup group) {
+  return group == ParallelGroup::tensor ? stack.tensor_overlap : 0;
+}
+
+CallTimes split_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                       Seconds attention) {
   switch (group) {
     case ParallelGroup::tensor:
-      return (1 - stack.tensor_overlap) * comm;
-    case ParallelGroup::context:
-      return std::max(Seconds(0), comm - stack.context_overlap * attention);
     case ParallelGroup::expert:
-    case ParallelGroup::expert_tensor:
-      return comm;
+    case ParallelGroup::expert_tensor: {
+      const double share = overlapped_share(stack, group);
+      return {(1 - share) * comm, share * comm};
+    }
+    case ParallelGroup::context: {
+      const Seconds hidden = std::min(comm, stack.context_overlap * attention);
+      return {comm - hidden, hidden};
+    }
     case ParallelGroup::data_shard:
     case ParallelGroup::expert_data:
     case ParallelGroup::pipeline:
       break;  // no layer calls their ranks
   }
   SHARDSCAPE_CHECK(comm == Seconds(0), name_of(group), comm.value());
-  return comm;
+  return {comm, Seconds(0)};
 }
 
 }  // namespace shardscape::step

@@ -86,8 +86,16 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
 
-/// What calls of a layer over groups of a kind, `comm` long, leave exposed beside so much attention.
-Seconds exposed_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
+/// The share of a layer's calls over groups of a kind that the stack runs beside operators, 0..1; 0 for those
+/// of context groups, which run beside attention as far as that lasts.
+double overlapped_share(const StackProfile::Communication& stack, ParallelGroup group);
+
+/// Calls of a layer: what of them runs beside compute, and the rest.
+struct CallTimes {
+  Seconds exposed, hidden;
+};
+/// Of calls over groups of a kind, `comm` long, where so much attention may hide those of context groups.
+CallTimes split_calls(const StackProfile::Communication& stack, ParallelGroup group, Seconds comm,
                       Seconds attention);
 
 /// Everything about the layers of a training step that depends on a LayerKey only.

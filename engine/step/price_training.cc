@@ -57,7 +57,7 @@ class LayerTimer {
     time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       if (comm[group] > Seconds(0))
-        time[class_of(group)] += exposed_calls(communication_, group, comm[group], part.attention_core);
+        time[class_of(group)] += split_calls(communication_, group, comm[group], part.attention_core).exposed;
     }
   }
 
@@ -78,7 +78,8 @@ compute::OptimizerState optimizer_state(const Setting& setting) {
 /// One microbatch over all chunks of a stage, or over one.
 struct StagePasses {
   PassTime forward, backward;
-  Seconds weight;  ///< the part of backward that zero_bubble puts off
+  Seconds weight,
+      weight_host;  ///< the part of backward that zero_bubble puts off; of it what waits for the host
   EndLayers ends;
   PassTime deferred;  ///< once per step: weight gradients of the head
 };
@@ -95,15 +96,16 @@ class StageTimer {
       passes.forward += run.count * layer.forward;
       PassTime backward = run.count * layer.backward;
       if (in_.defers(run.kind)) {
-        const double deferred = in_.deferred(), share = deferred / in_.pipeline.microbatches;
+        const double share = in_.deferred_share();
         backward = share * layer.input;
         if (share < 1) backward += (1 - share) * layer.backward;
-        passes.deferred = deferred * layer.weight;
+        passes.deferred = static_cast<double>(in_.deferred()) * layer.weight;
       }
       if (in_.cuts(run.kind)) {
         const PassTime weight = run.count * layer.weight;
         backward += weight;
         passes.weight += weight.total();
+        passes.weight_host += weight[TimeClass::host];
       } else if (in_.splits(run.kind)) {
         passes.weight += std::min(run.count * layer.weight.total(), backward.total());
       }
@@ -164,6 +166,8 @@ void copy_stage(TrainingScratch& scratch, std::size_t from, std::size_t to) {
   scratch.forward[to] = scratch.forward[from];
   scratch.backward[to] = scratch.backward[from];
   scratch.weight[to] = scratch.weight[from];
+  scratch.weight_host[to] = scratch.weight_host[from];
+  scratch.beside[to] = scratch.beside[from];
   scratch.ends[to] = scratch.ends[from];
 }
 
@@ -173,6 +177,8 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
+  scratch.weight_host.resize(stages);
+  scratch.beside.resize(stages);
   scratch.ends.resize(stages);
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
     const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
@@ -191,6 +197,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
+    scratch.weight_host[s] = passes.weight_host;
     scratch.ends[s] = passes.ends;
     scratch.deferred = passes.deferred;  // of the last stage, which is never like the one before
   }
@@ -204,6 +211,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     if (passes.backward.total() <= backward.total()) continue;
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
+    scratch.weight_host[sick.stage] = passes.weight_host;
     scratch.ends[sick.stage] = passes.ends;
   }
   collectives.set_memory_share(1);
@@ -249,18 +257,20 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
     collectives.set_memory_share(memory_share(in, s));
     const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
     const Slice slice = slice_of(s, layout, in, collectives);
-    const auto exposed = [&](Pass pass, Seconds hider) {
+    const auto beside = [&](Pass pass, Seconds hider) {
       Seconds time;
       for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
         time += collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
-      return beside_pass(in.setting.system.stack.communication, time, hider).exposed();
+      return beside_pass(in.setting.system.stack.communication, time, hider);
     };
     const Seconds weight = scratch.weight[s];
-    const Seconds input = exposed(Pass::backward, scratch.backward[s].total() - weight);
-    const Seconds put_off = exposed(Pass::weight, weight);
-    scratch.forward[s][TimeClass::data_comm] += exposed(Pass::forward, scratch.forward[s].total());
-    scratch.backward[s][TimeClass::data_comm] += input + put_off;
-    scratch.weight[s] += put_off;
+    StageTraffic& of_stage = scratch.beside[s];
+    of_stage.backward = beside(Pass::backward, scratch.backward[s].total() - weight);
+    of_stage.weight = beside(Pass::weight, weight);
+    of_stage.forward = beside(Pass::forward, scratch.forward[s].total());
+    scratch.forward[s][TimeClass::data_comm] += of_stage.forward.exposed();
+    scratch.backward[s][TimeClass::data_comm] += of_stage.backward.exposed() + of_stage.weight.exposed();
+    scratch.weight[s] += of_stage.weight.exposed();
   }
   collectives.set_memory_share(1);
 }
@@ -304,8 +314,10 @@ void add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroup
   for (std::size_t s = 0; s < stages; ++s) {
     if (!like_the_one_before(in, s, collectives)) costs = tail_costs(in, s, layout, groups, collectives);
     StageTail& tail = scratch.tails[s];
-    tail.data_comm = costs.weights - hidden_gather(in.setting.system.stack.communication, costs.weights,
-                                                   scratch.forward[s].total());
+    const Seconds hidden =
+        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
+    tail.data_comm = costs.weights - hidden;
+    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
     if (!costs.gradients.empty()) {
       tail.data_comm +=
           exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s), costs.gradients);
@@ -430,7 +442,11 @@ bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
 
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
   const Seconds together = std::min(traffic, stack.data_overlap * pass);
-  return {traffic - together, (1 - stack.data_hidden) * together};
+  return {traffic - together, lost_beside(stack, together)};
+}
+
+Seconds lost_beside(const StackProfile::Communication& stack, Seconds together) {
+  return (1 - stack.data_hidden) * together;
 }
 
 Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward) {

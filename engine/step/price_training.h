@@ -52,6 +52,8 @@ struct BesidePass {
 };
 /// `traffic` long, beside a pass of so many seconds.
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass);
+/// By compute to traffic that lies beside it for so long.
+Seconds lost_beside(const StackProfile::Communication& stack, Seconds together);
 
 /// What of the gather of updated weights, `gather` long, the first microbatch's forward hides.
 Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward);
@@ -122,6 +124,9 @@ struct TrainingStep {
   [[nodiscard]] std::int32_t deferred() const {
     return deferred_heads(plan, setting.system.stack, pipeline.microbatches);
   }
+  [[nodiscard]] double deferred_share() const {
+    return static_cast<double>(deferred()) / pipeline.microbatches;
+  }
   [[nodiscard]] bool defers(LayerKind kind) const { return kind == kHeadLayer && deferred() > 0; }
   /// What a pass through a layer of a kind consists of. Recompute is of blocks.
   [[nodiscard]] Segments segments(LayerKind kind, Pass pass) const;
@@ -136,9 +141,15 @@ struct EndLayers {
   Seconds further;  ///< of all modules of further tokens
 };
 
+/// Data-parallel traffic of every microbatch beside the passes of a stage, over all its chunks.
+struct StageTraffic {
+  BesidePass forward, backward, weight;
+};
+
 /// What a stage does after its last backward.
 struct StageTail {
-  Seconds data_comm;  ///< exposed gradient traffic and the gather of updated weights
+  Seconds data_comm;          ///< exposed gradient traffic and the gather of updated weights
+  double weights_hidden = 0;  ///< share of that gather that runs beside the first forward, 0..1
   Seconds optimizer;
   PassTime deferred;  ///< weight gradients of the head, before all else
 };
@@ -163,6 +174,8 @@ bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
+  std::vector<Seconds> weight_host;         ///< of it what waits for the host
+  std::vector<StageTraffic> beside;
   std::vector<ChunkPasses> chunks;          ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head

@@ -1,5 +1,8 @@
-// A training step as a program: what every stage runs for a microbatch, in order, and what frames it. Made by
-// engine/step from a predicted plan; drawn, charted and exported here.
+// A training step as it was priced: what every stage runs for a microbatch, in order, and what frames it. Drawn,
+// charted and exported here, after the point has been evaluated.
+//
+// It is engine/step's graph read out (export_training.h): its nodes one by one, each with the time that the
+// prediction was made of. It holds no rule and no price of its own.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +80,6 @@ struct StageSteps {
   std::vector<ProgramStep> first_gather;  ///< weights of the step before, beside the first forward
   std::vector<ProgramStep> deferred;  ///< after the last backward: the head's weight gradient of a microbatch
   std::int32_t deferrals = 0;         ///< of so many microbatches
-  double optimizer = 0;               ///< seconds
   Work optimizer_work = {};
 };
 
@@ -91,11 +93,10 @@ struct PricedStep {
   double data_overlap = 0;           ///< share of a pass that can hide data-parallel traffic
   double step_fixed = 0;             ///< seconds of the host before everything else
 
-  // The prediction: what the schedule was timed with, and when the stages ended.
+  // What the schedule was timed with.
   std::vector<schedule::StageTime> times;
   schedule::Transfer transfer;
-  std::vector<double> stage_end;
-  std::vector<StageTailSpan> tails;
+  std::vector<StageTailSpan> tails;  ///< per stage
 };
 
 }  // namespace shardscape::timeline

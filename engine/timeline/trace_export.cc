@@ -291,8 +291,8 @@ class RankBuilder {
       if (left > 0) send_buckets(part, left);
     }
     for (const Ids& ends : gradient_ids_) front_.insert(front_.end(), ends.begin(), ends.end());
-    if (stage().optimizer > 0)
-      follow({add(compute_node("optimizer", stage().optimizer, stage().optimizer_work), front_)});
+    const double optimizer = program_.tails[static_cast<std::size_t>(stage_)].optimizer;
+    if (optimizer > 0) follow({add(compute_node("optimizer", optimizer, stage().optimizer_work), front_)});
     Ids gathered;
     for (const ProgramStep& step : stage().weights) {
       const Ids ends = communicate(step.name, step, front_);

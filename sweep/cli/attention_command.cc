@@ -196,9 +196,7 @@ void add_attention_command(CLI::App& app, const CommonOptions& common, Action& a
   command->add_option("--dtype", arguments->precision, "As for gemm; of the cache in decode");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kAttentionFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_attention(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_attention(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -237,9 +237,7 @@ void add_check_command(CLI::App& app, const CommonOptions& common, Action& actio
   const auto arguments = std::make_shared<StudyArguments>();
   add_study_arguments(*command, *arguments);
   command->footer(kCheckFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_check(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_check(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -264,9 +264,7 @@ void add_collective_command(CLI::App& app, const CommonOptions& common, Action& 
   command->add_flag("--eager", arguments->eager, "Launched by the host, not by a CUDA graph");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kCollectiveFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_collective(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_collective(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

@@ -98,7 +98,7 @@ void add_diff_command(CLI::App& app, const CommonOptions& /*common*/, Action& ac
       ->check(share());
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kDiffFooter);
-  command->callback([arguments, &action] { action = [arguments] { return run_diff(*arguments); }; });
+  run_when_chosen(*command, action, [arguments] { return run_diff(*arguments); });
 }
 
 }  // namespace shardscape::cli

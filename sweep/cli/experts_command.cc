@@ -141,9 +141,7 @@ void add_experts_command(CLI::App& app, const CommonOptions& common, Action& act
   command->add_flag("--block-scales", arguments->blocks, "fp8 with a scale for each block of 128");
   command->add_flag("--json", arguments->json, "One JSON document on stdout");
   command->footer(kExpertsFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_experts(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_experts(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

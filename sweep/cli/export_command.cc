@@ -103,7 +103,7 @@ void add_export_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->check(one_of({"points", "fault_samples"}));
   add_force(*command, arguments->force);
   command->footer(kExportFooter);
-  command->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
+  run_when_chosen(*command, action, [arguments] { return run_export(*arguments); });
 }
 
 }  // namespace shardscape::cli

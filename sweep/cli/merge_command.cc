@@ -64,9 +64,7 @@ void add_merge_command(CLI::App& app, const CommonOptions& common, Action& actio
   command->add_option("-o,--output", arguments->output, "The file to write")->required()->type_name("ALL.h5");
   add_force(*command, arguments->force);
   command->footer(kMergeFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_merge(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_merge(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

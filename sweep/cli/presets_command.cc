@@ -254,11 +254,9 @@ void add_presets_command(CLI::App& app, const CommonOptions& common, Action& act
                       "Show this preset, or the model, device, cluster or stack of this file, with every "
                       "default filled in");
   command->footer(kPresetsFooter);
-  command->callback([name, &common, &action] {
-    action = [name, &common] {
-      const Catalog catalog = make_catalog(common);
-      return name->empty() ? list_presets(catalog) : show_preset(catalog, *name);
-    };
+  run_when_chosen(*command, action, [name, &common] {
+    const Catalog catalog = make_catalog(common);
+    return name->empty() ? list_presets(catalog) : show_preset(catalog, *name);
   });
 }
 

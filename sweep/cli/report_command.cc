@@ -77,7 +77,7 @@ void add_report_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
       ->capture_default_str();
   add_force(*command, arguments->force);
   command->footer(kReportFooter);
-  command->callback([arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
+  run_when_chosen(*command, action, [arguments] { return run_report(*arguments); });
 }
 
 }  // namespace shardscape::cli

@@ -64,7 +64,7 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
     if (row.kind == AxisKind::degree) add(row);
   }
   for (const PlanAxisRow& row : kPlanRows) {
-    const bool known = row.kind == AxisKind::pool ? plan.disaggregated() : applies(row.phases, phase);
+    const bool known = is_of_prefill(row) ? plan.disaggregated() : applies(row.phases, phase);
     if (row.kind != AxisKind::degree && known) add(row);
   }
   return json;

@@ -396,9 +396,7 @@ void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& actio
       ->type_name("MODE");
   command->add_flag("--stats", arguments->stats, "Say where time and memory went");
   command->footer(kSweepFooter);
-  command->callback([arguments, &common, &action] {
-    action = [arguments, &common] { return run_sweep_command(*arguments, common); };
-  });
+  run_when_chosen(*command, action, [arguments, &common] { return run_sweep_command(*arguments, common); });
 }
 
 }  // namespace shardscape::cli

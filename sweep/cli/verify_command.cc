@@ -46,7 +46,7 @@ void add_verify_command(CLI::App& app, const CommonOptions& /*common*/, Action& 
   const auto file = std::make_shared<std::filesystem::path>();
   command->add_option("RESULTS", *file, "OUT.h5, or the OUT.h5.parts of a running sweep")->required();
   command->footer(kVerifyFooter);
-  command->callback([file, &action] { action = [file] { return run_verify(*file); }; });
+  run_when_chosen(*command, action, [file] { return run_verify(*file); });
 }
 
 }  // namespace shardscape::cli

@@ -252,6 +252,8 @@ class SpaceParser {
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
     // A plan in which an axis has an effect if it has one in any.
     ParallelPlan widest;
+    if (std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; }))
+      widest.prefill.data = 1;
     if (std::ranges::count(space_[PlanKey::schedule].values,
                            static_cast<std::int32_t>(ScheduleKind::interleaved)) > 0)
       widest.schedule = ScheduleKind::interleaved;

@@ -142,6 +142,11 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
       continue;
     }
     for (const RowRefusal& why : predictions[i].error()) {
+      // Of a server in other people's tables an impossible plan is one that the table says in a way not understood.
+      if (why.rejected && !rows[i].software.empty() && rows[i].workload.phase == Phase::inference) {
+        out.unpredicted.push_back({rows[i].line, why.message});
+        continue;
+      }
       out.problems.push_back({table.file, rows[i].line, why.column, why.message, why.rejected});
     }
   }

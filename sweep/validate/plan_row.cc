@@ -214,7 +214,46 @@ void read_measured_load(RowReader& reader, PlanRow& row) {
     row.unmodelled = "the row does not say how many requests were in flight";
 }
 
-/// A server's experts; tables call the split of each by another name than plans do.
+/// How public tables split a server over its ranks: attention over tensor and data parallel ones, experts over
+/// all of them.
+struct ServerSplit {
+  std::int64_t tensor = 1, attention_data = 1, expert = 1, expert_tensor = 1;
+  std::optional<std::int64_t> workers;  ///< servers alike; nothing: not said
+
+  [[nodiscard]] std::int64_t ranks() const { return tensor * attention_data; }
+};
+
+/// Tables of other people that count ranks twice: one server of n ranks, whose experts are dealt over all of them,
+/// stands there as of n x n GPUs with n ranks for experts and n for each expert (rows of equal measurements have it
+/// as n, and their names say tp n, ep n).
+void undo_square(ServerSplit& server) {
+  if (server.expert <= 1 || server.expert != server.expert_tensor ||
+      server.ranks() != server.expert * server.expert)
+    return;
+  std::int64_t& both = server.tensor > 1 ? server.tensor : server.attention_data;
+  both = server.expert;
+  server.expert_tensor = 1;
+}
+
+/// A pool of servers in the columns that begin with `pool`.
+ServerSplit read_server(RowReader& reader, const std::string& pool) {
+  const auto degree = [&](const char* column) {
+    return std::max<std::int64_t>(1, reader.integer((pool + column).c_str(), 0).value_or(1));
+  };
+  ServerSplit server{degree("tensor_parallel"), degree("attention_data_parallel"), degree("expert_parallel"),
+                     degree("moe_tensor_parallel"), std::nullopt};
+  if (!pool.empty()) {
+    server.workers = reader.integer((pool + "workers").c_str(), 0);
+    // Not said. No stack splits experts over the replicas of attention and deals none.
+    if (server.expert == 1 && server.attention_data > 1) server.expert = server.ranks();
+    server.expert_tensor = std::max<std::int64_t>(1, server.ranks() / server.expert);
+  }
+  undo_square(server);
+  return server;
+}
+
+/// Experts that lie over the ranks of several replicas, which are what such tables call data parallel, and experts of
+/// a server whose tensor group splits them; tables call the split of each by another name than plans do.
 void read_served_experts(RowReader& reader, PlanRow& row) {
   const auto degree = [&](const char* column) {
     return static_cast<std::int32_t>(std::max<std::int64_t>(1, reader.integer(column, 0).value_or(1)));
@@ -225,7 +264,6 @@ void read_served_experts(RowReader& reader, PlanRow& row) {
 }
 
 void read_inference(RowReader& reader, PlanRow& row) {
-  read_served_experts(reader, row);
   if (!row.software.empty()) {
     read_measured_load(reader, row);
   } else {
@@ -273,27 +311,42 @@ void read_precision(RowReader& reader, PlanRow& row) {
   }
 }
 
-/// Pools that no column of ours describes.
+/// What such a row leaves out.
 void read_unmodelled(RowReader& reader, PlanRow& row) {
-  const auto above_one = [&](const char* column) { return reader.integer(column, 0).value_or(1) > 1; };
   const auto say = [&](const std::string& why) {
     if (!row.unmodelled) row.unmodelled = why;
   };
-  if (above_one("attention_data_parallel") || above_one("prefill_attention_data_parallel") ||
-      above_one("decode_attention_data_parallel"))
-    say("attention that is data-parallel inside a replica is not modelled");
-  if (reader.text("mode").value_or("") == "disagg" && !reader.text("concurrency"))
-    say("the row does not say how many requests were in flight");
+  if (reader.text("mode").value_or("") != "disagg") return;
+  if (!reader.text("concurrency")) say("the row does not say how many requests were in flight");
+  for (const char* workers : {"prefill_workers", "decode_workers"})
+    if (!reader.text(workers)) say("the row does not say how many servers prefill and how many decode");
 }
 
-/// The pools of disaggregated serving in the columns of other people's tables.
-void read_pools(RowReader& reader, PlanRow& row) {
-  const std::int64_t workers = reader.integer("prefill_workers", 0).value_or(0);
-  row.plan.tensor = static_cast<std::int32_t>(reader.integer("decode_tensor_parallel").value_or(1));
-  row.plan.data = static_cast<std::int32_t>(reader.integer("decode_workers").value_or(1));
-  row.plan.prefill.tensor = static_cast<std::int32_t>(reader.integer("prefill_tensor_parallel").value_or(1));
-  row.plan.prefill.data = static_cast<std::int32_t>(workers);
-  row.gpus = row.plan.gpus();
+/// Other people's tables of servers: one server, or the pools of disaggregated serving.
+void read_servers(RowReader& reader, bool pools, PlanRow& row) {
+  ParallelPlan& plan = row.plan;
+  const auto count = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  const ServerSplit server = read_server(reader, pools ? "decode_" : "");
+  plan.tensor = count(server.tensor);
+  plan.data = count(server.attention_data * server.workers.value_or(1));
+  plan.expert = count(server.expert);
+  plan.expert_tensor = count(server.expert_tensor);
+  if (!pools) {
+    plan.pipeline = count(reader.integer("pipeline_parallel").value_or(1));
+    const std::int64_t gpus = reader.integer("gpus").value_or(plan.gpus()),
+                       experts = server.expert * server.expert_tensor;
+    // Not said where experts lie over more ranks than the tensor group has: attention is data parallel over them.
+    if (!reader.text("attention_data_parallel") && experts > server.tensor && gpus % plan.gpus() == 0)
+      plan.data = count(gpus / plan.gpus());
+    row.gpus = plan.gpus();
+    return;
+  }
+  const ServerSplit prefill = read_server(reader, "prefill_");
+  plan.prefill.tensor = count(prefill.tensor);
+  plan.prefill.data = count(prefill.attention_data * prefill.workers.value_or(1));
+  plan.prefill.expert = count(prefill.expert);
+  plan.prefill.expert_tensor = count(prefill.expert_tensor);
+  row.gpus = plan.gpus();
 }
 
 /// A preset by the column `ours`; in other people's tables, which have `theirs` instead, by `text`, what they
@@ -315,7 +368,7 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   row.model = reader.text("model").value_or("");
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
-  const bool experts = known_experts(row.model).has_value();
+  const bool experts = has_experts(row.model);
   const auto stack = [&](const std::string& software) { return names.stack(software, experts); };
   read_preset(reader, "stack", "software", row.stack, row.software, stack, row);
 }
@@ -337,7 +390,6 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
   read_who(reader, names, row);
   const std::optional<Phase> phase = read_phase(reader);
   row.workload.phase = phase.value_or(Phase::training);
-  if (row.workload.phase == Phase::inference && !row.unmodelled) row.unmodelled = known_experts(row.model);
   read_precision(reader, row);
   read_unmodelled(reader, row);
   if (row.unmodelled) {
@@ -353,10 +405,13 @@ std::optional<PlanRow> read_plan_row(RowReader& reader, TableNames& names) {
     order.set(row.plan, code.value_or(order.idle));
   }
   const bool pools = reader.integer("prefill_workers", 0).value_or(0) > 0;
-  if (pools) {
-    read_pools(reader, row);
+  const auto above_one = [&](const char* column) { return reader.integer(column, 0).value_or(1) > 1; };
+  const bool split = above_one("expert_parallel") || above_one("attention_data_parallel");
+  if (phase == Phase::inference && !row.software.empty() && (pools || split)) {
+    read_servers(reader, pools, row);
   } else {
     read_degrees(reader, row);
+    if (phase == Phase::inference) read_served_experts(reader, row);
   }
   if (phase == Phase::training) read_training(reader, usual, row);
   if (phase == Phase::inference) read_inference(reader, row);

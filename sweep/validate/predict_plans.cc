@@ -19,9 +19,10 @@ using Refusals = std::vector<RowRefusal>;
 /// What rows of one setting agree in.
 auto setting_key(const PlanRow& row) {
   const WorkloadSpec& load = row.workload;
-  return std::tie(row.model, row.cluster, row.stack, row.gpus, load.phase, load.precision,
-                  load.sequence_length, load.global_batch, load.prompt_tokens, load.output_tokens,
-                  load.concurrency);
+  return std::tuple_cat(
+      std::tie(row.model, row.cluster, row.stack, row.gpus, load.phase, load.precision, load.sequence_length,
+               load.global_batch, load.prompt_tokens, load.output_tokens, load.concurrency),
+      std::tuple(row.plan.disaggregated()));
 }
 
 void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& refusals) {
@@ -29,6 +30,18 @@ void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& re
   const std::int64_t tokens = training ? load.sequence_length : load.prompt_tokens + load.output_tokens;
   if (std::string refusal = model.too_long(tokens); !refusal.empty())
     refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
+}
+
+/// The cluster with the row's GPUs; for pools of servers, which need not fill the last node, with the next number
+/// of GPUs that it comes in.
+FabricSpec fabric_for(const PlanRow& row, const FabricTemplate& cluster, Problems& problems) {
+  constexpr std::int64_t kLargestNode = 72;
+  for (std::int64_t idle = 0; row.plan.disaggregated() && idle < kLargestNode; ++idle) {
+    Problems unfit;
+    FabricSpec fabric = cluster.instantiate(row.gpus + idle, unfit);
+    if (unfit.empty()) return fabric;
+  }
+  return cluster.instantiate(row.gpus, problems);
 }
 
 tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& presets,
@@ -46,7 +59,7 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   FabricSpec fabric;
   if (taken(cluster, "cluster")) {
     Problems problems;
-    fabric = (*cluster)->fabric.instantiate(row.gpus, problems);
+    fabric = fabric_for(row, (*cluster)->fabric, problems);
     for (const Problem& problem : problems.list()) refusals.push_back({"gpus", problem.message});
   }
   const Problems workload = row.workload.validate();

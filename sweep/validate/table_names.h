@@ -67,7 +67,7 @@ class TableNames {
   std::map<std::string, std::string> of_experts_;  ///< likewise, where it is another for mixtures of experts
 };
 
-/// Why servers of this name are not predicted: a mixture of experts, whose tables need axes that plans do not have.
-std::optional<std::string> known_experts(std::string_view model);
+/// Whether a model of this name, in tables of others, is a mixture of experts.
+bool has_experts(std::string_view model);
 
 }  // namespace shardscape::validate

@@ -428,7 +428,9 @@ void describe(V& v, StackProfile& s) {
     serving.optional("kv_block", s.serving.kv_block);
     serving.optional("kv_share", s.serving.kv_share);
     serving.optional("fp8_cache", s.serving.fp8_cache);
+    serving.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
     serving.optional("kv_transfer", s.serving.kv_transfer);
+    serving.optional("dispatch", s.serving.dispatch);
   });
   v.optional_group("state", [&](V& state) {
     state.optional("gradient_bytes", s.state.gradient_bytes);

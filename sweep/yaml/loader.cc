@@ -192,9 +192,50 @@ std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::ve
   return changed;
 }
 
+namespace {
+
+/// `changed` with every key that only `base` has; maps on both sides are joined likewise.
+Node laid_over(const Node& changed, const Node& base) {
+  if (!changed.is_map() || !base.is_map()) return changed;
+  Node node = changed;
+  for (const Entry& entry : base.entries) {
+    if (Node* const own = node.find(entry.key)) {
+      *own = laid_over(*own, entry.value);
+    } else {
+      node.entries.push_back(entry);
+    }
+  }
+  return node;
+}
+
+}  // namespace
+
+std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const Node& reference,
+                                                       const std::string& path, const fs::path& folder) {
+  std::optional<Target> target = follow(kind, reference, path, folder);
+  const Node* const base = target && target->node.is_map() && target->node.find("technology") == nullptr
+                               ? target->node.find("base")
+                               : nullptr;
+  if (base == nullptr) return target;
+  const std::string base_path = target->prefix.empty() ? "base" : target->prefix + ".base";
+  if (!base->is_scalar()) {
+    diagnostics_.add(
+        base->where, base_path,
+        fmt::format("must be the name or the path of a {}, not {}", to_string(kind), kind_name(*base)));
+    return std::nullopt;
+  }
+  if (!enter(reference, path, *target)) return std::nullopt;
+  const std::optional<Target> whole = follow_over_base(kind, *base, base_path, target->folder);
+  leave(reference);
+  if (!whole) return std::nullopt;
+  target->node.erase("base");
+  target->node = laid_over(target->node, whole->node);
+  return target;
+}
+
 std::optional<DeviceSpec> Loader::device(const Node& reference, const std::string& path,
                                          const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::device, reference, path, folder);
+  const std::optional<Target> target = follow_over_base(PresetKind::device, reference, path, folder);
   if (!target) return std::nullopt;
   if (!target->node.is_map() || target->node.find("technology") == nullptr) return parts_device(*target);
   if (!enter(reference, path, *target)) return std::nullopt;
@@ -222,7 +263,7 @@ std::optional<StackProfile> Loader::stack(const Node& reference, const std::stri
 
 std::optional<Cluster> Loader::cluster(const Node& reference, const std::string& path,
                                        const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::cluster, reference, path, folder);
+  const std::optional<Target> target = follow_over_base(PresetKind::cluster, reference, path, folder);
   if (!target) return std::nullopt;
   const Node* device_reference = nullptr;
   std::optional<FabricTemplate> fabric =

@@ -50,7 +50,8 @@ class Loader {
   Loader(const Catalog& catalog, Diagnostics& diagnostics) : catalog_(catalog), diagnostics_(diagnostics) {}
 
   /// `reference` is a scalar (name or path, relative to `folder`) or a map; `path` is where it stands in its
-  /// own file. A model may also be a map of a `base` and of keys whose values differ from it.
+  /// own file. A model, a device or a cluster may also be a map of a `base` and of keys whose values differ
+  /// from it.
   std::optional<ModelSpec> model(const Node& reference, const std::string& path,
                                  const std::filesystem::path& folder);
   std::optional<DeviceSpec> device(const Node& reference, const std::string& path,
@@ -96,6 +97,11 @@ class Loader {
                                      const Node& reference, const std::string& path);
   std::optional<Target> follow(PresetKind kind, const Node& reference, const std::string& path,
                                const std::filesystem::path& folder);
+
+  /// The tree of a reference in which `base: NAME` is replaced by what that preset says and this one does
+  /// not: keys of maps at any depth; a list stands for itself.
+  std::optional<Target> follow_over_base(PresetKind kind, const Node& reference, const std::string& path,
+                                         const std::filesystem::path& folder);
 
   /// A model file or a Hugging Face config.
   std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file);

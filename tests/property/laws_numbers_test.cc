@@ -151,11 +151,6 @@ TEST(NumberLaws, ExecutedStepsFollowEveryNumberWhereNothingContends) {
   Breach& overlap = tally.worst["stack.communication.tensor_overlap"];
   EXPECT_LE(overlap.by, kSecondCall) << overlap.where;
   overlap = {};
-  // An anomaly whose cause is not known: in one plan the step grows by 0.24 % when the overlap goes from none to
-  // a hundredth. The hierarchical mode follows the law exactly.
-  Breach& beside = tally.worst["stack.communication.data_overlap"];
-  EXPECT_LE(beside.by, kSecondCall) << beside.where;
-  beside = {};
   expect_lawful(tally, kRounding);
 }
 

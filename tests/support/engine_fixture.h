@@ -89,6 +89,17 @@ inline ModelSpec llama(std::int64_t layers, std::int64_t hidden, std::int64_t he
   return m;
 }
 
+/// One whose first layer is dense and whose others have 16 experts of width 512, of which a token goes through 4,
+/// and so many shared ones of the same width.
+inline ModelSpec llama_of_experts(std::int64_t layers, std::int64_t kv_heads, std::int64_t shared) {
+  ModelSpec m = llama(layers, 1024, 16, kv_heads, 4096, 32000);
+  m.moe = MixtureOfExperts{.experts = 16, .top_k = 4, .expert_ffn_hidden = 512};
+  m.moe->shared_experts = shared;
+  m.moe->shared_ffn_hidden = shared * m.moe->expert_ffn_hidden;
+  m.moe->first_dense_layers = 1;
+  return m;
+}
+
 /// A stack that costs nothing: no host, no call overheads, no overlap, no reserve.
 inline StackProfile plain_stack() {
   StackProfile s;

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// The last part of `validate FILE --json`, whatever its exit code.
-json validated(const fs::path& file) {
-  const std::string command = test::program() + " validate " + file.string() + " --json";
+json validated(const fs::path& file, const std::string& more = "") {
+  const std::string command = test::program() + " validate " + file.string() + " --json" + more;
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> buffer{};
@@ -29,6 +29,14 @@ json validated(const fs::path& file) {
   EXPECT_FALSE(document.is_discarded()) << text;
   return document.is_discarded() ? json() : document.at("files").at(0);
 }
+
+/// Of the statistic over rows of a table that one of the groups of `--by` names; the median of all their errors can't
+/// be had from the groups, so that each group has its own bar.
+struct GroupBar {
+  std::string software, kind;
+  std::size_t rows;  ///< at least
+  double median;     ///< at most
+};
 
 struct Bar {
   std::string statistic;  ///< JSON pointer
@@ -62,6 +70,32 @@ TEST_P(Measurements, StayWithinTheirBars) {
     } else {
       EXPECT_LE(value, limit) << statistic;
     }
+  }
+}
+
+// Engines of inference with mixtures of experts, of all rows together that say how they were run: a fifth above what has
+// been reached, and dense models as they were.
+TEST(ServedMeasurements, StayWithinTheirBars) {
+  const fs::path file = fs::path(test::reference_dir()) / "measurements/modern-inference.csv";
+  if (!fs::exists(file)) GTEST_SKIP() << "no reference measurements at " << file;
+  const json report = validated(file, " --by software,model_kind");
+  ASSERT_FALSE(report.is_null());
+  for (const GroupBar& bar :
+       {GroupBar{"sglang", "mixture-of-experts", 150, 0.15},
+        GroupBar{"trtllm", "mixture-of-experts", 200, 0.20}, GroupBar{"vllm", "mixture-of-experts", 70, 0.20},
+        GroupBar{"sglang", "dense", 45, 0.08}, GroupBar{"trtllm", "dense", 230, 0.10}}) {
+    bool found = false;
+    for (const json& group : report.at("groups")) {
+      if (group.at("metric") != "itl" || group.at("software") != bar.software ||
+          group.at("model_kind") != bar.kind)
+        continue;
+      found = true;
+      const double median = group.at("median").get<double>();
+      std::printf("%-8s %-20s %8.4f  bar %.4f\n", bar.software.c_str(), bar.kind.c_str(), median, bar.median);
+      EXPECT_GE(group.at("n").get<std::size_t>(), bar.rows);
+      EXPECT_LE(median, bar.median) << bar.software;
+    }
+    EXPECT_TRUE(found) << bar.software << ' ' << bar.kind;
   }
 }
 

@@ -24,6 +24,11 @@ struct LatentWidths {
 void append_down_projections(std::vector<Operator>& ops, const OperatorBuilder& b, const LatentWidths& w) {
   const Precision products = b.policy().products;
   const Bytes input(b.policy().operand_bytes(products) * b.own_tokens() * b.hidden());
+  if (b.serves()) {  // one product, one norm
+    ops.push_back(b.own_gemm("latent_down", b.hidden(), w.q_rank + w.kv_rank + w.rope, input));
+    ops.push_back(b.latent_norm("latent_norm", w.q_rank + w.kv_rank));
+    return;
+  }
   if (w.q_rank > 0) {
     ops.push_back(b.own_gemm("query_down", b.hidden(), w.q_rank, input));
     ops.push_back(b.latent_norm("query_norm", w.q_rank));

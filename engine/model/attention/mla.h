@@ -8,6 +8,9 @@
 //                    kv_rank] before the core and [tokens, kv_rank] x [kv_rank, value_dim] behind it. Scores are
 //                    over the kv_rank + rope_dim elements that the cache keeps, values over kv_rank of the same
 //
+// A server's down-projections are one product, and their norms one kernel (vLLM and SGLang: fused_qkv_a_proj,
+// TensorRT-LLM: kv_a_proj_with_mqa).
+//
 // A tensor group splits the heads: up-projections and output. Every rank has the down-projections, on its own
 // tokens with sequence parallelism, so that latent vectors are gathered in place of hidden states (as in
 // Megatron-Core's MLASelfAttention); the cache is the same on every rank.

@@ -27,7 +27,7 @@ double DenseMlp::product_parameters(const ModelSpec& model) const {
   return static_cast<double>(model.hidden) * static_cast<double>(model.mlp_in_width() + model.ffn_hidden);
 }
 
-Reason DenseMlp::tensor_rule(const ModelSpec& model, std::int32_t tensor) const {
+Reason DenseMlp::tensor_rule(const ModelSpec& model, std::int32_t tensor, bool /*splits_experts*/) const {
   return model.ffn_hidden % tensor != 0 ? Reason::ffn_by_tensor : Reason::none;
 }
 

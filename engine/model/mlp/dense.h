@@ -12,7 +12,8 @@ class DenseMlp final : public MlpBlock {
   [[nodiscard]] double gradient_width(const ModelSpec& model, const LayerKey& key) const override;
   [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] double product_parameters(const ModelSpec& model) const override;
-  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const override;
+  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor,
+                                   bool splits_experts) const override;
 };
 
 }  // namespace shardscape::model

@@ -28,8 +28,10 @@ class MlpBlock {
   }
   /// Weights that a token meets in products, of the whole model.
   [[nodiscard]] virtual double product_parameters(const ModelSpec& model) const = 0;
-  /// The rule of its own that a tensor degree breaks; none where it divides.
-  [[nodiscard]] virtual Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const = 0;
+  /// The rule of its own that a tensor degree breaks; none where it divides. `splits_experts`: of routed experts,
+  /// too.
+  [[nodiscard]] virtual Reason tensor_rule(const ModelSpec& model, std::int32_t tensor,
+                                           bool splits_experts) const = 0;
 };
 
 }  // namespace shardscape::model

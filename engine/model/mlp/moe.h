@@ -13,6 +13,11 @@
 // Where a plan folds experts into other ranks (LayerKey::dispatches), copies are sent to the ranks of their experts
 // and back (expert_exchange.h), and tokens are not gathered for them; shared experts stay in the tensor group.
 //
+// Servers run fewer kernels (vLLM's and SGLang's fused_moe, TensorRT-LLM's and FlashInfer's fused mixture): the choice
+// is one, the products of experts fetch the rows of their tokens themselves and apply the activation, and the sum of
+// the outputs adds the shared experts'. Their ranks of experts wait for the busiest: it has sqrt(2 ln n) - 0.6
+// deviations of the binomial law more tokens, and more experts that get any, than the mean of n ranks.
+//
 // Kept for backward: the copies of tokens in the order of experts, the inputs of activation and second product, and
 // the probabilities, which multiply the activation's output (Megatron-Core 0.12 on), so that the experts' outputs
 // are not kept. A lone expert has no router and no copies: it is the dense MLP.
@@ -40,7 +45,8 @@ class ExpertMlp final : public MlpBlock {
   [[nodiscard]] PartParameters expert_parameters(const ModelSpec& model,
                                                  const ExpertSplit& split) const override;
   [[nodiscard]] double product_parameters(const ModelSpec& model) const override;
-  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor) const override;
+  [[nodiscard]] Reason tensor_rule(const ModelSpec& model, std::int32_t tensor,
+                                   bool splits_experts) const override;
 };
 
 }  // namespace shardscape::model

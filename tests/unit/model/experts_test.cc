@@ -16,18 +16,10 @@ namespace {
 
 constexpr std::int64_t kTokens = 2048;
 
-/// 16 experts of width 512, of which a token goes through 4, and 2 shared ones, behind one dense layer.
+/// Four layers, the first of them dense; two shared experts.
 Setting with_experts() {
   Setting s;
-  s.model = test::llama(4, 1024, 16, 4, 4096, 32000);
-  MixtureOfExperts moe;
-  moe.experts = 16;
-  moe.top_k = 4;
-  moe.expert_ffn_hidden = 512;
-  moe.shared_experts = 2;
-  moe.shared_ffn_hidden = 1024;
-  moe.first_dense_layers = 1;
-  s.model.moe = moe;
+  s.model = test::llama_of_experts(4, 4, 2);
   s.system.device = test::round_device();
   s.system.stack = test::plain_stack();
   s.workload = test::training(kTokens, 8);
@@ -196,10 +188,10 @@ TEST(Experts, ALoneExpertIsTheDenseBlock) {
 }
 
 TEST(Experts, FewTokensReadFewExperts) {
-  // 5 tokens with 4 of 16 experts each: 16 (1 - (3/4)^5) = 12.2 experts get any of the 20 copies.
+  // 5 tokens with 4 of 16 experts each: 16 (1 - 3/4 / (1 + 4 x 4/16)) = 10 experts get any of the 20 copies.
   const Setting s = with_experts();
   const auto operators = decode_block_operators(s, 1, {1, 1, 5, false}, 100);
-  EXPECT_EQ(named(operators, "expert_in").gemm, (compute::GemmShape{2, 1024, 1024, 12}));
+  EXPECT_EQ(named(operators, "expert_in").gemm, (compute::GemmShape{2, 1024, 1024, 10}));
   const auto one = decode_block_operators(s, 1, {1, 1, 1, false}, 100);
   EXPECT_EQ(named(one, "expert_in").gemm, (compute::GemmShape{1, 1024, 1024, 4}));
 }
@@ -209,9 +201,11 @@ TEST(Experts, ATensorGroupSplitsTheirWidth) {
   EXPECT_EQ(tensor_rule(s.model, 4), Reason::none);
   s.model.moe->expert_ffn_hidden = 510;
   EXPECT_EQ(tensor_rule(s.model, 4), Reason::ffn_by_tensor);
+  EXPECT_EQ(tensor_rule(s.model, 4, false), Reason::none);
   s = with_experts();
   s.model.moe->shared_ffn_hidden = 1022;
-  EXPECT_EQ(tensor_rule(s.model, 4), Reason::ffn_by_tensor);
+  for (const bool splits_experts : {true, false})
+    EXPECT_EQ(tensor_rule(s.model, 4, splits_experts), Reason::ffn_by_tensor);
 }
 
 }  // namespace

@@ -88,6 +88,12 @@ TEST(PointText, InferenceTakesAPoolThatPrefills) {
   const std::string text = to_point_text(point->plan, Phase::inference);
   EXPECT_EQ(text, "tp=8,pp=1,dp=6,prefill_tp=4,prefill_pp=1,prefill_dp=4");
   EXPECT_EQ(parse_point(text, example_space(), 64, Phase::inference)->plan, point->plan);
+  const auto experts = parse_point("tp=8,pp=1,ep=8,prefill_tp=4,prefill_dp=4,prefill_ep=2,prefill_etp=2",
+                                   example_space(), 64, Phase::inference);
+  ASSERT_TRUE(experts);
+  EXPECT_EQ(experts->plan.prefill, (PrefillPool{4, 1, 4, 2, 2}));
+  EXPECT_EQ(to_point_text(experts->plan, Phase::inference),
+            "tp=8,pp=1,dp=6,ep=8,prefill_tp=4,prefill_pp=1,prefill_dp=4,prefill_ep=2,prefill_etp=2");
   const auto problem = [](const char* bad) { return problems_of(bad, Phase::inference); };
   EXPECT_NE(problem("prefill_tp=4").find("no effect without prefill_dp"), std::string::npos);
   EXPECT_NE(problem("prefill_tp=8,prefill_dp=8").find("less than the number of GPUs, 64"), std::string::npos);

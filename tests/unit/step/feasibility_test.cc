@@ -63,6 +63,35 @@ TEST_F(FeasibilityTest, ExpertsByRanks) {
   expect(plan, Status::ok, Reason::none);
 }
 
+TEST_F(FeasibilityTest, TheGroupThatSplitsAnExpertDividesItsWidth) {
+  // 770 = 2 * 5 * 7 * 11: not a width for the four ranks of a tensor group, but for groups of two or one of its own.
+  setting.model.moe = MixtureOfExperts{.experts = 12, .top_k = 2, .expert_ffn_hidden = 770};
+  ParallelPlan plan = test::plan_of(4, 1, 1, 4);
+  plan.sequence_parallel = true;
+  expect(plan, Status::indivisible, Reason::ffn_by_tensor);
+  plan.expert = 4;
+  for (const int etp : {1, 2}) {
+    plan.expert_tensor = etp;
+    expect(plan, Status::ok, Reason::none);
+  }
+  plan.expert_tensor = 4;
+  expect(plan, Status::indivisible, Reason::expert_width_by_ranks);
+  // Shared experts lie beside the attention, on the tensor group.
+  plan.expert_tensor = 2;
+  setting.model.moe->shared_experts = 1, setting.model.moe->shared_ffn_hidden = 770;
+  expect(plan, Status::indivisible, Reason::ffn_by_tensor);
+  // A pool that prefills has no groups of experts: its tensor group splits each.
+  setting.model.moe->shared_experts = 0, setting.model.moe->shared_ffn_hidden = 0;
+  setting.workload = test::inference(512, 64, 8);
+  plan = test::plan_of(4, 1, 1, 1);
+  plan.expert = 4;
+  expect(plan, Status::ok, Reason::none);
+  plan.prefill = {.tensor = 2, .pipeline = 1, .data = 1};
+  expect(plan, Status::ok, Reason::none);
+  plan.prefill.tensor = 4;
+  expect(plan, Status::indivisible, Reason::ffn_by_tensor);
+}
+
 TEST_F(FeasibilityTest, ServersHaveTheirExpertsInTheTensorGroup) {
   setting.model.moe = MixtureOfExperts{.experts = 12, .top_k = 2, .expert_ffn_hidden = 768};
   setting.workload = test::inference(512, 64, 8);

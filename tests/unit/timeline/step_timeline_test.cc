@@ -26,7 +26,7 @@ struct DrawnStep {
   json document;
 };
 
-DrawnStep drawn(ScheduleKind kind, std::int64_t batch, bool async) {
+Setting drawn_setting(std::int64_t batch, bool async) {
   Setting s;
   s.model = test::llama(8, 1024, 16, 4, 4096, 32000);
   s.system.device = test::round_device();
@@ -36,15 +36,23 @@ DrawnStep drawn(ScheduleKind kind, std::int64_t batch, bool async) {
   s.system.stack.communication.pipeline_async = async;
   s.system.stack.host.step_fixed = Seconds(1e-3);
   s.workload = test::training(1024, batch);
-  ParallelPlan plan = test::plan_of(2, 1, 2, 2);
-  plan.schedule = kind;
+  return s;
+}
+
+DrawnStep drawn(const Setting& setting, const ParallelPlan& plan) {
   Details details;
   details.want_program = true;
   DrawnStep d;
-  d.prediction = Simulator(s).run(plan, {}, &details);
+  d.prediction = Simulator(setting).run(plan, {}, &details);
   d.program = details.program;
   d.document = json::parse(step_timeline_json(*d.program));
   return d;
+}
+
+DrawnStep drawn(ScheduleKind kind, std::int64_t batch, bool async) {
+  ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+  plan.schedule = kind;
+  return drawn(drawn_setting(batch, async), plan);
 }
 
 TEST(StepTimeline, EveryEventIsOneOfTheFormat) {
@@ -109,6 +117,39 @@ TEST(StepTimeline, ComputeAndWaitsFillTheStep) {
         last = std::max(last, covered);
       }
       EXPECT_NEAR(last, d.prediction.step_time.value() * 1e6, 1e-2);
+    }
+  }
+}
+
+TEST(StepTimeline, ThePiecesOfAPassAreWhatItWasTimedWith) {
+  // Traffic of ZeRO-3 that lies within its pass whole shows by what compute loses to it alone, under zero_bubble on
+  // both parts of a backward; hosts that launch slowly show in both, too.
+  Setting setting = drawn_setting(16, false);
+  setting.system.fabric = test::crossbar(8, 50e12, 1e-7);
+  setting.system.stack.host.forward_layer = setting.system.stack.host.backward_layer = Seconds(1e-3);
+  setting.system.stack.communication.data_overlap = 1;
+  setting.system.stack.communication.data_hidden = 0.3;
+  for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble}) {
+    ParallelPlan plan = test::plan_of(2, 1, 2, 2);
+    plan.schedule = kind;
+    plan.zero_stage = 3;
+    const DrawnStep d = drawn(setting, plan);
+    for (std::size_t s = 0; s < 2; ++s) {
+      const ChunkSteps& chunk = d.program->stages[s].chunks.front();
+      const auto seconds = [](const std::vector<ProgramStep>& steps) {
+        double sum = 0;
+        for (const ProgramStep& step : steps) sum += step.exposed();
+        return sum;
+      };
+      const schedule::StageTime& time = d.program->times[s];
+      EXPECT_NEAR(seconds(chunk.forward) / time.forward, 1, 1e-12);
+      EXPECT_NEAR((seconds(chunk.backward) + seconds(chunk.weight)) / time.backward, 1, 1e-12);
+      EXPECT_NEAR(seconds(chunk.weight), time.weight, 1e-12 * time.backward);
+      for (const auto* steps : {&chunk.forward, &chunk.backward, &chunk.weight}) {
+        if (steps->empty()) continue;
+        EXPECT_EQ(steps->back().name, "lost to data-parallel traffic");
+        EXPECT_GT(steps->back().seconds, 0);
+      }
     }
   }
 }

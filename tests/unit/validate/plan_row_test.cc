@@ -128,8 +128,7 @@ TEST_F(PublicRowTest, StatedCellsStandAgainstWhatIsUsual) {
 
 TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
   for (const auto& [column, cell, why] : std::vector<std::array<std::string, 3>>{
-           {"device", "l40s", "no preset describes the device l40s"},
-           {"attention_data_parallel", "4", "data-parallel inside a replica"}}) {
+           {"device", "l40s", "no preset describes the device l40s"}}) {
     const auto row = read_public(step({{"software", "recipes"}, {column, cell}}), true);
     ASSERT_TRUE(row) << cell << (problems_.empty() ? "" : to_string(problems_[0]));
     ASSERT_TRUE(row->unmodelled) << cell;
@@ -202,6 +201,77 @@ TEST_F(PublicRowTest, AMeanBatchStandsInForRequestsInFlight) {
   const auto none = read_public(cells, false);
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->unmodelled);
+}
+
+/// A server of a public table.
+std::map<std::string, std::string> server_row(const std::map<std::string, std::string>& more) {
+  std::map<std::string, std::string> cells = {{"id", "r"},
+                                              {"model", "deepseek-v3"},
+                                              {"device", "h100-sxm-80gb"},
+                                              {"software", "recipes"},
+                                              {"prompt_tokens", "1000"},
+                                              {"output_tokens", "100"},
+                                              {"concurrency", "64"}};
+  for (const auto& [column, cell] : more) cells[column] = cell;
+  return cells;
+}
+
+TEST_F(PublicRowTest, ServersHaveTheirExpertsWhereTheTableSaysSo) {
+  const auto plan_of_row = [&](const std::map<std::string, std::string>& cells) {
+    const auto row = read_public(server_row(cells), false);
+    EXPECT_TRUE(row) << (problems_.empty() ? "" : to_string(problems_.front()));
+    EXPECT_FALSE(row && row->unmodelled) << row->unmodelled.value_or("");
+    return row ? row->plan : ParallelPlan{};
+  };
+  const auto expect = [](const ParallelPlan& plan, std::array<std::int32_t, 4> degrees) {
+    EXPECT_EQ((std::array{plan.tensor, plan.data, plan.expert, plan.expert_tensor}), degrees);
+  };
+  // Attention over 8 tensor ranks, or over 8 replicas; experts over all 8 in both.
+  expect(plan_of_row({{"gpus", "8"}, {"tensor_parallel", "8"}, {"expert_parallel", "8"}}), {8, 1, 8, 1});
+  expect(plan_of_row({{"gpus", "8"}, {"tensor_parallel", "1"}, {"expert_parallel", "8"}}), {1, 8, 8, 1});
+  expect(plan_of_row({{"gpus", "8"},
+                      {"tensor_parallel", "1"},
+                      {"attention_data_parallel", "8"},
+                      {"expert_parallel", "4"},
+                      {"moe_tensor_parallel", "2"}}),
+         {1, 8, 4, 2});
+  expect(plan_of_row({{"gpus", "4"},
+                      {"tensor_parallel", "1"},
+                      {"attention_data_parallel", "4"},
+                      {"expert_parallel", "1"},
+                      {"moe_tensor_parallel", "4"}}),
+         {1, 4, 1, 4});
+  // Counted twice: 8 ranks for experts times 8 for each of them.
+  expect(plan_of_row({{"gpus", "64"},
+                      {"tensor_parallel", "64"},
+                      {"expert_parallel", "8"},
+                      {"moe_tensor_parallel", "8"}}),
+         {8, 1, 8, 1});
+}
+
+TEST_F(PublicRowTest, PoolsHaveServersOfTheirOwnKind) {
+  const std::map<std::string, std::string> pools = {{"mode", "disagg"},
+                                                    {"prefill_workers", "3"},
+                                                    {"prefill_tensor_parallel", "1"},
+                                                    {"prefill_attention_data_parallel", "4"},
+                                                    {"prefill_expert_parallel", "4"},
+                                                    {"decode_workers", "2"},
+                                                    {"decode_tensor_parallel", "8"},
+                                                    {"decode_attention_data_parallel", "1"},
+                                                    {"decode_expert_parallel", "8"}};
+  const auto row = read_public(server_row(pools), false);
+  ASSERT_TRUE(row) << (problems_.empty() ? "" : to_string(problems_.front()));
+  EXPECT_EQ(row->plan.prefill, (PrefillPool{1, 1, 12, 4, 1}));
+  EXPECT_EQ((std::array{row->plan.tensor, row->plan.data, row->plan.expert}), (std::array{8, 2, 8}));
+  EXPECT_EQ(row->gpus, 3 * 4 + 2 * 8);
+  for (const char* column : {"prefill_workers", "decode_workers"}) {
+    auto unsaid = pools;
+    unsaid[column] = "";
+    const auto incomplete = read_public(server_row(unsaid), false);
+    ASSERT_TRUE(incomplete) << column;
+    ASSERT_TRUE(incomplete->unmodelled) << column;
+    EXPECT_NE(incomplete->unmodelled->find("how many servers"), std::string::npos);
+  }
 }
 
 TEST_F(PlanRowTest, BlanksTakeTheDocumentedDefaults) {

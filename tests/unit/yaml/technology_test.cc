@@ -179,6 +179,27 @@ TEST_F(TechnologyFiles, CirclesOfNodesEnd) {
   EXPECT_TRUE(reports(load_logic(catalog(), "a").error(), b + ":2:14: relative_to", "goes in a circle"));
 }
 
+TEST_F(TechnologyFiles, ADeviceSaysWhatDiffersFromItsBase) {
+  write("hw_presets/devices/first.yaml",
+        "base: a100-sxm-80gb\nname: first\nsm: {count: 100}\nl2: {capacity: 30 MiB}\n");
+  write("hw_presets/devices/second.yaml", "base: first\nname: second\nsm: {clock: 1 GHz}\npower: 350 W\n");
+  DeviceSpec expected = loaded_well(load_device(catalog(), "a100-sxm-80gb"));
+  expected.name = "second";
+  expected.sm.count = 100;
+  expected.sm.clock = Hertz{1e9};
+  expected.l2.capacity = Bytes{30 * 1024 * 1024};
+  expected.power = Watts{350};
+  EXPECT_EQ(to_yaml(loaded_well(load_device(catalog(), "second"))), to_yaml(expected));
+}
+
+TEST_F(TechnologyFiles, AClusterSaysWhatDiffersFromItsBase) {
+  write("hw_presets/clusters/ours.yaml", "base: dgx-h100\nname: ours\ndevice: h200-sxm-141gb\n");
+  Cluster expected = loaded_well(load_cluster(catalog(), "dgx-h100"));
+  expected.device = loaded_well(load_device(catalog(), "h200-sxm-141gb"));
+  expected.fabric.fabric.name = "ours";
+  EXPECT_EQ(to_yaml(loaded_well(load_cluster(catalog(), "ours"))), to_yaml(expected));
+}
+
 TEST_F(TechnologyFiles, FloorPlansMustLeaveRoom) {
   const std::string file = write("hw_presets/technology/floorplans/f.yaml",
                                  "name: f\ndevice: a100-sxm-80gb\nlogic: n7\nmemory: hbm2e\narea: 826 "

@@ -1,0 +1,20 @@
+// The messages of a server's experts, where several of its replicas share them (coupled_replicas): what its stack
+// does (ServedDispatch) with T tokens of each rank, of which top_k experts of each token lie on `ranks` ranks, split
+// over `tensor` of them. Tokens that a tensor group repeats are sent once.
+//
+//   all_gather  the tokens of all ranks, dealt and split, to all of them, and a reduce-scatter of the outputs
+//   all_to_all  ranks (1 - (1 - 1/ranks)^top_k) copies of each token, one for each rank that its experts lie on if
+//               they are chosen independently; the ranks that split an expert gather what each got
+#pragma once
+
+#include <vector>
+
+#include "engine/model/operator_builder.h"
+
+namespace shardscape::model {
+
+/// Nothing where the tensor group holds the experts that its tokens need.
+void append_served_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b);
+void append_served_combine(std::vector<Operator>& ops, const OperatorBuilder& b);
+
+}  // namespace shardscape::model
