@@ -171,10 +171,6 @@ constexpr std::array kConstants = {
         std::nullopt, time, linear, 0.0, 40.0, "from no traffic to ten passes over fp32 sums", 4.0,
         "traffic per weight of narrow products and microbatch"),
     entry(
-        [](Candidate& c) -> auto& { return c.stack.communication.expert_overlap; },
-        "communication.expert_overlap", std::nullopt, time, linear, 0.0, 1.0, kOverlapRange, 0.3,
-        "dispatch and combine of experts behind other work"),
-    entry(
         [](Candidate& c) -> auto& { return c.stack.experts.forward_layer; }, "experts.forward_layer",
         Dimension::time, time, logarithmic, 1e-5, 5e-2, kHostRange, 0.7,
         "launching what forward of a layer of experts has beside a block"),

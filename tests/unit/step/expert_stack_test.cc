@@ -115,18 +115,6 @@ TEST(ExpertStack, NarrowDispatchSendsHalfOnTheWayOutOfForward) {
   EXPECT_DOUBLE_EQ(run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value(), wide);
 }
 
-TEST(ExpertStack, OverlapHidesItsShareInBothModes) {
-  Setting setting = stack_setting();
-  setting.system.device.node.experts.normal = round_kernels();
-  const double bare = run_stack(setting, dealt(8)).prediction.breakdown[TimeClass::expert_comm].value();
-  setting.system.stack.communication.expert_overlap = 0.5;
-  EXPECT_NEAR(run_stack(setting, dealt(8)).prediction.breakdown[TimeClass::expert_comm].value(), bare / 2,
-              1e-12);
-  for (const std::int32_t expert : {2, 8}) expect_modes_agree(setting, dealt(expert), 0.03);
-  setting.system.stack.communication.expert_overlap = 1;
-  EXPECT_EQ(run_stack(setting, dealt(8)).prediction.breakdown[TimeClass::expert_comm], Seconds(0));
-}
-
 TEST(ExpertStack, TheDeviceWaitsForLoadsOnceAForwardAndLayer) {
   Setting setting = stack_setting();
   const double without = run_stack(setting, dealt(4)).prediction.step_time.value();
