@@ -256,7 +256,7 @@ std::optional<DeviceSpec> Loader::parts_device(const Target& target) {
 
 std::optional<StackProfile> Loader::stack(const Node& reference, const std::string& path,
                                           const fs::path& folder) {
-  const std::optional<Target> target = follow(PresetKind::stack, reference, path, folder);
+  const std::optional<Target> target = follow_over_base(PresetKind::stack, reference, path, folder);
   if (!target) return std::nullopt;
   return read_stack(target->node, target->prefix, diagnostics_);
 }

@@ -50,8 +50,8 @@ class Loader {
   Loader(const Catalog& catalog, Diagnostics& diagnostics) : catalog_(catalog), diagnostics_(diagnostics) {}
 
   /// `reference` is a scalar (name or path, relative to `folder`) or a map; `path` is where it stands in its
-  /// own file. A model, a device or a cluster may also be a map of a `base` and of keys whose values differ
-  /// from it.
+  /// own file. A model, a device, a cluster or a stack may also be a map of a `base` and of keys whose values
+  /// differ from it.
   std::optional<ModelSpec> model(const Node& reference, const std::string& path,
                                  const std::filesystem::path& folder);
   std::optional<DeviceSpec> device(const Node& reference, const std::string& path,
