@@ -176,7 +176,7 @@ struct TrainingScratch {
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
   std::vector<Seconds> weight_host;         ///< of it what waits for the host
   std::vector<StageTraffic> beside;
-  std::vector<ChunkPasses> chunks;          ///< dualpipe: [stage * 2 + chunk]
+  std::vector<ChunkPasses> chunks;  ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
   std::vector<StageTail> tails;
