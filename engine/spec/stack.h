@@ -191,7 +191,7 @@ struct StackProfile {
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
     /// Likewise, before any other profile, of runs of mixtures of experts.
     std::vector<std::string> expert_software;
-    std::int64_t usual_zero_stage = 0;  ///< 0..3
+    std::int64_t usual_zero_stage = 0;            ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
     bool usual_sequence_parallel = false;         ///< where tp is above 1
     /// Activations that do not fit go to host memory; else more of them is computed again.

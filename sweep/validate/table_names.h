@@ -61,9 +61,9 @@ class TableNames {
   Presets& presets_;
   std::string own_device_;
   bool read_ = false;
-  std::map<std::string, std::string> devices_;   ///< name in tables -> preset
-  std::map<std::string, std::string> clusters_;  ///< device preset -> cluster preset
-  std::map<std::string, std::string> stacks_;    ///< software -> preset
+  std::map<std::string, std::string> devices_;     ///< name in tables -> preset
+  std::map<std::string, std::string> clusters_;    ///< device preset -> cluster preset
+  std::map<std::string, std::string> stacks_;      ///< software -> preset
   std::map<std::string, std::string> of_experts_;  ///< likewise, where it is another for mixtures of experts
 };
 
