@@ -41,6 +41,28 @@ class LayerMemo {
   std::unordered_map<model::LayerKey, step::LayerCosts, LayerKeyHash> known_;
 };
 
+/// How the layers of a model lie on so many stages: few ways, which many plans share.
+class PartitionMemo {
+ public:
+  /// False where the rule cannot be met; see model::partition_layers.
+  bool of(const Setting& setting, const ParallelPlan& plan, std::vector<model::StageLayers>& layers) {
+    const auto [entry, fresh] = known_.try_emplace({plan.pipeline, plan.virtual_stages});
+    if (fresh) {
+      entry->second.met = model::partition_layers(setting.model, setting.system.stack.partition,
+                                                  plan.pipeline, plan.virtual_stages, entry->second.layers);
+    }
+    layers = entry->second.layers;
+    return entry->second.met;
+  }
+
+ private:
+  struct Split {
+    bool met = false;
+    std::vector<model::StageLayers> layers;
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Split> known_;
+};
+
 /// A sick device, and what layers cost on it.
 struct SickDevice {
   Setting setting;
@@ -73,9 +95,9 @@ class Training final : public Evaluator {
   }
 
   bool partition(Point& point) override {
-    const ParallelPlan& plan = point.plan;
-    return model::partition_layers(setting_.model, setting_.system.stack.partition, plan.pipeline,
-                                   plan.virtual_stages, point.layers);
+    if (!machine_.options().reference) return partitions_.of(setting_, point.plan, point.layers);
+    return model::partition_layers(setting_.model, setting_.system.stack.partition, point.plan.pipeline,
+                                   point.plan.virtual_stages, point.layers);
   }
 
   void memory(Point& point) override {
@@ -118,6 +140,7 @@ class Training final : public Evaluator {
   Machine& machine_;
   const Setting& setting_;
   LayerMemo layers_;
+  PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< shares of clock and memory rate
   step::TrainingScratch scratch_;

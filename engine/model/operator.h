@@ -6,6 +6,7 @@
 
 #include "engine/base/quantity.h"
 #include "engine/compute/attention.h"
+#include "engine/compute/expert_loads.h"
 #include "engine/compute/gemm.h"
 #include "engine/network/collective_model.h"
 #include "engine/spec/parallel_groups.h"
@@ -44,6 +45,7 @@ struct Operator {
   Bytes saved;                  ///< kept from forward to backward where nothing is recomputed
   Bytes saved_selective;        ///< the same under selective recompute
   bool grouped = false;         ///< a batch of products of experts, one kernel (compute/expert_products.h)
+  compute::ExpertLoads loads;   ///< of what experts do, where they differ: gemm has the mean
   bool attention_core = false;  ///< repeated by selective recompute
   bool cut = true;              ///< of a product: its weight gradient may run apart from that of its input
   /// Another product's output has the same gradient, one tensor for both.

@@ -29,6 +29,7 @@ class OperatorBuilder {
 
   [[nodiscard]] const ModelSpec& model() const { return model_; }
   [[nodiscard]] const StackProfile& stack() const { return stack_; }
+  [[nodiscard]] const WorkloadSpec& workload() const { return workload_; }
   [[nodiscard]] const LayerKey& key() const { return key_; }
   [[nodiscard]] Mode mode() const { return mode_; }
   /// On this rank inside the tensor-parallel region.
@@ -118,6 +119,7 @@ class OperatorBuilder {
 
   const ModelSpec& model_;
   const StackProfile& stack_;
+  const WorkloadSpec& workload_;
   const LayerKey key_;
   const PrecisionPolicy policy_;
   Mode mode_;

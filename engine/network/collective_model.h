@@ -38,6 +38,9 @@
 // with T that of `direct`, which puts the same bytes on each rank's link and waits for nothing: sick links and
 // throttled memories slow them, and other traffic of a flattened execution does.
 //
+// Dispatch and combine take the algorithm `direct`; inside a node the closed form of an all-to-all as large as the
+// busiest rank's share makes it.
+//
 // Left out: contention between operations of different axes of a plan, contention of copies with kernels that
 // compute, protocols between nodes.
 #pragma once
@@ -64,7 +67,9 @@
 namespace shardscape::network {
 
 /// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
-/// open chain send to each other, both ways at once (pipeline stages).
+/// open chain send to each other, both ways at once (pipeline stages). dispatch, combine: all-to-all in the parts
+/// that CollectiveModel::set_expert_loads() says, to the members of a group and from them. last_combine: of a
+/// combine, what the busiest members send.
 enum class CollectiveOp : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -72,9 +77,16 @@ enum class CollectiveOp : std::uint8_t {
   all_to_all,
   broadcast,
   ring_pass,
-  chain_pass
+  chain_pass,
+  dispatch,
+  combine,
+  last_combine
 };
-constexpr std::size_t kCollectiveOps = 7;
+constexpr std::size_t kCollectiveOps = 10;
+/// In unequal parts.
+constexpr bool is_skewed(CollectiveOp op) {
+  return op == CollectiveOp::dispatch || op == CollectiveOp::combine || op == CollectiveOp::last_combine;
+}
 
 /// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.
 constexpr double kTolerance = 0.005;
@@ -155,6 +167,12 @@ class CollectiveModel {
   /// i. Where the placement is shorter than the fabric, its ranks are all there are.
   void set_placement(std::vector<std::int32_t> placement);
 
+  /// The share of all tokens that each expert gets, in their order; they add up to 1. Members of a group that
+  /// dispatches hold equal numbers of them, in order. Empty: equal shares. To be said before times are asked for.
+  void set_expert_loads(std::vector<double> shares);
+  /// The parts in which such an operation sends its bytes among so many members, who divide the experts.
+  [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
+
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
   /// The plain path: every call simulates all groups at its bytes, with no memo and no fast path.
@@ -165,8 +183,8 @@ class CollectiveModel {
   [[nodiscard]] double tolerance() const { return tolerance_; }
 
   /// Time of one operation on each of the sibling groups at once.
-  ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
-  ///   full output; passes: one message. calls: the operation is cut into this many collective calls
+  ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; dispatch, combine:
+  ///   that of a mean member; all_gather: the full output; passes: one message. calls: the operation is cut into this many collective calls
   ///   (buckets), each with its own fixed cost.
   ///   slice: a part of the machine that no group leaves, such as a pipeline stage. Only its groups are
   ///   waited for: the time is the healthy one unless a faulty link carries them or groups that contend
@@ -174,6 +192,12 @@ class CollectiveModel {
   /// 0 for groups of one rank, and where unreachable() becomes true.
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
+
+  /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
+  /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
+  /// members take without them, and what all of them take from when the first can have begun; the longer of the
+  /// two stands.
+  Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice = {});
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
   /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where
@@ -231,7 +255,7 @@ class CollectiveModel {
   [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                     double healthy) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
-  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
+  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, std::size_t members) const;
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
@@ -275,6 +299,7 @@ class CollectiveModel {
   bool recording_ = false;
   LinkSet recorded_;
   std::vector<std::int32_t> placement_;
+  std::vector<double> expert_loads_;
   double tolerance_ = kTolerance;
   bool memoise_ = true, reference_ = false;
   std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;

@@ -137,10 +137,12 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
   const std::int32_t n = costs.group.size();
+  const std::vector<double> shares = skew_of(costs.op, static_cast<std::size_t>(n)).shares;
+  const double busiest = shares.empty() ? 1 : n * std::ranges::max(shares);  // over the mean
   const std::optional<Seconds> closed =
       costs.op == CollectiveOp::all_reduce
           ? all_reduce_time(*node_, communication_.all_reduce, n, Bytes(bytes), costs.node_link)
-          : nccl_time(node_->nccl, operation_of(costs.op), n, Bytes(bytes), costs.node_link);
+          : nccl_time(node_->nccl, operation_of(costs.op), n, Bytes(busiest * bytes), costs.node_link);
   const double whole = (communication_.call + closed.value()).value();
   return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);
 }
@@ -158,6 +160,16 @@ Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& gro
                               const Slice& slice) {
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
   return calls * price(costs_of(op, group), bytes.value() / calls, slice);
+}
+
+Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice) {
+  const Seconds all = time(CollectiveOp::combine, bytes, group, 1, slice);
+  const std::vector<double> shares =
+      skew_of(CollectiveOp::combine, static_cast<std::size_t>(group.size())).shares;
+  if (shares.size() < 2 || unreachable()) return all;
+  const auto [least, most] = std::ranges::minmax(shares);
+  const Seconds alone = time(CollectiveOp::last_combine, bytes, group, 1, slice);
+  return std::clamp(all - (1 - least / most) * work, std::min(alone, all), all);
 }
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,

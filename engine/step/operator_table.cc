@@ -54,6 +54,10 @@ const char* collective_name(network::CollectiveOp op) {
       return "all_gather";
     case network::CollectiveOp::all_to_all:
       return "all_to_all";
+    case network::CollectiveOp::dispatch:
+    case network::CollectiveOp::combine:
+    case network::CollectiveOp::last_combine:
+      return "uneven all_to_all";
     case network::CollectiveOp::broadcast:
       return "broadcast";
     case network::CollectiveOp::ring_pass:

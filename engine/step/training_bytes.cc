@@ -51,6 +51,9 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_gather:
     case CollectiveOp::all_to_all:
+    case CollectiveOp::dispatch:  // a mean rank's
+    case CollectiveOp::combine:
+    case CollectiveOp::last_combine:
       return sweep;
     case CollectiveOp::broadcast:
     case CollectiveOp::ring_pass:

@@ -14,6 +14,9 @@ inline CollectiveKind kind_of(network::CollectiveOp op) {
     case network::CollectiveOp::all_gather:
       return CollectiveKind::all_gather;
     case network::CollectiveOp::all_to_all:
+    case network::CollectiveOp::dispatch:  // execution traces know equal parts only
+    case network::CollectiveOp::combine:
+    case network::CollectiveOp::last_combine:
       return CollectiveKind::all_to_all;
     case network::CollectiveOp::broadcast:
       return CollectiveKind::broadcast;

@@ -1,5 +1,7 @@
 #include "engine/model/mlp/expert_exchange.h"
 
+#include "engine/model/mlp/moe.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -20,26 +22,31 @@ Operator exchange(const OperatorBuilder& b, std::string_view name, ParallelGroup
   return op;
 }
 
-/// Dispatch and combine are each other's backward, and alike.
-Operator all_to_all(const OperatorBuilder& b, std::string_view name, double rows) {
-  return exchange(b, name, ParallelGroup::expert, CollectiveOp::all_to_all, CollectiveOp::all_to_all,
-                  rows / b.key().experts().tensor);
+/// Dispatch and combine are each other's backward, and alike where loads are.
+Operator all_to_all(const OperatorBuilder& b, std::string_view name, const ExpertShare& share, bool there) {
+  const double rows = share.mean / b.key().experts().tensor;
+  CollectiveOp forward = CollectiveOp::all_to_all, backward = CollectiveOp::all_to_all;
+  if (loads_differ(b.model(), b.workload())) {
+    forward = there ? CollectiveOp::dispatch : CollectiveOp::combine;
+    backward = there ? CollectiveOp::combine : CollectiveOp::dispatch;
+  }
+  return exchange(b, name, ParallelGroup::expert, forward, backward, rows);
 }
 
 }  // namespace
 
-void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, double rows) {
+void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share) {
   if (!b.key().dispatches) return;
-  ops.push_back(all_to_all(b, "dispatch", rows));
+  ops.push_back(all_to_all(b, "dispatch", share, true));
   ops.push_back(exchange(b, "expert_gather", ParallelGroup::expert_tensor, CollectiveOp::all_gather,
-                         CollectiveOp::reduce_scatter, rows));
+                         CollectiveOp::reduce_scatter, share.rows));
 }
 
-void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, double rows) {
+void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share) {
   if (!b.key().dispatches) return;
   ops.push_back(exchange(b, "expert_reduce", ParallelGroup::expert_tensor, CollectiveOp::reduce_scatter,
-                         CollectiveOp::all_gather, rows));
-  ops.push_back(all_to_all(b, "combine", rows));
+                         CollectiveOp::all_gather, share.rows));
+  ops.push_back(all_to_all(b, "combine", share, false));
 }
 
 }  // namespace shardscape::model

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "engine/model/mlp/activation.h"
 #include "engine/model/mlp/expert_exchange.h"
@@ -54,6 +56,7 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
                            static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
                           b.policy().products, input);
   op.grouped = b.model().moe->routes();
+  op.loads = share.loads;
   return op;
 }
 
@@ -77,7 +80,29 @@ PartParameters mlp_parameters(const ModelSpec& model, double width, std::int32_t
   return {(in + 1) * hidden * width / tensor, bias * (in * width / tensor + hidden), (1 + bias) * (in + 1)};
 }
 
+/// The part of the experts that a member of so many holds; kBusiest: the member that gets most.
+std::span<const double> experts_of(std::span<const double> popularity, std::int32_t members,
+                                   std::int32_t member) {
+  const std::vector<double> shares = compute::member_shares(popularity, static_cast<std::size_t>(members));
+  const std::size_t each = popularity.size() / shares.size();
+  const auto which =
+      member == LayerKey::kBusiest ? std::ranges::max_element(shares) - shares.begin() : member;
+  return popularity.subspan(static_cast<std::size_t>(which) * each, each);
+}
+
 }  // namespace
+
+bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
+  return model.moe && model.moe->routes() && model.moe->capacity_factor == 0 &&
+         !workload.expert_load.balanced();
+}
+
+double load_imbalance(const ModelSpec& model, const WorkloadSpec& workload, std::int32_t members) {
+  if (!loads_differ(model, workload)) return 1;
+  const std::vector<double> shares =
+      compute::popularity(workload.expert_load, model.moe->experts, model.moe->top_k);
+  return members * std::ranges::max(compute::member_shares(shares, static_cast<std::size_t>(members)));
+}
 
 ExpertShare expert_share(const OperatorBuilder& b) {
   const MixtureOfExperts& moe = *b.model().moe;
@@ -85,10 +110,17 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   const auto experts = static_cast<double>(moe.experts), chosen = static_cast<double>(moe.top_k);
   ExpertShare share;
   share.experts = experts / split.ranks;
-  share.rows = b.tokens() * copies(moe, b.key());
+  share.rows = share.mean = b.tokens() * copies(moe, b.key());
   share.inner = static_cast<double>(moe.expert_ffn_hidden) / split.tensor;
   const double tokens = b.tokens() * split.tensor / b.key().tensor * split.ranks;
-  share.active = share.experts * (1 - std::pow(1 - chosen / experts, tokens));
+  if (loads_differ(b.model(), b.workload())) {
+    const std::vector<double> all = compute::popularity(b.workload().expert_load, moe.experts, moe.top_k);
+    share.loads = compute::expected_loads(experts_of(all, split.ranks, b.key().expert_rank), tokens);
+    share.rows = share.loads.tokens();
+    share.active = share.loads.experts();
+  } else {
+    share.active = share.experts * (1 - std::pow(1 - chosen / experts, tokens));
+  }
   return share;
 }
 
@@ -107,17 +139,19 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
                              static_cast<std::int64_t>(b.hidden()), 1},
                             b.policy().ends, kept));
     ops.push_back(choice(b));
-    ops.push_back(reorder(b, "permute", share.rows));
-    append_dispatch(ops, b, share.rows);
+    // What is sent has the order of experts already; ranks that send nothing have all copies themselves.
+    ops.push_back(reorder(b, "permute", b.key().dispatches ? share.mean : share.rows));
+    append_dispatch(ops, b, share);
     copied = Bytes(operand * share.rows * b.hidden());
   }
   ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
   ops.push_back(activation(b, share.rows * share.inner));
+  ops.back().loads = share.loads;
   ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
                                Bytes(operand * share.rows * share.inner)));
   if (moe.routes()) {
-    append_combine(ops, b, share.rows);
-    ops.push_back(reorder(b, "unpermute", share.rows));
+    append_combine(ops, b, share);
+    ops.push_back(reorder(b, "unpermute", b.key().dispatches ? share.mean : share.rows));
   }
   if (moe.shared_experts > 0) append_shared(ops, b, b.policy().casts() && moe.routes() ? input : Bytes(0));
 }
@@ -126,9 +160,11 @@ bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {
   return !b.key().dispatches || b.model().moe->shared_experts > 0;
 }
 
-double ExpertMlp::gradient_width(const ModelSpec& model, const LayerKey& key) const {
+double ExpertMlp::gradient_width(const Setting& setting, const LayerKey& key) const {
+  const ModelSpec& model = setting.model;
   const MixtureOfExperts& moe = *model.moe;
-  const double rows = copies(moe, key), tensors = activation_gradients(model);
+  const double rows = load_imbalance(model, setting.workload, key.experts().ranks) * copies(moe, key);
+  const double tensors = activation_gradients(model);
   const double inner = rows * static_cast<double>(moe.expert_ffn_hidden) / key.experts().tensor +
                        static_cast<double>(moe.shared_ffn_hidden) / key.tensor;
   // The gradients of the copies before and after the experts.
