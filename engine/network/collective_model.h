@@ -196,7 +196,7 @@ class CollectiveModel {
   /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
   /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
   /// members take without them, and what all of them take from when the first can have begun; the longer of the
-  /// two stands.
+  /// two stands. What sick links add to the combine adds to it.
   Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice = {});
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the

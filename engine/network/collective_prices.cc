@@ -166,10 +166,16 @@ Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Secon
   const Seconds all = time(CollectiveOp::combine, bytes, group, 1, slice);
   const std::vector<double> shares =
       skew_of(CollectiveOp::combine, static_cast<std::size_t>(group.size())).shares;
-  if (shares.size() < 2 || unreachable()) return all;
+  if (shares.size() < 2 || bytes <= Bytes(0) || unreachable()) return all;
   const auto [least, most] = std::ranges::minmax(shares);
   const Seconds alone = time(CollectiveOp::last_combine, bytes, group, 1, slice);
-  return std::clamp(all - (1 - least / most) * work, std::min(alone, all), all);
+  if (unreachable()) return all;
+  OpCosts& costs = costs_of(CollectiveOp::combine, group);
+  const double sick = healthy() ? 0
+                                : network_time(costs, 0, bytes.value(), slice) -
+                                      healthy_time(costs, costs.candidates.front(), bytes.value());
+  const Seconds well = all - Seconds(sick);
+  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + Seconds(sick);
 }
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,

@@ -77,6 +77,28 @@ TEST(Exchange, OneSimulationTellsAllBytes) {
   }
 }
 
+TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
+  // Two nodes of two: a message to the other place of the other node first goes to that place in its own. Each way out
+  // of the first node carries what both its members send to one of the other's: 0.1 B + 0.4 B; the busiest alone 0.4.
+  FabricSpec spec{"nodes",
+                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
+                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
+  spec.dimensions.back().scope = LinkScope::scale_out;
+  ExchangeMachine machine(spec);
+  machine.model.set_expert_loads(kMemberShares);
+  const double bytes = 1e9, unit = bytes / kWireRate;
+  const auto after = [&](double work) {
+    return machine.model.late_combine(Bytes(bytes), whole_group(4), Seconds(work)).value();
+  };
+  EXPECT_NEAR(machine.seconds(CollectiveOp::combine, bytes, 4), 0.5 * unit, 1e-9 * unit);
+  EXPECT_NEAR(after(0), 0.5 * unit, 1e-9 * unit);
+  // The idlest, with a quarter of the load, begins three quarters of the work before the busiest.
+  EXPECT_NEAR(after(0.1 * unit), (0.5 - 0.075) * unit, 1e-9 * unit);
+  EXPECT_NEAR(after(unit), 0.4 * unit, 1e-9 * unit);
+  machine.model.set_expert_loads({});
+  EXPECT_EQ(after(unit), machine.seconds(CollectiveOp::all_to_all, bytes, 4));
+}
+
 TEST(Exchange, ASickLinkSlowsIt) {
   // The way into the busiest member at a quarter of its rate.
   ExchangeMachine machine(test::crossbar(4, kWireRate, 0));
