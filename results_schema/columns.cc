@@ -118,6 +118,11 @@ constexpr FixedColumn kMicrobatches =
 constexpr FixedColumn kWorkloads[] = {
     {"precision", "1", u8, kWorkload, neither, kBoth, codes<PolicyName>,
      "number format of matrix products", workload_number<&WorkloadSpec::precision>},
+    {"expert_load", "1", u8, kWorkload, neither, kBoth, codes<LoadDistribution>,
+     "how routers give tokens to experts", [](Record r) { return static_cast<double>(r.workload.expert_load.distribution); }},
+    {"expert_load_exponent", "1", f4, kWorkload, neither, kBoth, nullptr,
+     "exponent of the power law of experts' popularity; 0 with other loads",
+     [](Record r) { return r.workload.expert_load.exponent; }},
     {"sequence_length", "1", i32, kWorkload, neither, kTraining, nullptr,
      "tokens per sample", workload_number<&WorkloadSpec::sequence_length>},
     {"global_batch", "1", i32, kWorkload, neither, kTraining, nullptr,

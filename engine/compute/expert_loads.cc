@@ -12,6 +12,9 @@ namespace shardscape::compute {
 
 namespace {
 
+/// Of a batch, the most that the law gives an expert.
+constexpr double kFullestShare = 0.8;
+
 /// The quantile u of the law between its ends.
 double power_law_quantile(double u, double exponent, double low, double high) {
   constexpr double kHarmonic = 1e-9;
@@ -70,6 +73,62 @@ double ExpertLoads::tokens() const {
   return sum;
 }
 
+std::vector<double> popularity(const ExpertLoad& load, std::int64_t experts, std::int64_t top_k) {
+  SHARDSCAPE_CHECK(top_k >= 1 && top_k <= experts, top_k, experts);
+  const auto count = static_cast<std::size_t>(experts);
+  const auto chosen = static_cast<double>(top_k);
+  if (load.balanced()) return std::vector<double>(count, chosen / static_cast<double>(experts));
+  std::vector<double> shares = load.histogram;
+  if (load.distribution == LoadDistribution::power_law) {
+    CounterRng random(load.seed, 0);
+    shares.resize(count);
+    for (double& share : shares)
+      share = power_law_quantile(random.uniform(), load.exponent, 1, kFullestShare * kDrawnTokens);
+  }
+  SHARDSCAPE_CHECK(shares.size() == count, shares.size(), count);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
+  double sum = std::accumulate(shares.begin(), shares.end(), 0.0), left = chosen;
+  std::vector<double> result(count);
+  for (const std::size_t expert : order) {
+    const double share = shares[expert];
+    result[expert] = sum > 0 ? std::min(1.0, left * share / sum) : 0;
+    // Only those that are full take from the rest in another proportion than theirs.
+    if (result[expert] < 1) continue;
+    sum -= share;
+    left -= 1;
+  }
+  return result;
+}
+
+std::vector<double> member_shares(std::span<const double> popularity, std::size_t members) {
+  const std::size_t each = popularity.size() / members;
+  SHARDSCAPE_CHECK(each * members == popularity.size(), members, popularity.size());
+  const double all = std::accumulate(popularity.begin(), popularity.end(), 0.0);
+  std::vector<double> shares;
+  for (std::size_t first = 0; first < popularity.size(); first += each) {
+    const auto part = popularity.subspan(first, each);
+    shares.push_back(std::accumulate(part.begin(), part.end(), 0.0) / all);
+  }
+  return shares;
+}
+
+ExpertLoads expected_loads(std::span<const double> popularity, double tokens) {
+  std::vector<double> sorted(popularity.begin(), popularity.end());
+  std::ranges::sort(sorted, std::greater<>());
+  ExpertLoads loads;
+  double last = -1;
+  for (const double share : sorted) {
+    const double active = 1 - std::pow(1 - share, tokens);
+    if (active <= 0) continue;
+    if (share != last) loads.runs.push_back({0, tokens * share / active});
+    loads.runs.back().experts += active;
+    last = share;
+  }
+  return loads;
+}
+
 std::vector<std::int64_t> balanced_tokens(const Routing& routing) {
   SHARDSCAPE_CHECK(routing.top_k >= 1 && routing.top_k <= routing.experts && routing.tokens >= 1,
                    routing.top_k, routing.experts, routing.tokens);
@@ -86,7 +145,7 @@ std::vector<std::int64_t> power_law_tokens(const Routing& routing, double expone
   const std::int64_t choices = routing.tokens * routing.top_k;
   const bool many = choices > routing.experts;
   const double low = many ? 1 : 0.01;
-  const double high = many ? std::max(low, 0.8 * static_cast<double>(routing.tokens)) : 2;
+  const double high = many ? std::max(low, kFullestShare * static_cast<double>(routing.tokens)) : 2;
 
   const auto experts = static_cast<std::size_t>(routing.experts);
   std::vector<double> shares(experts);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/counter_rng.h"
+#include "engine/spec/expert_load.h"
 
 namespace shardscape::compute {
 
@@ -32,6 +33,23 @@ struct ExpertLoads {
   [[nodiscard]] double active() const;  ///< experts with any token
   [[nodiscard]] double tokens() const;  ///< of all together, counted once for each expert that takes them
 };
+
+/// How popular each expert is with a router: the share of tokens that choose it, 0 to 1, adding up to top_k.
+///   power_law   the quantiles above at one uniform number for each expert, drawn by the load's seed, between the
+///               ends of a batch of kDrawnTokens: popularity is the router's, whatever the batch
+///   histogram   in proportion to its entries
+/// A token chooses an expert once: what would exceed 1 goes to the others in proportion. `load` must pass its checks.
+/// O(n log n) in experts.
+std::vector<double> popularity(const ExpertLoad& load, std::int64_t experts, std::int64_t top_k);
+inline constexpr double kDrawnTokens = 4096;  ///< in the middle of the tables of grouped products
+
+/// The members of a group that hold the experts in order, equally many each: what share of all copies of tokens
+/// goes to each.
+std::vector<double> member_shares(std::span<const double> popularity, std::size_t members);
+
+/// What experts of those popularities get of a batch, `tokens` of them routed: of experts that no token may choose
+/// their chance of any counts, and the mean of tokens of those chosen. Most tokens first.
+ExpertLoads expected_loads(std::span<const double> popularity, double tokens);
 
 /// A batch and its router; top_k <= experts, all >= 1.
 struct Routing {

@@ -41,6 +41,29 @@ class LayerMemo {
   std::unordered_map<model::LayerKey, step::LayerCosts, LayerKeyHash> known_;
 };
 
+/// How the layers of a model lie on so many stages: few ways, which many plans share.
+class PartitionMemo {
+ public:
+  /// False where the rule cannot be met; see model::partition_layers.
+  bool of(const Setting& setting, const ParallelPlan& plan, model::StageSplit& split) {
+    const auto [entry, fresh] = known_.try_emplace({plan.pipeline, plan.virtual_stages});
+    if (fresh) {
+      entry->second.met =
+          model::partition_layers(setting.model, setting.system.stack,
+                                  {plan.pipeline, plan.virtual_stages, Phase::training}, entry->second.split);
+    }
+    split = entry->second.split;
+    return entry->second.met;
+  }
+
+ private:
+  struct Known {
+    bool met = false;
+    model::StageSplit split;
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Known> known_;
+};
+
 /// A sick device, and what layers cost on it.
 struct SickDevice {
   Setting setting;
@@ -74,11 +97,8 @@ class Training final : public Evaluator {
   }
 
   bool partition(Point& point) override {
-    const ParallelPlan& plan = point.plan;
-    const bool done =
-        model::partition_layers(setting_.model, setting_.system.stack,
-                                {plan.pipeline, plan.virtual_stages, Phase::training}, point.split);
-    if (done && both_ways(plan)) model::fold_both_ways(point.split);
+    const bool done = partition_of(point);
+    if (done && both_ways(point.plan)) model::fold_both_ways(point.split);
     return done;
   }
 
@@ -127,6 +147,7 @@ class Training final : public Evaluator {
   Machine& machine_;
   const Setting& setting_;
   LayerMemo layers_;
+  PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< shares of clock and memory rate
   step::TrainingScratch scratch_;

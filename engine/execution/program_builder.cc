@@ -38,6 +38,11 @@ std::string_view name_of_op(CollectiveOp op) {
       return "expert_combine";
     case CollectiveOp::broadcast:
       return "broadcast";
+    case CollectiveOp::dispatch:
+      return "dispatch";
+    case CollectiveOp::combine:
+    case CollectiveOp::last_combine:
+      return "combine";
     case CollectiveOp::ring_pass:
     case CollectiveOp::chain_pass:
       break;
@@ -205,6 +210,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
     const auto choice = collectives_.choice(op, bytes, lane.group);
     SHARDSCAPE_CHECK(choice.has_value(), name);
     pattern.algorithm = choice->algorithm;
+    pattern.skew = collectives_.skew_of(op, static_cast<std::size_t>(lane.group.size()));
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, wire.value());
     turned = choice->ring_order == network::RingOrder::hamiltonian;
     name += " by " + network::to_string(*choice);

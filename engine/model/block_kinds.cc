@@ -249,7 +249,7 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
                              std::int64_t tokens) {
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
-  const double inner = kind_of(model, kind).mlp.gradient_width(model, key);
+  const double inner = kind_of(model, kind).mlp.gradient_width(setting, key);
   return Bytes(bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens) * (hidden + inner));
 }
 

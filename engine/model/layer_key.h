@@ -28,6 +28,9 @@ struct LayerKey {
   /// need: it splits each, or, where it works on the same tokens everywhere, deals them, and its sum of partial
   /// outputs brings all together.
   bool dispatches = false;
+  /// Of the members of an expert group, the one whose rank this is; kBusiest: the one that gets most tokens.
+  static constexpr std::int32_t kBusiest = -1;
+  std::int32_t expert_rank = kBusiest;
 
   [[nodiscard]] ExpertSplit experts() const {
     return expert * expert_tensor == 1 ? experts_by_tensor(tensor) : ExpertSplit{expert, expert_tensor};
@@ -53,7 +56,8 @@ inline LayerKey layer_key(const ParallelPlan& plan, std::int32_t sequences) {
           plan.sequence_parallel,
           plan.expert,
           plan.expert_tensor,
-          plan.folds_experts() && !shares_tokens(plan)};
+          plan.folds_experts() && !shares_tokens(plan),
+          LayerKey::kBusiest};
 }
 
 /// The same of a server, whose tensor group works on the same tokens everywhere.

@@ -7,6 +7,7 @@
 
 #include "engine/base/quantity.h"
 #include "engine/compute/attention.h"
+#include "engine/compute/expert_loads.h"
 #include "engine/compute/gemm.h"
 #include "engine/network/collective_model.h"
 #include "engine/spec/parallel_groups.h"
@@ -47,7 +48,8 @@ struct Operator {
   Bytes saved_selective;  ///< the same under selective recompute
   bool grouped = false;   ///< a server's batch of products of experts, one kernel (compute/expert_products.h)
   bool routes = false;    ///< a router: the layer has experts
-  Seconds wait;           ///< pointwise: of the device for the host, in forward
+  compute::ExpertLoads loads;   ///< of what experts do, where they differ: gemm has the mean
+  Seconds wait;                 ///< pointwise: of the device for the host, in forward
   bool naive_core = false;      ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
   bool attention_core = false;  ///< repeated by selective recompute
   bool cut = true;              ///< of a product: its weight gradient may run apart from that of its input

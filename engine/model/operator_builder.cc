@@ -36,6 +36,7 @@ OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, do
                                  Mode mode)
     : model_(setting.model),
       stack_(setting.system.stack),
+      workload_(setting.workload),
       key_(key),
       policy_(setting.policy()),
       mode_(mode),

@@ -31,6 +31,7 @@ class OperatorBuilder {
   [[nodiscard]] const StackProfile& stack() const { return stack_; }
   /// Whether attention keeps no scores: training with sinks may have to.
   [[nodiscard]] bool fused_attention() const { return fused_attention_; }
+  [[nodiscard]] const WorkloadSpec& workload() const { return workload_; }
   [[nodiscard]] const LayerKey& key() const { return key_; }
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] bool serves() const { return mode_ != Mode::training; }
@@ -121,6 +122,7 @@ class OperatorBuilder {
 
   const ModelSpec& model_;
   const StackProfile& stack_;
+  const WorkloadSpec& workload_;
   const LayerKey key_;
   const PrecisionPolicy policy_;
   Mode mode_;

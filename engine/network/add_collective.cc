@@ -55,7 +55,7 @@ void add_collective(GroupTraffic& group, const Pattern& pattern) {
       return add_reduction(group, pattern);
     case Operation::all_to_all:
       return pattern.algorithm == Algorithm::pairwise ? add_pairwise(group, pattern.partners, pattern.bytes)
-                                                      : add_direct(group, pattern.bytes, 1);
+                                                      : add_exchange(group, pattern.bytes, pattern.skew);
     case Operation::broadcast:
       return add_broadcast(group, pattern);
     case Operation::pipeline:

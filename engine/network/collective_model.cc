@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -18,6 +19,8 @@ namespace shardscape::network {
 namespace {
 
 constexpr double kMostChunksToChoose = 32;
+/// Of the busiest member's load: those with more end their work with it.
+constexpr double kNearlyBusiest = 0.9;
 
 bool is_pass(CollectiveOp op) { return op == CollectiveOp::ring_pass || op == CollectiveOp::chain_pass; }
 
@@ -170,6 +173,9 @@ Operation operation_of(CollectiveOp op) {
     case CollectiveOp::all_to_all:
     case CollectiveOp::expert_dispatch:
     case CollectiveOp::expert_combine:
+    case CollectiveOp::dispatch:
+    case CollectiveOp::combine:
+    case CollectiveOp::last_combine:
       return Operation::all_to_all;
     case CollectiveOp::broadcast:
       return Operation::broadcast;
@@ -277,6 +283,29 @@ void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
   placement_ = std::move(placement);
 }
 
+void CollectiveModel::set_expert_loads(std::vector<double> shares) {
+  memo_.clear();
+  recent_groups_ = {};
+  expert_loads_ = std::move(shares);
+}
+
+Skew CollectiveModel::skew_of(CollectiveOp op, std::size_t members) const {
+  Skew skew;
+  skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine;
+  if (!is_skewed(op) || expert_loads_.empty()) return skew;
+  const std::size_t each = expert_loads_.size() / members;
+  SHARDSCAPE_CHECK(each * members == expert_loads_.size(), members, expert_loads_.size());
+  for (std::size_t first = 0; first < expert_loads_.size(); first += each) {
+    const auto part = std::span(expert_loads_).subspan(first, each);
+    skew.shares.push_back(std::accumulate(part.begin(), part.end(), 0.0));
+  }
+  if (op == CollectiveOp::last_combine) {
+    const double least = kNearlyBusiest * std::ranges::max(skew.shares);
+    for (double& share : skew.shares) share = share < least ? 0 : share;
+  }
+  return skew;
+}
+
 void CollectiveModel::set_tolerance(double tolerance) {
   SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
   memo_.clear();
@@ -301,6 +330,10 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
     result.push_back(std::move(candidate));
   };
   if (is_pass(op)) {
+    add(Algorithm::direct, RingOrder::listed, 1);
+    return result;
+  }
+  if (is_skewed(op)) {
     add(Algorithm::direct, RingOrder::listed, 1);
     return result;
   }
@@ -334,7 +367,7 @@ std::vector<CollectiveModel::Candidate> CollectiveModel::candidates(CollectiveOp
 
 BytesPerSecond CollectiveModel::node_link(CollectiveOp op, const SiblingGroups& groups) const {
   const bool priced = op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter ||
-                      op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
+                      op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all || is_skewed(op);
   const bool known = communication_.protocols && node_ != nullptr && node_->nccl.known();
   if (!known || !priced) return BytesPerSecond(0);
   return communication_.scale_up_fraction * link_behind_switch(fabric_, groups);
@@ -350,17 +383,18 @@ CollectiveModel::Candidate CollectiveModel::in_node(CollectiveOp op, const Sibli
   return candidate;
 }
 
-Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate) const {
+Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, std::size_t members) const {
   Pattern pattern;
   pattern.operation = operation_of(op);
   pattern.algorithm = candidate.choice.algorithm;
+  pattern.skew = skew_of(op, members);
   return pattern;
 }
 
 /// The pattern of an operation with its groups and bytes, ready to be simulated.
 Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                     double bytes) const {
-  Pattern pattern = pattern_of(op, candidate);
+  Pattern pattern = pattern_of(op, candidate, groups.size);
   pattern.bytes = bytes;
   pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
   pattern.ring_order = candidate.choice.ring_order;
@@ -377,7 +411,7 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
                                       const SiblingGroups& groups) const {
   if (is_pass(op)) return maker.one_round(sends_of(op, groups));
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
-  return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
+  return maker.make(pattern_of(op, candidate, groups.size), turned ? along_wires(groups, fabric_) : groups);
 }
 
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {

@@ -48,6 +48,9 @@
 // group that spans several the copies are forwarded; where constants between nodes are missing that takes what the
 // kernels take inside one domain, beside T.
 //
+// Dispatch and combine take the algorithm `direct`; inside a node the closed form of an all-to-all as large as the
+// busiest rank's share makes it.
+//
 // Left out: contention between operations of different axes of a plan, contention of copies with kernels that
 // compute, protocols between nodes.
 #pragma once
@@ -73,8 +76,11 @@
 
 namespace shardscape::network {
 
-/// expert_dispatch, expert_combine: as all_to_all, of copies of tokens. ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
-/// open chain send to each other, both ways at once (pipeline stages).
+/// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
+/// open chain send to each other, both ways at once (pipeline stages). expert_dispatch, expert_combine: as
+/// all_to_all, of copies of tokens. dispatch, combine: all-to-all in the parts that
+/// CollectiveModel::set_expert_loads() says, to the members of a group and from them. last_combine: of a combine,
+/// what the busiest members send.
 enum class CollectiveOp : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -84,11 +90,18 @@ enum class CollectiveOp : std::uint8_t {
   ring_pass,
   chain_pass,
   expert_dispatch,
-  expert_combine
+  expert_combine,
+  dispatch,
+  combine,
+  last_combine
 };
-constexpr std::size_t kCollectiveOps = 9;
+constexpr std::size_t kCollectiveOps = 12;
 constexpr bool is_exchange(CollectiveOp op) {
   return op == CollectiveOp::expert_dispatch || op == CollectiveOp::expert_combine;
+}
+/// In unequal parts.
+constexpr bool is_skewed(CollectiveOp op) {
+  return op == CollectiveOp::dispatch || op == CollectiveOp::combine || op == CollectiveOp::last_combine;
 }
 
 /// Of the model and the stack whose tokens expert_dispatch and expert_combine move.
@@ -181,6 +194,12 @@ class CollectiveModel {
   /// i. Where the placement is shorter than the fabric, its ranks are all there are.
   void set_placement(std::vector<std::int32_t> placement);
 
+  /// The share of all tokens that each expert gets, in their order; they add up to 1. Members of a group that
+  /// dispatches hold equal numbers of them, in order. Empty: equal shares. To be said before times are asked for.
+  void set_expert_loads(std::vector<double> shares);
+  /// The parts in which such an operation sends its bytes among so many members, who divide the experts.
+  [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
+
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
   /// The plain path: every call simulates all groups at its bytes, with no memo and no fast path.
@@ -191,8 +210,9 @@ class CollectiveModel {
   [[nodiscard]] double tolerance() const { return tolerance_; }
 
   /// Time of one operation on each of the sibling groups at once.
-  ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; all_gather: the
-  ///   full output; passes: one message; exchanges: a copy of each token for each expert it goes through. calls: the operation is cut into this many collective calls
+  ///   bytes: all_reduce, broadcast: the buffer; reduce_scatter, all_to_all: the full input; dispatch, combine:
+  ///   that of a mean member; all_gather: the full output; passes: one message; exchanges: a copy of each token
+  ///   for each expert it goes through. calls: the operation is cut into this many collective calls
   ///   (buckets), each with its own fixed cost.
   ///   slice: a part of the machine that no group leaves, such as a pipeline stage. Only its groups are
   ///   waited for: the time is the healthy one unless a faulty link carries them or groups that contend
@@ -200,6 +220,12 @@ class CollectiveModel {
   /// 0 for groups of one rank, and where unreachable() becomes true.
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
+
+  /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
+  /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
+  /// members take without them, and what all of them take from when the first can have begun; the longer of the
+  /// two stands. What sick links add to the combine adds to it.
+  Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice = {});
 
   /// Time of one message over each boundary of the groups' chains: entry b is for every b-th member and the
   /// next one, both ways and in all groups at once; the last entry for the last member and the first, 0 where
@@ -259,10 +285,11 @@ class CollectiveModel {
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                     double healthy) const;
+  [[nodiscard]] double busiest_share(const OpCosts& costs) const;
   [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
   [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
-  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate) const;
+  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, std::size_t members) const;
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
@@ -307,6 +334,7 @@ class CollectiveModel {
   bool recording_ = false;
   LinkSet recorded_;
   std::vector<std::int32_t> placement_;
+  std::vector<double> expert_loads_;
   double tolerance_ = kTolerance;
   bool memoise_ = true, reference_ = false;
   std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;

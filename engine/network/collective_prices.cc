@@ -133,11 +133,18 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
   return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
 }
 
+/// The part of the busiest member of a group over that of a mean one; 1 where parts are equal.
+double CollectiveModel::busiest_share(const OpCosts& costs) const {
+  const std::int32_t n = costs.group.size();
+  const std::vector<double> shares = skew_of(costs.op, static_cast<std::size_t>(n)).shares;
+  return shares.empty() ? 1 : n * std::ranges::max(shares);
+}
+
 /// What the closed form of a call inside a node takes longer than its ranks and healthy links, whose network time is
 /// `healthy`: 0 where it does not. Copies of a slow memory are part of the ranks' time, as on a machine of such.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
-  const std::optional<Seconds> closed = closed_form(costs, bytes);
+  const std::optional<Seconds> closed = closed_form(costs, busiest_share(costs) * bytes);
   if (!closed) return 0;
   const double whole = (communication_.call + *closed).value();
   return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);
@@ -195,6 +202,22 @@ Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& gro
   if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   return calls * price(costs, costs.wire_share * bytes.value() / calls, slice);
+}
+
+Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice) {
+  const Seconds all = time(CollectiveOp::combine, bytes, group, 1, slice);
+  const std::vector<double> shares =
+      skew_of(CollectiveOp::combine, static_cast<std::size_t>(group.size())).shares;
+  if (shares.size() < 2 || bytes <= Bytes(0) || unreachable()) return all;
+  const auto [least, most] = std::ranges::minmax(shares);
+  const Seconds alone = time(CollectiveOp::last_combine, bytes, group, 1, slice);
+  if (unreachable()) return all;
+  OpCosts& costs = costs_of(CollectiveOp::combine, group);
+  const double sick = healthy() ? 0
+                                : network_time(costs, 0, bytes.value(), slice) -
+                                      healthy_time(costs, costs.candidates.front(), bytes.value());
+  const Seconds well = all - Seconds(sick);
+  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + Seconds(sick);
 }
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,

@@ -178,6 +178,22 @@ void add_direct(GroupTraffic& group, double bytes, int passes) {
   }
 }
 
+void add_exchange(GroupTraffic& group, double bytes, const Skew& skew) {
+  TrafficBuilder& builder = group.builder;
+  const std::size_t n = group.size();
+  MemberGates members(group);
+  std::vector<std::int32_t> gates(n);
+  for (std::size_t i = 0; i < n; ++i) gates[i] = members.add(i);
+  for (std::size_t offset = 1; offset < n; ++offset) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t j = (i + offset) % n;
+      const double part = bytes * skew.part(i, j, n);
+      if (part > 0)
+        builder.send(gates[i], builder.connection(group.ranks[i], group.ranks[j]), part, group.exit[j]);
+    }
+  }
+}
+
 void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder order, double bytes) {
   TrafficBuilder& builder = group.builder;
   const std::size_t n = group.size();

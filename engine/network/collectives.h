@@ -7,6 +7,7 @@
 //   bidirectional ring  two rings in opposite directions with B/2 each.
 //   direct              B/n to each other rank at once, offsets 1 .. n-1; all-reduce: twice, the second time
 //                       after all receipts of the first.
+//                       All-to-all: in unequal parts where the pattern says so (Skew).
 //   halving-doubling    log2 n exchanges of B/2, B/4, ... and back (Thakur et al. 2005); a step needs all
 //                       earlier receipts. Sends B(n-1)/n per pass.
 //   double binary tree  two trees with B/2 each, such that the inner ranks of one are leaves of the other
@@ -49,6 +50,8 @@ struct GroupTraffic {
 void add_ring(GroupTraffic& group, double bytes, int passes);
 void add_bidirectional_ring(GroupTraffic& group, double bytes, int passes);
 void add_direct(GroupTraffic& group, double bytes, int passes);
+/// One pass of `direct` in unequal parts.
+void add_exchange(GroupTraffic& group, double bytes, const Skew& skew);
 void add_halving_doubling(GroupTraffic& group, Operation operation, HalvingOrder order, double bytes);
 void add_dimension_wise(GroupTraffic& group, Operation operation, double bytes);
 void add_pairwise(GroupTraffic& group, PairwisePartners partners, double bytes);

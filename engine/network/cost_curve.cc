@@ -28,11 +28,28 @@ double simulate(Pattern& pattern, double bytes, PricedNetwork& network) {
   return *time;
 }
 
+/// The lines of one round from a simulation of it.
+CostCurve::Stage drained(const Pattern& pattern, PricedNetwork& network) {
+  Pattern unit = pattern;
+  unit.bytes = 1;
+  for (PointToPoint& send : unit.sends) send.bytes = 1;
+  const auto drains = network.drains(unit);
+  SHARDSCAPE_CHECK(drains.has_value(), name_of(pattern.algorithm));
+  CostCurve::Stage stage;
+  for (const PricedNetwork::Drain& drain : *drains) stage.lines.push_back({drain.latency, drain.seconds});
+  stage.lines = upper_envelope(std::move(stage.lines));
+  return stage;
+}
+
 double time_of(CostCurve::Contended& part, double bytes, PricedNetwork& network, double tolerance) {
   if (!part.upper.empty()) {
     const double upper = sum_of(part.upper, bytes);
     if (part.messages > kMostSimulatedMessages) return upper;
     if (upper <= sum_of(part.lower, bytes) * (1 + tolerance)) return upper;
+  }
+  if (part.one_round) {
+    if (!part.drained) part.drained = drained(part.pattern, network);
+    return part.drained->at(bytes);
   }
   if (!part.split) return simulate(part.pattern, bytes, network);
   if (part.classes.empty()) part.classes = part.split();
@@ -42,6 +59,23 @@ double time_of(CostCurve::Contended& part, double bytes, PricedNetwork& network,
 }
 
 }  // namespace
+
+std::vector<AffineCost> upper_envelope(std::vector<AffineCost> lines) {
+  std::ranges::sort(lines, [](const AffineCost& a, const AffineCost& b) {
+    return a.latency != b.latency ? a.latency > b.latency : a.seconds_per_byte > b.seconds_per_byte;
+  });
+  std::vector<AffineCost> hull;
+  for (const AffineCost& line : lines) {
+    if (!hull.empty() && line.seconds_per_byte <= hull.back().seconds_per_byte) continue;
+    const auto below = [&](const AffineCost& a, const AffineCost& b) {  // b is nowhere above a and `line`
+      return (line.latency - a.latency) * (b.seconds_per_byte - a.seconds_per_byte) >=
+             (b.latency - a.latency) * (line.seconds_per_byte - a.seconds_per_byte);
+    };
+    while (hull.size() > 1 && below(hull[hull.size() - 2], hull.back())) hull.pop_back();
+    hull.push_back(line);
+  }
+  return hull;
+}
 
 std::int32_t chunks_of(Operation operation, Algorithm algorithm, double bytes) {
   if (!takes_chunks(operation, algorithm)) return 1;

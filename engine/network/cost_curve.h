@@ -15,6 +15,16 @@
 // for the most loaded link has n S c bytes to carry. T_shared is at most the longest window of latencies
 // plus S c max(shared), and each of the two is at most T: the upper bound is never more than twice the truth.
 //
+// Bounds of one round in which flow f sends w_f B bytes, with those of flow_set.h: no flow is slower than its fair
+// share, and no link carries more than its bandwidth,
+//
+//     max over f of (latency_f + w_f B alone_f),  max over links l of (least latency on l + B sum of w on l / b(l))
+//         <=  T(B)  <=  max over f of (latency_f + w_f B shared_f)
+//
+// They meet where the flows that take longest are rigid: in exchanges among all ranks of like links. A round that
+// they do not enclose is simulated once: rates don't depend on bytes, and latency occupies no link, so that every
+// flow drains in proportion to B.
+//
 // Bounds of dimension-wise stages k = 1, 2, ..: the sum of the stages' upper bounds (later entries never let
 // a stage last longer), and for each k
 //
@@ -44,6 +54,9 @@ struct AffineCost {
   friend bool operator==(const AffineCost&, const AffineCost&) = default;
 };
 
+/// The lines that are the largest somewhere on bytes >= 0, by rising slope.
+std::vector<AffineCost> upper_envelope(std::vector<AffineCost> lines);
+
 /// Messages of the largest contended part that is simulated: about 20 ms.
 constexpr double kMostSimulatedMessages = 1 << 15;
 
@@ -67,6 +80,10 @@ class CostCurve {
     /// Set where `pattern` is all siblings: called once for one pattern of each class of components.
     std::function<std::vector<Pattern>()> split;
     std::vector<Pattern> classes;
+    /// All messages start at once: one simulation tells the time for all bytes (PricedNetwork::drains), which is
+    /// that of `drained` from then on.
+    bool one_round = false;
+    std::optional<Stage> drained;
   };
 
   std::vector<Stage> stages;

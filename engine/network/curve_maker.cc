@@ -14,32 +14,12 @@ namespace shardscape::network {
 
 namespace {
 
+/// Messages of the largest exchange that is split into components: some 0.2 s.
+constexpr double kMostSplitMessages = 1 << 18;
+
+constexpr std::ptrdiff_t kLinesLookedAt = 16;
+
 int passes_of(Operation operation) { return operation == Operation::all_reduce ? 2 : 1; }
-
-/// Lines that are the largest somewhere on bytes >= 0, by rising slope; each with the flow it came from.
-struct FlowLine {
-  AffineCost cost;
-  std::size_t flow = 0;
-};
-
-std::vector<FlowLine> upper_envelope(std::vector<FlowLine> lines) {
-  std::ranges::sort(lines, [](const FlowLine& a, const FlowLine& b) {
-    return a.cost.latency != b.cost.latency ? a.cost.latency > b.cost.latency
-                                            : a.cost.seconds_per_byte > b.cost.seconds_per_byte;
-  });
-  std::vector<FlowLine> hull;
-  for (const FlowLine& line : lines) {
-    if (!hull.empty() && line.cost.seconds_per_byte <= hull.back().cost.seconds_per_byte) continue;
-    const auto below = [&](const AffineCost& a, const AffineCost& b) {  // b is nowhere above a and `line`
-      const AffineCost& c = line.cost;
-      return (c.latency - a.latency) * (b.seconds_per_byte - a.seconds_per_byte) >=
-             (b.latency - a.latency) * (c.seconds_per_byte - a.seconds_per_byte);
-    };
-    while (hull.size() > 1 && below(hull[hull.size() - 2].cost, hull.back().cost)) hull.pop_back();
-    hull.push_back(line);
-  }
-  return hull;
-}
 
 /// The first steps of halving-doubling: partner i xor distance, the share halved each time.
 struct ShareExchange {
@@ -101,6 +81,8 @@ CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) 
   if (pattern.operation == Operation::broadcast) return general(pattern, groups);
   if (pattern.algorithm == Algorithm::ring) return ring(pattern, groups);
   if (pattern.algorithm == Algorithm::dimension_wise) return dimension_wise(pattern, groups);
+  if (pattern.operation == Operation::all_to_all && pattern.algorithm == Algorithm::direct)
+    return exchange(pattern, groups);
   const std::vector<Round> all = rounds_of(pattern, groups.size);
   return all.empty() ? general(pattern, groups) : rounds(pattern, groups, all);
 }
@@ -308,34 +290,94 @@ CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends) {
     if (!flows_.add(send.source, send.destination)) return unreachable();
   }
   flows_.settle();
-  CostCurve curve = empty_curve();
-  flows_.collect_links(curve.links);
-  std::vector<FlowLine> all, sure;
-  for (std::size_t f = 0; f < flows_.size(); ++f) {
-    const FlowLine line{{flows_.flow(f).latency, flows_.flow(f).shared}, f};
-    all.push_back(line);
-    if (flows_.uniform()) break;
-    if (flows_.rigid(f)) sure.push_back(line);
-  }
-  const std::vector<FlowLine> upper = upper_envelope(std::move(all));
-  const auto stage_of = [](const std::vector<FlowLine>& lines) {
-    CostCurve::Stage stage;
-    for (const FlowLine& line : lines) stage.lines.push_back(line.cost);
-    return stage;
-  };
-  if (std::ranges::all_of(upper, [&](const FlowLine& line) { return flows_.rigid(line.flow); })) {
-    curve.stages.push_back(stage_of(upper));
-  } else {
-    CostCurve::Contended part;
+  CostCurve curve = round_of_flows(false);
+  for (CostCurve::Contended& part : curve.contended) {
     part.pattern.operation = Operation::point_to_point;
     part.pattern.sends.assign(sends.begin(), sends.end());
-    part.messages = static_cast<double>(sends.size());
-    part.upper.push_back(stage_of(upper));
-    part.lower.push_back(stage_of(upper_envelope(std::move(sure))));
-    curve.contended.push_back(std::move(part));
   }
   curve.simplify();
   return curve;
+}
+
+/// The flows of flows_, settled, all at once: a stage where formulas tell their time, else a contended part
+/// without a pattern, bounded by its rigid flows and, if `by_links`, by its links and by each flow alone.
+CostCurve CurveMaker::round_of_flows(bool by_links) const {
+  CostCurve curve = empty_curve();
+  flows_.collect_links(curve.links);
+  const auto line = [&](std::size_t f) {
+    return AffineCost{flows_.flow(f).latency, flows_.flow(f).weight * flows_.flow(f).shared};
+  };
+  std::vector<AffineCost> upper, lower;
+  const std::size_t count = flows_.uniform() ? 1 : flows_.size();
+  for (std::size_t f = 0; f < count; ++f) {
+    // Few are different; looking at the latest finds nearly all of the others.
+    const auto latest = upper.end() - std::min<std::ptrdiff_t>(kLinesLookedAt, std::ssize(upper));
+    if (std::find(latest, upper.end(), line(f)) == upper.end()) upper.push_back(line(f));
+  }
+  upper = upper_envelope(std::move(upper));
+  std::vector<char> sure(upper.size(), 0);
+  for (std::size_t f = 0; f < count; ++f) {
+    const auto known = std::ranges::find(upper, line(f));
+    if (known != upper.end() && sure[static_cast<std::size_t>(known - upper.begin())] == 0 && flows_.rigid(f))
+      sure[static_cast<std::size_t>(known - upper.begin())] = 1;
+  }
+  if (std::ranges::find(sure, 0) == sure.end()) {
+    curve.stages.push_back({1, std::move(upper), {}});
+    return curve;
+  }
+  for (std::size_t f = 0; f < count; ++f) {
+    const RoutedFlow& flow = flows_.flow(f);
+    if (flows_.rigid(f)) lower.push_back(line(f));
+    if (by_links) lower.push_back({flow.latency, flow.weight * flow.alone});
+  }
+  if (by_links) {
+    const BusiestLink busiest = flows_.busiest();
+    lower.push_back({busiest.least_latency, busiest.seconds_per_unit});
+  }
+  CostCurve::Contended part;
+  part.messages = static_cast<double>(flows_.size());
+  part.upper.push_back({1, std::move(upper), {}});
+  part.lower.push_back({1, upper_envelope(std::move(lower)), {}});
+  curve.contended.push_back(std::move(part));
+  return curve;
+}
+
+/// A direct all-to-all: every pair of a group at once.
+CostCurve CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& groups) {
+  const std::size_t n = groups.size;
+  flows_.reset();
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::span<const std::int32_t> group = groups.group(g);
+    for (std::size_t from = 0; from < n; ++from) {
+      for (std::size_t to = 0; to < n; ++to) {
+        const double part = from == to ? 0 : pattern.skew.part(from, to, n);
+        if (part > 0 && !flows_.add(group[from], group[to], part)) return unreachable();
+      }
+    }
+  }
+  if (flows_.size() == 0) return empty_curve();
+  flows_.settle();
+  CostCurve curve = round_of_flows(true);
+  if (!curve.contended.empty()) split_exchange(pattern, groups, curve);
+  curve.simplify();
+  return curve;
+}
+
+/// A contended exchange by components of groups that share links, each with the bounds of all. One too large to be
+/// looked at stays whole, and its upper bound stands for it.
+void CurveMaker::split_exchange(const Pattern& pattern, const SiblingGroups& groups, CostCurve& curve) {
+  CostCurve::Contended whole = std::move(curve.contended.front());
+  curve.contended.clear();
+  if (whole.messages > kMostSplitMessages) {
+    curve.contended.push_back(std::move(whole));
+    return;
+  }
+  for (CostCurve::Contended& part : general(pattern, groups).contended) {
+    part.upper = whole.upper;
+    part.lower = whole.lower;
+    part.one_round = true;
+    curve.contended.push_back(std::move(part));
+  }
 }
 
 CostCurve CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& groups,

@@ -9,8 +9,10 @@
 //               links have equal hops. Exchanging two of them changes nothing, and the solution is unique, so
 //               the rings keep step with each other: flows on a link start and end together, at constant
 //               rates 1/shared, and ring_time.h is exact. A ring alone on its links is the simplest case.
-//   one round   flows start together with equal bytes c. A rigid flow drains in exactly c shared, and no flow
-//               later than that; T = max over flows of (latency + c shared) where the largest is rigid's.
+//   one round   flows start together, with w c bytes each, w = 1 where they are equal. A rigid flow drains in
+//               exactly w c shared, and no flow later than that; T = max over flows of (latency + w c shared)
+//               where the largest is rigid's. A direct all-to-all is one, in equal parts or not; where links are
+//               shared unevenly it has bounds, or one simulation for all bytes (cost_curve.h).
 //   stages      dimension-wise: a ring per axis, over links of its own. Uniform stages begin and end at one
 //               time. After a first stage that drifts, a stage whose rings are all alike and alone on
 //               their links still adds its own time: the latest member's chunk walks round the whole ring.
@@ -61,6 +63,9 @@ class CurveMaker {
   };
 
   CostCurve ring(const Pattern& pattern, const SiblingGroups& groups);
+  [[nodiscard]] CostCurve round_of_flows(bool by_links) const;
+  CostCurve exchange(const Pattern& pattern, const SiblingGroups& groups);
+  void split_exchange(const Pattern& pattern, const SiblingGroups& groups, CostCurve& curve);
   CostCurve dimension_wise(const Pattern& pattern, const SiblingGroups& groups);
   [[nodiscard]] static std::vector<Round> rounds_of(const Pattern& pattern, std::size_t n);
   CostCurve rounds(const Pattern& pattern, const SiblingGroups& groups, const std::vector<Round>& rounds);

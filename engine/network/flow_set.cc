@@ -8,12 +8,12 @@ FlowSet::FlowSet(PricedNetwork& network)
     : network_(network),
       begin_{0},
       load_(network.fabric().links().size(), 0),
-      slowest_on_(network.fabric().links().size(), 0) {}
+      on_link_(network.fabric().links().size()) {}
 
 void FlowSet::reset() {
   for (const std::int32_t link : links_) {
     load_[static_cast<std::size_t>(link)] = 0;
-    slowest_on_[static_cast<std::size_t>(link)] = 0;
+    on_link_[static_cast<std::size_t>(link)] = {};
   }
   flows_.clear();
   links_.clear();
@@ -22,10 +22,11 @@ void FlowSet::reset() {
   slowest_ = 0;
 }
 
-bool FlowSet::add(std::int32_t source, std::int32_t destination) {
+bool FlowSet::add(std::int32_t source, std::int32_t destination, double weight) {
   if (!network_.routes().append_route(source, destination, links_)) return false;
   const std::span<const double> latency = network_.latency_seconds();
   RoutedFlow flow;
+  flow.weight = weight;
   for (std::size_t i = begin_.back(); i < links_.size(); ++i) {
     const auto link = static_cast<std::size_t>(links_[i]);
     load_[link] += 1;
@@ -48,15 +49,35 @@ void FlowSet::settle() {
     slowest_ = std::max(slowest_, flow.shared);
     uncontended_ = uncontended_ && same_number(flow.alone, flow.shared);
     uniform_ = uniform_ && same_number(flow.shared, flows_.front().shared) &&
-               same_number(flow.latency, flows_.front().latency);
+               same_number(flow.latency, flows_.front().latency) &&
+               same_number(flow.weight, flows_.front().weight);
   }
   if (uniform_) return;
   for (std::size_t f = 0; f < flows_.size(); ++f) {
+    const RoutedFlow& flow = flows_[f];
     for (const std::int32_t id : path(f)) {
-      double& slowest = slowest_on_[static_cast<std::size_t>(id)];
-      slowest = std::max(slowest, flows_[f].shared);
+      OnLink& link = on_link_[static_cast<std::size_t>(id)];
+      const bool first = link.slowest <= 0;
+      link.slowest = std::max(link.slowest, flow.shared);
+      link.weight += flow.weight;
+      link.least_weight = first ? flow.weight : std::min(link.least_weight, flow.weight);
+      link.least_latency = first ? flow.latency : std::min(link.least_latency, flow.latency);
     }
   }
+}
+
+BusiestLink FlowSet::busiest() const {
+  const std::span<const double> rate = network_.bytes_per_second();
+  BusiestLink most;
+  for (const std::int32_t id : links_) {
+    const auto link = static_cast<std::size_t>(id);
+    const double seconds = on_link_[link].weight / rate[link];
+    const double latency = on_link_[link].least_latency;
+    const bool as_busy = same_number(seconds, most.seconds_per_unit);
+    if (as_busy) most.least_latency = std::max(most.least_latency, latency);
+    if (!as_busy && seconds > most.seconds_per_unit) most = {seconds, latency};
+  }
+  return most;
 }
 
 bool FlowSet::rigid(std::size_t f) const {
@@ -65,7 +86,9 @@ bool FlowSet::rigid(std::size_t f) const {
   return std::ranges::any_of(path(f), [&](std::int32_t id) {
     const auto link = static_cast<std::size_t>(id);
     return same_number(load_[link] / rate[link], flows_[f].shared) &&
-           same_number(slowest_on_[link], flows_[f].shared);
+           same_number(on_link_[link].slowest, flows_[f].shared) &&
+           (on_link_[link].least_weight >= flows_[f].weight ||
+            same_number(on_link_[link].least_weight, flows_[f].weight));
   });
 }
 

@@ -9,7 +9,8 @@
 // The first holds because the flow's bottleneck link is saturated, and no flow there is faster than it.
 //
 // A flow is rigid when one of its links has n(l)/b(l) = shared for it and no flow on that link has a slower
-// share: while all flows of that link are active, they all run at exactly 1/shared.
+// share: while all flows of that link are active, they all run at exactly 1/shared. Where flows send unequal bytes
+// (weights), those of that link must not have less to send than it.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,13 @@ struct RoutedFlow {
   double latency = 0;  ///< seconds, the sum over the path
   double alone = 0;    ///< seconds per byte without the others
   double shared = 0;   ///< seconds per byte with all of them; >= alone
+  double weight = 1;   ///< bytes that it sends, in some unit
+};
+
+/// The link that has most to carry for its bandwidth.
+struct BusiestLink {
+  double seconds_per_unit = 0;  ///< of the weights of its flows
+  double least_latency = 0;     ///< of its flows; of the largest such where several links are as busy
 };
 
 /// Links that have been used, as bits.
@@ -66,7 +74,7 @@ class FlowSet {
 
   void reset();
   /// False where dead links leave no way; the set is worthless then.
-  bool add(std::int32_t source, std::int32_t destination);
+  bool add(std::int32_t source, std::int32_t destination, double weight = 1);
   /// Call once after the last add().
   void settle();
 
@@ -75,13 +83,15 @@ class FlowSet {
   [[nodiscard]] std::span<const std::int32_t> path(std::size_t i) const {
     return std::span(links_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
   }
-  /// All flows have the latency and the share of the first.
+  /// All flows have the latency, the share and the weight of the first.
   [[nodiscard]] bool uniform() const { return uniform_; }
   /// No flow shares the link that limits it.
   [[nodiscard]] bool uncontended() const { return uncontended_; }
   /// Largest shared.
   [[nodiscard]] double slowest() const { return slowest_; }
   [[nodiscard]] bool rigid(std::size_t i) const;
+  /// Not where they are uniform. O(links of all paths).
+  [[nodiscard]] BusiestLink busiest() const;
   void collect_links(LinkSet& set) const;
 
  private:
@@ -89,8 +99,14 @@ class FlowSet {
   std::vector<RoutedFlow> flows_;
   std::vector<std::size_t> begin_;
   std::vector<std::int32_t> links_;
-  std::vector<double> load_;        ///< flows on each link
-  std::vector<double> slowest_on_;  ///< largest `shared` of the flows on each link
+  std::vector<double> load_;  ///< flows on each link
+  /// Of the flows on each link, where they are not uniform.
+  struct OnLink {
+    double slowest = 0;  ///< largest `shared`
+    double weight = 0;   ///< of all
+    double least_weight = 0, least_latency = 0;
+  };
+  std::vector<OnLink> on_link_;
   bool uniform_ = true, uncontended_ = true;
   double slowest_ = 0;
 };

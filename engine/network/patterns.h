@@ -58,6 +58,18 @@ struct PointToPoint {
   double start = 0;  ///< seconds; replaces Pattern::start
 };
 
+/// Unequal parts of an all-to-all: `shares` of the bytes by member, adding up to 1. Each member sends member i
+/// shares[i] of its bytes or, where they are those of the sender, each other member shares of its own. What a member
+/// has for itself is not sent.
+struct Skew {
+  std::vector<double> shares;  ///< empty: equal ones
+  bool of_sender = false;
+
+  [[nodiscard]] double part(std::size_t from, std::size_t to, std::size_t members) const {
+    return shares.empty() ? 1 / static_cast<double>(members) : shares[of_sender ? from : to];
+  }
+};
+
 struct Pattern {
   Operation operation = Operation::all_reduce;
   Algorithm algorithm = Algorithm::ring;
@@ -70,6 +82,7 @@ struct Pattern {
   HalvingOrder halving_order = HalvingOrder::near_first;
   RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring
   PairwisePartners partners = PairwisePartners::shift;
+  Skew skew;  ///< all_to_all by `direct`
   /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,
   /// double_binary_tree, in_network.
   std::int32_t chunks = 1;

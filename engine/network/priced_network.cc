@@ -45,6 +45,23 @@ bool PricedNetwork::has_switches_for(const Pattern& pattern) const {
   });
 }
 
+std::optional<std::vector<PricedNetwork::Drain>> PricedNetwork::drains(const Pattern& pattern) {
+  auto built = build_traffic({pattern}, routes_);
+  if (!built) return std::nullopt;
+  struct Ends final : RateObserver {
+    std::vector<Drain> of;
+    void rate_changed(double time, std::int32_t connection, double rate) override {
+      if (rate <= 0) of[static_cast<std::size_t>(connection)].seconds = time;
+    }
+  } ends;
+  for (Connection& connection : built->traffic.connections) {
+    ends.of.push_back({connection.latency, 0});
+    connection.latency = 0;
+  }
+  (void)simulator_.run(built->traffic, bytes_per_second_, &ends);
+  return std::move(ends.of);
+}
+
 std::optional<double> PricedNetwork::simulate(const Pattern& pattern) {
   if (!has_switches_for(pattern)) return std::nullopt;
   const auto built = build_traffic({pattern}, routes_);

@@ -38,6 +38,14 @@ class PricedNetwork {
   /// links cut it. The pattern must suit the healthy fabric.
   std::optional<double> simulate(const Pattern& pattern);
 
+  /// Of a pattern of one round, whose messages all start at once: each connection's latency and the seconds until
+  /// it has drained, where the pattern has the bytes it names. Times of other bytes are in proportion, since rates
+  /// don't depend on them and latency occupies no link. Nothing where dead links cut the pattern.
+  struct Drain {
+    double latency = 0, seconds = 0;
+  };
+  std::optional<std::vector<Drain>> drains(const Pattern& pattern);
+
  private:
   void scale();
 

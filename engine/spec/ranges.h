@@ -57,6 +57,7 @@ inline constexpr Range kRankOrNone{1, 1e7, "", true};  ///< of a latent vector
 inline constexpr Range kExperts{1, 1e6};
 inline constexpr Range kExpertsOrNone{1, 1e6, "", true};
 inline constexpr Range kCapacityFactor{1, 1e3, "", true};  ///< or dropless
+inline constexpr Range kLoadExponent{0, 10};
 inline constexpr Range kFurtherTokens{1, 100, "", true};
 inline constexpr Range kRows{1, 1e9};  ///< of an embedding, an MLP or a position table
 inline constexpr double kMostParameters = 1e15;

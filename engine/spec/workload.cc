@@ -14,6 +14,7 @@ Problems WorkloadSpec::validate() const {
     require_range(problems, output_tokens, "output_tokens", ranges::kTokens);
     require_range(problems, concurrency, "concurrency", ranges::kRequests);
   }
+  expert_load.check(problems);
   return problems;
 }
 

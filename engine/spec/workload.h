@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "engine/base/problems.h"
+#include "engine/spec/expert_load.h"
 #include "engine/spec/phase.h"
 #include "engine/spec/precision_policy.h"
 
@@ -12,6 +13,7 @@ namespace shardscape {
 struct WorkloadSpec {
   Phase phase = Phase::training;
   PolicyName precision = PolicyName::bf16;
+  ExpertLoad expert_load = {};  ///< of models with experts
   // Training.
   std::int64_t sequence_length = 0;  ///< tokens per sample
   std::int64_t global_batch = 0;     ///< samples per step over all data-parallel replicas

@@ -49,14 +49,20 @@ class IterationEmitter {
   [[nodiscard]] Seconds host_step() const;
 
  private:
-  /// `prompt_attention`, `decode_attention`: seconds of the core.
+  /// From here on programs are for that member of the expert groups; what is hidden is decided by the busiest.
+  void set_blocks(std::int32_t expert_rank);
+  /// `busiest`: the same operators of the rank that gets most tokens. `prompt_attention`, `decode_attention`:
+  /// seconds of the core.
   std::vector<LayerEmitter::Step> steps_of(std::vector<model::Operator> operators,
-                                           double prompt_attention = 0, double decode_attention = 0);
+                                           std::vector<model::Operator> busiest, double prompt_attention = 0,
+                                           double decode_attention = 0);
+  std::int32_t build_stage(std::int32_t stage, std::int64_t groups, std::int64_t rounds);
   std::int32_t build_pass(std::int32_t stage, bool opening);
   [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
   [[nodiscard]] bool last(std::int32_t stage) const { return stage + 1 == in_.plan.pipeline; }
 
   const IterationCosts::Inputs& in_;
+  TokenCosts& costs_;
   execution::ProgramBuilder& builder_;
   const IterationShape shape_;
   const StackProfile& stack_;

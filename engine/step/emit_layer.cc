@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/model/mlp/moe.h"
+
 namespace shardscape::step {
 
 using execution::Account;
@@ -28,6 +30,15 @@ GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& 
     if (plan.folds_experts() || !is_of_experts(group))
       lanes[group] = builder.add_lane(layout.group(group), name_of(group));
   return lanes;
+}
+
+std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank) {
+  if (plan.expert == 1 || !model::loads_differ(setting.model, setting.workload))
+    return model::LayerKey::kBusiest;
+  // Counted in the rank order without the pipeline (spec/parallel_groups.h).
+  const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
+  const std::int32_t in_stage = rank / (stride * plan.pipeline) * stride + rank % stride;
+  return in_stage / plan.expert_tensor % plan.expert;
 }
 
 LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seconds, Account account,

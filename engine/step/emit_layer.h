@@ -21,6 +21,9 @@ using GroupLanes = EnumArray<ParallelGroup, std::int32_t>;
 /// Lanes for the groups that layers call, in the order of the table.
 GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& builder);
 
+/// Which member of its expert group a rank of the plan is; kBusiest where all get as many tokens.
+std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank);
+
 class LayerEmitter {
  public:
   /// A compute operator or calls of one lane, in the order of execution.

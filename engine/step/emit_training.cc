@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "engine/step/data_exposure.h"
@@ -51,25 +52,31 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
   }
 }
 
-void TrainingEmitter::set_device(const Setting& setting) {
+void TrainingEmitter::set_device(const Setting& setting, std::int32_t expert_rank) {
   device_ = &setting.system.device;
   for (const LayerKind kind : layer_kinds(in_.setting.model)) {
     for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight, Pass::input})
-      steps_[kind.index()][at(pass)] = steps_of(kind, pass, setting);
+      steps_[kind.index()][at(pass)] = steps_of(kind, pass, setting, expert_rank);
   }
 }
 
 std::vector<TrainingEmitter::Step> TrainingEmitter::steps_of(LayerKind kind, Pass pass,
-                                                             const Setting& setting) const {
-  const std::vector<model::Operator> operators = training_operators(kind, in_.setting, in_.key());
+                                                             const Setting& setting,
+                                                             std::int32_t expert_rank) const {
+  // The same operators in the same order, of other loads.
+  const std::vector<model::Operator> busiest = training_operators(kind, in_.setting, in_.key());
+  model::LayerKey key = in_.key();
+  key.expert_rank = expert_rank;
+  const std::vector<model::Operator> operators = training_operators(kind, in_.setting, key);
   std::vector<Step> steps;
   for (const Segment& segment : in_.segments(kind, pass)) {
-    layer_emitter_.append_part(steps, operators, segment.part,
-                               segment.again ? Account::recompute : Account::compute, [&](const Node& node) {
-                                 return LayerEmitter::Costs{
-                                     cost_of(price(*node.op, setting), node.part),
-                                     cost_of(price(*node.op, in_.setting), node.part).time};
-                               });
+    layer_emitter_.append_part(
+        steps, operators, segment.part, segment.again ? Account::recompute : Account::compute,
+        [&](const Node& node) {
+          const model::Operator& planned = busiest[static_cast<std::size_t>(node.op - operators.data())];
+          return LayerEmitter::Costs{cost_of(price(*node.op, setting), node.part),
+                                     cost_of(price(planned, in_.setting), node.part).time};
+        });
   }
   return steps;
 }
@@ -437,13 +444,14 @@ std::int32_t TrainingEmitter::build_stage(std::int32_t stage) {
   return builder_.add_sequence(std::move(blocks), fmt::format("stage {}", stage));
 }
 
-/// Ranks of one stage whose devices are alike share a program.
+/// Ranks of one stage whose devices and experts are alike share a program.
 void TrainingEmitter::build_sick_ranks() {
-  std::map<std::pair<std::size_t, const Setting*>, std::int32_t> built;
+  std::map<std::tuple<std::size_t, const Setting*, std::int32_t>, std::int32_t> built;
   for (const SickStage& sick : in_.sick) {
-    const auto [entry, fresh] = built.try_emplace({sick.stage, &sick.setting}, 0);
+    const std::int32_t member = expert_member(in_.setting, in_.plan, sick.rank);
+    const auto [entry, fresh] = built.try_emplace({sick.stage, &sick.setting, member}, 0);
     if (fresh) {
-      set_device(sick.setting);
+      set_device(sick.setting, member);
       entry->second = build_stage(static_cast<std::int32_t>(sick.stage));
     }
     builder_.set_sequence(sick.rank, entry->second);
@@ -454,10 +462,16 @@ void TrainingEmitter::build_sick_ranks() {
 
 void TrainingEmitter::build() {
   const std::int32_t stride = PlanLayout(in_.plan).stride(PlanAxis::pipeline);
-  std::vector<std::int32_t> sequences;
-  for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) sequences.push_back(build_stage(stage));
+  std::map<std::int32_t, std::vector<std::int32_t>>
+      sequences;  // by member of the expert group, of each stage
   for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(in_.plan.gpus()); ++rank) {
-    builder_.set_sequence(rank, sequences[static_cast<std::size_t>(rank / stride % in_.plan.pipeline)]);
+    const std::int32_t member = expert_member(in_.setting, in_.plan, rank);
+    std::vector<std::int32_t>& of = sequences[member];
+    if (of.empty()) {
+      set_device(in_.setting, member);
+      for (std::int32_t stage = 0; stage < in_.plan.pipeline; ++stage) of.push_back(build_stage(stage));
+    }
+    builder_.set_sequence(rank, of[static_cast<std::size_t>(rank / stride % in_.plan.pipeline)]);
   }
   build_sick_ranks();
 }

@@ -19,6 +19,8 @@
 //   dualpipe                    two chunks of a stage for the two directions, each with channels of its own
 //   boundaries                  a message to the neighbour, waited for by the sender unless sends are
 //                               asynchronous; cut over the tensor group, the receiver gathers it
+//   uneven experts              ranks of a stage that hold other experts have programs of their own; what is cut and
+//                               hidden where is decided by the times of the busiest
 //   sick devices                their operators take what they take there; what is cut, started and hidden
 //                               where is decided by the times of healthy ones, so that all members of a
 //                               group make the same calls
@@ -61,9 +63,10 @@ class TrainingEmitter {
     [[nodiscard]] bool forward() const { return pass == Pass::forward; }
   };
 
-  /// From here on programs are for devices of this setting.
-  void set_device(const Setting& setting);
-  [[nodiscard]] std::vector<Step> steps_of(LayerKind kind, Pass pass, const Setting& setting) const;
+  /// From here on programs are for devices of this setting, and for that member of the expert groups.
+  void set_device(const Setting& setting, std::int32_t expert_rank = model::LayerKey::kBusiest);
+  [[nodiscard]] std::vector<Step> steps_of(LayerKind kind, Pass pass, const Setting& setting,
+                                           std::int32_t expert_rank) const;
 
   /// The pass that makes the gradients of weights.
   [[nodiscard]] Pass gradient_pass() const { return in_.cuts() ? Pass::weight : Pass::backward; }

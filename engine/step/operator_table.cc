@@ -58,6 +58,10 @@ const char* collective_name(network::CollectiveOp op) {
       return "expert_dispatch";
     case network::CollectiveOp::expert_combine:
       return "expert_combine";
+    case network::CollectiveOp::dispatch:
+    case network::CollectiveOp::combine:
+    case network::CollectiveOp::last_combine:
+      return "uneven all_to_all";
     case network::CollectiveOp::broadcast:
       return "broadcast";
     case network::CollectiveOp::ring_pass:

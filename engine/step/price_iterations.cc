@@ -26,7 +26,9 @@ PartCost price_rest(const std::vector<Operator>& operators, const Setting& setti
       cost.calls.push_back(node.comm());
       cost.call_count += node.comm().repeats;
     } else if (node.op->kind != OperatorKind::attention) {
-      cost.device += price_forward(*node.op, setting);
+      const Seconds time = price_forward(*node.op, setting);
+      cost.device += time;
+      if (!node.op->loads.runs.empty()) cost.experts += time;
     }
   }
   return cost;
@@ -59,16 +61,22 @@ LayerKey TokenCosts::key(std::int64_t sequences, std::int32_t context) const {
   return key;
 }
 
-std::vector<Operator> TokenCosts::prompt_block(std::size_t kind, std::int64_t tokens) const {
-  return model::block_operators(setting_, kind, key(1, layout_.context), tokens, model::Mode::prefill);
+std::vector<Operator> TokenCosts::prompt_block(std::size_t kind, std::int64_t tokens,
+                                               std::int32_t expert_rank) const {
+  LayerKey of_rank = key(1, layout_.context);
+  of_rank.expert_rank = expert_rank;
+  return model::block_operators(setting_, kind, of_rank, tokens, model::Mode::prefill);
 }
 
 std::vector<Operator> TokenCosts::prompt_embedding(std::int64_t tokens) const {
   return model::embedding_operators(setting_, key(1, layout_.context), tokens, model::Mode::prefill);
 }
 
-std::vector<Operator> TokenCosts::decode_block(std::size_t kind, std::int64_t sequences) const {
-  return model::decode_block_operators(setting_, kind, key(sequences, layout_.context), 1);
+std::vector<Operator> TokenCosts::decode_block(std::size_t kind, std::int64_t sequences,
+                                               std::int32_t expert_rank) const {
+  LayerKey of_rank = key(sequences, layout_.context);
+  of_rank.expert_rank = expert_rank;
+  return model::decode_block_operators(setting_, kind, of_rank, 1);
 }
 
 std::vector<Operator> TokenCosts::decode_embedding(std::int64_t sequences) const {
@@ -189,11 +197,21 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   Amounts sum;
   sum.device = layer.device.value();
   sum.calls = layer.call_count;
+  if (unit_ == Unit::seconds) {
+    const auto times = call_times(
+        layer,
+        [&](const model::CollectiveCall& call) {
+          return collectives_.time(call.op, call.bytes, layout_.group(call.group));
+        },
+        [&](const model::CollectiveCall& call, Seconds work) {
+          return collectives_.late_combine(call.bytes, layout_.group(call.group), work);
+        });
+    for (const ParallelGroup group : enum_values<ParallelGroup>()) sum.comm[group] = times[group].value();
+    return sum;
+  }
   for (const model::CollectiveCall& call : layer.calls) {
-    const double amount = unit_ == Unit::seconds
-                              ? collectives_.time(call.op, call.bytes, layout_.group(call.group)).value()
-                              : sent_bytes(call.op, call.bytes, ranks_of(in_.plan, call.group)).value();
-    sum.comm[call.group] += call.repeats * amount;
+    sum.comm[call.group] +=
+        call.repeats * sent_bytes(call.op, call.bytes, ranks_of(in_.plan, call.group)).value();
   }
   return sum;
 }

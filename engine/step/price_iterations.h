@@ -61,10 +61,12 @@ class TokenCosts {
   [[nodiscard]] Bound prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
   [[nodiscard]] Bound decode_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
 
-  /// The operators of one block, of the embedding and of the head behind those prices.
-  [[nodiscard]] std::vector<model::Operator> prompt_block(std::size_t kind, std::int64_t tokens) const;
+  /// The operators of one block, of the embedding and of the head behind those prices. `expert_rank`: whose block.
+  [[nodiscard]] std::vector<model::Operator> prompt_block(
+      std::size_t kind, std::int64_t tokens, std::int32_t expert_rank = model::LayerKey::kBusiest) const;
   [[nodiscard]] std::vector<model::Operator> prompt_embedding(std::int64_t tokens) const;
-  [[nodiscard]] std::vector<model::Operator> decode_block(std::size_t kind, std::int64_t sequences) const;
+  [[nodiscard]] std::vector<model::Operator> decode_block(
+      std::size_t kind, std::int64_t sequences, std::int32_t expert_rank = model::LayerKey::kBusiest) const;
   [[nodiscard]] std::vector<model::Operator> decode_embedding(std::int64_t sequences) const;
   [[nodiscard]] std::vector<model::Operator> head_rows(std::int64_t rows) const;
 

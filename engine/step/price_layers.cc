@@ -94,9 +94,10 @@ double backward_kernels(const Operator& op) {
 compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
                                     const DeviceSpec& device) {
   if (op.grouped && device.architecture != Architecture::other) {
-    const compute::ExpertLoads loads{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
-    return compute::grouped_product(loads, static_cast<double>(shape.n), static_cast<double>(shape.k),
-                                    op.operands, device, {false, false, op.stored});
+    const compute::ExpertLoads alike{{{static_cast<double>(shape.batch), static_cast<double>(shape.m)}}};
+    return compute::grouped_product(op.loads.runs.empty() ? alike : op.loads, static_cast<double>(shape.n),
+                                    static_cast<double>(shape.k), op.operands, device,
+                                    {false, false, op.stored});
   }
   const compute::GemmCost cost =
       compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands), false});
@@ -164,6 +165,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
       const Seconds time = cost_of(of_operator, node.part).time;
       sum.device += time;
       if (node.op->attention_core) sum.attention_core += time;
+      if (!node.op->loads.runs.empty()) sum.experts += time;
     }
     sum.between.assign(1, Seconds(0));
     for (const Node& node : nodes(operators, part)) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/base/enum_array.h"
 #include "engine/compute/gradients.h"
 #include "engine/model/layer_key.h"
 #include "engine/model/stage_layers.h"
@@ -45,6 +46,7 @@ compute::OperatorCost cost_of(const OperatorTimes& times, Part part);
 struct PartCost {
   Seconds device;
   Seconds attention_core;                    ///< the attention core's part of `device`
+  Seconds experts;                           ///< likewise of experts whose loads differ
   std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
   double call_count = 0;
   /// Compute before, between and behind its exchanges of experts, in the order of execution.
@@ -87,6 +89,25 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 /// The operators of a layer in training.
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
+
+/// The calls of a part by the kind of their groups. `time(call)`: of one; `late_combine(call, work)`: of a combine
+/// behind so much work of the busiest rank, its dispatch included (CollectiveModel::late_combine).
+template <class Time, class LateCombine>
+EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const Time& time,
+                                             const LateCombine& late_combine) {
+  EnumArray<ParallelGroup, Seconds> sum;
+  Seconds work = part.experts;
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.op == network::CollectiveOp::combine) continue;
+    const Seconds one = time(call);
+    sum[call.group] += call.repeats * one;
+    if (call.op == network::CollectiveOp::dispatch) work += one;
+  }
+  for (const model::CollectiveCall& call : part.calls) {
+    if (call.op == network::CollectiveOp::combine) sum[call.group] += call.repeats * late_combine(call, work);
+  }
+  return sum;
+}
 
 /// The share of a layer's calls over groups of a kind that the stack runs beside operators, 0..1; 0 for those
 /// of context groups, which run beside attention as far as that lasts.

@@ -23,12 +23,16 @@ using network::Slice;
 
 using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
-GroupTimes price_calls(const std::vector<model::CollectiveCall>& calls, const RankGroups& groups,
-                       network::CollectiveModel& collectives, const Slice& slice) {
-  GroupTimes sum;
-  for (const model::CollectiveCall& call : calls)
-    sum[call.group] += call.repeats * collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
-  return sum;
+GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::CollectiveModel& collectives,
+                       const Slice& slice) {
+  return call_times(
+      part,
+      [&](const model::CollectiveCall& call) {
+        return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
+      },
+      [&](const model::CollectiveCall& call, Seconds work) {
+        return collectives.late_combine(call.bytes, groups[call.group], work, slice);
+      });
 }
 
 /// Times of the pieces that the stages of a slice are put together from.
@@ -54,7 +58,7 @@ class LayerTimer {
  private:
   void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
     const PartCost& part = layer[segment.part];
-    const GroupTimes comm = price_calls(part.calls, groups_, collectives_, slice_);
+    const GroupTimes comm = price_calls(part, groups_, collectives_, slice_);
     time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       if (comm[group] > Seconds(0))

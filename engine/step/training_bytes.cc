@@ -62,6 +62,9 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
     case CollectiveOp::all_to_all:
     case CollectiveOp::expert_dispatch:
     case CollectiveOp::expert_combine:
+    case CollectiveOp::dispatch:  // a mean rank's
+    case CollectiveOp::combine:
+    case CollectiveOp::last_combine:
       return sweep;
     case CollectiveOp::broadcast:
     case CollectiveOp::ring_pass:

@@ -14,6 +14,7 @@
 #include "results_schema/columns.h"
 #include "results_schema/segments.h"
 #include "sweep/cli/format.h"
+#include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_study.h"
 
 namespace shardscape::cli {
@@ -193,6 +194,8 @@ std::vector<std::pair<std::string, std::string>> listed_settings(const sweep::St
   };
   const auto number = [](std::int64_t value) { return std::to_string(value); };
   add_if_listed("precision", &WorkloadSpec::precision, [](PolicyName p) { return name_of(p); });
+  add_if_listed("expert_load", &WorkloadSpec::expert_load,
+                [](const ExpertLoad& l) { return sweep::to_text(l); });
   add_if_listed("sequence_length", &WorkloadSpec::sequence_length, number);
   add_if_listed("global_batch", &WorkloadSpec::global_batch, number);
   add_if_listed("prompt_tokens", &WorkloadSpec::prompt_tokens, number);

@@ -12,6 +12,7 @@
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/verdicts.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/expert_load_parser.h"
 
 namespace shardscape::cli {
 
@@ -141,6 +142,8 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
            : fmt::format("inference, {} prompt and {} output tokens, concurrency {}, {}",
                          count(load.prompt_tokens), count(load.output_tokens), count(load.concurrency),
                          name_of(load.precision))});
+  if (!load.expert_load.balanced())
+    table.add_row({"experts", "get tokens by " + sweep::to_text(load.expert_load)});
   table.add_row({"plan", sweep::to_point_text(point.plan, load.phase)});
   if (point.plan.disaggregated()) {
     const std::int64_t prefill = point.plan.prefill.gpus(), all = point.plan.gpus();

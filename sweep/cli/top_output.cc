@@ -18,6 +18,8 @@ namespace shardscape::cli {
 namespace {
 
 bool is_idle_of_experts(const results::ColumnInfo& column, const std::string& value) {
+  if (column.name == "expert_load") return value == name_of(LoadDistribution::balanced);
+  if (column.name == "expert_load_exponent") return value == "0";
   const PlanAxisRow* const row = find_plan_column(column.name);
   return row != nullptr && is_of_experts(*row) && value == code_text(*row, row->idle);
 }

@@ -64,6 +64,7 @@ class StudyParser {
     check_layouts();
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
+    check_loads();
     if (!diagnostics_.empty()) return std::nullopt;
     study_.resolved_yaml = resolved();
     note_assumed_shares();
@@ -308,6 +309,18 @@ class StudyParser {
       study_.mode = *mode;
     } else {
       state_.bad("mode", node->where, mode.error());
+    }
+  }
+
+  void check_loads() {
+    const yaml::Node* const node = root_.find("workload")->find("expert_load");
+    const MixtureOfExperts* const experts = study_.model.moe ? &*study_.model.moe : nullptr;
+    for (const WorkloadSpec& workload : study_.workloads) {
+      Problems problems;
+      workload.expert_load.check_against(problems, experts);
+      for (const Problem& problem : problems.list())
+        state_.bad("workload." + problem.field, node->where, problem.message);
+      if (!problems.empty()) return;
     }
   }
 

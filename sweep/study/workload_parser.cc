@@ -10,6 +10,7 @@
 
 #include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
+#include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_study.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"
@@ -73,9 +74,10 @@ class WorkloadParser {
   void read_entry(const yaml::Entry& entry) {
     const auto field =
         std::ranges::find(kFields, entry.key, [](const Field& f) { return std::string_view(f.key); });
-    const bool precision = entry.key == "precision";
-    if (field == kFields.end() && !precision) return;
+    const bool precision = entry.key == "precision", loads = entry.key == "expert_load";
+    if (field == kFields.end() && !precision && !loads) return;
     if (&entry.value != node_.find(entry.key)) return;  // a duplicate, reported already
+    if (loads) return read_expert_loads(entry.value);
     if (precision) return read_precision(entry.value);
     reader_.take(field->key);
     if (result_.phase_known && field->phase != result_.phase) {
@@ -95,6 +97,18 @@ class WorkloadParser {
     const AxisPlace place{node, path("precision"), diagnostics_};
     add_axis<PolicyName>("precision", parse_axis<PolicyName>(place, yaml::parse_value<PolicyName>),
                          &WorkloadSpec::precision);
+  }
+
+  void read_expert_loads(const yaml::Node& node) {
+    reader_.take("expert_load");
+    ListedKey axis;
+    yaml::Node list = yaml::Node::list();
+    for (const ExpertLoad& load : parse_expert_loads(node, path("expert_load"), state_)) {
+      axis.values.emplace_back([load](WorkloadSpec& workload) { workload.expert_load = load; });
+      list.items.push_back(write_expert_load(load));
+    }
+    axes_.push_back(std::move(axis));
+    result_.resolved.set("expert_load", std::move(list));
   }
 
   template <class T>
@@ -149,7 +163,7 @@ class WorkloadParser {
   void check(const WorkloadSpec& workload) {
     const Problems problems = workload.validate();
     for (const Problem& problem : problems.list()) {
-      const yaml::Node* field = node_.find(problem.field);
+      const yaml::Node* field = node_.find(problem.field.substr(0, problem.field.find('.')));
       state_.bad(path(problem.field), field != nullptr ? field->where : node_.where, problem.message);
     }
   }

@@ -18,10 +18,10 @@
 namespace shardscape::network {
 namespace {
 
-constexpr CollectiveOp kAllOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
-                                    CollectiveOp::all_gather, CollectiveOp::all_to_all,
-                                    CollectiveOp::broadcast,  CollectiveOp::ring_pass,
-                                    CollectiveOp::chain_pass};
+constexpr CollectiveOp kAllOps[] = {
+    CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather,
+    CollectiveOp::all_to_all, CollectiveOp::broadcast,      CollectiveOp::ring_pass,
+    CollectiveOp::chain_pass, CollectiveOp::dispatch,       CollectiveOp::combine};
 
 /// Of the order of the links, so that copies weigh in the choice of algorithms.
 constexpr BytesPerSecond kMemoryRate(5e9);
@@ -126,6 +126,7 @@ struct Drawn {
     text = "seed " + std::to_string(seed) + ":";
     for (const DimensionSpec& d : spec.dimensions)
       text += " " + std::string(name_of(d.kind)) + testing::PrintToString(d.shape);
+    set_loads();
     for (const Algorithm algorithm : communication.algorithms) text += " " + std::string(name_of(algorithm));
     if (random.below(4) != 0) return;
     std::vector<std::int32_t> placement(static_cast<std::size_t>(fabric.ranks()));
@@ -136,6 +137,17 @@ struct Drawn {
     exact.set_placement(placement);
     reference.set_placement(placement);
     text += " placed";
+  }
+
+  /// An expert on each rank, so that any group divides them; some get nothing.
+  void set_loads() {
+    CounterRng loads(random.below(1000), 8);
+    std::vector<double> shares(static_cast<std::size_t>(fabric.ranks()));
+    double sum = 0;
+    for (double& share : shares) sum += share = loads.below(5) == 0 ? 0 : loads.uniform();
+    if (sum <= 0) return;
+    for (double& share : shares) share /= sum;
+    for (CollectiveModel* const model : {&fast, &exact, &reference}) model->set_expert_loads(shares);
   }
 
   /// One random call on both.

@@ -11,7 +11,8 @@ void DenseMlp::append_operators(std::vector<Operator>& ops, const OperatorBuilde
   ops.push_back(b.gemm("mlp_out", ffn, b.hidden(), b.product_input(ffn)));
 }
 
-double DenseMlp::gradient_width(const ModelSpec& model, const LayerKey& key) const {
+double DenseMlp::gradient_width(const Setting& setting, const LayerKey& key) const {
+  const ModelSpec& model = setting.model;
   return activation_gradients(model) * static_cast<double>(model.ffn_hidden) / key.tensor;
 }
 

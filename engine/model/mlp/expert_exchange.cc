@@ -1,5 +1,7 @@
 #include "engine/model/mlp/expert_exchange.h"
 
+#include "engine/model/mlp/moe.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -29,37 +31,40 @@ Operator over_expert_tensor(const OperatorBuilder& b, std::string_view name, Col
   return exchange(b, name, ParallelGroup::expert_tensor, forward, backward, rows, {wire, wire});
 }
 
-/// Dispatch and combine are each other's backward. Of kernels that send in fp8 only the dispatch of forward does.
-Operator over_experts(const OperatorBuilder& b, std::string_view name, bool out, double rows) {
-  const double copies = rows / b.key().experts().tensor, wire = bytes_per_element(b.policy().wire);
+/// Dispatch and combine are each other's backward, and alike where loads are. Of kernels that send in fp8 only the
+/// dispatch of forward does; where loads differ they send as the library does.
+Operator over_experts(const OperatorBuilder& b, std::string_view name, bool out, const ExpertShare& share) {
+  const double copies = share.mean / b.key().experts().tensor, wire = bytes_per_element(b.policy().wire);
   const StackProfile::Experts& stack = b.stack().experts;
-  if (stack.dispatch == ExpertDispatcher::library) {
-    return exchange(b, name, ParallelGroup::expert, CollectiveOp::all_to_all, CollectiveOp::all_to_all,
-                    copies, {wire, wire});
+  const auto over = [&](CollectiveOp forward, CollectiveOp backward, double value) {
+    return exchange(b, name, ParallelGroup::expert, forward, backward, copies, {value, wire});
+  };
+  if (loads_differ(b.model(), b.workload())) {
+    return out ? over(CollectiveOp::dispatch, CollectiveOp::combine, wire)
+               : over(CollectiveOp::combine, CollectiveOp::dispatch, wire);
   }
+  if (stack.dispatch == ExpertDispatcher::library)
+    return over(CollectiveOp::all_to_all, CollectiveOp::all_to_all, wire);
   const double sent = dispatched_value_bytes(b.policy(), stack);
-  if (out) {
-    return exchange(b, name, ParallelGroup::expert, CollectiveOp::expert_dispatch,
-                    CollectiveOp::expert_combine, copies, {sent, wire});
-  }
+  if (out) return over(CollectiveOp::expert_dispatch, CollectiveOp::expert_combine, sent);
   const CollectiveOp back = sent == wire ? CollectiveOp::expert_dispatch : CollectiveOp::expert_combine;
-  return exchange(b, name, ParallelGroup::expert, CollectiveOp::expert_combine, back, copies, {wire, wire});
+  return over(CollectiveOp::expert_combine, back, wire);
 }
 
 }  // namespace
 
-void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, double rows) {
+void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share) {
   if (!b.key().dispatches) return;
-  ops.push_back(over_experts(b, "dispatch", true, rows));
-  ops.push_back(
-      over_expert_tensor(b, "expert_gather", CollectiveOp::all_gather, CollectiveOp::reduce_scatter, rows));
+  ops.push_back(over_experts(b, "dispatch", true, share));
+  ops.push_back(over_expert_tensor(b, "expert_gather", CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
+                                   share.rows));
 }
 
-void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, double rows) {
+void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share) {
   if (!b.key().dispatches) return;
-  ops.push_back(
-      over_expert_tensor(b, "expert_reduce", CollectiveOp::reduce_scatter, CollectiveOp::all_gather, rows));
-  ops.push_back(over_experts(b, "combine", false, rows));
+  ops.push_back(over_expert_tensor(b, "expert_reduce", CollectiveOp::reduce_scatter, CollectiveOp::all_gather,
+                                   share.rows));
+  ops.push_back(over_experts(b, "combine", false, share));
 }
 
 }  // namespace shardscape::model

@@ -9,6 +9,9 @@
 //   expert_reduce  and scatter the sum of their partial outputs
 //   combine        the outputs go back
 //
+// Where loads differ, dispatch and combine send each rank's part (network::CollectiveOp::dispatch), and expert tensor
+// groups gather what theirs got.
+//
 // Backward sends the gradients the other way: the same operations the other way round, of the same bytes.
 #pragma once
 
@@ -18,8 +21,9 @@
 
 namespace shardscape::model {
 
-/// `rows`: copies of tokens that the experts of one rank work on, as gathered.
-void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, double rows);
-void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, double rows);
+struct ExpertShare;
+
+void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share);
+void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share);
 
 }  // namespace shardscape::model

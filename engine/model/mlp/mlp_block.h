@@ -18,7 +18,7 @@ class MlpBlock {
   /// Whether it works on all tokens of the tensor group, which sums up its outputs.
   [[nodiscard]] virtual bool in_tensor_region(const OperatorBuilder& /*b*/) const { return true; }
   /// Elements per token of the gradients of inner tensors that live at once in backward, on one rank.
-  [[nodiscard]] virtual double gradient_width(const ModelSpec& model, const LayerKey& key) const = 0;
+  [[nodiscard]] virtual double gradient_width(const Setting& setting, const LayerKey& key) const = 0;
   /// On one rank of a tensor group, experts not counted.
   [[nodiscard]] virtual PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const = 0;
   /// Of the experts that lie on one rank.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "engine/model/mlp/activation.h"
 #include "engine/model/mlp/expert_exchange.h"
@@ -58,6 +60,7 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
                           b.policy().expert_products, input);
   if (b.policy().experts == Precision::fp4 && op.operands != Precision::fp4) op.stored = Precision::fp4;
   op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
+  op.loads = share.loads;
   return op;
 }
 
@@ -108,7 +111,29 @@ double busiest(double mean, double variance, std::int32_t ranks, double most) {
   return std::min(most, mean + std::max(0.0, deviations) * std::sqrt(std::max(0.0, variance)));
 }
 
+/// The part of the experts that a member of so many holds; kBusiest: the member that gets most.
+std::span<const double> experts_of(std::span<const double> popularity, std::int32_t members,
+                                   std::int32_t member) {
+  const std::vector<double> shares = compute::member_shares(popularity, static_cast<std::size_t>(members));
+  const std::size_t each = popularity.size() / shares.size();
+  const auto which =
+      member == LayerKey::kBusiest ? std::ranges::max_element(shares) - shares.begin() : member;
+  return popularity.subspan(static_cast<std::size_t>(which) * each, each);
+}
+
 }  // namespace
+
+bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
+  return model.moe && model.moe->routes() && model.moe->capacity_factor == 0 &&
+         !workload.expert_load.balanced();
+}
+
+double load_imbalance(const ModelSpec& model, const WorkloadSpec& workload, std::int32_t members) {
+  if (!loads_differ(model, workload)) return 1;
+  const std::vector<double> shares =
+      compute::popularity(workload.expert_load, model.moe->experts, model.moe->top_k);
+  return members * std::ranges::max(compute::member_shares(shares, static_cast<std::size_t>(members)));
+}
 
 ExpertShare expert_share(const OperatorBuilder& b) {
   const MixtureOfExperts& moe = *b.model().moe;
@@ -116,9 +141,16 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   const auto experts = static_cast<double>(moe.experts), chosen = static_cast<double>(moe.top_k);
   ExpertShare share;
   share.experts = experts / split.ranks;
-  share.rows = b.tokens() * copies(moe, b.key());
+  share.rows = share.mean = b.tokens() * copies(moe, b.key());
   share.inner = static_cast<double>(moe.expert_ffn_hidden) / split.tensor;
   const double tokens = b.tokens() * split.tensor / b.key().tensor * split.ranks;
+  if (loads_differ(b.model(), b.workload())) {
+    const std::vector<double> all = compute::popularity(b.workload().expert_load, moe.experts, moe.top_k);
+    share.loads = compute::expected_loads(experts_of(all, split.ranks, b.key().expert_rank), tokens);
+    share.rows = share.loads.tokens();
+    share.active = share.loads.experts();
+    return share;
+  }
   const double met = b.serves() ? met_by(std::max(1.0, tokens), chosen / experts)
                                 : 1 - std::pow(1 - chosen / experts, tokens);
   share.active = share.experts * met;
@@ -150,23 +182,25 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
       append_served_dispatch(ops, b);
     } else {
       if (b.stack().experts.load_wait > Seconds(0)) ops.push_back(load_wait(b));
-      ops.push_back(reorder(b, "permute", share.rows));
-      append_dispatch(ops, b, share.rows);
+      // What is sent has the order of experts already; ranks that send nothing have all copies themselves.
+      ops.push_back(reorder(b, "permute", b.key().dispatches ? share.mean : share.rows));
+      append_dispatch(ops, b, share);
     }
     copied = Bytes(operand * share.rows * b.hidden());
   }
   ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
   ops.push_back(activation(b, share.rows * share.inner));
-  if (b.serves() && moe.routes()) ops.back().forward.kernels = 0;
+  if (b.serves()) ops.back().forward.kernels = 0;
+  ops.back().loads = share.loads;
   ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
                                Bytes(operand * share.rows * share.inner)));
   if (moe.routes()) {
     if (b.serves()) {
       append_served_combine(ops, b);
     } else {
-      append_combine(ops, b, share.rows);
+      append_combine(ops, b, share);
     }
-    ops.push_back(reorder(b, "unpermute", share.rows));
+    ops.push_back(reorder(b, "unpermute", b.key().dispatches ? share.mean : share.rows));
   }
   if (moe.shared_experts > 0) append_shared(ops, b, b.policy().casts() && moe.routes() ? input : Bytes(0));
 }
@@ -176,9 +210,11 @@ bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {
   return !b.key().dispatches || b.model().moe->shared_experts > 0 || b.serves();
 }
 
-double ExpertMlp::gradient_width(const ModelSpec& model, const LayerKey& key) const {
+double ExpertMlp::gradient_width(const Setting& setting, const LayerKey& key) const {
+  const ModelSpec& model = setting.model;
   const MixtureOfExperts& moe = *model.moe;
-  const double rows = copies(moe, key), tensors = activation_gradients(model);
+  const double rows = load_imbalance(model, setting.workload, key.experts().ranks) * copies(moe, key);
+  const double tensors = activation_gradients(model);
   const double inner = rows * static_cast<double>(moe.expert_ffn_hidden) / key.experts().tensor +
                        static_cast<double>(moe.shared_ffn_hidden) / key.tensor;
   // The gradients of the copies before and after the experts.

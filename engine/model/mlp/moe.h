@@ -2,10 +2,12 @@
 // are copied into the order of experts, each expert runs its two products on what it got, and the outputs are
 // added up in the order of tokens. Shared experts are one more MLP, on all tokens.
 //
-// Loads are balanced: of `tokens` of the ranks that a layer's experts lie on each expert gets tokens x top_k /
+// Balanced loads: of `tokens` of the ranks that a layer's experts lie on each expert gets tokens x top_k /
 // experts, times the capacity factor where there is one (what is short of it is padding). Where there are fewer
 // tokens than that takes, 1 - (1 - top_k / experts)^tokens of the experts get any: those of tokens that choose
-// independently, and only their weights are read.
+// independently, and only their weights are read. Where the workload has loads of its own (compute/expert_loads.h)
+// each expert gets tokens x its popularity; what is priced, and counted in memory, is the rank of an expert group
+// that gets most. They don't matter where a capacity factor makes all experts alike.
 //
 // Shards: the router's weights are whole on every rank, as norms are; it works on the rank's own tokens (sequence
 // parallelism). A rank holds experts / ranks of the experts, a `tensor`-th of the width of each (ExpertSplit).
@@ -29,18 +31,25 @@ namespace shardscape::model {
 
 /// What of a layer's experts falls to one rank.
 struct ExpertShare {
-  double experts = 0;  ///< that it holds a part of
-  double active = 0;   ///< those that get any token
-  double rows = 0;     ///< tokens of all of them together, with padding
-  double inner = 0;    ///< of the width of each
+  double experts = 0;          ///< that it holds a part of
+  double active = 0;           ///< those that get any token
+  double rows = 0;             ///< tokens of all of them together, with padding
+  double mean = 0;             ///< the same of a mean rank
+  double inner = 0;            ///< of the width of each
+  compute::ExpertLoads loads;  ///< empty: alike
 };
 ExpertShare expert_share(const OperatorBuilder& b);
+
+/// Whether its experts get unequal loads.
+bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload);
+/// Tokens of the busiest member of so many that the experts are dealt to, over those of a mean one; >= 1.
+double load_imbalance(const ModelSpec& model, const WorkloadSpec& workload, std::int32_t members);
 
 class ExpertMlp final : public MlpBlock {
  public:
   void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const override;
   [[nodiscard]] bool in_tensor_region(const OperatorBuilder& b) const override;
-  [[nodiscard]] double gradient_width(const ModelSpec& model, const LayerKey& key) const override;
+  [[nodiscard]] double gradient_width(const Setting& setting, const LayerKey& key) const override;
   [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] PartParameters expert_parameters(const ModelSpec& model,
                                                  const ExpertSplit& split) const override;

@@ -127,8 +127,8 @@ TEST_F(PublicRowTest, StatedCellsStandAgainstWhatIsUsual) {
 }
 
 TEST_F(PublicRowTest, WhatIsNotModelledIsAReasonAndNoProblem) {
-  for (const auto& [column, cell, why] : std::vector<std::array<std::string, 3>>{
-           {"device", "l40s", "no preset describes the device l40s"}}) {
+  for (const auto& [column, cell, why] :
+       std::vector<std::array<std::string, 3>>{{"device", "l40s", "no preset describes the device l40s"}}) {
     const auto row = read_public(step({{"software", "recipes"}, {column, cell}}), true);
     ASSERT_TRUE(row) << cell << (problems_.empty() ? "" : to_string(problems_[0]));
     ASSERT_TRUE(row->unmodelled) << cell;

@@ -1,0 +1,172 @@
+// Models with experts that get unequal loads: hierarchical against flattened on random plans, and laws of loads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "engine/simulate.h"
+#include "engine/spec/parallel_groups.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::laws_experts {
+namespace {
+
+Prediction in_mode(const Setting& setting, const ParallelPlan& plan, ExecutionMode mode,
+                   const FaultSet& faults = {}) {
+  return Simulator(setting, {.reference = false, .time_infeasible = true, .mode = mode}).run(plan, faults);
+}
+
+bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
+
+/// 64 experts in all but the first of four layers, on nodes of eight.
+Setting experts_setting(std::int64_t gpus) {
+  Setting s;
+  s.model = test::llama(4, 2048, 32, 8, 8192, 32000);
+  MixtureOfExperts moe;
+  moe.experts = 64;
+  moe.top_k = 4;
+  moe.expert_ffn_hidden = 1024;
+  moe.shared_experts = 1;
+  moe.shared_ffn_hidden = 1024;
+  moe.first_dense_layers = 1;
+  s.model.moe = moe;
+  s.system.device = test::round_device();
+  s.system.fabric = {"nodes", {test::dimension("inner", DimensionKind::switched, {8}, 300e9, 1e-6)}};
+  if (gpus > 8) {
+    s.system.fabric.dimensions.push_back(
+        test::dimension("outer", DimensionKind::switched, {gpus / 8}, 50e9, 2e-6));
+    s.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+  }
+  s.system.stack = test::plain_stack();
+  s.system.stack.attention = AttentionKernel::flash;
+  s.system.stack.partition = PartitionRule::balanced;
+  s.system.stack.communication.call = Seconds(1e-5);
+  s.system.stack.communication.rank_step = Seconds(2e-6);
+  s.workload = test::training(4096, 2 * gpus);
+  return s;
+}
+
+ExpertLoad power_law(double exponent, std::uint64_t seed) {
+  ExpertLoad load;
+  load.distribution = LoadDistribution::power_law;
+  load.exponent = exponent;
+  load.seed = seed;
+  return load;
+}
+
+/// Any plan that deals experts to two ranks or more.
+ParallelPlan random_expert_plan(test::ScenarioGenerator& random, const Setting& setting) {
+  for (;;) {
+    ParallelPlan plan = random.plan(setting);
+    plan.order = random.coin() ? kDefaultRankOrder : plan.order;
+    plan.expert = random.pick({2, 4, 8, 16, 32, 64});
+    plan.expert_tensor = random.pick({1, 1, 1, 2});
+    plan.microbatch = 1;
+    if (plan.pipeline <= 4 && plan.context <= 4 && folds_evenly(plan)) return plan;
+  }
+}
+
+std::string describe_experts(std::uint64_t seed, const Setting& setting, const ParallelPlan& plan) {
+  return test::describe(seed, plan) + " ep " + std::to_string(plan.expert) + " etp " +
+         std::to_string(plan.expert_tensor) + " exponent " +
+         std::to_string(setting.workload.expert_load.exponent);
+}
+
+// A step of unequal experts on 8 GPUs within 1 %, on 64 within 5 %, in any order of ranks.
+TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
+  for (const std::int64_t gpus : {8, 64}) {
+    const int wanted = gpus == 8 ? 20 : test::cases(20);
+    int plans = 0;
+    for (std::uint64_t seed = 0; seed < 400 && plans < wanted; ++seed) {
+      test::ScenarioGenerator random(seed);
+      Setting setting = experts_setting(gpus);
+      const ParallelPlan plan = random_expert_plan(random, setting);
+      setting.workload.expert_load = power_law(random.between(0.2, 1.5), seed);
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      if (!has_time(h)) continue;
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+      ++plans;
+      EXPECT_NEAR(h.step_time / f.step_time, 1, gpus == 8 ? 0.01 : 0.05)
+          << gpus << ' ' << describe_experts(seed, setting, plan) << " contended " << h.contended_share;
+    }
+    EXPECT_EQ(plans, wanted);
+  }
+}
+
+// The more unequal the loads, the longer the step and the more memory the busiest rank needs; in the order in which
+// they stand, for the busiest member is what counts.
+TEST(LawsExperts, InequalityCosts) {
+  Setting setting = experts_setting(8);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+  plan.expert = 8;
+  double step = 0, memory = 0;
+  for (const double hot : {1.0, 1.5, 3.0, 6.0}) {
+    ExpertLoad& load = setting.workload.expert_load;
+    load.distribution = LoadDistribution::histogram;
+    load.histogram.assign(64, 1);
+    std::fill_n(load.histogram.begin() + 16, 8, hot);  // those of the third member
+    const Prediction p = in_mode(setting, plan, ExecutionMode::hierarchical);
+    EXPECT_GT(p.step_time.value(), step) << hot;
+    EXPECT_GT(p.memory_peak.value(), memory) << hot;
+    step = p.step_time.value();
+    memory = p.memory_peak.value();
+  }
+}
+
+// A histogram that gives all alike is what no histogram is, but for products of the tokens an expert gets on average
+// rather than rounded; in both modes.
+TEST(LawsExperts, EqualHistogramsAreBalanced) {
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    Setting setting = experts_setting(8);
+    ParallelPlan plan = test::plan_of(2, 1, 1, 4);
+    plan.sequence_parallel = true;
+    plan.expert = 4;
+    const Prediction balanced = in_mode(setting, plan, mode);
+    setting.workload.expert_load.distribution = LoadDistribution::histogram;
+    setting.workload.expert_load.histogram.assign(64, 3);
+    const Prediction alike = in_mode(setting, plan, mode);
+    EXPECT_NEAR(alike.step_time / balanced.step_time, 1, 1e-9);
+    EXPECT_NEAR(alike.memory_peak / balanced.memory_peak, 1, 1e-9);
+  }
+}
+
+// A sick link slows what is sent to experts, and in both modes alike.
+TEST(LawsExperts, ASickLinkSlowsDispatchInBothModes) {
+  Setting setting = experts_setting(8);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+  plan.expert = 8;
+  plan.zero_stage = 1;
+  setting.workload.expert_load = power_law(1.0, 3);
+  FaultSet sick;
+  sick.links.push_back({0, 0.1, Seconds(0)});
+  Seconds step[2];
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    const Prediction well = in_mode(setting, plan, mode), slow = in_mode(setting, plan, mode, sick);
+    EXPECT_GT(slow.breakdown[TimeClass::expert_comm], 1.5 * well.breakdown[TimeClass::expert_comm]);
+    EXPECT_GT(slow.step_time, well.step_time);
+    step[static_cast<std::size_t>(mode)] = slow.step_time;
+  }
+  // Executed, what the sick sender owes the others goes on while they work on what they have.
+  EXPECT_NEAR(step[0] / step[1], 1, 0.06);
+}
+
+// Servers, too, wait for the busiest rank: priced and executed.
+TEST(LawsExperts, ServersWaitForTheBusiest) {
+  Setting setting = experts_setting(8);
+  setting.workload = test::inference(512, 16, 8);
+  ParallelPlan plan = test::plan_of(8, 1, 1, 1);
+  plan.expert = 8;
+  const Prediction even = in_mode(setting, plan, ExecutionMode::hierarchical);
+  setting.workload.expert_load = power_law(1.2, 5);
+  const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+  const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+  EXPECT_GT(h.ttft, even.ttft);
+  EXPECT_NEAR(h.ttft / f.ttft, 1, 0.02);
+  EXPECT_NEAR(h.itl / f.itl, 1, 0.02);
+}
+
+}  // namespace
+}  // namespace shardscape::laws_experts

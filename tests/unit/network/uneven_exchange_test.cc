@@ -1,0 +1,119 @@
+// Do all-to-alls in unequal parts take what their busiest link does?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/network/collective_model.h"
+#include "engine/network/fabric.h"
+#include "tests/support/engine_fixture.h"
+
+namespace shardscape::network {
+namespace {
+
+constexpr double kWireRate = 1e11, kWireLatency = 1e-6;  // of a link; a route crosses two
+const std::vector<double> kMemberShares = {0.1, 0.4, 0.3, 0.2};
+
+RankGroup whole_group(std::int32_t ranks) {
+  RankGroup group;
+  group.push(ranks, 1);
+  return group;
+}
+
+struct ExchangeMachine {
+  explicit ExchangeMachine(FabricSpec spec) : fabric(spec) {}
+  double seconds(CollectiveOp op, double bytes, std::int32_t ranks) {
+    return model.time(op, Bytes(bytes), whole_group(ranks)).value();
+  }
+  Fabric fabric;
+  StackProfile::Communication communication = test::plain_stack().communication;
+  CollectiveModel model{fabric, communication, BytesPerSecond(1e12)};
+};
+
+TEST(Exchange, TheBusiestMemberSetsThePace) {
+  // Behind one switch member 1 hears 0.4 B from each of three others, or sends it to them; all else is less.
+  ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
+  machine.model.set_expert_loads(kMemberShares);
+  for (const CollectiveOp op : {CollectiveOp::dispatch, CollectiveOp::combine})
+    for (const double bytes : {1e3, 1e6, 1e9})
+      EXPECT_NEAR(machine.seconds(op, bytes, 4) / (2 * kWireLatency + 3 * 0.4 * bytes / kWireRate), 1, 1e-12);
+}
+
+TEST(Exchange, EqualLoadsAreAnAllToAll) {
+  ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
+  const double even = machine.seconds(CollectiveOp::all_to_all, 1e7, 4);
+  EXPECT_EQ(machine.seconds(CollectiveOp::dispatch, 1e7, 4), even);  // nothing said
+  machine.model.set_expert_loads(std::vector<double>(8, 0.125));
+  EXPECT_EQ(machine.seconds(CollectiveOp::dispatch, 1e7, 4), even);
+  EXPECT_EQ(machine.seconds(CollectiveOp::combine, 1e7, 4), even);
+}
+
+TEST(Exchange, MembersHoldTheirExpertsInOrder) {
+  // Eight experts on four members: shares 0.1 + 0, 0.3 + 0.1, 0.1 + 0.2, 0.2 + 0.
+  ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
+  machine.model.set_expert_loads({0.1, 0, 0.3, 0.1, 0.1, 0.2, 0.2, 0});
+  const Skew skew = machine.model.skew_of(CollectiveOp::dispatch, 4);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(skew.shares[i], kMemberShares[i]);
+  EXPECT_FALSE(skew.of_sender);
+  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::combine, 4).of_sender);
+  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::all_to_all, 4).shares.empty());
+}
+
+TEST(Exchange, OneSimulationTellsAllBytes) {
+  // A ring of six, where flows share links unevenly: whatever the bytes, the priced time is the simulated one.
+  ExchangeMachine machine(
+      {"ring", {test::dimension("ring", DimensionKind::ring, {6}, kWireRate, kWireLatency)}});
+  CollectiveModel reference(machine.fabric, machine.communication, BytesPerSecond(1e12));
+  reference.use_reference(true);
+  machine.model.set_tolerance(1e-9);
+  const std::vector<double> shares = {0.3, 0.05, 0.2, 0.25, 0.05, 0.15};
+  machine.model.set_expert_loads(shares);
+  reference.set_expert_loads(shares);
+  for (const CollectiveOp op : {CollectiveOp::all_to_all, CollectiveOp::dispatch, CollectiveOp::combine}) {
+    for (double bytes = 10; bytes < 1e9; bytes *= 7) {
+      const double expected = reference.time(op, Bytes(bytes), whole_group(6)).value();
+      EXPECT_NEAR(machine.seconds(op, bytes, 6) / expected, 1, 1e-9) << static_cast<int>(op) << ' ' << bytes;
+    }
+  }
+}
+
+TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
+  // Two nodes of two: a message to the other place of the other node first goes to that place in its own. Each way out
+  // of the first node carries what both its members send to one of the other's: 0.1 B + 0.4 B; the busiest alone 0.4.
+  FabricSpec spec{"nodes",
+                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
+                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
+  spec.dimensions.back().scope = LinkScope::scale_out;
+  ExchangeMachine machine(spec);
+  machine.model.set_expert_loads(kMemberShares);
+  const double bytes = 1e9, unit = bytes / kWireRate;
+  const auto after = [&](double work) {
+    return machine.model.late_combine(Bytes(bytes), whole_group(4), Seconds(work)).value();
+  };
+  EXPECT_NEAR(machine.seconds(CollectiveOp::combine, bytes, 4), 0.5 * unit, 1e-9 * unit);
+  EXPECT_NEAR(after(0), 0.5 * unit, 1e-9 * unit);
+  // The idlest, with a quarter of the load, begins three quarters of the work before the busiest.
+  EXPECT_NEAR(after(0.1 * unit), (0.5 - 0.075) * unit, 1e-9 * unit);
+  EXPECT_NEAR(after(unit), 0.4 * unit, 1e-9 * unit);
+  machine.model.set_expert_loads({});
+  EXPECT_EQ(after(unit), machine.seconds(CollectiveOp::all_to_all, bytes, 4));
+}
+
+TEST(Exchange, ASickLinkSlowsIt) {
+  // The way into the busiest member at a quarter of its rate.
+  ExchangeMachine machine(test::crossbar(4, kWireRate, 0));
+  machine.model.set_expert_loads(kMemberShares);
+  FaultSet faults;
+  for (std::size_t i = 0; i < machine.fabric.links().size(); ++i) {
+    if (machine.fabric.links()[i].destination == 1)
+      faults.links.push_back({static_cast<std::int32_t>(i), 0.25, Seconds(0)});
+  }
+  ASSERT_EQ(faults.links.size(), 1U);
+  machine.model.set_faults(faults);
+  EXPECT_NEAR(machine.seconds(CollectiveOp::dispatch, 1e8, 4), 4 * 3 * 0.4 * 1e8 / kWireRate, 1e-12);
+  // It hears 0.3 + 0.2 + 0.1 of the outputs, and sends as fast as before.
+  EXPECT_NEAR(machine.seconds(CollectiveOp::combine, 1e8, 4), 4 * 0.6 * 1e8 / kWireRate, 1e-12);
+}
+
+}  // namespace
+}  // namespace shardscape::network
