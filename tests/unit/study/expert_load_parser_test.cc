@@ -8,7 +8,8 @@ namespace {
 
 /// A study of a model with four experts, two of them for each token, with that load; it stands on line 33.
 std::string with_load(const std::string& load, const std::string& experts = "") {
-  const std::string moe = "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512" + experts + "}\n";
+  const std::string moe =
+      "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512, first_dense_layers: 1" + experts + "}\n";
   return std::string(kModel) + moe + kSystem +
          "workload:\n  {phase: training, sequence_length: 512, global_batch: 32,\n   expert_load: " + load +
          "}\n";
@@ -65,8 +66,8 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
 
 TEST(ExpertLoads, HaveNoEffectOnOtherModels) {
   const std::string load = "{distribution: power_law, exponent: 1}";
-  const std::string text =
-      replaced(with_load(load), "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512}\n", "");
+  const std::string text = replaced(
+      with_load(load), "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512, first_dense_layers: 1}\n", "");
   EXPECT_TRUE(reports(bad(text), "s.yaml:32:17: workload.expert_load", "has no experts to choose from"));
   EXPECT_TRUE(reports(bad(with_load(load, ", capacity_factor: 1.5")), "s.yaml:33:17: workload.expert_load",
                       "take 1.5 times the mean of tokens each"));
