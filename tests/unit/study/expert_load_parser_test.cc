@@ -43,22 +43,22 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
     EXPECT_TRUE(reports(bad(with_load(load)), "s.yaml:33:" + place, what)) << load;
   };
   const std::string at = "17: workload.expert_load", map = "workload.expert_load.";
-  says("powerlaw", at, "power_law");
+  says("powerlaw", at + ".distribution", "did you mean \"power_law\"");
   says("power_law", at, "{distribution: power_law, exponent: 1.2}");
-  says("{exponent: 1}", at, "distribution");
-  says("{distribution: power_law}", at, "exponent");
-  says("{distribution: power_law, exponent: -1}", at, "exponent");
-  says("{distribution: balanced, exponent: 1}", "51: " + map + "exponent",
+  says("{exponent: 1}", at + ".distribution", "missing");
+  says("{distribution: power_law}", at + ".exponent", "missing");
+  says("{distribution: power_law, exponent: -1}", at + ".exponent", "from 0 to 10");
+  says("{distribution: balanced, exponent: 1}", "52: " + map + "exponent",
        "has no effect with this distribution");
-  says("{distribution: power_law, exponent: 1, histogram: [1]}", "65: " + map + "histogram",
+  says("{distribution: power_law, exponent: 1, histogram: [1]}", "67: " + map + "histogram",
        "has no effect with this distribution");
-  says("{distribution: power_law, exponent: 1, sed: 1}", "56: " + map + "sed", "did you mean seed");
-  says("{distribution: histogram, histogram: 3}", "53: " + map + "histogram", "list of numbers");
-  says("{distribution: histogram, histogram: [1, 2, 3]}", at,
+  says("{distribution: power_law, exponent: 1, sed: 1}", "56: " + map + "sed", "did you mean \"seed\"");
+  says("{distribution: histogram, histogram: 3}", "54: " + map + "histogram", "list of numbers");
+  says("{distribution: histogram, histogram: [1, 2, 3]}", at + ".histogram",
        "3 entries; must have one for each of the model's 4");
-  says("{distribution: histogram, histogram: [1, -2, 3, 1]}", at, "entry 2 is -2");
-  says("{distribution: histogram, histogram: [0, 0, 0, 0]}", at, "gives no expert a token");
-  says("{distribution: histogram, histogram: [0, 1, 0, 0]}", at,
+  says("{distribution: histogram, histogram: [1, -2, 3, 1]}", at + ".histogram", "entry 2 is -2");
+  says("{distribution: histogram, histogram: [0, 0, 0, 0]}", at + ".histogram", "gives no expert a token");
+  says("{distribution: histogram, histogram: [0, 1, 0, 0]}", at + ".histogram",
        "tokens to 1 experts; must do so to at least 2");
   says("[balanced, balanced]", "28: workload.expert_load", "is in the list twice");
   says("[]", at, "empty list");
