@@ -3,8 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compute/expert_loads.h"
-#include "engine/model/mlp/moe.h"
+#include "engine/model/expert_shares.h"
 
 namespace shardscape::evaluate {
 
@@ -37,12 +36,8 @@ network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_
   network::CollectiveModel model(fabric_, setting_.system.stack.communication,
                                  setting_.system.device.hbm_peak(), &setting_.system.device.node,
                                  exchange_of(setting_));
-  if (model::loads_differ(setting_.model, setting_.workload)) {
-    const MixtureOfExperts& moe = *setting_.model.moe;
-    const std::vector<double> shares =
-        compute::popularity(setting_.workload.expert_load, moe.experts, moe.top_k);
-    model.set_expert_loads(compute::member_shares(shares, shares.size()));
-  }
+  std::vector<double> shares = model::expert_shares(setting_);
+  if (!shares.empty()) model.set_expert_loads(std::move(shares));
   model.use_reference(options_.reference);
   model.set_tolerance(options_.collective_tolerance);
   if (!placement.empty()) model.set_placement(placement);

@@ -45,7 +45,7 @@ class LayerMemo {
 class PartitionMemo {
  public:
   /// False where the rule cannot be met; see model::partition_layers.
-  bool of(const Setting& setting, const ParallelPlan& plan, model::StageSplit& split) {
+  bool of(const Setting& setting, const ParallelPlan& plan, model::Partition& split) {
     const auto [entry, fresh] = known_.try_emplace({plan.pipeline, plan.virtual_stages});
     if (fresh) {
       entry->second.met =
@@ -59,7 +59,7 @@ class PartitionMemo {
  private:
   struct Known {
     bool met = false;
-    model::StageSplit split;
+    model::Partition split;
   };
   std::map<std::pair<std::int32_t, std::int32_t>, Known> known_;
 };
@@ -143,6 +143,13 @@ class Training final : public Evaluator {
   SickDevice& sick_device(std::pair<double, double> shares);
   std::int32_t execute(const step::TrainingStep& inputs, Point& point);
   void explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point);
+
+  bool partition_of(Point& point) {
+    const ParallelPlan& plan = point.plan;
+    if (!machine_.options().reference) return partitions_.of(setting_, plan, point.split);
+    return model::partition_layers(setting_.model, setting_.system.stack,
+                                   {plan.pipeline, plan.virtual_stages, Phase::training}, point.split);
+  }
 
   Machine& machine_;
   const Setting& setting_;

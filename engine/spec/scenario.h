@@ -26,6 +26,12 @@ struct System {
   StackProfile stack;
 };
 
+/// Whether a workload gives the experts of a model unequal loads.
+inline bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
+  return model.moe && model.moe->routes() && model.moe->capacity_factor == 0 &&
+         !workload.expert_load.balanced();
+}
+
 /// What stays fixed while plans vary. Validated: simulate() does not check it again.
 struct Setting {
   ModelSpec model;

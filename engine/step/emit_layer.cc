@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/model/mlp/moe.h"
-
 namespace shardscape::step {
 
 using execution::Account;
@@ -33,8 +31,7 @@ GroupLanes add_layer_lanes(const ParallelPlan& plan, execution::ProgramBuilder& 
 }
 
 std::int32_t expert_member(const Setting& setting, const ParallelPlan& plan, std::int32_t rank) {
-  if (plan.expert == 1 || !model::loads_differ(setting.model, setting.workload))
-    return model::LayerKey::kBusiest;
+  if (plan.expert == 1 || !loads_differ(setting.model, setting.workload)) return model::LayerKey::kBusiest;
   // Counted in the rank order without the pipeline (spec/parallel_groups.h).
   const std::int32_t stride = network::PlanLayout(plan).stride(PlanAxis::pipeline);
   const std::int32_t in_stage = rank / (stride * plan.pipeline) * stride + rank % stride;

@@ -123,11 +123,6 @@ std::span<const double> experts_of(std::span<const double> popularity, std::int3
 
 }  // namespace
 
-bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
-  return model.moe && model.moe->routes() && model.moe->capacity_factor == 0 &&
-         !workload.expert_load.balanced();
-}
-
 double load_imbalance(const ModelSpec& model, const WorkloadSpec& workload, std::int32_t members) {
   if (!loads_differ(model, workload)) return 1;
   const std::vector<double> shares =

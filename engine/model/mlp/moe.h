@@ -40,8 +40,6 @@ struct ExpertShare {
 };
 ExpertShare expert_share(const OperatorBuilder& b);
 
-/// Whether its experts get unequal loads.
-bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload);
 /// Tokens of the busiest member of so many that the experts are dealt to, over those of a mean one; >= 1.
 double load_imbalance(const ModelSpec& model, const WorkloadSpec& workload, std::int32_t members);
 

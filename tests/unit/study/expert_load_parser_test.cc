@@ -8,7 +8,8 @@ namespace {
 
 /// A study of a model with four experts, two of them for each token, with that load; it stands on line 33.
 std::string with_load(const std::string& load, const std::string& experts = "") {
-  const std::string moe = "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512" + experts + "}\n";
+  const std::string moe =
+      "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512, first_dense_layers: 1" + experts + "}\n";
   return std::string(kModel) + moe + kSystem +
          "workload:\n  {phase: training, sequence_length: 512, global_batch: 32,\n   expert_load: " + load +
          "}\n";
@@ -42,22 +43,22 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
     EXPECT_TRUE(reports(bad(with_load(load)), "s.yaml:33:" + place, what)) << load;
   };
   const std::string at = "17: workload.expert_load", map = "workload.expert_load.";
-  says("powerlaw", at, "power_law");
+  says("powerlaw", at + ".distribution", "did you mean \"power_law\"");
   says("power_law", at, "{distribution: power_law, exponent: 1.2}");
-  says("{exponent: 1}", at, "distribution");
-  says("{distribution: power_law}", at, "exponent");
-  says("{distribution: power_law, exponent: -1}", at, "exponent");
-  says("{distribution: balanced, exponent: 1}", "51: " + map + "exponent",
+  says("{exponent: 1}", at + ".distribution", "missing");
+  says("{distribution: power_law}", at + ".exponent", "missing");
+  says("{distribution: power_law, exponent: -1}", at + ".exponent", "from 0 to 10");
+  says("{distribution: balanced, exponent: 1}", "52: " + map + "exponent",
        "has no effect with this distribution");
-  says("{distribution: power_law, exponent: 1, histogram: [1]}", "65: " + map + "histogram",
+  says("{distribution: power_law, exponent: 1, histogram: [1]}", "67: " + map + "histogram",
        "has no effect with this distribution");
-  says("{distribution: power_law, exponent: 1, sed: 1}", "56: " + map + "sed", "did you mean seed");
-  says("{distribution: histogram, histogram: 3}", "53: " + map + "histogram", "list of numbers");
-  says("{distribution: histogram, histogram: [1, 2, 3]}", at,
+  says("{distribution: power_law, exponent: 1, sed: 1}", "56: " + map + "sed", "did you mean \"seed\"");
+  says("{distribution: histogram, histogram: 3}", "54: " + map + "histogram", "list of numbers");
+  says("{distribution: histogram, histogram: [1, 2, 3]}", at + ".histogram",
        "3 entries; must have one for each of the model's 4");
-  says("{distribution: histogram, histogram: [1, -2, 3, 1]}", at, "entry 2 is -2");
-  says("{distribution: histogram, histogram: [0, 0, 0, 0]}", at, "gives no expert a token");
-  says("{distribution: histogram, histogram: [0, 1, 0, 0]}", at,
+  says("{distribution: histogram, histogram: [1, -2, 3, 1]}", at + ".histogram", "entry 2 is -2");
+  says("{distribution: histogram, histogram: [0, 0, 0, 0]}", at + ".histogram", "gives no expert a token");
+  says("{distribution: histogram, histogram: [0, 1, 0, 0]}", at + ".histogram",
        "tokens to 1 experts; must do so to at least 2");
   says("[balanced, balanced]", "28: workload.expert_load", "is in the list twice");
   says("[]", at, "empty list");
@@ -65,8 +66,8 @@ TEST(ExpertLoads, ProblemsStandAtTheirPlace) {
 
 TEST(ExpertLoads, HaveNoEffectOnOtherModels) {
   const std::string load = "{distribution: power_law, exponent: 1}";
-  const std::string text =
-      replaced(with_load(load), "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512}\n", "");
+  const std::string text = replaced(
+      with_load(load), "  moe: {experts: 4, top_k: 2, expert_ffn_hidden: 512, first_dense_layers: 1}\n", "");
   EXPECT_TRUE(reports(bad(text), "s.yaml:32:17: workload.expert_load", "has no experts to choose from"));
   EXPECT_TRUE(reports(bad(with_load(load, ", capacity_factor: 1.5")), "s.yaml:33:17: workload.expert_load",
                       "take 1.5 times the mean of tokens each"));
