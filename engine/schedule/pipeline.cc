@@ -104,7 +104,7 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
 
 std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
                                const Transfer& transfer) {
-  if (shape.virtual_stages == 1) return {};
+  if (!shape.wraps()) return {};
   const auto chunks = static_cast<std::size_t>(shape.virtual_stages);
   std::vector<double> ends(static_cast<std::size_t>(shape.stages) * chunks);
   for (const PipelineSpan& span : spans) {

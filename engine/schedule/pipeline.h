@@ -164,7 +164,8 @@ std::vector<double> run_in_order(const PipelineShape& shape, std::span<const Sta
                                  const Transfer& transfer, std::vector<PipelineSpan>* spans = nullptr);
 
 /// When the last microbatch's backward (input gradient) ends on each chunk, its message included where the
-/// transfer blocks: [stage][chunk]. Empty where virtual_stages is 1, where that is the end of the stage.
+/// transfer blocks: [stage][chunk]. Empty where virtual_stages is 1, where that is the end of the stage, and
+/// under dualpipe.
 std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const PipelineSpan> spans,
                                const Transfer& transfer);
 

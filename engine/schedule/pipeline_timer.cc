@@ -29,8 +29,7 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
 
 PipelineEnds PipelineTimer::run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
                                       const Transfer& transfer) {
-  const bool chunked =
-      shape.virtual_stages > 1 && !shape.both_ways();  // whose chunks end at times of their own
+  const bool chunked = shape.wraps();  // whose chunks end at times of their own
   spans_.clear();
   stage_end_ = walk_.run(shape, times, transfer, chunked ? &spans_ : nullptr);
   chunk_end_ = chunked ? chunk_ends(shape, spans_, transfer) : std::vector<double>();

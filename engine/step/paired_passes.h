@@ -20,4 +20,9 @@ std::vector<LayerEmitter::Item> pair_up(std::span<const LayerEmitter::Item> forw
                                         std::span<const LayerEmitter::Item> backward, std::int32_t lane,
                                         double overlap, double& hidden);
 
+/// The compute of a pass through a layer and its exchanges of experts on lane 0, which take `exchanges` in all, each as
+/// long as their mean.
+void append_pieces(const LayerCost& layer, const Segments& segments, Seconds exchanges,
+                   std::vector<LayerEmitter::Item>& items);
+
 }  // namespace shardscape::step

@@ -47,6 +47,8 @@ struct PartCost {
   Seconds attention_core;                    ///< the attention core's part of `device`
   std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
   double call_count = 0;
+  /// Compute before, between and behind its exchanges of experts, in the order of execution.
+  std::vector<Seconds> between;
 };
 
 struct LayerCost {

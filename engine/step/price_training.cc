@@ -10,6 +10,7 @@
 #include "engine/step/contention.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
+#include "engine/step/paired_passes.h"
 
 namespace shardscape::step {
 
@@ -81,6 +82,7 @@ struct StagePasses {
   Seconds weight;  ///< the part of backward that zero_bubble puts off
   EndLayers ends;
   PassTime deferred;  ///< once per step: weight gradients of the head
+  Seconds hidden;     ///< by a pair of them
 };
 
 /// The passes of stages whose layers cost the same.
@@ -115,6 +117,28 @@ class StageTimer {
     return passes;
   }
 
+  /// What a forward through some layers and a backward through others hide of each other.
+  [[nodiscard]] Seconds hidden(const LayerRuns& forward, const LayerRuns& backward, const LayerCosts& costs) {
+    const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+    if (stack.expert_overlap <= 0 || !in_.key().dispatches) return Seconds(0);
+    if (forward == last_pair_.first && backward == last_pair_.second) return last_hidden_;
+    std::vector<LayerEmitter::Item> ahead, back;
+    for (const LayerRun& run : forward) {
+      for (std::int32_t n = 0; n < run.count; ++n)
+        append_pieces(costs[run.kind], in_.segments(run.kind, Pass::forward),
+                      timed(run.kind).forward[TimeClass::expert_comm], ahead);
+    }
+    for (auto run = backward.rbegin(); run != backward.rend(); ++run) {
+      for (std::int32_t n = 0; n < run->count; ++n)
+        append_pieces(costs[run->kind], in_.segments(run->kind, Pass::backward),
+                      timed(run->kind).backward[TimeClass::expert_comm], back);
+    }
+    double seconds = 0;
+    pair_up(ahead, back, 0, stack.expert_overlap, seconds);
+    last_pair_ = {forward, backward};
+    return last_hidden_ = Seconds(stack.expert_hidden * seconds);
+  }
+
  private:
   struct Layer {
     PassTime forward, backward, weight, input;
@@ -132,6 +156,8 @@ class StageTimer {
   const TrainingStep& in_;
   const LayerTimer& timer_;
   std::array<std::optional<Layer>, kLayerKinds> layers_;
+  std::pair<LayerRuns, LayerRuns> last_pair_;  ///< whose hidden time is known
+  Seconds last_hidden_;
 };
 
 /// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
@@ -165,6 +191,7 @@ void copy_stage(TrainingScratch& scratch, std::size_t from, std::size_t to) {
   scratch.backward[to] = scratch.backward[from];
   scratch.weight[to] = scratch.weight[from];
   scratch.ends[to] = scratch.ends[from];
+  scratch.hidden[to] = scratch.hidden[from];
 }
 
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
@@ -174,9 +201,17 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
   scratch.ends.resize(stages);
+  scratch.hidden.resize(stages);
+  const auto timed = [&](StageTimer& timer, const LayerCosts& costs, std::size_t s) {
+    const LayerRuns layers = in.stage_layers(static_cast<std::int32_t>(s));
+    StagePasses passes = timer.of(layers);
+    if (in.pipeline.overlaps) passes.hidden = timer.hidden(layers, layers, costs);
+    return passes;
+  };
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
     const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
-    return StageTimer(in, timer).of(in.stage_layers(static_cast<std::int32_t>(s)));
+    StageTimer of_stage(in, timer);
+    return timed(of_stage, costs, s);
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer);
@@ -186,12 +221,12 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
       continue;
     }
     const bool alike = s == 0 || !collectives.has_faults();
-    const StagePasses passes =
-        alike ? first.of(in.stage_layers(static_cast<std::int32_t>(s))) : passes_of(in.costs, s);
+    const StagePasses passes = alike ? timed(first, in.costs, s) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
     scratch.ends[s] = passes.ends;
+    scratch.hidden[s] = passes.hidden;
     scratch.deferred = passes.deferred;  // of the last stage, which is never like the one before
   }
   for (const SickStage& sick : in.sick) {
@@ -205,6 +240,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     backward = passes.backward;
     scratch.weight[sick.stage] = passes.weight;
     scratch.ends[sick.stage] = passes.ends;
+    scratch.hidden[sick.stage] = passes.hidden;
   }
   collectives.set_memory_share(1);
 }
@@ -216,23 +252,38 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   if (!in.pipeline.both_ways()) return;
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
   scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
-  const auto fill = [&](std::size_t stage, const LayerCosts& costs) {
-    const LayerTimer timer(in, costs, groups, collectives, slice_of(stage, layout, in, collectives));
-    StageTimer of_stage(in, timer);
+  const auto fill = [&](std::size_t stage, StageTimer& timer, const LayerCosts& costs) {
     for (std::size_t c = 0; c < each; ++c) {
-      const StagePasses passes =
-          of_stage.of(in.chunk_layers(static_cast<std::int32_t>(stage), static_cast<std::int32_t>(c)));
+      const auto layers_of = [&](std::size_t of) {
+        return in.chunk_layers(static_cast<std::int32_t>(stage), static_cast<std::int32_t>(of));
+      };
+      const LayerRuns layers = layers_of(c);
+      const StagePasses passes = timer.of(layers);
       ChunkPasses& chunk = scratch.chunks[stage * each + c];
       if (passes.forward.total() > chunk.forward.total()) chunk.forward = passes.forward;
       if (passes.backward.total() <= chunk.backward.total()) continue;
       chunk.backward = passes.backward;
       chunk.weight = passes.weight;
+      chunk.hidden = timer.hidden(layers, layers_of(1 - c), costs);
     }
   };
-  for (std::size_t s = 0; s < scratch.forward.size(); ++s) fill(s, in.costs);
+  const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
+  StageTimer first(in, first_timer);
+  for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
+    if (s == 0 || !collectives.has_faults()) {
+      fill(s, first, in.costs);
+      continue;
+    }
+    const LayerTimer timer(in, in.costs, groups, collectives, slice_of(s, layout, in, collectives));
+    StageTimer of_stage(in, timer);
+    fill(s, of_stage, in.costs);
+  }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
-    fill(sick.stage, sick.costs);
+    const LayerTimer timer(in, sick.costs, groups, collectives,
+                           slice_of(sick.stage, layout, in, collectives));
+    StageTimer of_stage(in, timer);
+    fill(sick.stage, of_stage, sick.costs);
   }
   collectives.set_memory_share(1);
 }
@@ -336,23 +387,17 @@ void price_boundaries(const TrainingStep& in, const RankGroups& groups, network:
 
 /// What the pipeline is timed with.
 void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
-  const StackProfile::Communication& stack = in.setting.system.stack.communication;
   scratch.times.clear();
-  if (in.pipeline.both_ways()) {
-    for (std::size_t i = 0; i < scratch.chunks.size(); ++i) {
-      const ChunkPasses& chunk = scratch.chunks[i];  // its forwards run beside backwards of the other chunk
-      scratch.times.push_back(
-          {chunk.forward.total().value(), chunk.backward.total().value(), chunk.weight.value(),
-           hidden_in_pair(stack, chunk.forward, scratch.chunks[i ^ 1U].backward).value()});
-    }
-    return;
+  for (const ChunkPasses& chunk : scratch.chunks) {
+    scratch.times.push_back({chunk.forward.total().value(), chunk.backward.total().value(),
+                             chunk.weight.value(), chunk.hidden.value()});
   }
+  if (in.pipeline.both_ways()) return;
   const double chunks = in.pipeline.virtual_stages;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    const PassTime &forward = scratch.forward[s], &backward = scratch.backward[s];
-    const Seconds hidden = in.pipeline.overlaps ? hidden_in_pair(stack, forward, backward) : Seconds(0);
-    scratch.times.push_back({forward.total().value() / chunks, backward.total().value() / chunks,
-                             scratch.weight[s].value() / chunks, hidden.value() / chunks});
+    scratch.times.push_back({scratch.forward[s].total().value() / chunks,
+                             scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks,
+                             scratch.hidden[s].value() / chunks});
   }
 }
 
@@ -408,17 +453,6 @@ void fill_rates(const TrainingStep& in, Prediction& out) {
 }
 
 }  // namespace
-
-Seconds hidden_in_pair(const StackProfile::Communication& stack, const PassTime& forward,
-                       const PassTime& backward) {
-  const auto compute = [](const PassTime& pass) {
-    return pass[TimeClass::compute] + pass[TimeClass::recompute];
-  };
-  const auto hidden = [&](const PassTime& pass, const PassTime& other) {
-    return std::min(stack.expert_overlap * pass[TimeClass::expert_comm], compute(other));
-  };
-  return stack.expert_hidden * (hidden(forward, backward) + hidden(backward, forward));
-}
 
 bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
   const StackProfile& stack = setting.system.stack;

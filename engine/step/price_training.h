@@ -2,7 +2,9 @@
 //
 //   layer    max(device + exposed TP and CP communication, host launch), forward and backward apart
 //   stage    its layers, the embedding on the first, the head on the last
-//   pipeline the schedule over all stages and microbatches
+//   pipeline the schedule over all stages and microbatches; pairs of passes are shorter by the exchanges of experts that
+//            one hides behind the compute of the other, in the order in which flattened mode runs them
+//            (paired_passes.h), every exchange of a pass as long as their mean
 //   tail     on the last stage the weight gradients of the head that the stack defers (spec/deferred_head.h);
 //            gradients that the last backward does not hide (data_exposure.h), optimizer, and of the weight
 //            gather under ZeRO-1 and 2 what the first forward does not hide
@@ -85,6 +87,7 @@ struct SickStage {
 struct LayerRun {
   LayerKind kind;
   std::int32_t count = 1;
+  friend bool operator==(const LayerRun&, const LayerRun&) = default;
 };
 using LayerRuns = boost::container::small_vector<LayerRun, 4>;
 
@@ -147,12 +150,8 @@ struct StageTail {
 struct ChunkPasses {
   PassTime forward, backward;
   Seconds weight;  ///< the part of backward that may be put off
+  Seconds hidden;  ///< as below, of its forward beside the other chunk's backward
 };
-
-/// By how much a pair of a forward and a backward of another microbatch is shorter than both one after the other: the
-/// exchanges of experts of each run beside the compute of the other.
-Seconds hidden_in_pair(const StackProfile::Communication& stack, const PassTime& forward,
-                       const PassTime& backward);
 
 /// Whether forwards and backwards of this plan run in pairs, beside those of dualpipe: where the stack overlaps the
 /// exchanges of experts, tokens are dispatched, the schedule is interleaved or has one stage and no traffic of data
@@ -163,7 +162,10 @@ bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
-  std::vector<ChunkPasses> chunks;          ///< dualpipe: [stage * 2 + chunk]
+  /// By how much a pair of passes through all chunks is shorter than both one after the other: the exchanges of
+  /// experts of each run beside the compute of the other. By stage, of what overlaps but dualpipe.
+  std::vector<Seconds> hidden;
+  std::vector<ChunkPasses> chunks;  ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
   std::vector<StageTail> tails;

@@ -79,7 +79,9 @@ TEST(StageOrder, EveryOperationOnceForwardFirst) {
       EXPECT_EQ(forward.size(), total);
       EXPECT_EQ(backward.size(), total);
       EXPECT_EQ(weight, cut);
-      if (!shape.both_ways()) EXPECT_EQ(weight.size(), shape.kind == ScheduleKind::zero_bubble ? total : 0);
+      if (!shape.both_ways()) {
+        EXPECT_EQ(weight.size(), shape.kind == ScheduleKind::zero_bubble ? total : 0);
+      }
     }
   }
 }
@@ -198,7 +200,9 @@ TEST(Bubble, DualPipeIsThatOfTheReport) {
           const double busy = m * (f + b) - (pairs(shape, s, 0) + pairs(shape, s, 1)) * hidden;
           const double end = *std::ranges::max_element(ends);
           EXPECT_LE(end, busy + bubble + 1e-9) << s;
-          if (hidden == 0 || s + 1 == p / 2) EXPECT_NEAR(end, busy + bubble, 1e-9) << s;
+          if (hidden == 0 || s + 1 == p / 2) {
+            EXPECT_NEAR(end, busy + bubble, 1e-9) << s;
+          }
         }
         const auto fast = timer.run(shape, times, {}).stages;
         EXPECT_EQ(std::vector(fast.begin(), fast.end()), ends);
