@@ -16,7 +16,9 @@ struct StagePosition {
 };
 
 StagePosition position(const MemoryInputs& in, std::int32_t stage) {
-  return {in.pipeline.holds(stage, 0), in.pipeline.holds(stage, in.pipeline.parts() - 1)};
+  const bool first = stage == 0, last = stage + 1 == in.plan.pipeline;
+  const bool both = in.pipeline.both_ways() && (first || last);  // either end is the other one's mirror
+  return {first || both, last || both};
 }
 
 model::ParameterGroups parameters_of(const MemoryInputs& in, std::int32_t stage) {

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/model/partition.h"
 #include "engine/spec/pipeline_layout.h"
-#include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/value.h"
 
 namespace shardscape::sweep {
@@ -68,7 +66,7 @@ std::string layout_problem(const StackProfile& stack, const ModelSpec& model, co
   if (layout->layers() != model.layers) {
     return fmt::format("has {} layers (t), but {} has {}", layout->layers(), model.name, model.layers);
   }
-  const std::int64_t modules = model::further_modules(model, Phase::training);
+  const std::int64_t modules = model.moe ? model.moe->mtp_layers : 0;
   if (layout->further() != modules) {
     return fmt::format("has {} modules of further tokens (m), but {} has {}", layout->further(), model.name,
                        modules);

@@ -77,7 +77,9 @@ TEST(TraceExport, OneAxisAtATimeIsExact) {
         const RoundTrip times = replayed_step(setting, plan);
         ASSERT_GT(times.predicted, 0);
         // Uneven chunks (embedding, head) are averaged over a stage's chunks by the prediction.
-        const double tolerance = plan.virtual_stages > 1 ? 0.05 : 1e-3;
+        // Both messages of a dualpipe pair go over one link, each as if alone in the prediction.
+        const bool pairs = plan.schedule == ScheduleKind::dualpipe;
+        const double tolerance = plan.virtual_stages > 1 ? 0.05 : pairs ? 0.01 : 1e-3;
         EXPECT_NEAR(times.replayed / times.predicted, 1, tolerance);
       }
     }

@@ -126,8 +126,8 @@ TEST(Study, LayersLieAsThePipelineLayoutSays) {
   wrong(with("Et*3|t|t|t*3L"),
         "has 4 stages (one more than it has |), but no plan has pipeline_parallel * virtual_stages = 4");
   wrong(with("[uneven]"), "the name of a rule, or a layout");
-  EXPECT_TRUE(
-      reports(bad(inference("pipeline_layout: uneven\n")), "pipeline_layout", "has no effect in inference"));
+  EXPECT_TRUE(reports(bad(inference("pipeline_layout: uneven\n")), "s.yaml:31:18: pipeline_layout",
+                      "has no effect in inference"));
 }
 
 // A file of nothing but mistakes is answered in a page, and its millionth unknown key costs no more than its
