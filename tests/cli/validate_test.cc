@@ -273,7 +273,7 @@ TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
         "concurrency,"
         "software,mode,measured_ttft_s,measured_itl_s,mean_batch\n"
         "a,llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,8,nim 1.2,agg,0.2,0.01,\n"
-        "b,deepseek-v3,h100-sxm-80gb,8,8,8,fp8,1000,200,8,nim,agg,0.2,0.01,\n"
+        "b,deepseek-v3,l40s,8,8,8,fp8,1000,200,8,nim,agg,0.2,0.01,\n"
         "c,llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,,nim,agg,0.2,0.01,\n");
   const Finished finished =
       run({"validate", "runs.csv", "--json", "--by", "device,model", "--predictions", "out.csv"});
@@ -288,7 +288,7 @@ TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
   const std::vector<test::CsvRow> lines = test::read_csv(work() / "out.csv");
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_NE(lines[0].at("predicted_itl_s"), "");
-  EXPECT_TRUE(contains(lines[1].at("reason"), "mixtures of experts"));
+  EXPECT_TRUE(contains(lines[1].at("reason"), "no preset describes the device l40s"));
   EXPECT_TRUE(contains(lines[2].at("reason"), "how many requests"));
   const Finished text = run({"validate", "runs.csv", "--by", "device"});
   EXPECT_TRUE(contains(text.out, "not predicted: 2 rows")) << text.out;

@@ -165,6 +165,19 @@ TEST(CoupledReplicas, PoolsHaveTheirOwn) {
   EXPECT_NEAR(coupled.itl / apart.itl, 1, 0.05);  // those who decode are the same
 }
 
+// The last ranks of the machine may have nothing to do.
+TEST(CoupledReplicas, PoolsNeedNotFillTheMachine) {
+  ParallelPlan plan = coupled_plan(1, 4, 4);
+  plan.prefill = {2, 1, 1, 2, 1};
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    const Prediction full = predict_coupled(coupled_setting(6, 8), plan, mode);
+    const Prediction part = predict_coupled(coupled_setting(8, 8), plan, mode);
+    EXPECT_NEAR(part.itl / full.itl, 1, 1e-9);
+    EXPECT_NEAR(part.ttft / full.ttft, 1, 1e-9);
+    EXPECT_NEAR(part.tokens_per_s_per_gpu / full.tokens_per_s_per_gpu, 1, 1e-9);
+  }
+}
+
 TEST(CoupledReplicas, OnlyWholeReplicasShareExperts) {
   const Setting s = coupled_setting(12, 12);
   EXPECT_EQ(refused(s, coupled_plan(1, 12, 8)), Reason::ranks_by_experts);
