@@ -130,7 +130,9 @@ TEST(FaultLaws, NoFaultHelpsInTheHierarchicalMode) {
 TEST(FaultLaws, NoFaultHelpsExecutedBeyondTheBand) {
   const Gains gains = try_machines(ExecutionMode::flattened, Links::any, 60);
   expect_none_helps(gains, kSharedLinksBand, 150);
-  if (test::all_seeds()) EXPECT_LE(gains.noticed, gains.tried / 50);
+  if (test::all_seeds()) {
+    EXPECT_LE(gains.noticed, gains.tried / 50);
+  }
 }
 
 }  // namespace

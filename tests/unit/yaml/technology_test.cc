@@ -182,13 +182,12 @@ TEST_F(TechnologyFiles, CirclesOfNodesEnd) {
 TEST_F(TechnologyFiles, ADeviceSaysWhatDiffersFromItsBase) {
   write("hw_presets/devices/first.yaml",
         "base: a100-sxm-80gb\nname: first\nsm: {count: 100}\nl2: {capacity: 30 MiB}\n");
-  write("hw_presets/devices/second.yaml", "base: first\nname: second\nsm: {clock: 1 GHz}\npower: 350 W\n");
+  write("hw_presets/devices/second.yaml", "base: first\nname: second\nsm: {clock: 1 GHz}\n");
   DeviceSpec expected = loaded_well(load_device(catalog(), "a100-sxm-80gb"));
   expected.name = "second";
   expected.sm.count = 100;
   expected.sm.clock = Hertz{1e9};
   expected.l2.capacity = Bytes{30 * 1024 * 1024};
-  expected.power = Watts{350};
   EXPECT_EQ(to_yaml(loaded_well(load_device(catalog(), "second"))), to_yaml(expected));
 }
 
