@@ -58,8 +58,8 @@ void read_usual_experts(RowReader& reader, const StackProfile::Tables& usual, Pl
 
 /// Tables from before experts were folded into the other axes count the ranks that share all but experts: their
 /// data-parallel degree is ours over ep.
-void count_expert_groups(const RowReader& reader, std::int64_t gpus, ParallelPlan& plan) {
-  if (plan.expert == 1 || reader.has_column(row_of(PlanKey::expert_tensor).column)) return;
+void count_expert_groups(RowReader& reader, std::int64_t gpus, ParallelPlan& plan) {
+  if (plan.expert == 1 || reader.text(row_of(PlanKey::expert_tensor).column)) return;
   if (static_cast<std::int64_t>(plan.gpus()) * plan.expert == gpus) plan.data *= plan.expert;
 }
 

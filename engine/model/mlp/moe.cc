@@ -185,7 +185,7 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
   }
   ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
   ops.push_back(activation(b, share.rows * share.inner));
-  if (b.serves()) ops.back().forward.kernels = 0;
+  if (b.serves() && moe.routes()) ops.back().forward.kernels = 0;
   ops.back().loads = share.loads;
   ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
                                Bytes(operand * share.rows * share.inner)));
