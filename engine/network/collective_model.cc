@@ -75,8 +75,8 @@ double domains_of(const Fabric& fabric, const SiblingGroups& groups) {
       domains.push_back(domain);
     }
     std::ranges::sort(domains);
-    const auto repeated = std::ranges::unique(domains);
-    most = std::max(most, domains.size() - repeated.size());
+    const auto distinct = std::unique(domains.begin(), domains.end()) - domains.begin();
+    most = std::max(most, static_cast<std::size_t>(distinct));
   }
   return static_cast<double>(most);
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "engine/base/suggest.h"
 #include "sweep/cli/commands.h"
@@ -182,14 +184,28 @@ constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
      {"hidden", PresetKind::model},
      {"energy", PresetKind::network}}};
 
+/// What a preset describes that says what differs from this one: what that describes.
+std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node& base,
+                                       const std::filesystem::path& folder) {
+  for (const PresetKind kind :
+       {PresetKind::device, PresetKind::cluster, PresetKind::stack, PresetKind::model}) {
+    if (base.is_scalar() && catalog.find(kind, base.text, folder)) return kind;
+  }
+  return std::nullopt;
+}
+
 /// What a file describes, by its keys.
-PresetKind kind_of(const std::string& file) {
+PresetKind kind_of(const Catalog& catalog, const std::string& file) {
   if (file.ends_with(".json")) return PresetKind::model;
   const auto text = yaml::read_text(file);
   if (!text) throw BadInput(file + ": " + text.error());
   yaml::Diagnostics diagnostics;
   const auto node = yaml::parse(*text, file, diagnostics);
   if (!node) throw BadInput(diagnostics);
+  if (const yaml::Node* const base = node->find("base")) {
+    if (const auto kind = kind_of_base(catalog, *base, std::filesystem::path(file).parent_path()))
+      return *kind;
+  }
   for (const auto& [key, kind] : kTellingKeys) {
     if (node->find(key) != nullptr) return kind;
   }
@@ -203,7 +219,7 @@ PresetKind kind_of(const std::string& file) {
 int show_file(const Catalog& catalog, const std::string& file) {
   const auto found = catalog.find(PresetKind::model, file, {});
   if (!found) throw BadInput("presets: " + found.error());
-  const PresetKind kind = kind_of(file);
+  const PresetKind kind = kind_of(catalog, file);
   const auto text = with_preset(catalog, kind, file, [](const auto& spec) { return yaml::to_yaml(spec); });
   if (!text) throw BadInput(split_lines(text.error()));
   std::cout << "# " << to_string(kind) << ", " << file << '\n' << *text;
