@@ -176,15 +176,6 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
         sum.between.emplace_back(0);
       }
     }
-    sum.between.assign(1, Seconds(0));
-    for (const Node& node : nodes(operators, part)) {
-      const OperatorTimes& of_operator = times[static_cast<std::size_t>(node.op - operators.data())];
-      if (!node.call) {
-        sum.between.back() += cost_of(of_operator, node.part).time;
-      } else if (node.comm().group == ParallelGroup::expert) {
-        sum.between.emplace_back(0);
-      }
-    }
   }
   part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;
   double kernels = 0, products = 0;

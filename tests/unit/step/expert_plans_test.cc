@@ -9,6 +9,7 @@
 #include "engine/simulate.h"
 #include "engine/step/price_training.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/outcome_of_plan.h"
 
 namespace shardscape {
 namespace {
@@ -35,36 +36,23 @@ ParallelPlan expert_plan(std::int32_t data, std::int32_t expert, std::int32_t ex
   return plan;
 }
 
-struct ExpertOutcome {
-  Prediction prediction;
-  GroupBytes bytes;
-};
-ExpertOutcome run_experts(const Setting& setting, const ParallelPlan& plan,
-                          ExecutionMode mode = ExecutionMode::hierarchical) {
-  Simulator simulator(setting, {.time_infeasible = true, .mode = mode});
-  Details details;
-  const Prediction prediction = simulator.run(plan, {}, &details);
-  EXPECT_EQ(prediction.status, Status::ok) << name_of(prediction.reason);
-  return {prediction, details.group_bytes};
-}
-
 TEST(ExpertPlans, DispatchAndCombineSendEveryCopyOfEveryToken) {
   // 16 sequences over 8 replicas are two microbatches. In each layer both ways of forward and both of backward
   // send two copies of 1024 tokens in bf16, of which a rank keeps the quarter that its own experts get.
   const Setting setting = expert_setting(8);
-  const ExpertOutcome outcome = run_experts(setting, expert_plan(8, 4));
+  const test::PlanOutcome outcome = test::outcome_of(setting, expert_plan(8, 4));
   const double copies = 2 * kTokens * kHidden * 2;
   EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert].value(), 2 * kLayers * 4 * copies * 3 / 4);
   // Nothing hides them, and a crossbar without latency takes bytes / bandwidth.
   EXPECT_NEAR(outcome.prediction.breakdown[TimeClass::expert_comm].value(),
               outcome.bytes[ParallelGroup::expert].value() / kWire, 1e-12);
-  EXPECT_EQ(run_experts(setting, expert_plan(8, 1)).bytes[ParallelGroup::expert], Bytes(0));
+  EXPECT_EQ(test::outcome_of(setting, expert_plan(8, 1)).bytes[ParallelGroup::expert], Bytes(0));
 }
 
 TEST(ExpertPlans, RanksThatSplitAnExpertGatherTheTokensOfAll) {
   // Twice as many copies on each rank after the gather; it sends the half that the other has not, and
   // backward likewise, twice each.
-  const ExpertOutcome outcome = run_experts(expert_setting(8), expert_plan(8, 2, 2));
+  const test::PlanOutcome outcome = test::outcome_of(expert_setting(8), expert_plan(8, 2, 2));
   const double copies = 2 * kTokens * kHidden * 2;
   EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert].value(), 2 * kLayers * 4 * copies / 2);
   EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert_tensor].value(), 2 * kLayers * 4 * 2 * copies / 2);
@@ -75,7 +63,7 @@ TEST(ExpertPlans, GradientsOfExpertsAreReducedOverTheirOwnCopies) {
   const Setting setting = expert_setting(8);
   const double each = setting.system.stack.state.gradient_comm_bytes;
   const double others = setting.model.parameters() - kExpertParameters;
-  const ExpertOutcome outcome = run_experts(setting, expert_plan(8, 4));
+  const test::PlanOutcome outcome = test::outcome_of(setting, expert_plan(8, 4));
   EXPECT_NEAR(outcome.bytes[ParallelGroup::data_shard].value(), 2 * 7 / 8.0 * each * others, 1);
   EXPECT_NEAR(outcome.bytes[ParallelGroup::expert_data].value(), 2 * each * kExpertParameters / 4 / 2, 1);
 }
@@ -87,7 +75,7 @@ TEST(ExpertPlans, EveryStateOfAnExpertIsShardedOverItsCopies) {
   for (const std::int32_t zero : {0, 1, 2, 3}) {
     ParallelPlan plan = expert_plan(16, 4);  // 4 copies of each expert, 16 of all else
     plan.zero_stage = zero;
-    const MemoryUse use = run_experts(setting, plan).prediction.memory;
+    const MemoryUse use = test::outcome_of(setting, plan).prediction.memory;
     const auto held = [&](bool sharded) {
       return others / (sharded ? 16 : 1) + kExpertParameters / 4 / (sharded ? 4 : 1);
     };
@@ -120,9 +108,9 @@ TEST(ExpertPlans, AGroupWithTheSameTokensSendsNone) {
   setting.workload = test::inference(512, 32, 4);
   ParallelPlan plan = test::plan_of(4, 1, 1, 1);
   plan.expert = 4;
-  const ExpertOutcome dealt = run_experts(setting, plan);
+  const test::PlanOutcome dealt = test::outcome_of(setting, plan);
   plan.expert = 1;
-  const ExpertOutcome split = run_experts(setting, plan);
+  const test::PlanOutcome split = test::outcome_of(setting, plan);
   EXPECT_EQ(dealt.prediction.breakdown[TimeClass::expert_comm], Seconds(0));
   EXPECT_DOUBLE_EQ(dealt.prediction.breakdown[TimeClass::tensor_comm].value(),
                    split.prediction.breakdown[TimeClass::tensor_comm].value());
@@ -141,8 +129,9 @@ TEST(ExpertPlans, BothModesAgree) {
         plan.expert_tensor = split;
         plan.zero_stage = zero;
         SCOPED_TRACE(test::describe(0, plan) + testing::PrintToString(std::pair(expert, split)));
-        const double fast = run_experts(setting, plan).prediction.step_time.value();
-        const double slow = run_experts(setting, plan, ExecutionMode::flattened).prediction.step_time.value();
+        const double fast = test::outcome_of(setting, plan).prediction.step_time.value();
+        const double slow =
+            test::outcome_of(setting, plan, ExecutionMode::flattened).prediction.step_time.value();
         EXPECT_NEAR(fast / slow, 1, 0.01);
       }
     }

@@ -7,6 +7,7 @@
 #include "engine/network/expert_dispatch.h"
 #include "engine/simulate.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/outcome_of_plan.h"
 
 namespace shardscape {
 namespace {
@@ -32,22 +33,9 @@ ParallelPlan dealt(std::int32_t expert) {
   return plan;
 }
 
-struct StackOutcome {
-  Prediction prediction;
-  GroupBytes bytes;
-};
-StackOutcome run_stack(const Setting& setting, const ParallelPlan& plan,
-                       ExecutionMode mode = ExecutionMode::hierarchical) {
-  Simulator simulator(setting, {.time_infeasible = true, .mode = mode});
-  Details details;
-  const Prediction prediction = simulator.run(plan, {}, &details);
-  EXPECT_EQ(prediction.status, Status::ok) << name_of(prediction.reason);
-  return {prediction, details.group_bytes};
-}
-
 void expect_modes_agree(const Setting& setting, const ParallelPlan& plan, double tolerance) {
-  const double fast = run_stack(setting, plan).prediction.step_time.value();
-  const double slow = run_stack(setting, plan, ExecutionMode::flattened).prediction.step_time.value();
+  const double fast = test::outcome_of(setting, plan).prediction.step_time.value();
+  const double slow = test::outcome_of(setting, plan, ExecutionMode::flattened).prediction.step_time.value();
   EXPECT_NEAR(fast / slow, 1, tolerance);
 }
 
@@ -66,7 +54,7 @@ ExpertDispatch::Normal round_kernels() {
 TEST(ExpertStack, KernelsSendATokenOnceToEachRank) {
   // Two choices among 4 ranks meet 4 (1 - (3/4)^2) = 1.75 of them. Two microbatches, four calls a layer; a rank
   // keeps a quarter. Where the device has no constants, the links alone count.
-  const StackOutcome outcome = run_stack(stack_setting(), dealt(4));
+  const test::PlanOutcome outcome = test::outcome_of(stack_setting(), dealt(4));
   const double sent = 2 * kExpertBlocks * 4 * (1.75 * kRankTokens * kTokenValues * 2) * 3 / 4;
   EXPECT_NEAR(outcome.bytes[ParallelGroup::expert].value(), sent, 1e-6 * sent);
   EXPECT_NEAR(outcome.prediction.breakdown[TimeClass::expert_comm].value(), sent / kWireRate, 1e-12);
@@ -89,7 +77,7 @@ TEST(ExpertStack, KernelsTakeTheirClosedForm) {
   };
   // Dispatch, combine, and each as the other's backward.
   const double both = one(network::DispatchWay::dispatch) + one(network::DispatchWay::combine);
-  const StackOutcome outcome = run_stack(setting, dealt(4));
+  const test::PlanOutcome outcome = test::outcome_of(setting, dealt(4));
   EXPECT_NEAR(outcome.prediction.breakdown[TimeClass::expert_comm].value(), 2 * kExpertBlocks * 2 * both,
               1e-9);
   for (const std::int32_t expert : {2, 4, 8}) expect_modes_agree(setting, dealt(expert), 1e-3);
@@ -98,9 +86,9 @@ TEST(ExpertStack, KernelsTakeTheirClosedForm) {
 TEST(ExpertStack, MoreProcessorsMoveTokensFaster) {
   Setting setting = stack_setting();
   setting.system.device.node.experts.normal = round_kernels();
-  const double few = run_stack(setting, dealt(8)).prediction.step_time.value();
+  const double few = test::outcome_of(setting, dealt(8)).prediction.step_time.value();
   setting.system.stack.experts.dispatch_sms = 80;
-  EXPECT_LT(run_stack(setting, dealt(8)).prediction.step_time.value(), few);
+  EXPECT_LT(test::outcome_of(setting, dealt(8)).prediction.step_time.value(), few);
 }
 
 TEST(ExpertStack, NarrowDispatchSendsHalfOnTheWayOutOfForward) {
@@ -108,28 +96,31 @@ TEST(ExpertStack, NarrowDispatchSendsHalfOnTheWayOutOfForward) {
   Setting setting = stack_setting();
   setting.system.device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp8)] = 2048;
   setting.workload.precision = PolicyName::fp8;
-  const double wide = run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value();
+  const double wide =
+      test::outcome_of(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value();
   setting.system.stack.experts.fp8_dispatch = true;
-  const double narrow = run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value();
+  const double narrow =
+      test::outcome_of(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value();
   EXPECT_NEAR(narrow / wide, (3 + (1 + 4.0 / 128) / 2) / 4, 1e-9);
   setting.workload.precision = PolicyName::bf16;
-  EXPECT_DOUBLE_EQ(run_stack(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value(), wide);
+  EXPECT_DOUBLE_EQ(test::outcome_of(setting, dealt(4)).prediction.breakdown[TimeClass::expert_comm].value(),
+                   wide);
 }
 
 TEST(ExpertStack, TheDeviceWaitsForLoadsOnceAForwardAndLayer) {
   Setting setting = stack_setting();
-  const double without = run_stack(setting, dealt(4)).prediction.step_time.value();
+  const double without = test::outcome_of(setting, dealt(4)).prediction.step_time.value();
   setting.system.stack.experts.load_wait = Seconds(3e-3);
-  EXPECT_NEAR(run_stack(setting, dealt(4)).prediction.step_time.value(), without + 2 * kExpertBlocks * 3e-3,
-              1e-9);
+  EXPECT_NEAR(test::outcome_of(setting, dealt(4)).prediction.step_time.value(),
+              without + 2 * kExpertBlocks * 3e-3, 1e-9);
   expect_modes_agree(setting, dealt(4), 1e-3);
   // Full recompute runs forward, and waits, again.
   ParallelPlan plan = dealt(4);
   plan.recompute = Recompute::full;
-  const double again = run_stack(setting, plan).prediction.step_time.value();
+  const double again = test::outcome_of(setting, plan).prediction.step_time.value();
   setting.system.stack.experts.load_wait = Seconds(0);
-  EXPECT_NEAR(again - run_stack(setting, plan).prediction.step_time.value(), 2 * 2 * kExpertBlocks * 3e-3,
-              1e-9);
+  EXPECT_NEAR(again - test::outcome_of(setting, plan).prediction.step_time.value(),
+              2 * 2 * kExpertBlocks * 3e-3, 1e-9);
 }
 
 TEST(ExpertStack, TheHostLaunchesWhatExpertsAdd) {
@@ -141,16 +132,16 @@ TEST(ExpertStack, TheHostLaunchesWhatExpertsAdd) {
   experts.forward_layer = Seconds(0.1);
   experts.backward_layer = Seconds(0.2);
   experts.per_expert = Seconds(5e-3);
-  const Prediction slow = run_stack(setting, dealt(4)).prediction;
+  const Prediction slow = test::outcome_of(setting, dealt(4)).prediction;
   const double launched = 2 * kExpertBlocks * (0.1 + 0.2 + 2 * 8 * 5e-3);
   EXPECT_GT(slow.step_time.value(), launched);
   EXPECT_LT(slow.step_time.value(), 1.05 * launched);
   expect_modes_agree(setting, dealt(4), 0.01);
   // A dense model has none of it.
   setting.model.moe.reset();
-  const double dense = run_stack(setting, dealt(1)).prediction.step_time.value();
+  const double dense = test::outcome_of(setting, dealt(1)).prediction.step_time.value();
   experts = {};
-  EXPECT_DOUBLE_EQ(run_stack(setting, dealt(1)).prediction.step_time.value(), dense);
+  EXPECT_DOUBLE_EQ(test::outcome_of(setting, dealt(1)).prediction.step_time.value(), dense);
 }
 
 TEST(ExpertStack, SinksAreFusedFromAnArchitectureOn) {
@@ -158,7 +149,7 @@ TEST(ExpertStack, SinksAreFusedFromAnArchitectureOn) {
   setting.model.attention_sinks = true;
   setting.system.stack.attention = AttentionKernel::flash;
   setting.system.device.architecture = Architecture::hopper;
-  const auto seconds = [&] { return run_stack(setting, dealt(1)).prediction; };
+  const auto seconds = [&] { return test::outcome_of(setting, dealt(1)).prediction; };
   const Prediction fused = seconds();
   setting.system.stack.fused_sinks_from = Architecture::blackwell;
   const Prediction before = seconds();
