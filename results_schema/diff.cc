@@ -7,11 +7,11 @@
 #include <limits>
 #include <sstream>
 
+#include "results_schema/block.h"
+
 namespace shardscape::results {
 
 namespace {
-
-constexpr std::uint64_t kRowsCompared = 1U << 18U;
 
 std::string attribute(const ResultReader& reader, const char* name) {
   const auto found = reader.attributes().find(name);
@@ -48,8 +48,8 @@ void compare(const std::string& table, const std::vector<ColumnInfo>& columns, s
     ColumnDifference difference;
     difference.table = table;
     difference.column = column.name;
-    for (std::uint64_t begin = 0; begin < rows; begin += kRowsCompared) {
-      const RowRange range{begin, begin + kRowsCompared};
+    for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
+      const RowRange range{begin, begin + kRowsAtOnce};
       const auto [a, b] = read(column.name, range);
       for (std::size_t i = 0; i < a.size(); ++i) {
         const double size = distance(column, a[i], b[i], tolerance);
@@ -75,14 +75,17 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
   }
   if (a.columns() != b.columns() || a.sample_columns() != b.sample_columns())
     return "have different columns: they come from different versions of the program";
-  const auto ids_a = a.point_ids(), ids_b = b.point_ids();
-  const auto [at_a, at_b] = std::ranges::mismatch(ids_a, ids_b);
-  if (at_a != ids_a.end() || at_b != ids_b.end()) {
+  const std::uint64_t rows = std::max(a.row_count(), b.row_count());
+  for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
+    const RowRange range{begin, begin + kRowsAtOnce};
+    const auto ids_a = a.point_ids(range), ids_b = b.point_ids(range);
+    const auto [at_a, at_b] = std::ranges::mismatch(ids_a, ids_b);
+    if (at_a == ids_a.end() && at_b == ids_b.end()) continue;
     const std::uint64_t point = at_a == ids_a.end()   ? *at_b
                                 : at_b == ids_b.end() ? *at_a
                                                       : std::min(*at_a, *at_b);
-    return fmt::format("hold different points ({} and {}): point {} is in one of them only", ids_a.size(),
-                       ids_b.size(), point);
+    return fmt::format("hold different points ({} and {}): point {} is in one of them only", a.row_count(),
+                       b.row_count(), point);
   }
   if (a.sample_count() != b.sample_count()) {
     return fmt::format("hold different fault samples: {} and {} rows", a.sample_count(), b.sample_count());

@@ -166,16 +166,29 @@ void Dataset::read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end,
 }
 
 void Dataset::read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
+  if (!try_read_chunk(row, limit, bytes)) fail(fmt::format("the chunk of row {} is missing or damaged", row));
+}
+
+bool Dataset::try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const {
   const hsize_t offset = row;
   hsize_t size = 0;
   std::uint32_t skipped_filters = 0;
-  if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) {
-    fail(fmt::format("the chunk of row {} is missing or damaged", row));
-  }
+  if (H5Dget_chunk_storage_size(id(), &offset, &size) < 0 || size == 0 || size > limit) return false;
   bytes.resize(size);
-  if (H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) < 0 || skipped_filters != 0) {
-    fail(fmt::format("can't read the chunk of row {}", row));
-  }
+  return H5Dread_chunk(id(), H5P_DEFAULT, &offset, &skipped_filters, bytes.data()) >= 0 &&
+         skipped_filters == 0;
+}
+
+bool Dataset::is_packed_as_block(ColumnType type) const {
+  const Hid list(H5Dget_create_plist(id()));
+  const auto filter = [&](unsigned index) {
+    unsigned flags = 0;
+    std::size_t values = 0;
+    return H5Pget_filter2(list.get(), index, &flags, &values, nullptr, 0, nullptr, nullptr);
+  };
+  const int filters = H5Pget_nfilters(list.get());
+  if (size_of(type) == 1) return filters == 1 && filter(0) == H5Z_FILTER_DEFLATE;
+  return filters == 2 && filter(0) == H5Z_FILTER_SHUFFLE && filter(1) == H5Z_FILTER_DEFLATE;
 }
 
 void Dataset::check_stored(std::uint64_t begin, std::uint64_t end) const {

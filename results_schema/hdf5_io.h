@@ -101,14 +101,28 @@ class Dataset {
   /// The stored bytes of the chunk that starts at `row`, at most `limit` of them (more is damage); `bytes` is
   /// overwritten.
   void read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
+  /// The same; false where it is missing, longer, unreadable or stored without one of the filters.
+  bool try_read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
+  /// Whether its filters are those of create_column() for the type.
+  [[nodiscard]] bool is_packed_as_block(ColumnType type) const;
+  /// StoreError unless rows [begin, end) exist and all chunks of the dataset are stored.
+  void check_stored(std::uint64_t begin, std::uint64_t end) const;
 
   /// Converts rows [begin, end) to T; StoreError unless they exist and all their chunks are stored.
   template <class T>
   [[nodiscard]] std::vector<T> read(std::uint64_t begin, std::uint64_t end) const {
-    check_stored(begin, end);
-    std::vector<T> values(end - begin);
-    if (!values.empty()) read_into(native_type<T>(), begin, end, values.data());
+    std::vector<T> values;
+    append(begin, end, values);
     return values;
+  }
+  /// The same behind what `values` holds already.
+  template <class T>
+  void append(std::uint64_t begin, std::uint64_t end, std::vector<T>& values) const {
+    check_stored(begin, end);
+    if (begin == end) return;
+    const std::size_t before = values.size();
+    values.resize(before + (end - begin));
+    read_into(native_type<T>(), begin, end, values.data() + before);
   }
   template <class T>
   [[nodiscard]] std::vector<T> read_all() const {
@@ -123,7 +137,6 @@ class Dataset {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
-  void check_stored(std::uint64_t begin, std::uint64_t end) const;
   void read_into(hid_t memory_type, std::uint64_t begin, std::uint64_t end, void* out) const;
 
   std::filesystem::path file_path_;

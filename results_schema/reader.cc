@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "engine/base/joined.h"
+#include "results_schema/chunk_reader.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
@@ -34,9 +35,8 @@ auto guarded(const fs::path& path, const Work& work) {
 }
 
 /// NaN where a value is the mark of what was not computed.
-std::vector<double> without_marks(std::vector<double> values, const std::optional<double>& mark) {
+void remove_marks(std::vector<double>& values, const std::optional<double>& mark) {
   if (mark) std::ranges::replace(values, *mark, std::numeric_limits<double>::quiet_NaN());
-  return values;
 }
 
 fs::path resolve(fs::path path) {
@@ -68,6 +68,7 @@ struct ResultReader::Impl {
   std::map<std::string, std::string> attributes;
   std::vector<Piece> pieces, sample_pieces;
   std::uint64_t rows = 0, samples = 0;
+  mutable ChunkReader chunks;
 
   ~Impl() {
     const QuietErrors quiet;
@@ -116,36 +117,42 @@ struct ResultReader::Impl {
     return found == manifest.columns.end() ? nullptr : &*found;
   }
 
+  /// Rows of the pieces, in place of what `values` held; its memory is kept.
   template <class T>
-  [[nodiscard]] std::vector<T> read_piece(const Piece& piece, const std::string& dataset, std::uint64_t begin,
-                                          std::uint64_t end) const {
-    if (file) return file->dataset(dataset).read<T>(begin, end);
-    return H5File::open(piece.path).dataset(dataset).read<T>(begin, end);
-  }
-
-  template <class T>
-  [[nodiscard]] std::vector<T> read_from(const std::vector<Piece>& from, std::uint64_t count,
-                                         const std::string& dataset, RowRange range) const {
+  void read_from(const std::vector<Piece>& from, std::uint64_t count, const std::string& dataset,
+                 RowRange range, std::vector<T>& values) const {
     const std::uint64_t last = std::min(range.end, count);
     const std::uint64_t first = std::min(range.begin, last);
-    std::vector<T> values;
+    values.clear();
     for (const Piece& piece : from) {
       const std::uint64_t begin = std::max(first, piece.begin);
       const std::uint64_t end = std::min(last, piece.end);
       if (begin >= end) continue;
-      const auto part = read_piece<T>(piece, dataset, begin - piece.begin, end - piece.begin);
-      if (values.empty()) values.reserve(last - first);
-      values.insert(values.end(), part.begin(), part.end());
+      const auto append = [&](const H5File& in) {
+        const Dataset source = in.dataset(dataset);
+        const std::uint64_t first_there = begin - piece.begin, end_there = end - piece.begin;
+        source.check_stored(first_there, end_there);
+        if (!chunks.append(source, first_there, end_there, values))
+          source.append(first_there, end_there, values);
+      };
+      file ? append(*file) : append(H5File::open(piece.path));
     }
-    return values;
+  }
+  template <class T>
+  void read(const std::string& column, RowRange range, std::vector<T>& values) const {
+    read_from(pieces, rows, "/points/" + column, range, values);
   }
   template <class T>
   [[nodiscard]] std::vector<T> read(const std::string& column, RowRange range) const {
-    return read_from<T>(pieces, rows, "/points/" + column, range);
+    std::vector<T> values;
+    read(column, range, values);
+    return values;
   }
   template <class T>
   [[nodiscard]] std::vector<T> read_samples(const std::string& column, RowRange range) const {
-    return read_from<T>(sample_pieces, samples, fmt::format("{}/{}", kSamplesGroup, column), range);
+    std::vector<T> values;
+    read_from(sample_pieces, samples, fmt::format("{}/{}", kSamplesGroup, column), range, values);
+    return values;
   }
 
   /// Files of schema version 1 call link_id link.
@@ -204,9 +211,16 @@ const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->man
 const ColumnInfo* ResultReader::find(std::string_view name) const { return impl_->find(name); }
 
 std::vector<double> ResultReader::read(std::string_view column, RowRange rows) const {
+  std::vector<double> values;
+  read_into(column, rows, values);
+  return values;
+}
+
+void ResultReader::read_into(std::string_view column, RowRange rows, std::vector<double>& values) const {
   impl_->require_column(column);
-  return guarded(impl_->path, [&] {
-    return without_marks(impl_->read<double>(std::string(column), rows), impl_->find(column)->fill);
+  guarded(impl_->path, [&] {
+    impl_->read(std::string(column), rows, values);
+    remove_marks(values, impl_->find(column)->fill);
   });
 }
 
@@ -221,7 +235,9 @@ std::uint64_t ResultReader::sample_count() const { return impl_->samples; }
 std::vector<double> ResultReader::read_samples(std::string_view column, RowRange rows) const {
   return guarded(impl_->path, [&] {
     const ColumnInfo& info = impl_->sample_column(column);
-    return without_marks(impl_->read_samples<double>(info.name, rows), info.fill);
+    auto values = impl_->read_samples<double>(info.name, rows);
+    remove_marks(values, info.fill);
+    return values;
   });
 }
 

@@ -49,6 +49,8 @@ class ResultReader {
   /// Values of a column; codes and integers as doubles, NaN where not computed. StoreError where there is no
   /// such column (the message lists near names).
   [[nodiscard]] std::vector<double> read(std::string_view column, RowRange rows = {}) const;
+  /// The same in place of what `values` holds; its memory is used again.
+  void read_into(std::string_view column, RowRange rows, std::vector<double>& values) const;
   /// point_id without loss.
   [[nodiscard]] std::vector<std::uint64_t> point_ids(RowRange rows = {}) const;
 

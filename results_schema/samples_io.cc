@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "results_schema/block.h"
+
 namespace shardscape::results {
 
 namespace {
 
 constexpr std::uint64_t kChunkRows = 16384;
-constexpr std::uint64_t kRowsAtOnce = 64 * kChunkRows;
+static_assert(kRowsAtOnce % kChunkRows == 0);
 
 std::string path_of(const ColumnInfo& column) { return fmt::format("{}/{}", kSamplesGroup, column.name); }
 

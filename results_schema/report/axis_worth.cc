@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/base/nearest_rank.h"
+#include "results_schema/report/selection.h"
 
 namespace shardscape::report {
 
@@ -16,37 +17,51 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Gathered {
   std::uint64_t points = 0, feasible = 0;
-  std::vector<double> costs;  ///< objectives with the sign turned so that smaller is better
-  double best = std::numeric_limits<double>::infinity();
+  std::vector<double> costs;  ///< objectives with the sign turned so that smaller is better, ascending
   std::size_t best_row = 0;
 };
 
 }  // namespace
 
+std::vector<std::size_t> ranked_feasible(const std::vector<bool>& feasible, std::span<const double> objective,
+                                         Better better) {
+  std::vector<double> counted(objective.begin(), objective.end());
+  for (std::size_t row = 0; row < counted.size(); ++row) {
+    if (!feasible[row]) counted[row] = kNaN;
+  }
+  return ranked_values(counted, better);
+}
+
 std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vector<bool>& feasible,
-                                   std::span<const double> objective, Better better) {
+                                   std::span<const double> objective, std::span<const std::size_t> ranked,
+                                   Better better) {
   const double sign = better == Better::larger ? -1 : 1;
   std::map<double, Gathered> values;
+  auto last = values.end();  // an axis keeps its value from row to row
+  const auto of = [&](double value) -> Gathered& {
+    if (last == values.end() || last->first != value) last = values.try_emplace(value).first;
+    return last->second;
+  };
   for (std::size_t row = 0; row < axis.size(); ++row) {
     if (std::isnan(axis[row])) continue;
-    Gathered& gathered = values[axis[row]];
+    Gathered& gathered = of(axis[row]);
     ++gathered.points;
-    if (!feasible[row]) continue;
-    ++gathered.feasible;
-    if (std::isnan(objective[row])) continue;
-    const double cost = sign * objective[row];
-    gathered.costs.push_back(cost);
-    if (cost < gathered.best) gathered.best = cost, gathered.best_row = row;
+    if (feasible[row]) ++gathered.feasible;
+  }
+  for (const std::size_t row : ranked) {
+    if (std::isnan(axis[row])) continue;
+    Gathered& gathered = of(axis[row]);
+    if (gathered.costs.empty()) gathered.best_row = row;
+    gathered.costs.push_back(sign * objective[row]);
   }
   std::vector<AxisValue> result;
-  for (auto& [value, gathered] : values) {
-    std::ranges::sort(gathered.costs);
+  for (const auto& [value, gathered] : values) {
     const auto quantile = [&costs = gathered.costs, sign](double share) {
       return sign * nearest_rank(costs, share);
     };
-    const bool any = !gathered.costs.empty();
-    result.push_back({value, gathered.points, gathered.feasible, any ? sign * gathered.best : kNaN,
-                      quantile(0.25), quantile(0.5), quantile(0.75), quantile(1), gathered.best_row});
+    const double best = gathered.costs.empty() ? kNaN : sign * gathered.costs.front();
+    result.push_back({value, gathered.points, gathered.feasible, best, quantile(0.25), quantile(0.5),
+                      quantile(0.75), quantile(1), gathered.best_row});
   }
   return result;
 }

@@ -20,10 +20,16 @@ struct AxisValue {
   std::size_t best_row = 0;  ///< the first of the best; meaningless where `best` is NaN
 };
 
-/// One entry per distinct value of `axis`, ascending. The spans have one element per row; `objective` counts
-/// where `feasible` only. `better` other than `larger` means smaller. Values of NaN are left out.
+/// The feasible rows that have an objective, the best first, equals by row. One element per row in both.
+std::vector<std::size_t> ranked_feasible(const std::vector<bool>& feasible, std::span<const double> objective,
+                                         results::Better better);
+
+/// One entry per distinct value of `axis`, ascending. `axis`, `feasible` and `objective` have one element per row;
+/// `ranked` is what ranked_feasible() gives of them. `better` other than
+/// `larger` means smaller. Values of NaN are left out.
 std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vector<bool>& feasible,
-                                   std::span<const double> objective, results::Better better);
+                                   std::span<const double> objective, std::span<const std::size_t> ranked,
+                                   results::Better better);
 
 /// The largest relative difference of the best objectives of two values: how much the right choice on this
 /// axis can matter, at least 0. 0 where fewer than two values have a feasible point.

@@ -12,6 +12,7 @@
 #include "engine/spec/time_class.h"
 #include "results_schema/report/axis_worth.h"
 #include "results_schema/report/selection.h"
+#include "results_schema/row_scan.h"
 
 namespace shardscape::report {
 
@@ -22,6 +23,7 @@ using results::Better;
 using results::ColumnGroup;
 using results::ColumnInfo;
 using results::ResultReader;
+using results::RowScan;
 
 /// A number with seven significant digits, as much as f4 holds; whole numbers without a fraction; NaN as
 /// null.
@@ -48,30 +50,32 @@ bool is_axis(const ColumnInfo& column) { return is_input(column) && column.name 
 class Feasible {
  public:
   explicit Feasible(const ResultReader& reader) : reader_(reader) {
-    const std::vector<double> status = reader.read("status");
-    is_.resize(status.size());
-    for (std::size_t row = 0; row < status.size(); ++row) {
-      is_[row] = static_cast<Status>(status[row]) == Status::ok;
-      if (is_[row]) rows_.push_back(row);
+    is_.reserve(reader.row_count());
+    for (RowScan scan(reader, {"status"}); scan.next();) {
+      const auto ids = reader.point_ids({scan.first_row(), scan.first_row() + scan.size()});
+      for (std::size_t i = 0; i < scan.size(); ++i) {
+        is_.push_back(static_cast<Status>(scan.values(0)[i]) == Status::ok);
+        if (is_.back()) ids_.push_back(ids[i]);
+      }
     }
-    const std::vector<std::uint64_t> all = reader.point_ids();
-    for (const std::size_t row : rows_) ids_.push_back(all[row]);
   }
   [[nodiscard]] const std::vector<bool>& is() const { return is_; }
   [[nodiscard]] const std::vector<std::uint64_t>& ids() const { return ids_; }
-  [[nodiscard]] std::vector<double> of(const std::vector<double>& column) const {
+  [[nodiscard]] std::vector<double> read(const std::string& column) const {
     std::vector<double> values;
-    values.reserve(rows_.size());
-    for (const std::size_t row : rows_) values.push_back(column[row]);
+    values.reserve(ids_.size());
+    for (RowScan scan(reader_, {column}); scan.next();) {
+      for (std::size_t i = 0; i < scan.size(); ++i) {
+        if (is_[scan.first_row() + i]) values.push_back(scan.values(0)[i]);
+      }
+    }
     return values;
   }
-  [[nodiscard]] std::vector<double> read(std::string_view column) const { return of(reader_.read(column)); }
 
  private:
   const ResultReader& reader_;
-  std::vector<bool> is_;
-  std::vector<std::size_t> rows_;
-  std::vector<std::uint64_t> ids_;
+  std::vector<bool> is_;            ///< by row
+  std::vector<std::uint64_t> ids_;  ///< of the feasible ones
 };
 
 /// The front between the columns: of all rows, or of each value of `per` by itself.
@@ -171,23 +175,27 @@ Json columns(const ResultReader& reader, const Feasible& feasible, const std::ve
 
 Json axes(const ResultReader& reader, const Feasible& feasible, const ColumnInfo& ranking) {
   const std::vector<double> objective = reader.read(ranking.name);
-  const std::vector<std::uint64_t> ids = reader.point_ids();
+  const std::vector<std::size_t> ranked = ranked_feasible(feasible.is(), objective, ranking.better);
   Json list = Json::array();
   for (const ColumnInfo& column : reader.columns()) {
     if (!is_axis(column)) continue;
-    const auto values = axis_values(reader.read(column.name), feasible.is(), objective, ranking.better);
+    const auto values =
+        axis_values(reader.read(column.name), feasible.is(), objective, ranked, ranking.better);
     if (values.size() < 2) continue;
     Json entries = Json::array();
     for (const AxisValue& value : values) {
-      entries.push_back({{"value", number(value.value)},
-                         {"points", value.points},
-                         {"feasible", value.feasible},
-                         {"best", number(value.best)},
-                         {"quarter", number(value.quarter)},
-                         {"median", number(value.median)},
-                         {"three_quarters", number(value.three_quarters)},
-                         {"worst", number(value.worst)},
-                         {"best_point", std::isnan(value.best) ? Json() : Json(ids[value.best_row])}});
+      entries.push_back(
+          {{"value", number(value.value)},
+           {"points", value.points},
+           {"feasible", value.feasible},
+           {"best", number(value.best)},
+           {"quarter", number(value.quarter)},
+           {"median", number(value.median)},
+           {"three_quarters", number(value.three_quarters)},
+           {"worst", number(value.worst)},
+           {"best_point", std::isnan(value.best)
+                              ? Json()
+                              : Json(reader.point_ids({value.best_row, value.best_row + 1}).front())}});
     }
     list.push_back({{"column", column.name},
                     {"spread", number(spread_of_best(values))},

@@ -35,9 +35,14 @@ struct Before {
 
 }  // namespace
 
-std::vector<std::size_t> ranked_rows(std::span<const double> values, Better better) {
+std::vector<std::size_t> ranked_values(std::span<const double> values, Better better) {
   std::vector<std::size_t> rows = rows_with_value(values);
   std::ranges::sort(rows, Before{values, better});
+  return rows;
+}
+
+std::vector<std::size_t> ranked_rows(std::span<const double> values, Better better) {
+  std::vector<std::size_t> rows = ranked_values(values, better);
   for (std::size_t row = 0; row < values.size(); ++row) {
     if (std::isnan(values[row])) rows.push_back(row);
   }

@@ -14,6 +14,9 @@ namespace shardscape::report {
 /// other than `larger` means smaller.
 std::vector<std::size_t> ranked_rows(std::span<const double> values, results::Better better);
 
+/// Those of ranked_rows() that have a value.
+std::vector<std::size_t> ranked_values(std::span<const double> values, results::Better better);
+
 /// The first `count` of ranked_rows() that have a value, in O(n).
 std::vector<std::size_t> best_rows(std::span<const double> values, results::Better better, std::size_t count);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "results_schema/block.h"
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "sweep/cli/commands.h"
@@ -37,7 +38,7 @@ struct ExportArguments {
   bool force = false;
 };
 
-constexpr std::uint64_t kRowsAtOnce = 65536;
+constexpr std::uint64_t kRowsWritten = results::kMaxRowsPerBlock;  // of all columns at once
 
 template <class Read>
 void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
@@ -46,8 +47,8 @@ void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::u
   for (const ColumnInfo& column : columns) out << std::exchange(separator, ",") << csv_cell(column.name);
   out << "\n";
   std::vector<std::vector<double>> values(columns.size());
-  for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
-    const results::RowRange range{begin, std::min(rows, begin + kRowsAtOnce)};
+  for (std::uint64_t begin = 0; begin < rows; begin += kRowsWritten) {
+    const results::RowRange range{begin, std::min(rows, begin + kRowsWritten)};
     for (std::size_t c = 0; c < columns.size(); ++c) values[c] = read(columns[c].name, range);
     for (std::size_t i = 0; i < values.front().size(); ++i) {
       separator = "";

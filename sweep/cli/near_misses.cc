@@ -9,6 +9,7 @@
 
 #include "engine/neighbours.h"
 #include "engine/simulate.h"
+#include "results_schema/row_scan.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
@@ -82,27 +83,30 @@ class MissFinder {
  private:
   /// Those of memory by what they lack, of equal ones the first; or one for each other reason.
   void read(const std::function<bool(std::size_t)>& keep) {
-    const auto status = reader_.read("status"), reason = reader_.read("reason");
-    const auto ids = reader_.point_ids();
-    const auto peak = reader_.read("memory_peak_bytes"), stage = reader_.read("peak_stage");
-    std::vector<double> prefill;
-    if (reader_.find("prefill_memory_peak_bytes") != nullptr)
-      prefill = reader_.read("prefill_memory_peak_bytes");
+    enum Column : std::size_t { status, reason, peak, stage, prefill };
+    std::vector<std::string> columns = {"status", "reason", "memory_peak_bytes", "peak_stage"};
+    const bool pools = reader_.find("prefill_memory_peak_bytes") != nullptr;
+    if (pools) columns.emplace_back("prefill_memory_peak_bytes");
     std::map<std::pair<double, double>, Candidate> by_missing;
     std::map<Reason, Candidate> by_reason;
-    for (std::size_t row = 0; row < ids.size(); ++row) {
-      if (!keep(row)) continue;
-      Candidate candidate{row, ids[row], static_cast<Reason>(reason[row])};
-      if (static_cast<Status>(status[row]) != Status::memory) {
-        by_reason.try_emplace(candidate.reason, candidate);
-        continue;
+    for (results::RowScan scan(reader_, std::move(columns)); scan.next();) {
+      const auto ids = reader_.point_ids({scan.first_row(), scan.first_row() + scan.size()});
+      for (std::size_t i = 0; i < scan.size(); ++i) {
+        const std::size_t row = scan.first_row() + i;
+        if (!keep(row)) continue;
+        Candidate candidate{row, ids[i], static_cast<Reason>(scan.values(reason)[i])};
+        if (static_cast<Status>(scan.values(status)[i]) != Status::memory) {
+          by_reason.try_emplace(candidate.reason, candidate);
+          continue;
+        }
+        candidate.needed = scan.values(peak)[i];
+        candidate.stage = scan.values(stage)[i];
+        candidate.prefill = pools && scan.values(prefill)[i] == candidate.needed;
+        if (study_) candidate.capacity = capacity(candidate.point_id);
+        by_missing.try_emplace({study_ ? candidate.missing() : candidate.needed, candidate.needed},
+                               candidate);
+        if (by_missing.size() > kMissesTried) by_missing.erase(std::prev(by_missing.end()));
       }
-      candidate.needed = peak[row];
-      candidate.stage = stage[row];
-      candidate.prefill = !prefill.empty() && prefill[row] == peak[row];
-      if (study_) candidate.capacity = capacity(candidate.point_id);
-      by_missing.try_emplace({study_ ? candidate.missing() : candidate.needed, candidate.needed}, candidate);
-      if (by_missing.size() > kMissesTried) by_missing.erase(std::prev(by_missing.end()));
     }
     for (const auto& [missing, candidate] : by_missing) candidates_.push_back(candidate);
     if (!candidates_.empty()) return;
@@ -221,10 +225,11 @@ std::vector<NearMiss> near_misses(const ResultReader& reader, const std::optiona
 }
 
 std::vector<NearMiss> near_misses(const ResultReader& reader) {
-  const auto status = reader.read("status");
-  const bool feasible =
-      std::ranges::any_of(status, [](double code) { return static_cast<Status>(code) == Status::ok; });
-  if (feasible) return {};
+  for (results::RowScan scan(reader, {"status"}); scan.next();) {
+    const bool feasible = std::ranges::any_of(
+        scan.values(0), [](double code) { return static_cast<Status>(code) == Status::ok; });
+    if (feasible) return {};
+  }
   return near_misses(reader, stored_study(reader), [](std::size_t) { return true; });
 }
 

@@ -2,17 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <iostream>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
-#include "engine/spec/plan_axes.h"
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
 #include "sweep/cli/commands.h"
@@ -20,14 +15,13 @@
 #include "sweep/cli/near_misses.h"
 #include "sweep/cli/selection_text.h"
 #include "sweep/cli/top_output.h"
+#include "sweep/cli/top_rows.h"
 #include "sweep/cli/usage.h"
-#include "sweep/space/expression.h"
 
 namespace shardscape::cli {
 
 namespace {
 
-using results::Better;
 using results::ColumnInfo;
 using results::ResultReader;
 
@@ -54,157 +48,6 @@ struct TopArguments {
   bool breakdown = false;
 };
 
-/// A column by its name or short name. BadInput, blaming `option`, where there is none.
-const ColumnInfo& require_column(const ResultReader& reader, std::string_view name, std::string_view option) {
-  for (const PlanAxisRow& row : kPlanRows) {
-    if (name == row.name) name = row.column;
-  }
-  if (const ColumnInfo* const column = reader.find(name)) return *column;
-  std::vector<std::string> names;
-  for (const ColumnInfo& column : reader.columns()) names.push_back(column.name);
-  throw BadInput(fmt::format("{}: no column '{}'{}; columns: {}", option, name, did_you_mean(name, names),
-                             join_names(names)));
-}
-
-/// Which rows a condition keeps.
-class RowFilter {
- public:
-  RowFilter(const ResultReader& reader, const std::string& text) {
-    const std::vector<sweep::ExpressionName> names = name_table(reader);
-    const auto condition = sweep::Expression::parse(text, names);
-    if (!condition) {
-      throw BadInput(fmt::format("--where: position {} of \"{}\": {}", condition.error().offset + 1, text,
-                                 condition.error().message));
-    }
-    std::vector<double> values(names.size());
-    std::vector<std::vector<double>> columns;
-    for (const std::size_t name : condition->references()) columns.push_back(reader.read(columns_[name]));
-    on_status_ = std::ranges::any_of(condition->references(),
-                                     [&](std::size_t name) { return columns_[name] == "status"; });
-    keep_.resize(reader.row_count());
-    for (std::size_t row = 0; row < keep_.size(); ++row) {
-      for (std::size_t i = 0; i < columns.size(); ++i) values[condition->references()[i]] = columns[i][row];
-      keep_[row] = condition->holds(values);
-    }
-  }
-
-  [[nodiscard]] bool keeps(std::size_t row) const { return keep_[row]; }
-  [[nodiscard]] bool on_status() const { return on_status_; }
-
- private:
-  std::vector<sweep::ExpressionName> name_table(const ResultReader& reader) {
-    std::vector<sweep::ExpressionName> names;
-    const auto add = [&](std::string_view name, const ColumnInfo& column) {
-      const bool coded = !column.meanings.empty();
-      names.push_back(
-          {std::string(name), coded ? sweep::NameKind::choice : sweep::NameKind::number, column.meanings});
-      columns_.push_back(column.name);
-    };
-    for (const ColumnInfo& column : reader.columns()) add(column.name, column);
-    for (const PlanAxisRow& row : kPlanRows) {
-      if (const ColumnInfo* const column = reader.find(row.column);
-          column != nullptr && row.name != row.column)
-        add(row.name, *column);
-    }
-    return names;
-  }
-
-  std::vector<std::string> columns_;  ///< of each name
-  std::vector<bool> keep_;
-  bool on_status_ = false;
-};
-
-/// The rows that are looked at: those of --where, feasible ones unless it says something on the status.
-struct Candidates {
-  std::vector<std::uint64_t> rows;
-  bool any_status = false;
-  std::vector<std::uint64_t> infeasible;  ///< rows of --where that are not looked at
-};
-Candidates candidates(const ResultReader& reader, const std::string& where) {
-  std::optional<RowFilter> filter;
-  if (!where.empty()) filter.emplace(reader, where);
-  Candidates found;
-  found.any_status = filter && filter->on_status();
-  const std::vector<double> status = reader.read("status");
-  for (std::size_t row = 0; row < status.size(); ++row) {
-    const bool feasible = static_cast<Status>(status[row]) == Status::ok;
-    if (filter && !filter->keeps(row)) continue;
-    (feasible || found.any_status ? found.rows : found.infeasible).push_back(row);
-  }
-  return found;
-}
-
-/// Rows by one column, the best first, then by row; rows without a value last.
-class Ranking {
- public:
-  Ranking(const ResultReader& reader, const ColumnInfo& by)
-      : values_(reader.read(by.name)), sign_(by.better == Better::larger ? -1 : 1) {}
-
-  bool operator()(std::uint64_t a, std::uint64_t b) const {
-    const bool a_missing = std::isnan(values_[a]), b_missing = std::isnan(values_[b]);
-    if (a_missing != b_missing) return b_missing;
-    if (!a_missing && values_[a] != values_[b]) return sign_ * values_[a] < sign_ * values_[b];
-    return a < b;
-  }
-
- private:
-  std::vector<double> values_;
-  double sign_;
-};
-
-/// The best `count` of the rows.
-std::vector<std::uint64_t> best_rows(const ResultReader& reader, std::vector<std::uint64_t> rows,
-                                     const ColumnInfo& by, std::uint64_t count) {
-  const Ranking before(reader, by);
-  const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count, rows.size()));
-  std::partial_sort(rows.begin(), middle, rows.end(), before);
-  rows.erase(middle, rows.end());
-  return rows;
-}
-
-/// The best row of each combination of values in the columns, in the order of those values.
-std::vector<std::uint64_t> best_rows_per(const ResultReader& reader, const std::vector<std::uint64_t>& rows,
-                                         const ColumnInfo& by, const std::vector<std::string>& names) {
-  std::vector<std::vector<double>> columns;
-  for (const std::string& name : names)
-    columns.push_back(reader.read(require_column(reader, name, "--per").name));
-  const Ranking before(reader, by);
-  std::map<std::vector<double>, std::uint64_t> best;
-  std::vector<double> key(columns.size());
-  for (const std::uint64_t row : rows) {
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const double value = columns[i][row];
-      key[i] = std::isnan(value) ? std::numeric_limits<double>::infinity() : value;  // NaN has no order
-    }
-    const auto [it, fresh] = best.emplace(key, row);
-    if (!fresh && before(row, it->second)) it->second = row;
-  }
-  std::vector<std::uint64_t> result;
-  for (const auto& [values, row] : best) result.push_back(row);
-  return result;
-}
-
-/// The rows that no other row beats in all of the columns at once, best in the first column first.
-std::vector<std::uint64_t> pareto_rows(const ResultReader& reader, const std::vector<std::uint64_t>& rows,
-                                       const std::vector<std::string>& names) {
-  std::vector<Better> directions;
-  std::vector<std::vector<double>> columns;
-  for (const std::string& name : names) {
-    const ColumnInfo& column = require_column(reader, name, "--pareto");
-    directions.push_back(column.better == Better::larger ? Better::larger : Better::smaller);
-    columns.push_back(reader.read(column.name));
-  }
-  results::SummaryBuilder builder(directions);
-  std::vector<double> values(columns.size());
-  for (const std::uint64_t row : rows) {
-    for (std::size_t i = 0; i < columns.size(); ++i) values[i] = columns[i][row];
-    builder.add(row, Status::ok, Reason::none, values);
-  }
-  std::vector<std::uint64_t> front;
-  for (const results::RankedPoint& point : builder.finish().pareto) front.push_back(point.point_id);
-  return front;
-}
-
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -228,14 +71,13 @@ RowFormat parse_format(const std::string& text) {
   throw BadInput("--format: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
 }
 
-void print_heading(const ResultReader& reader, const Candidates& found,
-                   const std::vector<std::string>& ranking, bool pareto, const std::string& per,
-                   std::size_t shown) {
+void print_heading(const ResultReader& reader, const TopRows& found, const std::vector<std::string>& ranking,
+                   bool pareto, const std::string& per, std::size_t shown) {
   const auto title = reader.attributes().find("title");
   if (title != reader.attributes().end()) std::cout << echo(title->second) << ": ";
   std::cout << (pareto ? "Pareto front over " : "best by ") << join_names(ranking)
             << (per.empty() ? "" : " for each " + join_names(split(per))) << ", " << format_count(shown)
-            << " of " << format_count(found.rows.size()) << (found.any_status ? " matching" : " feasible")
+            << " of " << format_count(found.looked_at) << (found.any_status ? " matching" : " feasible")
             << " points" << in_brackets(of_the_study(reader));
   if (!reader.complete()) {
     std::cout << " so far (" << format_count(reader.row_count()) << " of "
@@ -247,24 +89,18 @@ void print_heading(const ResultReader& reader, const Candidates& found,
 int run_top(const TopArguments& arguments) {
   const RowFormat format = parse_format(arguments.format);
   const ResultReader reader = open_results(arguments.file);
-  const bool pareto = !arguments.pareto.empty();
+  const bool pareto = !arguments.pareto.empty(), per = !arguments.per.empty();
   const std::vector<std::string> ranking =
       pareto ? split(arguments.pareto) : std::vector{ranking_column(reader, arguments).name};
-  for (const std::string& name : ranking) require_column(reader, name, pareto ? "--pareto" : "--by");
-  const Candidates found = candidates(reader, arguments.where);
-
-  std::vector<std::uint64_t> rows;
-  if (pareto) {
-    rows = pareto_rows(reader, found.rows, ranking);
-    if (arguments.count && rows.size() > *arguments.count) rows.resize(*arguments.count);
-  } else if (!arguments.per.empty()) {
-    rows = best_rows_per(reader, found.rows, ranking_column(reader, arguments), split(arguments.per));
-    if (arguments.count && rows.size() > *arguments.count) rows.resize(*arguments.count);
-  } else {
-    rows = best_rows(reader, found.rows, ranking_column(reader, arguments),
-                     arguments.count.value_or(results::kTopCount));
-  }
-  const ChosenRows chosen = read_rows(reader, std::move(rows));
+  TopQuestion question;
+  question.where = arguments.where;
+  if (pareto) question.front = ranking;
+  if (!pareto) question.by = ranking.front();
+  if (per) question.per = split(arguments.per);
+  const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+  question.count = arguments.count.value_or(pareto || per ? all : results::kTopCount);
+  TopRows found = find_top_rows(reader, question);
+  const ChosenRows chosen = read_rows(reader, std::move(found.rows));
   if (format != RowFormat::table) {
     note_selection(reader);
     print_machine(std::cout, reader, chosen, format);
@@ -273,11 +109,10 @@ int run_top(const TopArguments& arguments) {
   print_heading(reader, found, ranking, pareto, arguments.per, chosen.rows.size());
   if (!chosen.rows.empty()) {
     print_table(std::cout, reader, chosen, {ranking, arguments.breakdown, found.any_status});
-  } else if (!found.infeasible.empty()) {
+  } else if (found.any_infeasible) {
     std::cout << '\n';
-    print_near_misses(std::cout, near_misses(reader, stored_study(reader), [&](std::size_t row) {
-                        return std::ranges::binary_search(found.infeasible, row);
-                      }));
+    print_near_misses(std::cout, near_misses(reader, stored_study(reader),
+                                             [&](std::size_t row) { return found.infeasible[row]; }));
   }
   return kDone;
 }

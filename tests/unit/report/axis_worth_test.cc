@@ -40,7 +40,8 @@ TEST(AxisValues, HandDerived) {
   const std::vector<double> axis = {2, 1, 2, 2, 1, 2, 4, 2};
   const std::vector<bool> feasible = {true, true, true, false, false, true, false, true};
   const std::vector<double> time = {8, 5, 6, 1, kNaN, 6, kNaN, kNaN};
-  const auto values = axis_values(axis, feasible, time, Better::smaller);
+  const auto values =
+      axis_values(axis, feasible, time, ranked_feasible(feasible, time, Better::smaller), Better::smaller);
   ASSERT_EQ(values.size(), 3U);
   EXPECT_EQ(values[0].value, 1);
   EXPECT_EQ(values[0].points, 2U);
@@ -66,8 +67,10 @@ TEST(AxisValues, HandDerived) {
 
 TEST(AxisValues, LargerIsBetterTurnsTheOrder) {
   const std::vector<double> axis = {1, 1, 1, 1};
+  const std::vector<bool> feasible(4, true);
   const std::vector<double> mfu = {0.1, 0.4, 0.3, 0.2};
-  const auto values = axis_values(axis, {true, true, true, true}, mfu, Better::larger);
+  const auto values =
+      axis_values(axis, feasible, mfu, ranked_feasible(feasible, mfu, Better::larger), Better::larger);
   ASSERT_EQ(values.size(), 1U);
   EXPECT_EQ(values[0].best, 0.4);
   EXPECT_EQ(values[0].best_row, 1U);
@@ -89,7 +92,8 @@ TEST(AxisValues, AgreeWithBruteForce) {
       feasible.push_back(rng.below(3) != 0);
       time.push_back(feasible.back() ? static_cast<double>(1 + rng.below(40)) : kNaN);
     }
-    const auto values = axis_values(axis, feasible, time, Better::smaller);
+    const auto values =
+        axis_values(axis, feasible, time, ranked_feasible(feasible, time, Better::smaller), Better::smaller);
     const std::set<double> distinct(axis.begin(), axis.end());
     ASSERT_EQ(values.size(), distinct.size());
     auto expected = distinct.begin();

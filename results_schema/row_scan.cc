@@ -1,0 +1,19 @@
+#include "results_schema/row_scan.h"
+
+#include <algorithm>
+
+namespace shardscape::results {
+
+RowScan::RowScan(const ResultReader& reader, std::vector<std::string> columns, std::uint64_t rows_at_once)
+    : reader_(reader), columns_(std::move(columns)), values_(columns_.size()), rows_at_once_(rows_at_once) {}
+
+bool RowScan::next() {
+  const std::uint64_t rows = reader_.row_count();
+  range_.begin = range_.end;
+  range_.end = std::min(rows, range_.begin + rows_at_once_);
+  if (range_.begin >= range_.end) return false;
+  for (std::size_t i = 0; i < columns_.size(); ++i) reader_.read_into(columns_[i], range_, values_[i]);
+  return true;
+}
+
+}  // namespace shardscape::results
