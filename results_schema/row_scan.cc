@@ -1,6 +1,7 @@
 #include "results_schema/row_scan.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace shardscape::results {
 
@@ -14,6 +15,17 @@ bool RowScan::next() {
   if (range_.begin >= range_.end) return false;
   for (std::size_t i = 0; i < columns_.size(); ++i) reader_.read_into(columns_[i], range_, values_[i]);
   return true;
+}
+
+bool varies(const ResultReader& reader, const std::string& column) {
+  std::optional<double> first;
+  for (RowScan scan(reader, {column}); scan.next();) {
+    for (const double value : scan.values(0)) {
+      if (value != first.value_or(value)) return true;
+      first = value;
+    }
+  }
+  return false;
 }
 
 }  // namespace shardscape::results

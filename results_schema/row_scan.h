@@ -35,4 +35,8 @@ class RowScan {
   RowRange range_{0, 0};
 };
 
+/// True where the column takes more than one value in the file; not computed is no value twice. Stops at the
+/// first difference.
+bool varies(const ResultReader& reader, const std::string& column);
+
 }  // namespace shardscape::results

@@ -36,26 +36,31 @@ std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vect
                                    std::span<const double> objective, std::span<const std::size_t> ranked,
                                    Better better) {
   const double sign = better == Better::larger ? -1 : 1;
-  std::map<double, Gathered> values;
-  auto last = values.end();  // an axis keeps its value from row to row
-  const auto of = [&](double value) -> Gathered& {
-    if (last == values.end() || last->first != value) last = values.try_emplace(value).first;
-    return last->second;
-  };
+  constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
+  std::map<double, std::uint32_t> places;
+  std::vector<Gathered> values;  // by place
+  std::vector<std::uint32_t> place_of(axis.size(), kNone);
+  auto last = places.end();  // an axis keeps its value from row to row
   for (std::size_t row = 0; row < axis.size(); ++row) {
     if (std::isnan(axis[row])) continue;
-    Gathered& gathered = of(axis[row]);
+    if (last == places.end() || last->first != axis[row]) {
+      last = places.try_emplace(axis[row], static_cast<std::uint32_t>(values.size())).first;
+      if (last->second == values.size()) values.emplace_back();
+    }
+    place_of[row] = last->second;
+    Gathered& gathered = values[last->second];
     ++gathered.points;
     if (feasible[row]) ++gathered.feasible;
   }
   for (const std::size_t row : ranked) {
-    if (std::isnan(axis[row])) continue;
-    Gathered& gathered = of(axis[row]);
+    if (place_of[row] == kNone) continue;
+    Gathered& gathered = values[place_of[row]];
     if (gathered.costs.empty()) gathered.best_row = row;
     gathered.costs.push_back(sign * objective[row]);
   }
   std::vector<AxisValue> result;
-  for (const auto& [value, gathered] : values) {
+  for (const auto& [value, place] : places) {
+    const Gathered& gathered = values[place];
     const auto quantile = [&costs = gathered.costs, sign](double share) {
       return sign * nearest_rank(costs, share);
     };

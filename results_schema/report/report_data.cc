@@ -178,7 +178,7 @@ Json axes(const ResultReader& reader, const Feasible& feasible, const ColumnInfo
   const std::vector<std::size_t> ranked = ranked_feasible(feasible.is(), objective, ranking.better);
   Json list = Json::array();
   for (const ColumnInfo& column : reader.columns()) {
-    if (!is_axis(column)) continue;
+    if (!is_axis(column) || !results::varies(reader, column.name)) continue;
     const auto values =
         axis_values(reader.read(column.name), feasible.is(), objective, ranked, ranking.better);
     if (values.size() < 2) continue;

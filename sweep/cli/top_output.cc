@@ -10,6 +10,7 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
+#include "results_schema/row_scan.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/text_table.h"
 
@@ -109,20 +110,6 @@ std::string plain_value(const ColumnInfo& column, double value) {
 
 namespace {
 
-/// True where the column takes more than one value in the file. Stops at the first difference.
-bool varies(const ResultReader& reader, const ColumnInfo& column) {
-  constexpr std::uint64_t kStep = 65536;
-  std::optional<double> first;
-  for (std::uint64_t begin = 0; begin < reader.row_count(); begin += kStep) {
-    const std::uint64_t end = std::min(begin + kStep, reader.row_count());
-    for (const double value : reader.read(column.name, {begin, end})) {
-      if (value != first.value_or(value)) return true;
-      first = value;
-    }
-  }
-  return false;
-}
-
 bool is_input(const ColumnInfo& column) {
   return column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
          column.group == ColumnGroup::hardware;
@@ -205,7 +192,7 @@ class TableBuilder {
     for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
       const ColumnInfo& column = info(i);
       if (!is_input(column) || column.name == "microbatches") continue;
-      if (varies(reader_, column)) {
+      if (results::varies(reader_, column.name)) {
         show(column.name);
       } else if (!chosen_.rows.empty() && !is_idle_of_experts(column, plain(i, 0))) {
         if (!constants_.empty()) constants_ += ", ";
