@@ -45,7 +45,7 @@ struct Operator {
   Stream forward, backward;  ///< pointwise
   CollectiveCall forward_comm, backward_comm;
   Bytes saved;            ///< kept from forward to backward where nothing is recomputed
-  Bytes saved_selective;  ///< the same under selective recompute
+  Bytes saved_selective;  ///< the same under selective recompute of the stack's parts
   bool grouped = false;   ///< a server's batch of products of experts, one kernel (compute/expert_products.h)
   bool routes = false;    ///< a router: the layer has experts
   compute::ExpertLoads loads;  ///< of what experts do, where they differ: gemm has the mean
