@@ -26,6 +26,7 @@ void describe(V& v, MixtureOfExperts& moe) {
                        ranges::kRows.holds(static_cast<double>(moe.expert_ffn_hidden));
     return small ? moe.shared_experts * moe.expert_ffn_hidden : 0;
   });
+  v.optional("shared_gate", moe.shared_gate);
   v.optional("first_dense_layers", moe.first_dense_layers);
   v.optional("every", moe.every);
   v.optional("router", moe.router);

@@ -82,9 +82,19 @@ void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes i
   ops.push_back(
       b.remade(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)), b.repeats_activations()));
   ops.back().operands = operands;
+  const double elements = b.tokens() * b.hidden();
+  if (b.model().moe->shared_gate) {
+    // A score of each token out of its hidden state, whose sigmoid scales the output, which its gradient needs. The
+    // router keeps the hidden state.
+    Operator gate;
+    gate.name = "shared_gate";
+    gate.forward = {Bytes(3 * b.element() * elements), Flops(3 * elements), b.serves() ? 1.0 : 3.0};
+    gate.backward = {Bytes(5 * b.element() * elements), Flops(6 * elements), 3};
+    gate.saved = gate.saved_selective = b.tensor(b.hidden());
+    ops.push_back(gate);
+  }
   Operator sum;
   sum.name = "shared_sum";
-  const double elements = b.tokens() * b.hidden();
   sum.forward = {Bytes(3 * b.element() * elements), Flops(elements), b.serves() ? 0.0 : 1.0};
   ops.push_back(sum);
 }
@@ -228,6 +238,8 @@ PartParameters ExpertMlp::parameters(const ModelSpec& model, std::int32_t tensor
     sum = {0, static_cast<double>(moe.experts) * (static_cast<double>(model.hidden) + bias), 1 + bias};
   }
   if (moe.shared_experts == 0) return sum;
+  if (moe.shared_gate)
+    sum = sum + PartParameters{0, static_cast<double>(model.hidden), 1};  // as the router's
   return sum + mlp_parameters(model, static_cast<double>(moe.shared_ffn_hidden), tensor);
 }
 
