@@ -117,7 +117,8 @@ class Training final : public Evaluator {
         point.split.stages,
         model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
         activations(costs(plan), plan.recompute),
-        point.pipeline};
+        point.pipeline,
+        point.split.chunks};
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       const MemoryUse use = memory::training_stage(inputs, stage);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/model/block_kinds.h"
+#include "engine/schedule/dualpipe.h"
 #include "engine/spec/deferred_head.h"
 #include "engine/spec/zero.h"
 
@@ -43,28 +44,74 @@ Bytes deferred_heads_bytes(const MemoryInputs& in) {
   return std::min(deferred, before) * in.activations.head_put_off;
 }
 
+/// Microbatches through some layers.
+struct Flights {
+  const model::StageLayers& layers;
+  double in_flight, put_off;
+  bool first, last;        ///< whether embedding and head are among the layers
+  double all_but_one = 1;  ///< of the running microbatch's blocks, the share that is counted
+};
+
+/// What they hold, and how much more it is when the running one has only its last block left (the first of the stage)
+/// and its other blocks wait for their weight gradients.
+struct HeldBytes {
+  Bytes now, more;
+};
+HeldBytes held_bytes(const ActivationBytes& of, const Flights& through) {
+  HeldBytes held;
+  for (const auto& [kind, count] : through.layers) {
+    const BlockBytes& block = of.block[kind];
+    held.now += through.in_flight * count * block.saved + through.put_off * count * block.put_off;
+    const double others = kind == through.layers.begin()->kind ? count - 1 : count;
+    held.more += through.all_but_one * others * (block.put_off - block.saved);
+  }
+  if (through.first) held.now += through.in_flight * of.embedding;
+  if (!through.last) held.now += through.in_flight * through.layers.further() * of.further;
+  return held;
+}
+
+/// Of a stage whose chunks are alike, or nearly: each holds its share of the microbatches.
+Bytes alike_chunks_bytes(const MemoryInputs& in, std::int32_t stage) {
+  const StagePosition at = position(in, stage);
+  const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
+  const double share = 1.0 / in.pipeline.virtual_stages;
+  Bytes sum;
+  for (const schedule::HeldMicrobatches& held : schedule::peaks(in.pipeline, stage)) {
+    const HeldBytes bytes = held_bytes(
+        in.activations, {layers, held.in_flight * share, held.put_off * share, at.first, at.last, share});
+    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble || held.put_off > 0;
+    sum = std::max(sum, bytes.now + (cut ? std::max(Bytes(0), bytes.more) : Bytes(0)));
+  }
+  return sum;
+}
+
+/// Of a stage that holds its own part of the model and that of its mirror: many microbatches of the one that is nearer
+/// to where they come in, few of the other.
+Bytes both_parts_bytes(const MemoryInputs& in, std::int32_t stage) {
+  Bytes sum;
+  for (const auto& moment : schedule::dualpipe_held(in.pipeline, stage)) {
+    Bytes now, more;
+    bool cut = false;
+    for (std::int32_t chunk = 0; chunk < 2; ++chunk) {
+      const std::int32_t part = in.pipeline.part(stage, chunk);
+      const schedule::HeldMicrobatches& held = moment[static_cast<std::size_t>(chunk)];
+      const double in_flight = held.in_flight, put_off = held.put_off;
+      const HeldBytes bytes =
+          held_bytes(in.activations, {in.chunks[static_cast<std::size_t>(2 * stage + chunk)], in_flight,
+                                      put_off, part == 0, part + 1 == in.pipeline.parts()});
+      now += bytes.now;
+      if (held.in_flight > 0) more = std::max(more, bytes.more);
+      cut = cut || held.put_off > 0;
+    }
+    sum = std::max(sum, now + (cut ? more : Bytes(0)));
+  }
+  return sum;
+}
+
 Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   const StagePosition at = position(in, stage);
   const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
-  const double chunk_share = 1.0 / in.pipeline.virtual_stages;
-  Bytes sum;
-  for (const schedule::HeldMicrobatches& held : schedule::peaks(in.pipeline, stage)) {
-    const double flights = held.in_flight * chunk_share;
-    Bytes now, all_but_one;
-    for (const auto& [kind, count] : layers) {
-      const BlockBytes& block = in.activations.block[kind];
-      now += flights * count * block.saved + held.put_off * chunk_share * count * block.put_off;
-      const double others = kind == layers.begin()->kind ? count - 1 : count;
-      all_but_one += chunk_share * others * (block.put_off - block.saved);
-    }
-    if (at.first) now += flights * in.activations.embedding;
-    if (!at.last) now += flights * layers.further() * in.activations.further;
-    sum = std::max(sum, now);
-    // The peak may also come when the running microbatch has only its last block left (the first of the stage),
-    // and its other blocks wait for their weight gradients.
-    const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble || held.put_off > 0;
-    if (cut) sum = std::max(sum, now + all_but_one);
-  }
+  Bytes sum = in.pipeline.both_ways() ? both_parts_bytes(in, stage) : alike_chunks_bytes(in, stage);
   Bytes working;
   for (const auto& [kind, count] : layers) working = std::max(working, in.activations.block[kind].working);
   sum += working;

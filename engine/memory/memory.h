@@ -5,7 +5,9 @@
 //                2 + gradients, 3 + weights. Dualpipe's stages hold two chunks and share out the optimizer's state
 //                with their mirror
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
-//                (Korthikanti et al. 2022), and what microbatches keep whose weight gradients are put off
+//                (Korthikanti et al. 2022); of dualpipe each of the two chunks by itself: on stage s of p the one
+//                that is d = min(s, p - 1 - s) stages behind the end where its microbatches come in holds p - d of
+//                them, the other one d + 1; and what microbatches keep whose weight gradients are put off
 //                (Qi et al. 2023: 32 s b h per block of GPT); the working set of the block that recomputes,
 //                what lives for a moment in a block's backward, the saved input of the head; times the
 //                allocator's fragmentation. On the last stage input and logit gradients of the microbatches whose
@@ -23,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/model/parameters.h"
@@ -60,6 +63,7 @@ struct MemoryInputs {
   model::StageParameters parameters;
   ActivationBytes activations;
   schedule::PipelineShape pipeline;
+  std::span<const model::StageLayers> chunks = {};  ///< of dualpipe: [stage * 2 + chunk]
 };
 
 MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage);

@@ -52,21 +52,36 @@ Run run_of(const ModelSpec& model) {
   return {place_of(local, with_experts), 1};
 }
 
+/// The output of a norm ahead of the tensor region.
+Bytes own_input(const OperatorBuilder& b) { return Bytes(b.element() * b.own_tokens() * b.hidden()); }
+
+/// All from `first` on is computed again by selective recompute, which keeps that input of theirs.
+void repeat_from(std::vector<Operator>& ops, std::size_t first, Bytes input) {
+  for (std::size_t i = first; i < ops.size(); ++i) {
+    ops[i].again = true;
+    ops[i].input_again = ops[i].kind == OperatorKind::gemm;
+    ops[i].saved_selective = Bytes(0);
+  }
+  ops[first].saved_selective = input;
+}
+
 /// x + attention(norm(x)), and then y + mlp(norm(y)) of that; or with the norms on what attention and MLP
 /// give, or both.
 void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
   const NormPlace place = b.model().norm_place;
   const bool before = place != NormPlace::after, after = place != NormPlace::before;
-  if (before) ops.push_back(b.norm("input_norm"));
+  if (before) ops.push_back(b.input_norm("input_norm"));
   kind.attention.append_operators(ops, b);
   ops.push_back(b.leave_tensor_region("attention_reduce"));
   if (after) ops.push_back(b.norm("attention_output_norm"));
   ops.push_back(b.residual("attention_residual", b.dropout()));
-  if (before) ops.push_back(b.norm("mlp_norm"));
+  if (before) ops.push_back(b.input_norm("mlp_norm"));
+  const std::size_t first = ops.size();
   const bool region = kind.mlp.in_tensor_region(b);
   if (region) ops.push_back(b.enter_tensor_region("mlp_gather"));
   kind.mlp.append_operators(ops, b, b.gathered_input(b.policy().products));
   if (region) ops.push_back(b.leave_tensor_region("mlp_reduce"));
+  if (b.repeats(kind.mlp.part())) repeat_from(ops, first, b.repeats_norms() ? Bytes(0) : own_input(b));
   if (after) ops.push_back(b.norm("mlp_output_norm"));
   ops.push_back(b.residual("mlp_residual", b.dropout()));
 }
@@ -76,13 +91,16 @@ void append_sequential_block(std::vector<Operator>& ops, const BlockKind& kind, 
 /// once; two norms have two, but one input that both need in backward.
 void append_parallel_block(std::vector<Operator>& ops, const BlockKind& kind, const OperatorBuilder& b) {
   const bool shared = b.model().shared_norm;
-  ops.push_back(b.norm("input_norm"));
+  ops.push_back(b.input_norm("input_norm"));
   kind.attention.append_operators(ops, b);
+  const std::size_t first = ops.size() + (shared ? 0 : 1);
   if (!shared) {
-    ops.push_back(b.norm("mlp_norm", false));
+    ops.push_back(b.input_norm("mlp_norm", false));
     ops.push_back(b.enter_tensor_region("mlp_gather"));
   }
   kind.mlp.append_operators(ops, b, shared ? Bytes(0) : b.gathered_input(b.policy().products));
+  const bool kept = b.repeats_norms() || (shared && !b.policy().casts());  // elsewhere, or made again
+  if (b.repeats(kind.mlp.part())) repeat_from(ops, first, kept ? Bytes(0) : own_input(b));
   ops.push_back(b.branch_sum("branch_sum"));
   ops.push_back(b.leave_tensor_region("block_reduce"));
   ops.push_back(b.residual("block_residual", false));
@@ -101,6 +119,7 @@ Operator cast_for(const Operator& product, const OperatorBuilder& b) {
   op.name = "quantise";
   op.forward = {Bytes(products * traffic * m * k), Flops(0), stack.passes > 0 ? 1.0 : 0.0};
   op.backward = {Bytes(products * (traffic * m * n + stack.weight_bytes * k * n)), Flops(0), 1};
+  op.again = product.again || product.input_again;
   return op;
 }
 

@@ -51,7 +51,7 @@ std::vector<Operator> decode_block_operators(const Setting& setting, std::size_t
 /// Bytes that a stage boundary passes per microbatch and rank.
 Bytes boundary_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 
-/// Saved bytes of one block: everything, selective, or full recompute (its input).
+/// Saved bytes of one block: everything, what the stack's selective recompute leaves, or full recompute (its input).
 Bytes saved_bytes(const std::vector<Operator>& operators, Recompute recompute, const Setting& setting,
                   const LayerKey& key, std::int64_t tokens);
 

@@ -3,6 +3,7 @@
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/operator_builder.h"
+#include "engine/model/partition.h"
 
 namespace shardscape::model {
 
@@ -19,6 +20,11 @@ double local_vocabulary(const ModelSpec& model, std::int32_t tensor) {
 double local_logits(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   return static_cast<double>(tokens) * key.microbatch / key.context *
          local_vocabulary(setting.model, key.tensor);
+}
+
+/// Passes of each token through the head in training: for the next token and for further ones.
+std::int32_t losses_of(const Setting& setting) {
+  return 1 + further_modules(setting.model, setting.workload.phase);
 }
 
 Operator cross_entropy(const OperatorBuilder& b, double columns) {
@@ -64,9 +70,7 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
   const auto count = static_cast<double>(tokens);
   const OperatorBuilder b(setting, key, count, count, mode);
   std::vector<Operator> ops;
-  append_output(ops, b);
-  const std::int64_t further = setting.model.moe ? setting.model.moe->mtp_layers : 0;
-  for (std::int64_t i = 0; i < further; ++i) append_output(ops, b);
+  for (std::int32_t i = 0; i < losses_of(setting); ++i) append_output(ops, b);
   return ops;
 }
 
@@ -96,17 +100,20 @@ std::vector<Operator> decode_head_operators(const Setting& setting, const LayerK
 }
 
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
+  const double further = losses_of(setting) - 1;
   const double element = bytes_per_element(setting.policy().activations);
   // Logits and their gradient; capped ones beside them; unfused losses keep an fp32 copy as well.
   const double per_logit =
       (setting.model.logit_soft_cap ? 3 : 2) * element + (setting.system.stack.fused_loss ? 0 : kFp32Bytes);
-  return Bytes(per_logit * local_logits(setting, key, tokens));
+  // While one of the losses is at it, the others have been computed and wait for their backward.
+  return Bytes(per_logit * local_logits(setting, key, tokens)) +
+         further / (further + 1) * saved_logits_bytes(setting, key, tokens);
 }
 
 Bytes saved_logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens) {
   const bool fused = setting.system.stack.fused_loss;
   const double per_logit = fused ? bytes_per_element(setting.policy().activations) : kFp32Bytes;
-  return Bytes(per_logit * local_logits(setting, key, tokens));
+  return Bytes(losses_of(setting) * per_logit * local_logits(setting, key, tokens));
 }
 
 double head_parameters(const ModelSpec& model, std::int32_t tensor) {

@@ -22,7 +22,8 @@ std::vector<Operator> head_operators(const Setting& setting, const LayerKey& key
 std::vector<Operator> further_operators(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 std::vector<Operator> decode_head_operators(const Setting& setting, const LayerKey& key);
 
-/// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank.
+/// Live bytes of logits and their gradient while the loss of one microbatch is computed on one rank, and of what the
+/// losses of further tokens keep meanwhile.
 Bytes logits_bytes(const Setting& setting, const LayerKey& key, std::int64_t tokens);
 /// What of them is kept where the backward does not follow at once: the fp32 probabilities, or the logits
 /// themselves where the loss is fused.

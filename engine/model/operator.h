@@ -45,14 +45,16 @@ struct Operator {
   Stream forward, backward;  ///< pointwise
   CollectiveCall forward_comm, backward_comm;
   Bytes saved;            ///< kept from forward to backward where nothing is recomputed
-  Bytes saved_selective;  ///< the same under selective recompute
+  Bytes saved_selective;  ///< the same under selective recompute of the stack's parts
   bool grouped = false;   ///< a server's batch of products of experts, one kernel (compute/expert_products.h)
   bool routes = false;    ///< a router: the layer has experts
-  compute::ExpertLoads loads;   ///< of what experts do, where they differ: gemm has the mean
-  Seconds wait;                 ///< pointwise: of the device for the host, in forward
-  bool naive_core = false;      ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
-  bool attention_core = false;  ///< repeated by selective recompute
-  bool cut = true;              ///< of a product: its weight gradient may run apart from that of its input
+  compute::ExpertLoads loads;  ///< of what experts do, where they differ: gemm has the mean
+  Seconds wait;                ///< pointwise: of the device for the host, in forward
+  bool naive_core = false;     ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
+  bool attention_core = false;
+  bool again = false;        ///< repeated by selective recompute, with its call
+  bool input_again = false;  ///< of a product: what it would keep of its input is made again there
+  bool cut = true;           ///< of a product: its weight gradient may run apart from that of its input
   /// Another product's output has the same gradient, one tensor for both.
   bool shares_output_gradient = false;
 };

@@ -87,18 +87,36 @@ Operator OperatorBuilder::own_gemm(std::string_view name, double k, double n, By
                  policy_.products, input);
 }
 
-Operator OperatorBuilder::output_projection(double width) const {
+Operator OperatorBuilder::remade(Operator product, bool again) {
+  product.input_again = again;
+  if (again) product.saved_selective = Bytes(0);
+  return product;
+}
+
+void OperatorBuilder::append_output_projection(std::vector<Operator>& ops, double width) const {
   Operator projection = gemm("output_projection", width, hidden(), product_input(width));
-  // The backward of flash needs its output, which selective recompute brings again: the projection's input,
-  // or, where that casts, another tensor beside the copy. Naive attention needs none.
+  // The backward of flash needs its output, which selective recompute of the core brings again: the projection's input,
+  // or, where that casts, another tensor beside the copy, or one tensor for both in a format of its own. Naive
+  // attention needs none.
   if (fused_attention_) {
     const bool casts = policy_.products != policy_.attention;
-    if (casts) projection.saved += attention_tensor(width);
-    if (!casts) projection.saved_selective = Bytes(0);
+    const double kept = kept_bytes(stack_.kept.attention_output);
+    if (kept < element_) {
+      const double elements = tokens_ * width;
+      Operator cast;
+      cast.name = "attention_output_cast";
+      cast.forward = cast.backward = {Bytes((element_ + kept) * elements), Flops(0), 1};
+      ops.push_back(cast);
+      projection.saved = Bytes(kept * elements);
+    } else if (casts) {
+      projection.saved += attention_tensor(width);
+    }
+    const Bytes copy = casts ? product_input(width) : Bytes(0);
+    projection.saved_selective = repeats(RecomputePart::attention_core) ? copy : projection.saved;
   }
   // Where both branches of a parallel block are just added, the gradient of the sum is that of each.
   projection.shares_output_gradient = model_.parallel_residual && !dropout();
-  return projection;
+  ops.push_back(projection);
 }
 
 Operator OperatorBuilder::attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
@@ -120,9 +138,9 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
   shape.dropout = attention_dropout();
   shape.score_flops = (model_.position == PositionKind::alibi ? kAlibiFlops : 0) +
                       (model_.attention_soft_cap ? kSoftCapFlops : 0);
-  op.saved_selective = inputs;
+  op.again = repeats(RecomputePart::attention_core);
   op.saved = inputs + core_bytes(shape.batch * shape.heads * shape.queries, shape.scores());
-  if (decodes) op.saved_selective = op.saved;
+  op.saved_selective = op.again || mode_ == Mode::prefill ? inputs : op.saved;
   return op;
 }
 
@@ -149,23 +167,29 @@ Operator OperatorBuilder::rotary(double columns) const {
 }
 
 Operator OperatorBuilder::norm(std::string_view name, bool keeps_input) const {
-  return norm_of(name, norm_tokens_ * hidden(), keeps_input);
+  return norm_of(name, norm_tokens_ * hidden(), keeps_input, false);
+}
+
+Operator OperatorBuilder::input_norm(std::string_view name, bool keeps_input) const {
+  return norm_of(name, norm_tokens_ * hidden(), keeps_input, repeats_norms());
 }
 
 Operator OperatorBuilder::qk_norm(double columns) const {
-  Operator op = norm_of("qk_norm", tokens_ * columns, true);
+  Operator op = norm_of("qk_norm", tokens_ * columns, true, false);
   op.forward.kernels *= 2;
   op.backward.kernels *= 2;
   return op;
 }
 
 Operator OperatorBuilder::latent_norm(std::string_view name, double width) const {
-  return norm_of(name, norm_tokens_ * width, true);
+  return norm_of(name, norm_tokens_ * width, true, repeats_norms());
 }
 
-Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool keeps_input) const {
+Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool keeps_input,
+                                  bool again) const {
   Operator op;
   op.name = name;
+  op.again = again;
   op.forward = {Bytes(2 * element_ * elements), Flops(kNormFlops * elements), 1};
   op.backward = {Bytes(3 * element_ * elements), Flops(2 * kNormFlops * elements), 1};
   op.saved = op.saved_selective = keeps_input ? Bytes(element_ * elements) : Bytes(0);
@@ -174,7 +198,8 @@ Operator OperatorBuilder::norm_of(std::string_view name, double elements, bool k
     op.forward.traffic = Bytes(2 * (element_ + 2 * kFp32Bytes) * elements);
     op.backward.traffic = Bytes((2 * element_ + 5 * kFp32Bytes) * elements);
     op.forward.kernels = op.backward.kernels = 3;
-    op.saved = op.saved_selective = op.saved + Bytes(kFp32Bytes * elements);
+    op.saved += Bytes(kFp32Bytes * elements);
+    if (!again) op.saved_selective = op.saved;  // else that copy is made again
   }
   return op;
 }
@@ -210,6 +235,7 @@ Operator OperatorBuilder::branch_sum(std::string_view name) const {
 Operator OperatorBuilder::enter_tensor_region(std::string_view name, double width) const {
   Operator op = collective(name);
   if (key_.sequence_parallel) {
+    op.again = stack_.keep_gathered && repeats_norms();
     op.forward_comm = call(CollectiveOp::all_gather, width, 1);
     op.backward_comm = call(CollectiveOp::reduce_scatter, width, stack_.keep_gathered ? 1 : 2);
   } else {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "engine/model/layer_key.h"
 #include "engine/model/operator.h"
@@ -42,6 +43,23 @@ class OperatorBuilder {
   [[nodiscard]] double element() const { return element_; }
   [[nodiscard]] double hidden() const { return static_cast<double>(model_.hidden); }
   [[nodiscard]] double per_rank(std::int64_t width) const { return static_cast<double>(width) / key_.tensor; }
+  /// Whether selective recompute computes a part again: in training.
+  [[nodiscard]] bool repeats(RecomputePart part) const {
+    return mode_ == Mode::training && stack_.repeats(part);
+  }
+  /// The same of norms whose output goes into products.
+  [[nodiscard]] bool repeats_norms() const {
+    return repeats(RecomputePart::norms) && model_.norm_place != NormPlace::after;
+  }
+  /// And of the activation of an MLP. What a plain ReLU would keep is its output alone.
+  [[nodiscard]] bool repeats_activations() const {
+    return repeats(RecomputePart::activations) && model_.mlp != MlpKind::relu;
+  }
+  /// Of a value that is kept in a format of its own.
+  [[nodiscard]] double kept_bytes(KeptFormat format) const {
+    const bool narrow = mode_ == Mode::training && policy_.casts();
+    return narrow ? kept_value_bytes(format, element_) : element_;
+  }
   [[nodiscard]] bool dropout() const { return drops(model_.dropout); }
   [[nodiscard]] bool attention_dropout() const {
     return drops(model_.attention_dropout.value_or(model_.dropout));
@@ -70,11 +88,14 @@ class OperatorBuilder {
   /// Any product.
   [[nodiscard]] Operator product(std::string_view name, const compute::GemmShape& shape, Precision operands,
                                  Bytes input) const;
+  /// The same product where selective recompute makes its input again.
+  [[nodiscard]] static Operator remade(Operator product, bool again);
   /// The output projection of attention, of that width in, which keeps the core's output; attention cores that
-  /// are fused need it in backward, too.
-  [[nodiscard]] Operator output_projection(double width) const;
+  /// are fused need it in backward, too. Ahead of it the cast to the format that both find it in, where there is one.
+  void append_output_projection(std::vector<Operator>& ops, double width) const;
 
-  /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes().
+  /// The attention core over all queries and keys of this rank's `heads`; keeps `inputs` and core_bytes(), of which
+  /// selective recompute leaves `inputs` where it repeats the core.
   /// `window`: see AttentionBlock. In decode the keys of a context group's ranks lie in order: the last ranks
   /// have those of the window.
   [[nodiscard]] Operator attention_core(double heads, double kv_heads, double head_dim, Bytes inputs,
@@ -98,6 +119,8 @@ class OperatorBuilder {
 
   /// `keeps_input`: not where another operator keeps the same tensor.
   [[nodiscard]] Operator norm(std::string_view name, bool keeps_input = true) const;
+  /// The same of a block, ahead of products.
+  [[nodiscard]] Operator input_norm(std::string_view name, bool keeps_input = true) const;
   /// Bias, dropout and residual addition in one kernel.
   [[nodiscard]] Operator residual(std::string_view name, bool dropout) const;
   /// The outputs of attention and MLP of a parallel block, each with its dropout, added together: on every
@@ -107,7 +130,8 @@ class OperatorBuilder {
 
   /// Before a column-parallel product: all-gather of the tokens (sequence parallel), or nothing now and an
   /// all-reduce of the input's gradient. Sequence parallelism gathers the input once more in backward for the
-  /// weights' gradient, unless the stack keeps it.
+  /// weights' gradient, unless the stack keeps it. What backward gathers serves what is computed again, too; where the
+  /// stack would keep it and norms are computed again it is gathered with them.
   [[nodiscard]] Operator enter_tensor_region(std::string_view name) const {
     return enter_tensor_region(name, hidden());
   }
@@ -116,7 +140,7 @@ class OperatorBuilder {
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
-  [[nodiscard]] Operator norm_of(std::string_view name, double elements, bool keeps_input) const;
+  [[nodiscard]] Operator norm_of(std::string_view name, double elements, bool keeps_input, bool again) const;
   [[nodiscard]] bool drops(double probability) const { return mode_ == Mode::training && probability > 0; }
   [[nodiscard]] CollectiveCall call(network::CollectiveOp op, double width, double repeats) const;
 

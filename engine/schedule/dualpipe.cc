@@ -102,13 +102,33 @@ void dualpipe_order(const PipelineShape& shape, std::int32_t stage, std::vector<
   DualPipeOrder(shape, stage, order).list();
 }
 
-// Before the first cut backward of the cool-down h - 1 microbatches and the running one are in flight; each of the
-// following ones trades one of them for one that is put off, d of them in all.
-std::array<HeldMicrobatches, 3> dualpipe_peaks(const PipelineShape& shape, std::int32_t stage) {
+// In every pair of step 4 p - d near and d + 1 far microbatches are in flight. Step 6 begins with h near and d + 1 far
+// ones and runs their backwards in turn, far ones first: before its first cut backward, the (d + 2)-nd, h microbatches
+// are left with the running one, and each of the following ones trades one of them for one that is put off. The second
+// moment is that after the first trade, where d > 0; the third that before the last backward of step 6, a near one: all
+// far ones are gone, and d are put off.
+std::array<std::array<HeldMicrobatches, 2>, 3> dualpipe_held(const PipelineShape& shape, std::int32_t stage) {
   const DualPlace at = place_of(shape, stage);
-  const HeldMicrobatches full{shape.stages + 1, 0};
-  if (at.away == 0) return {full, full, full};
-  return {full, {at.half - 1, 1}, {at.half - at.away, at.away}};
+  const std::int32_t d = at.away, far_done = (d + 2) / 2, near_done = (d + 1) / 2;
+  const auto moment = [&](HeldMicrobatches near, HeldMicrobatches far) {
+    return at.near == 0 ? std::array{near, far} : std::array{far, near};
+  };
+  const auto full = moment({shape.stages - d, 0}, {d + 1, 0});
+  if (d == 0) return {full, full, full};
+  const bool far_first = (d + 1) % 2 == 0;  // whose backward is the first to be cut
+  const std::int32_t near = at.half - near_done, far = d + 1 - far_done;
+  const auto traded = far_first ? moment({near, 0}, {far - 1, 1}) : moment({near - 1, 1}, {far, 0});
+  const std::int32_t far_waits = far_first ? (d + 1) / 2 : d / 2;
+  return {full, traded, moment({at.half - d, d - far_waits}, {0, far_waits})};
+}
+
+std::array<HeldMicrobatches, 3> dualpipe_peaks(const PipelineShape& shape, std::int32_t stage) {
+  std::array<HeldMicrobatches, 3> sums;
+  const auto held = dualpipe_held(shape, stage);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] = {held[i][0].in_flight + held[i][1].in_flight, held[i][0].put_off + held[i][1].put_off};
+  }
+  return sums;
 }
 
 std::int32_t dualpipe_pairs(const PipelineShape& shape, std::int32_t stage, std::int32_t chunk) {

@@ -26,6 +26,10 @@ namespace shardscape::schedule {
 /// The operations of one stage in their order.
 void dualpipe_order(const PipelineShape& shape, std::int32_t stage, std::vector<PipelineOperation>& order);
 
+/// What each of a stage's two chunks holds at the moments of peaks(), [moment][chunk]. Chunks of unlike size: the
+/// largest of the three is the peak where nothing is put off, else it may be short of a part of one microbatch.
+std::array<std::array<HeldMicrobatches, 2>, 3> dualpipe_held(const PipelineShape& shape, std::int32_t stage);
+
 /// As peaks().
 std::array<HeldMicrobatches, 3> dualpipe_peaks(const PipelineShape& shape, std::int32_t stage);
 

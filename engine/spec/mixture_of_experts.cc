@@ -38,6 +38,8 @@ void MixtureOfExperts::check(Problems& problems, std::int64_t layers) const {
     problems.require(shared_ffn_hidden == 0, "moe.shared_ffn_hidden",
                      "has no effect without shared_experts; leave it out");
   }
+  problems.require(shared_experts > 0 || !shared_gate, "moe.shared_gate",
+                   "has no effect without shared_experts; leave it out");
   problems.require(routes() || !router_bias, "moe.router_bias",
                    "has no effect with one expert, which nothing chooses; leave it out");
   if (layers < 1 || every < 1) return;

@@ -23,6 +23,8 @@ struct MixtureOfExperts {
   /// Width of all shared experts together, which are one MLP. YAML default: shared_experts x
   /// expert_ffn_hidden.
   std::int64_t shared_ffn_hidden = 0;
+  /// What they give is scaled by the sigmoid of one more score of each token (Qwen1.5-MoE, Qwen2-MoE).
+  bool shared_gate = false;
   std::int64_t first_dense_layers = 0;  ///< that have one MLP of ModelSpec::ffn_hidden instead
   std::int64_t every = 1;               ///< of the layers, the last of every so many has experts (Llama 4)
   RouterKind router = RouterKind::softmax;

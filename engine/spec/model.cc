@@ -77,7 +77,8 @@ double ModelSpec::expert_layer_parameters(std::int64_t experts) const {
   };
   const double router =
       moe->routes() ? static_cast<double>(moe->experts) * (h + (moe->router_bias ? 1 : 0)) : 0;
-  const double shared = moe->shared_experts > 0 ? mlp_of(moe->shared_ffn_hidden) + bias * h : 0;
+  const double gate = moe->shared_gate ? h : 0;
+  const double shared = moe->shared_experts > 0 ? mlp_of(moe->shared_ffn_hidden) + bias * h + gate : 0;
   return router + static_cast<double>(experts) * (mlp_of(moe->expert_ffn_hidden) + bias * h) + shared;
 }
 

@@ -18,7 +18,7 @@ inline constexpr std::size_t kPlanAxes = enum_names<PlanAxis>().size();
 
 /// What backward computes again.
 ///   none       nothing: every activation is kept
-///   selective  the attention core
+///   selective  the parts of a block that the stack names (StackProfile::selective_recompute): the attention core
 ///   full       whole blocks: only the input of each is kept
 enum class Recompute : std::uint8_t { none, selective, full };
 SHARDSCAPE_ENUM_NAMES(Recompute, "none", "selective", "full");

@@ -19,8 +19,8 @@
 //
 // Gradients of weights accumulate, and masters and moments are kept, in what the stack says
 // (StackProfile::State). What casts cost that no kernel before them writes out is the stack's
-// (StackProfile::Quantisation). Left out: messages that are cast before they are sent (DeepSeek-V3's dispatch,
-// fp8 parameter gathers); layers that a recipe keeps in bf16 (NVFP4's last ones).
+// (StackProfile::Quantisation); tensors that it keeps narrower than it computes them stand there, too
+// (StackProfile::Kept). Left out: messages that are cast before they are sent (fp8 parameter gathers); layers that a recipe keeps in bf16 (NVFP4's last ones).
 #pragma once
 
 #include <array>

@@ -24,6 +24,19 @@ void check_algorithms(const std::vector<Algorithm>& algorithms, Problems& proble
   }
 }
 
+void check_kept(const StackProfile& stack, Problems& problems) {
+  const std::vector<RecomputePart>& parts = stack.selective_recompute;
+  problems.require(!parts.empty(), "selective_recompute",
+                   "must name at least one part of a block; plans without any say recompute: none");
+  for (auto it = parts.begin(); it != parts.end(); ++it) {
+    problems.require(std::find(parts.begin(), it, *it) == it, "selective_recompute",
+                     "names " + std::string(name_of(*it)) + " twice");
+  }
+  problems.require(is_fused(stack.attention) || stack.kept.attention_output == KeptFormat::computed,
+                   "kept.attention_output",
+                   "has no effect with attention: naive, whose backward does not need its output");
+}
+
 }  // namespace
 
 std::vector<Algorithm> StackProfile::Communication::all_algorithms() {
@@ -95,6 +108,7 @@ Problems StackProfile::validate() const {
                    "has no effect without head.deferred_weight_gradient: true");
   check(communication.bucket, "communication.bucket", ranges::kBucket);
   check_algorithms(communication.algorithms, problems);
+  check_kept(*this, problems);
   problems.require(communication.protocols || communication.all_reduce == AllReduceKernels::library,
                    "communication.all_reduce",
                    "has no effect without communication.protocols: true, which prices calls inside a node");

@@ -3,6 +3,7 @@
 // alike.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/spec/collective_algorithm.h"
 #include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
+#include "engine/spec/kept_activations.h"
 #include "engine/spec/node_collectives.h"
 #include "engine/spec/plan.h"
 
@@ -147,6 +149,13 @@ struct StackProfile {
     /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
     double weight_bytes = 0;
   };
+  /// Tensors that wait for backward in another format than they are computed in.
+  struct Kept {
+    /// Of fused attention cores: one tensor for their own backward and for the weights of the product behind them,
+    /// where each has one of its own else.
+    KeptFormat attention_output = KeptFormat::computed;
+    KeptFormat activation_inputs = KeptFormat::computed;  ///< of the nonlinearity of MLPs and experts
+  };
   /// Layers of experts in training, beside what all layers have.
   struct Experts {
     ExpertDispatcher dispatch = ExpertDispatcher::library;
@@ -222,12 +231,17 @@ struct StackProfile {
   /// likewise), which reads and writes both tensors. Forward alone.
   bool fused_residual = false;
   bool keep_gathered = false;  ///< gathered TP/SP inputs are saved, not gathered again in backward
-  Seconds zero_slice;          ///< ZeRO-1/2: per tensor and DP rank, once per step
+  std::vector<RecomputePart> selective_recompute = {RecomputePart::attention_core};
+  [[nodiscard]] bool repeats(RecomputePart part) const {
+    return std::ranges::find(selective_recompute, part) != selective_recompute.end();
+  }
+  Seconds zero_slice;  ///< ZeRO-1/2: per tensor and DP rank, once per step
   Host host;
   Communication communication;
   Serving serving;
   State state;
   Quantisation quantisation;
+  Kept kept;
   Experts experts;
   Head head;
   Memory memory;

@@ -19,7 +19,7 @@ Segments segments(Pass pass, Recompute recompute, bool cut) {
   }
   Segments list;
   if (recompute == Recompute::full) list.push_back({Part::forward, true});
-  if (recompute == Recompute::selective) list.push_back({Part::core, true});
+  if (recompute == Recompute::selective) list.push_back({Part::repeated, true});
   list.push_back({cut || pass == Pass::input ? Part::input : Part::backward, false});
   return list;
 }
@@ -36,10 +36,10 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
   std::vector<Node> list;
   list.reserve(operators.size());
   const auto add = [&](const Operator& op) {
-    if (part == Part::core && !op.attention_core) return;
+    if (part == Part::repeated && !op.again) return;
     const bool whole = op.kind != OperatorKind::gemm || !op.cut;
     if (part == Part::weight && whole) return;
-    const Part share = part == Part::core             ? Part::forward
+    const Part share = part == Part::repeated         ? Part::forward
                        : part == Part::input && whole ? Part::backward
                                                       : part;
     if (op.kind != OperatorKind::collective) list.push_back({&op, share});

@@ -2,7 +2,8 @@
 // pass under which recompute policy, and in which order operators and calls run.
 //
 //   forward   every operator; a call runs where its operator stands
-//   core      the attention core alone, with the keys and values that other context ranks send it
+//   repeated  what selective recompute repeats (model::Operator::again); with the attention core the keys and values
+//             that other context ranks send it
 //   backward  the gradients of inputs and weights, from the last operator to the first
 //   input     the same without the gradients of the matrices' weights, which zero_bubble puts off (Qi et al.
 //             2023, "Zero Bubble Pipeline Parallelism")
@@ -27,11 +28,11 @@
 
 namespace shardscape::step {
 
-enum class Part : std::uint8_t { forward, core, backward, input, weight };
+enum class Part : std::uint8_t { forward, repeated, backward, input, weight };
 inline constexpr std::size_t kParts = 5;
 
 /// Whether a part runs what forward runs.
-constexpr bool runs_forward(Part part) { return part == Part::forward || part == Part::core; }
+constexpr bool runs_forward(Part part) { return part == Part::forward || part == Part::repeated; }
 
 /// The passes of a microbatch through a layer.
 enum class Pass : std::uint8_t {

@@ -89,6 +89,29 @@ double backward_kernels(const Operator& op) {
   return 0;
 }
 
+double forward_kernels(const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+    case OperatorKind::attention:
+      return 1;
+    case OperatorKind::pointwise:
+      return op.forward.kernels;
+    case OperatorKind::collective:
+      break;
+  }
+  return 0;
+}
+
+/// The attention core is one kernel, whose launch is left out.
+double repeated_kernels(const std::vector<Operator>& operators) {
+  double repeated = 0, all = 0;
+  for (const Operator& op : operators) {
+    all += forward_kernels(op);
+    if (op.again && !op.attention_core) repeated += forward_kernels(op);
+  }
+  return all > 0 ? repeated / all : 0;
+}
+
 }  // namespace
 
 compute::OperatorCost price_product(const Operator& op, const compute::GemmShape& shape,
@@ -136,7 +159,7 @@ ProductGradients price_gradients(const Operator& op, const Setting& setting) {
 compute::OperatorCost cost_of(const OperatorTimes& times, Part part) {
   switch (part) {
     case Part::forward:
-    case Part::core:
+    case Part::repeated:
       return times.forward;
     case Part::backward:
       return times.backward;
@@ -153,7 +176,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   for (const Operator& op : operators) times.push_back(price(op, setting));
   LayerCost cost;
   const auto part_cost = [&](Part part) -> PartCost& { return cost.parts[static_cast<std::size_t>(part)]; };
-  for (const Part part : {Part::forward, Part::core, Part::backward, Part::weight, Part::input}) {
+  for (const Part part : {Part::forward, Part::repeated, Part::backward, Part::weight, Part::input}) {
     PartCost& sum = part_cost(part);
     for (const Node& node : listed_nodes(operators, part)) {
       if (node.call) {
@@ -185,6 +208,7 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
     if (op.kind == OperatorKind::gemm && op.cut) ++products;
   }
   if (kernels > 0) cost.weight_kernels = products / kernels;
+  cost.repeated_kernels = repeated_kernels(operators);
   return cost;
 }
 

@@ -57,6 +57,7 @@ struct LayerCost {
   std::array<PartCost, kParts> parts;
   double routers = 0;            ///< layers of experts in it
   double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
+  double repeated_kernels = 0;   ///< of those of forward, that selective recompute launches again, 0..1
   std::array<Bytes, 3> saved{};  ///< by Recompute
   Bytes put_off;                 ///< what weight gradients that wait need, see model::put_off_bytes
   Bytes working;                 ///< of blocks, see model::backward_working_bytes

@@ -509,14 +509,14 @@ Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
         return (1 - layer.weight_kernels) * backward;
       case Part::weight:
         return layer.weight_kernels * backward;
-      case Part::core:
-        break;
+      case Part::repeated:
+        return layer.repeated_kernels * forward;
     }
     return Seconds(0);
   };
   Seconds sum;
   for (const Segment& segment : in.segments(kind, pass)) {
-    if (segment.part == Part::core) continue;
+    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;  // the attention core alone
     Seconds launch = own(segment.part), progress;
     for (const model::CollectiveCall& call : layer[segment.part].calls) {
       launch += call.repeats * host.per_collective;

@@ -26,6 +26,7 @@ void describe(V& v, MixtureOfExperts& moe) {
                        ranges::kRows.holds(static_cast<double>(moe.expert_ffn_hidden));
     return small ? moe.shared_experts * moe.expert_ffn_hidden : 0;
   });
+  v.optional("shared_gate", moe.shared_gate);
   v.optional("first_dense_layers", moe.first_dense_layers);
   v.optional("every", moe.every);
   v.optional("router", moe.router);
@@ -418,6 +419,9 @@ void describe(V& v, StackProfile& s) {
   v.optional("fused_pointwise", s.fused_pointwise);
   v.optional("fused_residual", s.fused_residual);
   v.optional("keep_gathered", s.keep_gathered);
+  v.choices("selective_recompute", s.selective_recompute,
+            {RecomputePart::attention_core, RecomputePart::norms, RecomputePart::latent_up,
+             RecomputePart::activations, RecomputePart::mlp, RecomputePart::experts});
   v.optional("zero_slice", s.zero_slice);
   v.optional_group("host", [&](V& host) { describe(host, s.host); });
   v.group("communication", [&](V& communication) { describe(communication, s.communication); });
@@ -441,6 +445,10 @@ void describe(V& v, StackProfile& s) {
   v.optional_group("quantisation", [&](V& quantisation) {
     quantisation.optional("passes", s.quantisation.passes);
     quantisation.optional("weight_bytes", s.quantisation.weight_bytes);
+  });
+  v.optional_group("kept", [&](V& kept) {
+    kept.optional("attention_output", s.kept.attention_output);
+    kept.optional("activation_inputs", s.kept.activation_inputs);
   });
   v.optional_group("experts", [&](V& experts) {
     experts.optional("dispatch", s.experts.dispatch);

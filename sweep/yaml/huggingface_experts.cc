@@ -79,6 +79,10 @@ void read_qwen3_moe(Config& config, ModelSpec& m) {
     m.sliding_window = 0;
     m.window_pattern.clear();
   }
+  read_qwen_experts(config, m);
+}
+
+void read_qwen_experts(Config& config, ModelSpec& m) {
   read_experts(config, {"num_experts"}, m);
   config.flag("moe.normalise_top_k", "norm_topk_prob", m.moe->normalise_top_k);
   config.optional("moe.every", "decoder_sparse_step", m.moe->every);
@@ -86,6 +90,14 @@ void read_qwen3_moe(Config& config, ModelSpec& m) {
     config.problem("mlp_only_layers",
                    "a list of single layers without experts is not modelled; it must be empty");
   if (m.moe->every >= 1) settle_width(m);
+}
+
+void read_qwen2_experts(Config& config, ModelSpec& m) {
+  read_qwen_experts(config, m);
+  m.moe->shared_experts = 1;
+  m.moe->shared_gate = true;
+  m.moe->shared_ffn_hidden = 5632;  // of the family where the key is missing
+  config.optional("moe.shared_ffn_hidden", "shared_expert_intermediate_size", m.moe->shared_ffn_hidden);
 }
 
 namespace {

@@ -55,6 +55,15 @@ void read_qwen2(Config& config, ModelSpec& m) {
   read_qwen_window(config, m);
 }
 
+void read_qwen2_moe(Config& config, ModelSpec& m) {
+  read_llama_block(config, m);
+  bool qkv = true;
+  config.flag("qkv_bias", qkv);
+  set_biases(m, {qkv, false, false});
+  read_qwen_window(config, m);
+  read_qwen2_experts(config, m);
+}
+
 void read_qwen3(Config& config, ModelSpec& m) {
   read_llama_block(config, m);
   attention_bias(config, m);
@@ -372,7 +381,7 @@ void read_mpt(Config& config, ModelSpec& m) {
   require_whole_heads(config, "d_model", m);
 }
 
-constexpr std::array<HuggingFaceFamily, 34> kFamilies = {{{"llama", read_llama},
+constexpr std::array<HuggingFaceFamily, 35> kFamilies = {{{"llama", read_llama},
                                                           {"mistral", read_mistral},
                                                           {"qwen2", read_qwen2},
                                                           {"qwen3", read_qwen3},
@@ -400,6 +409,7 @@ constexpr std::array<HuggingFaceFamily, 34> kFamilies = {{{"llama", read_llama},
                                                           {"grok-1", read_grok},
                                                           {"mixtral", read_mixtral},
                                                           {"qwen3_moe", read_qwen3_moe},
+                                                          {"qwen2_moe", read_qwen2_moe},
                                                           {"deepseek_v2", read_deepseek_v2},
                                                           {"deepseek_v3", read_deepseek_v3},
                                                           {"kimi_k2", read_deepseek_v3},
@@ -416,12 +426,12 @@ struct RefusedFamily {
   std::string_view name, reason;
 };
 constexpr RefusedFamily kRefusedFamilies[] = {
-    {"qwen2_moe", kExpertsOf},  {"dbrx", kExpertsOf},         {"olmoe", kExpertsOf},
-    {"phimoe", kExpertsOf},     {"granitemoe", kExpertsOf},   {"jamba", kExpertsOf},
-    {"gemma3", kModelWithin},   {"llama4", kModelWithin},     {"mllama", kModelWithin},
-    {"llava", kModelWithin},    {"qwen2_vl", kModelWithin},   {"qwen2_5_vl", kModelWithin},
-    {"mistral3", kModelWithin}, {"mamba", kStates},           {"mamba2", kStates},
-    {"rwkv", kStates},          {"recurrent_gemma", kStates}, {"falcon_mamba", kStates}};
+    {"dbrx", kExpertsOf},         {"olmoe", kExpertsOf},        {"phimoe", kExpertsOf},
+    {"granitemoe", kExpertsOf},   {"jamba", kExpertsOf},        {"gemma3", kModelWithin},
+    {"llama4", kModelWithin},     {"mllama", kModelWithin},     {"llava", kModelWithin},
+    {"qwen2_vl", kModelWithin},   {"qwen2_5_vl", kModelWithin}, {"mistral3", kModelWithin},
+    {"mamba", kStates},           {"mamba2", kStates},          {"rwkv", kStates},
+    {"recurrent_gemma", kStates}, {"falcon_mamba", kStates}};
 
 }  // namespace
 

@@ -28,7 +28,8 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   const std::int64_t kv_heads = kv(model).local(tensor);
   const double qkv = qkv_columns(model, tensor);
   ops.push_back(b.enter_tensor_region("attention_gather"));
-  ops.push_back(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)));
+  ops.push_back(b.remade(b.gemm("qkv_projection", b.hidden(), qkv, b.gathered_input(b.policy().products)),
+                         b.repeats_norms()));
   if (model.qk_norm != QkNorm::none) {
     ops.push_back(b.qk_norm(static_cast<double>((model.heads / tensor + kv_heads) * model.head_dim)));
   }
@@ -39,7 +40,7 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
                                  static_cast<double>(model.head_dim), b.attention_tensor(qkv),
                                  window(model)));
-  ops.push_back(b.output_projection(b.per_rank(model.attention_width())));
+  b.append_output_projection(ops, b.per_rank(model.attention_width()));
 }
 
 PartParameters MhaGqa::parameters(const ModelSpec& model, std::int32_t tensor) const {

@@ -30,10 +30,11 @@ void append_down_projections(std::vector<Operator>& ops, const OperatorBuilder& 
     return;
   }
   if (w.q_rank > 0) {
-    ops.push_back(b.own_gemm("query_down", b.hidden(), w.q_rank, input));
+    ops.push_back(b.remade(b.own_gemm("query_down", b.hidden(), w.q_rank, input), b.repeats_norms()));
     ops.push_back(b.latent_norm("query_norm", w.q_rank));
   }
-  ops.push_back(b.own_gemm("key_value_down", b.hidden(), w.kv_rank + w.rope, input));
+  ops.push_back(
+      b.remade(b.own_gemm("key_value_down", b.hidden(), w.kv_rank + w.rope, input), b.repeats_norms()));
   // Both read one tensor.
   if (w.q_rank > 0) ops.back().saved = ops.back().saved_selective = Bytes(0);
   ops.push_back(b.latent_norm("key_value_norm", w.kv_rank));
@@ -41,10 +42,18 @@ void append_down_projections(std::vector<Operator>& ops, const OperatorBuilder& 
   ops.push_back(b.enter_tensor_region("latent_gather", queries + w.kv_rank + w.rope));
 }
 
+/// From a latent vector of that width (or the hidden state) to the rank's heads.
+Operator up_projection(const OperatorBuilder& b, std::string_view name, double width, double columns) {
+  const Bytes input = b.gathered_input(b.policy().products, width);
+  Operator product = b.remade(b.gemm(name, width, columns, input), b.repeats_norms());
+  product.again = b.repeats(RecomputePart::latent_up);
+  return product;
+}
+
 /// Queries of the rank's heads.
 void append_queries(std::vector<Operator>& ops, const OperatorBuilder& b, const LatentWidths& w) {
   const double width = w.q_rank > 0 ? w.q_rank : b.hidden();
-  ops.push_back(b.gemm("query_up", width, w.heads * w.query, b.gathered_input(b.policy().products, width)));
+  ops.push_back(up_projection(b, "query_up", width, w.heads * w.query));
 }
 
 /// One product for each head, of what decoding multiplies with the cache.
@@ -70,16 +79,20 @@ void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b)
     ops.back().attention.cached_dim = w.kv_rank + w.rope;
     ops.push_back(absorbed(b, "absorb_values", w.heads, w.kv_rank, w.value));
   } else {
-    ops.push_back(b.gemm("key_value_up", w.kv_rank, w.heads * (w.nope + w.value),
-                         b.gathered_input(b.policy().products, w.kv_rank)));
+    ops.push_back(up_projection(b, "key_value_up", w.kv_rank, w.heads * (w.nope + w.value)));
     // Turns the queries' part and writes every head's key out of its own part and the shared one.
     ops.push_back(b.rotary(w.heads * (w.rope + w.query)));
+    ops.back().again = b.repeats(RecomputePart::latent_up);
     const double pair = w.query + w.value;
     if (b.key().context > 1) ops.push_back(b.context_ring(b.message(w.heads * pair)));
-    ops.push_back(
-        b.attention_core(w.heads, w.heads, pair / 2, b.attention_tensor(w.heads * (w.query + pair)), 0));
+    const Bytes inputs = b.attention_tensor(w.heads * (w.query + pair));
+    ops.push_back(b.attention_core(w.heads, w.heads, pair / 2, inputs, 0));
+    if (b.repeats(RecomputePart::latent_up)) {
+      // The shared part of the keys, which comes straight from the product that goes down.
+      ops.back().saved_selective += b.gathered_input(b.policy().attention, w.rope) - inputs;
+    }
   }
-  ops.push_back(b.output_projection(w.heads * w.value));
+  b.append_output_projection(ops, w.heads * w.value);
 }
 
 PartParameters Mla::parameters(const ModelSpec& model, std::int32_t tensor) const {

@@ -19,20 +19,28 @@ Operator activation(const OperatorBuilder& b, double elements) {
   op.backward = {Bytes((2 * inputs + 1) * b.element() * elements), Flops(2 * kActivationFlops * elements), 1};
   // The sign of a ReLU's output says what its input was: the tensor that the next operator keeps serves it,
   // too.
-  op.saved = op.saved_selective = Bytes((kind == MlpKind::relu ? 0 : inputs) * b.element() * elements);
+  const double kept_inputs = kind == MlpKind::relu ? 0 : inputs;
+  const double kept = b.kept_bytes(b.stack().kept.activation_inputs);
+  op.again = b.repeats_activations();
+  op.saved = op.saved_selective = Bytes(kept_inputs * kept * elements);
   if (gated && !b.stack().fused_pointwise) {
     // Nonlinearity and product apart: 2 + 3 tensors forward; 5 for the product's backward, 3 for the other's.
     op.forward.traffic = Bytes(5 * b.element() * elements);
     op.backward.traffic = Bytes(8 * b.element() * elements);
     op.forward.kernels = op.backward.kernels = 2;
-    const double kept = kind == MlpKind::reglu ? 2 : 3;
-    op.saved = op.saved_selective = Bytes(kept * b.element() * elements);
+    const double outputs = kind == MlpKind::reglu ? 0 : 1;
+    op.saved += Bytes(outputs * b.element() * elements);
+    if (!op.again) op.saved_selective = op.saved;
   }
   if (kind == MlpKind::squared_relu && !b.stack().fused_pointwise) {
     // ReLU and square apart: 2 + 2 tensors forward, 3 + 3 backward.
     op.forward.traffic = Bytes(4 * b.element() * elements);
     op.backward.traffic = Bytes(6 * b.element() * elements);
     op.forward.kernels = op.backward.kernels = 2;
+  }
+  if (kept < b.element()) {  // written beside the inputs, and read in their place
+    op.forward.traffic += Bytes(kept_inputs * kept * elements);
+    op.backward.traffic -= Bytes(kept_inputs * (b.element() - kept) * elements);
   }
   return op;
 }

@@ -6,9 +6,10 @@ namespace shardscape::model {
 
 void DenseMlp::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const {
   const double ffn = b.per_rank(b.model().ffn_hidden);
-  ops.push_back(b.gemm("mlp_in", b.hidden(), b.per_rank(b.model().mlp_in_width()), input));
+  ops.push_back(
+      b.remade(b.gemm("mlp_in", b.hidden(), b.per_rank(b.model().mlp_in_width()), input), b.repeats_norms()));
   ops.push_back(activation(b, b.tokens() * ffn));
-  ops.push_back(b.gemm("mlp_out", ffn, b.hidden(), b.product_input(ffn)));
+  ops.push_back(b.remade(b.gemm("mlp_out", ffn, b.hidden(), b.product_input(ffn)), b.repeats_activations()));
 }
 
 double DenseMlp::gradient_width(const Setting& setting, const LayerKey& key) const {

@@ -17,6 +17,8 @@ class MlpBlock {
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const = 0;
   /// Whether it works on all tokens of the tensor group, which sums up its outputs.
   [[nodiscard]] virtual bool in_tensor_region(const OperatorBuilder& /*b*/) const { return true; }
+  /// What a stack calls all of it, where it recomputes that.
+  [[nodiscard]] virtual RecomputePart part() const { return RecomputePart::mlp; }
   /// Elements per token of the gradients of inner tensors that live at once in backward, on one rank.
   [[nodiscard]] virtual double gradient_width(const Setting& setting, const LayerKey& key) const = 0;
   /// On one rank of a tensor group, experts not counted.

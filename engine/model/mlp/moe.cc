@@ -76,14 +76,25 @@ void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes i
   const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
   const double in = b.model().gated() ? 2 : 1;
   const Precision operands = b.policy().expert_products;
-  ops.push_back(b.gemm("shared_in", b.hidden(), in * inner, input));
+  ops.push_back(b.remade(b.gemm("shared_in", b.hidden(), in * inner, input), b.repeats_norms()));
   ops.back().operands = operands;
   ops.push_back(activation(b, b.tokens() * inner));
-  ops.push_back(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)));
+  ops.push_back(
+      b.remade(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)), b.repeats_activations()));
   ops.back().operands = operands;
+  const double elements = b.tokens() * b.hidden();
+  if (b.model().moe->shared_gate) {
+    // A score of each token out of its hidden state, whose sigmoid scales the output, which its gradient needs. The
+    // router keeps the hidden state.
+    Operator gate;
+    gate.name = "shared_gate";
+    gate.forward = {Bytes(3 * b.element() * elements), Flops(3 * elements), b.serves() ? 1.0 : 3.0};
+    gate.backward = {Bytes(5 * b.element() * elements), Flops(6 * elements), 3};
+    gate.saved = gate.saved_selective = b.tensor(b.hidden());
+    ops.push_back(gate);
+  }
   Operator sum;
   sum.name = "shared_sum";
-  const double elements = b.tokens() * b.hidden();
   sum.forward = {Bytes(3 * b.element() * elements), Flops(elements), b.serves() ? 0.0 : 1.0};
   ops.push_back(sum);
 }
@@ -167,10 +178,9 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
     // The router's input is that of the shared experts, but for their copy of it where products cast.
     const Bytes own(b.element() * b.own_tokens() * b.hidden());
     const Bytes kept = b.policy().casts() && input > Bytes(0) ? own : input;
-    ops.push_back(b.product("router",
-                            {static_cast<std::int64_t>(std::max(1.0, b.own_tokens())), moe.experts,
-                             static_cast<std::int64_t>(b.hidden()), 1},
-                            b.policy().ends, kept));
+    const compute::GemmShape scores{static_cast<std::int64_t>(std::max(1.0, b.own_tokens())), moe.experts,
+                                    static_cast<std::int64_t>(b.hidden()), 1};
+    ops.push_back(b.remade(b.product("router", scores, b.policy().ends, kept), b.repeats_norms()));
     ops.back().routes = true;
     ops.push_back(choice(b));
     if (b.serves()) {
@@ -183,12 +193,15 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
     }
     copied = Bytes(operand * share.rows * b.hidden());
   }
-  ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
+  // Copies of tokens are kept: making them again would send them again.
+  ops.push_back(b.remade(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied),
+                         !moe.routes() && b.repeats_norms()));
   ops.push_back(activation(b, share.rows * share.inner));
   if (b.serves() && moe.routes()) ops.back().forward.kernels = 0;
   ops.back().loads = share.loads;
-  ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
-                               Bytes(operand * share.rows * share.inner)));
+  const Bytes inner(operand * share.rows * share.inner);
+  ops.push_back(b.remade(expert_product(b, "expert_out", share, share.inner, b.hidden(), inner),
+                         b.repeats_activations()));
   if (moe.routes()) {
     if (b.serves()) {
       append_served_combine(ops, b);
@@ -225,6 +238,8 @@ PartParameters ExpertMlp::parameters(const ModelSpec& model, std::int32_t tensor
     sum = {0, static_cast<double>(moe.experts) * (static_cast<double>(model.hidden) + bias), 1 + bias};
   }
   if (moe.shared_experts == 0) return sum;
+  if (moe.shared_gate)
+    sum = sum + PartParameters{0, static_cast<double>(model.hidden), 1};  // as the router's
   return sum + mlp_parameters(model, static_cast<double>(moe.shared_ffn_hidden), tensor);
 }
 

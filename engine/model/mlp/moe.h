@@ -47,6 +47,7 @@ class ExpertMlp final : public MlpBlock {
  public:
   void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) const override;
   [[nodiscard]] bool in_tensor_region(const OperatorBuilder& b) const override;
+  [[nodiscard]] RecomputePart part() const override { return RecomputePart::experts; }
   [[nodiscard]] double gradient_width(const Setting& setting, const LayerKey& key) const override;
   [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] PartParameters expert_parameters(const ModelSpec& model,

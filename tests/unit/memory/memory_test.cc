@@ -281,6 +281,27 @@ TEST_F(MemoryTest, InterleavedHoldsMoreOfSmallerChunks) {
                    8 * 1e6 + 1e4 + 4 * 10);
 }
 
+TEST_F(MemoryTest, DualPipesChunksHoldTheirOwnMicrobatches) {
+  // Stage 0 of 4: 4 microbatches of the first part, with the embedding, and one of the last, which its loss has just
+  // left; stage 1: 3 and 2 of the inner parts. Parts of 1, 2, 3 and 4 layers; no stage puts more off than it holds.
+  plan = test::plan_of(1, 1, 4, 1);
+  plan.schedule = ScheduleKind::dualpipe;
+  MemoryInputs in = inputs(16, marked_activations());
+  in.pipeline.virtual_stages = 2;
+  std::vector<model::StageLayers> chunks;
+  for (std::int32_t s = 0; s < 4; ++s) {
+    chunks.emplace_back(0, s + 1);
+    chunks.emplace_back(0, 4 - s);
+    layers[static_cast<std::size_t>(s)] = model::StageLayers(0, 5);
+  }
+  in.chunks = chunks;
+  const double ends = 4 * 1e2 + 10;
+  EXPECT_DOUBLE_EQ(training_stage(in, 0).activations.value(), (4 * 1 + 1 * 4) * 1e6 + 1e4 + ends);
+  EXPECT_DOUBLE_EQ(training_stage(in, 3).activations.value(), (4 * 1 + 1 * 4) * 1e6 + 1e4 + ends);
+  EXPECT_DOUBLE_EQ(training_stage(in, 1).activations.value(), (3 * 2 + 2 * 3) * 1e6 + 1e4);
+  EXPECT_DOUBLE_EQ(training_stage(in, 2).activations.value(), (3 * 2 + 2 * 3) * 1e6 + 1e4);
+}
+
 TEST_F(MemoryTest, FragmentationStretchesActivationsOnly) {
   setting.system.stack.memory.fragmentation = 1.25;
   setting.system.stack.memory.reserve = Bytes(1e9);

@@ -143,6 +143,25 @@ TEST(Experts, WeightsOfOneLayer) {
       s.model.parameters());
 }
 
+TEST(Experts, ASharedGateWeighsAndKeepsAnOutput) {
+  // h weights whole on every rank of a tensor group; the shared output, 2 h bytes of each token, for its gradient.
+  Setting s = with_experts();
+  const auto bytes = [&](Recompute recompute) {
+    const LayerKey key{1, 1, 1, false};
+    return saved_bytes(block_operators(s, 1, key, kTokens, Mode::training), recompute, s, key, kTokens)
+        .value();
+  };
+  const auto count = [&](std::int32_t tensor) {
+    return block_parameters(s.model, s.workload.policy(), 1, {tensor}).total().count;
+  };
+  const double model = s.model.parameters(), one = count(1), four = count(4), kept = bytes(Recompute::none);
+  s.model.moe->shared_gate = true;
+  EXPECT_EQ(s.model.parameters() - model, 3 * 1024);  // in three layers
+  EXPECT_EQ(count(1) - one, 1024);
+  EXPECT_EQ(count(4) - four, 1024);
+  EXPECT_EQ(bytes(Recompute::none) - kept, 2 * 1024.0 * kTokens);
+}
+
 TEST(Experts, BiasesCountWithThem) {
   Setting s = with_experts();
   s.model.linear_bias = s.model.moe->router_bias = true;

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "engine/schedule/dualpipe.h"
 #include "engine/schedule/pipeline_memo.h"
 #include "engine/schedule/pipeline_timer.h"
 
@@ -124,6 +127,43 @@ TEST(InFlight, PeaksAreThoseOfTheWalk) {
           claimed = std::max(claimed, a * moment.in_flight + b * moment.put_off);
         }
         EXPECT_NEAR(claimed, peak, 1e-9) << "stage " << s << " a " << a << " b " << b;
+      }
+    }
+  }
+}
+
+TEST(InFlight, DualPipesChunksHoldWhatTheirWalkDoes) {
+  // By chunk: every moment is one of the walk, together they are peaks(), and with chunks of unlike size, of which only
+  // the input gradients wait for nothing, none of the walk holds more.
+  for (std::int32_t p = 2; p <= 16; p += 2) {
+    const PipelineShape shape{ScheduleKind::dualpipe, p, 2, 2 * p + 2};
+    for (std::int32_t s = 0; s < p; ++s) {
+      std::vector<PipelineOperation> order;
+      stage_order(shape, s, order);
+      using Chunks = std::array<std::pair<std::int32_t, std::int32_t>, 2>;  // in flight, put off
+      std::vector<Chunks> walk;
+      Chunks held{};
+      for (const PipelineOperation& op : order) {
+        auto& [in_flight, put_off] = held[static_cast<std::size_t>(op.chunk)];
+        if (op.backward && !op.weight) walk.push_back(held);
+        if (op.weight) {
+          --put_off;
+        } else {
+          in_flight += op.backward ? -1 : 1;
+          if (op.cut) ++put_off;
+        }
+      }
+      const auto claimed = dualpipe_held(shape, s);
+      const auto sums = peaks(shape, s);
+      for (std::size_t i = 0; i < claimed.size(); ++i) {
+        Chunks moment;
+        for (std::size_t c = 0; c < 2; ++c) moment[c] = {claimed[i][c].in_flight, claimed[i][c].put_off};
+        EXPECT_NE(std::ranges::find(walk, moment), walk.end()) << p << ' ' << s << ' ' << i;
+        EXPECT_EQ(moment[0].first + moment[1].first, sums[i].in_flight);
+        EXPECT_EQ(moment[0].second + moment[1].second, sums[i].put_off);
+      }
+      for (const Chunks& moment : walk) {
+        for (std::size_t c = 0; c < 2; ++c) EXPECT_LE(moment[c].first, claimed[0][c].in_flight);
       }
     }
   }

@@ -170,6 +170,8 @@ TEST(ReadModel, ProblemsOfExpertsAndLatentAttentionAreLocated) {
   EXPECT_TRUE(told("experts: 16, ", "", "f:6:6: moe.experts", "missing"));
   EXPECT_TRUE(told("shared_experts: 2", "shared_ffn_hidden: 64", "f:6:72: moe.shared_ffn_hidden",
                    "without shared_experts"));
+  EXPECT_TRUE(
+      told("shared_experts: 2", "shared_gate: true", "f:6:66: moe.shared_gate", "without shared_experts"));
   EXPECT_TRUE(told("layers: 1}", "layers: 4}", "f:6:92: moe.first_dense_layers", "less than layers (4)"));
   EXPECT_TRUE(told("layers: 1}", "layers: 1, every: 5}", "f:6:102: moe.every", "leaves none of 4 layers"));
   EXPECT_TRUE(told("layers: 1}", "layers: 1, router: hash}", "f:6:103: moe.router", "softmax"));
