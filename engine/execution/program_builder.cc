@@ -80,6 +80,7 @@ std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group, std::stri
   programs_.call_kinds.emplace_back();
   programs_.lane_names.emplace_back(name);
   const std::int32_t number = programs_.lanes++;
+  programs_.turns.push_back(number);
   Lane lane{group, static_cast<std::int32_t>(programs_.communicators.size()), 0};
   std::vector<std::int32_t> logical(ranks);
   std::iota(logical.begin(), logical.end(), 0);
@@ -96,6 +97,11 @@ std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group, std::stri
   }
   lanes_.push_back(lane);
   return number;
+}
+
+void ProgramBuilder::take_turns(std::int32_t lane, std::int32_t first) {
+  SHARDSCAPE_CHECK(first < lane && lane < programs_.lanes, lane, first);
+  programs_.turns[static_cast<std::size_t>(lane)] = programs_.turns[static_cast<std::size_t>(first)];
 }
 
 std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::int32_t)>& peer,

@@ -84,7 +84,7 @@ class InstructionTracer {
   }
 
  private:
-  /// Calls of this rank on one lane.
+  /// Calls of this rank on lanes that take turns.
   struct Lane {
     Ids last;                      ///< ends of the latest call
     std::uint64_t started_at = 0;  ///< `moves_` when it was started
@@ -104,7 +104,7 @@ class InstructionTracer {
       case Kind::start:
         return start(instruction);
       case Kind::join:
-        return join(lanes_[instruction.lane]);
+        return join(turns_of(instruction.lane));
       case Kind::send:
         return send(instruction);
       case Kind::sent:
@@ -114,6 +114,8 @@ class InstructionTracer {
         return receive(instruction);
     }
   }
+
+  Lane& turns_of(std::size_t lane) { return lanes_[static_cast<std::size_t>(programs_.turns[lane])]; }
 
   static TraceNode host_node(std::string name, double seconds) {
     TraceNode node = compute_node(std::move(name), seconds);
@@ -175,7 +177,7 @@ class InstructionTracer {
     const std::int32_t communicator = programs_.communicator_of[at];
     if (communicator == Programs::kNone) return;
     flush();
-    Lane& lane = lanes_[instruction.lane];
+    Lane& lane = turns_of(instruction.lane);
     for (std::int32_t i = 0; i < instruction.repeats; ++i) {
       Ids on = lane.last;
       // Later calls of the same instruction wait for the first, and it waits for the device.

@@ -183,8 +183,7 @@ class RankBuilder {
       if (passing.buckets > 0) {
         send_buckets(passing.part, passing.buckets);
       } else {
-        const Ids ends = communicate(passing.step->name, *passing.step, front_);
-        pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
+        pass_ids_ = communicate(passing.step->name, *passing.step, joined(front_, pass_ids_));
       }
       held_ = rest;
       passing.step = nullptr;
@@ -197,9 +196,12 @@ class RankBuilder {
     ProgramStep step = stage().gradients[part].step;
     step.repeats = buckets;
     buckets_gone_[part] += buckets;
-    Ids start = front_;
-    start.insert(start.end(), gradient_ids_[part].begin(), gradient_ids_[part].end());
-    gradient_ids_[part] = communicate(step.name, step, start);
+    gradient_ids_ = communicate(step.name, step, joined(front_, gradient_ids_));
+  }
+
+  static Ids joined(Ids some, const Ids& more) {
+    some.insert(some.end(), more.begin(), more.end());
+    return some;
   }
 
   /// One communication step, all its repeats; returns the nodes that end it.
@@ -290,15 +292,10 @@ class RankBuilder {
       const std::int32_t left = stage().gradients[part].step.repeats - buckets_gone_[part];
       if (left > 0) send_buckets(part, left);
     }
-    for (const Ids& ends : gradient_ids_) front_.insert(front_.end(), ends.begin(), ends.end());
+    front_ = joined(front_, gradient_ids_);
     const double optimizer = program_.tails[static_cast<std::size_t>(stage_)].optimizer;
     if (optimizer > 0) follow({add(compute_node("optimizer", optimizer, stage().optimizer_work), front_)});
-    Ids gathered;
-    for (const ProgramStep& step : stage().weights) {
-      const Ids ends = communicate(step.name, step, front_);
-      gathered.insert(gathered.end(), ends.begin(), ends.end());
-    }
-    if (!gathered.empty()) follow(std::move(gathered));
+    for (const ProgramStep& step : stage().weights) follow(communicate(step.name, step, front_));
   }
 
   struct Held {
@@ -333,10 +330,9 @@ class RankBuilder {
   Ids beside_;  ///< ends of what runs beside the latest compute
   Held held_;   ///< compute that is no node yet; follows front_
   std::vector<Passing> passing_;
-  Ids pass_ids_;  ///< ends of the data-parallel traffic of this pass
-  // By part of the gradients.
-  std::array<Ids, kCopyGroups.size()> gradient_ids_;  ///< ends of the buckets so far
-  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};
+  Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass, all groups in one order
+  Ids gradient_ids_;  ///< likewise of the buckets of gradients so far
+  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};  ///< by part of the gradients
 };
 
 }  // namespace
