@@ -216,7 +216,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
     const auto choice = collectives_.choice(op, bytes, lane.group);
     SHARDSCAPE_CHECK(choice.has_value(), name);
     pattern.algorithm = choice->algorithm;
-    pattern.skew = collectives_.skew_of(op, static_cast<std::size_t>(lane.group.size()));
+    pattern.skew = collectives_.skew_of(op, lane.group);
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, wire.value());
     turned = choice->ring_order == network::RingOrder::hamiltonian;
     name += " by " + network::to_string(*choice);

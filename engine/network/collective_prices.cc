@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -111,15 +110,26 @@ std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, doubl
   return {priced.chosen, sick->second};
 }
 
+/// The candidate that carries out the operation, and its network time.
+std::pair<std::size_t, double> CollectiveModel::chosen_time(OpCosts& costs, double bytes,
+                                                            const Slice& slice) {
+  if (!reference_ && memoise_ && !costs.affine) return remembered(costs, bytes, slice);
+  const std::size_t chosen = choose(costs, bytes);
+  return {chosen, network_time(costs, chosen, bytes, slice)};
+}
+
+Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const RankGroup& group,
+                                         const Slice& slice) {
+  if (healthy() || group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  const double sent = costs.wire_share * bytes.value();
+  const double now = chosen_time(costs, sent, slice).second;
+  if (!std::isfinite(now)) return Seconds(0);
+  return Seconds(std::max(0.0, now - healthy_choice(costs, sent).second));
+}
+
 Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
-  double seconds = 0;
-  std::size_t chosen = 0;
-  if (reference_ || !memoise_ || costs.affine) {
-    chosen = choose(costs, bytes);
-    seconds = network_time(costs, chosen, bytes, slice);
-  } else {
-    std::tie(chosen, seconds) = remembered(costs, bytes, slice);
-  }
+  auto [chosen, seconds] = chosen_time(costs, bytes, slice);
   if (recording_) recorded_.insert_all(costs.candidates[chosen].healthy.links);
   if (!std::isfinite(seconds)) {
     if (!cut_group_) cut_group_ = costs.group;
@@ -136,7 +146,7 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
 /// The part of the busiest member of a group over that of a mean one; 1 where parts are equal.
 double CollectiveModel::busiest_share(const OpCosts& costs) const {
   const std::int32_t n = costs.group.size();
-  const std::vector<double> shares = skew_of(costs.op, static_cast<std::size_t>(n)).shares;
+  const std::vector<double> shares = skew_of(costs.op, siblings(costs)).shares;
   return shares.empty() ? 1 : n * std::ranges::max(shares);
 }
 
@@ -206,18 +216,14 @@ Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& gro
 
 Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice) {
   const Seconds all = time(CollectiveOp::combine, bytes, group, 1, slice);
-  const std::vector<double> shares =
-      skew_of(CollectiveOp::combine, static_cast<std::size_t>(group.size())).shares;
+  if (group.depth == 0) return all;
+  const std::vector<double> shares = skew_of(CollectiveOp::combine, group).shares;
   if (shares.size() < 2 || bytes <= Bytes(0) || unreachable()) return all;
   const auto [least, most] = std::ranges::minmax(shares);
   const Seconds alone = time(CollectiveOp::last_combine, bytes, group, 1, slice);
   if (unreachable()) return all;
-  OpCosts& costs = costs_of(CollectiveOp::combine, group);
-  const double sick = healthy() ? 0
-                                : network_time(costs, 0, bytes.value(), slice) -
-                                      healthy_time(costs, costs.candidates.front(), bytes.value());
-  const Seconds well = all - Seconds(sick);
-  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + Seconds(sick);
+  const Seconds sick = added_by_faults(CollectiveOp::combine, bytes, group, slice), well = all - sick;
+  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + sick;
 }
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,

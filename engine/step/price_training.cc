@@ -10,6 +10,7 @@
 #include "engine/step/contention.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
+#include "engine/step/expert_leads.h"
 #include "engine/step/paired_passes.h"
 
 namespace shardscape::step {
@@ -25,7 +26,7 @@ using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
 GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::CollectiveModel& collectives,
                        const Slice& slice) {
-  return call_times(
+  GroupTimes times = call_times(
       part,
       [&](const model::CollectiveCall& call) {
         return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
@@ -33,6 +34,9 @@ GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives.late_combine(call.bytes, groups[call.group], work, slice);
       });
+  times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
+  times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
+  return times;
 }
 
 /// Times of the pieces that the stages of a slice are put together from.

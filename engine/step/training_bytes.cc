@@ -1,7 +1,11 @@
 #include "engine/step/training_bytes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
 
+#include "engine/model/expert_shares.h"
 #include "engine/network/expert_dispatch.h"
 #include "engine/step/data_traffic.h"
 
@@ -15,7 +19,11 @@ using network::CollectiveOp;
 double sent_share(const TrainingStep& in, const model::CollectiveCall& call, double ranks) {
   if (!network::is_exchange(call.op)) return 1;
   const auto chosen = static_cast<double>(in.setting.model.moe->top_k);
-  return network::places_met(ranks, chosen) / chosen;
+  const std::vector<double> loads = model::expert_shares(in.setting);
+  if (loads.empty()) return network::places_met(ranks, chosen) / chosen;
+  const std::vector<double> met = network::chances_met(
+      compute::member_shares(loads, static_cast<std::size_t>(std::lround(ranks))), chosen);
+  return std::accumulate(met.begin(), met.end(), 0.0) / chosen;
 }
 
 /// One microbatch through one stage, forward and backward.
