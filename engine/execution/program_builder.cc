@@ -224,7 +224,8 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   std::vector<std::string>& names = programs_.call_names[static_cast<std::size_t>(lane_number)];
   const auto number = static_cast<std::int32_t>(names.size());
   names.push_back(fmt::format("{}, {} bytes", name, static_cast<std::int64_t>(bytes.value())));
-  programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back({op, bytes.value()});
+  programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back(
+      {op, bytes.value(), wire.value(), pattern.skew});
   const double node_seconds = collectives_.beyond_links(op, wire, lane.group).value();
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);

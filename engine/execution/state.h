@@ -27,8 +27,8 @@ struct LaneState {
   bool busy = false;
   std::int32_t lane = 0, call = 0;  ///< while busy
   std::int32_t entered = 0;         ///< calls so far
-  double begun = 0;          ///< while busy: the call
-  double free_since = 0;     ///< while not busy
+  double begun = 0;                 ///< while busy: the call
+  double free_since = 0;            ///< while not busy
 
   void reset() {
     pending.clear();

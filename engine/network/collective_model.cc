@@ -319,9 +319,8 @@ std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) c
   }
   if (of_domain.size() == 1) return chances_met(shares, exchange_.top_k);
   const auto several = static_cast<double>(of_domain.size());
-  const double scale =
-      domains_met(several, exchange_.top_k, exchange_.groups, exchange_.top_groups) /
-      places_met(several, exchange_.top_k);
+  const double scale = domains_met(several, exchange_.top_k, exchange_.groups, exchange_.top_groups) /
+                       places_met(several, exchange_.top_k);
   std::vector<double> chances;
   for (const std::int64_t domain : domains) {
     const auto& [share, members] = of_domain.at(domain);
@@ -336,8 +335,8 @@ Skew CollectiveModel::skew_of(CollectiveOp op, const RankGroup& group) const {
 
 Skew CollectiveModel::skew_of(CollectiveOp op, const SiblingGroups& groups) const {
   Skew skew;
-  skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine ||
-                   op == CollectiveOp::expert_combine;
+  skew.of_sender =
+      op == CollectiveOp::combine || op == CollectiveOp::last_combine || op == CollectiveOp::expert_combine;
   if (expert_loads_.empty() || !(is_skewed(op) || is_exchange(op))) return skew;
   if (is_exchange(op)) {
     skew.shares = copy_chances(groups);

@@ -186,13 +186,13 @@ class InstructionTracer {
         std::ranges::sort(on);
         on.erase(std::unique(on.begin(), on.end()), on.end());
       }
-      lane.last = {call(instruction, communicator, on)};
+      lane.last = call(instruction, communicator, on);
     }
     lane.started_at = moves_;
   }
 
-  /// The node that ends the call.
-  std::uint64_t call(const Instruction& instruction, std::int32_t communicator, const Ids& on) {
+  /// The nodes that end the call.
+  Ids call(const Instruction& instruction, std::int32_t communicator, const Ids& on) {
     const auto lane = static_cast<std::size_t>(instruction.lane);
     const execution::CallKind& kind = programs_.call_kinds[lane][static_cast<std::size_t>(instruction.what)];
     const std::vector<std::int32_t>& ranks =
@@ -203,8 +203,9 @@ class InstructionTracer {
       const auto i = static_cast<std::size_t>(programs_.member_of[programs_.at(instruction.lane, rank_)]);
       const std::int32_t channel = programs_.channels + instruction.lane;
       add(message(NodeKind::send, name, ranks[(i + 1) % n], channel, kind.bytes), on);
-      return add(message(NodeKind::receive, name, ranks[(i + n - 1) % n], channel, kind.bytes), on);
+      return {add(message(NodeKind::receive, name, ranks[(i + n - 1) % n], channel, kind.bytes), on)};
     }
+    if (!kind.parts.shares.empty()) return exchange(instruction, kind, ranks, on);
     TraceNode node;
     node.name = name;
     node.kind = NodeKind::collective;
@@ -212,7 +213,24 @@ class InstructionTracer {
     node.group = communicator;
     const bool shares = kind.op == CollectiveOp::all_gather;
     node.bytes = shares ? kind.bytes / static_cast<double>(ranks.size()) : kind.bytes;
-    return add(std::move(node), on);
+    return {add(std::move(node), on)};
+  }
+
+  /// Chakra's collectives are of equal parts: unequal ones are messages. The call ends with what the rank receives.
+  Ids exchange(const Instruction& instruction, const execution::CallKind& kind,
+               const std::vector<std::int32_t>& ranks, const Ids& on) {
+    const std::string name = named(programs_.lane_names[instruction.lane]);
+    const auto n = ranks.size();
+    const auto i = static_cast<std::size_t>(programs_.member_of[programs_.at(instruction.lane, rank_)]);
+    const std::int32_t channel = programs_.channels + instruction.lane;
+    Ids ends;
+    for (std::size_t offset = 1; offset < n; ++offset) {
+      const std::size_t to = (i + offset) % n, from = (i + n - offset) % n;
+      const double out = kind.wire * kind.parts.part(i, to, n), in = kind.wire * kind.parts.part(from, i, n);
+      if (out > 0) add(message(NodeKind::send, name, ranks[to], channel, out), on);
+      if (in > 0) ends.push_back(add(message(NodeKind::receive, name, ranks[from], channel, in), on));
+    }
+    return ends.empty() ? on : ends;
   }
 
   void join(const Lane& lane) {

@@ -19,7 +19,7 @@ using network::RankGroup;
 using schedule::PipelineOperation;
 
 /// Of passes round a ring; the messages of boundaries have the tags behind it.
-constexpr std::int32_t kRingTag = 0;
+constexpr std::int32_t kGroupTag = 0;
 
 std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
   std::vector<std::int32_t> ranks;
@@ -207,8 +207,9 @@ class RankBuilder {
   /// One communication step, all its repeats; returns the nodes that end it.
   Ids communicate(const std::string& name, const ProgramStep& step, Ids start) {
     for (std::int32_t i = 0; i < step.repeats; ++i) {
-      start = step.kind == StepKind::ring_pass ? pass_round(name, step, start)
-                                               : Ids{add(collective(name, step), start)};
+      start = step.kind == StepKind::ring_pass  ? pass_round(name, step, start)
+              : step.kind == StepKind::exchange ? exchange(name, step, start)
+                                                : Ids{add(collective(name, step), start)};
     }
     return start;
   }
@@ -223,15 +224,34 @@ class RankBuilder {
     return node;
   }
 
+  [[nodiscard]] const std::vector<std::int32_t>& members_of(ParallelGroup group) const {
+    const std::int32_t mine = group_of_[static_cast<std::size_t>(group)][static_cast<std::size_t>(rank_)];
+    return groups_[static_cast<std::size_t>(mine)].ranks;
+  }
+
+  /// Chakra's collectives are of equal parts: unequal ones are messages.
+  Ids exchange(const std::string& name, const ProgramStep& step, const Ids& start) {
+    const std::vector<std::int32_t>& ranks = members_of(step.group);
+    const auto n = ranks.size();
+    const auto i = static_cast<std::size_t>(std::ranges::find(ranks, rank_) - ranks.begin());
+    Ids ends;
+    for (std::size_t offset = 1; offset < n; ++offset) {
+      const std::size_t to = (i + offset) % n, from = (i + n - offset) % n;
+      const double out = step.bytes * step.parts.part(i, to, n),
+                   in = step.bytes * step.parts.part(from, i, n);
+      if (out > 0) add(message_node(NodeKind::send, name, ranks[to], kGroupTag, out), start);
+      if (in > 0)
+        ends.push_back(add(message_node(NodeKind::receive, name, ranks[from], kGroupTag, in), start));
+    }
+    return ends.empty() ? start : ends;
+  }
+
   Ids pass_round(const std::string& name, const ProgramStep& step, const Ids& start) {
-    const std::vector<std::int32_t>& ring =
-        groups_[static_cast<std::size_t>(
-                    group_of_[static_cast<std::size_t>(step.group)][static_cast<std::size_t>(rank_)])]
-            .ranks;
+    const std::vector<std::int32_t>& ring = members_of(step.group);
     const auto at = static_cast<std::size_t>(std::ranges::find(ring, rank_) - ring.begin());
     const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
-    return {add(message_node(NodeKind::send, name, to, kRingTag, step.bytes), start),
-            add(message_node(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
+    return {add(message_node(NodeKind::send, name, to, kGroupTag, step.bytes), start),
+            add(message_node(NodeKind::receive, name, from, kGroupTag, step.bytes), start)};
   }
 
   // Boundaries: forward to the next stage, and from the last to the first for the next chunk; backward back.
@@ -240,7 +260,7 @@ class RankBuilder {
     return rank_ + (stage - stage_) * stride_;
   }
   [[nodiscard]] std::int32_t tag_of(bool backward, std::int32_t chunk, std::int32_t microbatch) const {
-    return kRingTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
+    return kGroupTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
   }
   /// Neighbours in the chain of chunks: stage and chunk, or nothing at its ends.
   struct Neighbour {

@@ -63,7 +63,7 @@ class NaiveExecutor {
     std::vector<Instruction> program;
     std::size_t next = 0;
     double busy_until = 0, host = 0, ended = 0;
-    bool running = false;  ///< a compute or launch that ends at busy_until
+    bool running = false;                          ///< a compute or launch that ends at busy_until
     std::map<std::int32_t, Lane> lanes;            ///< by the first of those that take turns
     std::map<std::int32_t, std::int32_t> entered;  ///< calls so far, by lane
   };
@@ -89,9 +89,7 @@ class NaiveExecutor {
     }
   }
 
-  Lane& turns(Rank& rank, std::int32_t lane) {
-    return rank.lanes[p_.turns[static_cast<std::size_t>(lane)]];
-  }
+  Lane& turns(Rank& rank, std::int32_t lane) { return rank.lanes[p_.turns[static_cast<std::size_t>(lane)]]; }
 
   [[nodiscard]] bool due(double time) const { return time <= now_ * (1 + 1e-12) + 1e-18; }
   Wire& wire(std::int32_t id) { return wires_[static_cast<std::size_t>(id)]; }
