@@ -155,7 +155,7 @@ TEST(ExecutionProperty, ACallAloneTakesTheTimeOfTheCollectiveModel) {
 TEST(ExecutionProperty, ASecondRunOfOneExecutorIsTheSame) {
   ProgramGenerator generator(7);
   ExecutionBench bench(generator.fabric(4), generator.communication());
-  generator.fill(bench, 4);
+  generator.fill(bench, 4, false);
   const execution::ExecutionResult first = bench.run();
   execution::Executor executor;
   for (int run = 0; run < 3; ++run) {
