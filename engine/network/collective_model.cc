@@ -264,11 +264,12 @@ CollectiveModel::CollectiveModel(CollectiveModel&&) noexcept = default;
 
 std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const {
   std::uint64_t hash = 0;
-  for (std::int32_t i = 0; i < group.depth; ++i) {
-    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+  const auto add = [&](const RankGroup::Level& level) {
     hash = hash_word(
         hash, (static_cast<std::uint64_t>(level.extent) << 32) | static_cast<std::uint32_t>(level.stride));
-  }
+  };
+  for (std::int32_t i = 0; i < group.depth; ++i) add(group.levels[static_cast<std::size_t>(i)]);
+  if (group.mirror.extent > 1) add(group.mirror);
   return hash;
 }
 

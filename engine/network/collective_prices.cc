@@ -120,7 +120,7 @@ std::pair<std::size_t, double> CollectiveModel::chosen_time(OpCosts& costs, doub
 
 Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                          const Slice& slice) {
-  if (healthy() || group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (healthy() || group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   const double sent = costs.wire_share * bytes.value();
   const double now = chosen_time(costs, sent, slice).second;
@@ -193,13 +193,13 @@ std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, doub
 }
 
 Bytes CollectiveModel::wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup& group) {
-  if (group.depth == 0 || bytes <= Bytes(0) || !is_exchange(op)) return bytes;
+  if (group.alone() || bytes <= Bytes(0) || !is_exchange(op)) return bytes;
   return costs_of(op, group).wire_share * bytes;
 }
 
 /// `bytes` as on the network.
 Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   if (!costs.closed) return Seconds(0);
   Candidate& candidate = costs.candidates.front();
@@ -209,14 +209,14 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
 
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                               const Slice& slice) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   return calls * price(costs, costs.wire_share * bytes.value() / calls, slice);
 }
 
 Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice) {
   const Seconds all = time(CollectiveOp::combine, bytes, group, 1, slice);
-  if (group.depth == 0) return all;
+  if (group.alone()) return all;
   const std::vector<double> shares = skew_of(CollectiveOp::combine, group).shares;
   if (shares.size() < 2 || bytes <= Bytes(0) || unreachable()) return all;
   const auto [least, most] = std::ranges::minmax(shares);
@@ -257,7 +257,7 @@ std::pair<CollectiveModel::Candidate*, double> CollectiveModel::healthy_choice(O
 
 Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                                            RankGroup::Level axis) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   const double one = costs.wire_share * bytes.value() / calls;
   const auto [candidate, together] = healthy_choice(costs, one);
@@ -279,7 +279,7 @@ const LinkSet& CollectiveModel::links(CollectiveOp op, Bytes bytes, const RankGr
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                                         double calls) {
-  if (group.depth == 0 || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
+  if (group.alone() || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
   OpCosts& costs = costs_of(op, group);
   return costs.candidates[choose(costs, costs.wire_share * bytes.value() / calls)].choice;
 }

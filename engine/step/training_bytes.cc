@@ -48,7 +48,8 @@ GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
   const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
   GroupBytes sum;
   const auto add = [&](const DataTraffic::Part& part, double times) {
-    sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks_of(in.plan, part.group));
+    const double ranks = in.pipeline.copies() * ranks_of(in.plan, part.group);
+    sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks);
   };
   for (const Pass pass : kTrainingPasses) {
     for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.per_chunk());

@@ -30,7 +30,7 @@ std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
       rank += index % level.extent * level.stride;
       index /= level.extent;
     }
-    ranks.push_back(rank);
+    ranks.push_back(index == 0 ? rank : group.mirrored(rank));
   }
   return ranks;
 }
@@ -364,7 +364,7 @@ TraceExport::TraceExport(const PricedStep& program) : program_(program) {
     const RankGroup along = layout.group(kind);
     const bool idle = kind == ParallelGroup::pipeline ||  // stages send to their neighbours
                       (is_of_experts(kind) && !program.plan.folds_experts());
-    if (along.depth == 0 || idle) continue;
+    if (along.alone() || idle) continue;
     std::int32_t number = 0;
     for (std::int32_t r = 0; r < ranks(); ++r) {
       if (group_of[static_cast<std::size_t>(r)] >= 0) continue;
