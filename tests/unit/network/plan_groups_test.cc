@@ -12,6 +12,7 @@
 #include "engine/network/sibling_groups.h"
 #include "engine/network/slices.h"
 #include "engine/spec/zero.h"
+#include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {
 namespace {
@@ -156,7 +157,7 @@ TEST(Zero, ShardsOneStateMoreWithEveryStage) {
 // by division alone; the groups tile the machine, and each stage's slice has all groups with a member in it.
 TEST(PlanGroups, CopiesLieOnAStageAndItsMirror) {
   using enum PlanAxis;
-  const Fabric fabric({"crossbar", {{"switch", DimensionKind::switched, {144}, BytesPerSecond(1e9)}}});
+  const Fabric fabric(test::crossbar(144));
   RankOrder order = {tensor, context, data, pipeline};
   do {
     ParallelPlan plan = plan_in(order);

@@ -105,9 +105,8 @@ TEST(DualPipe, StagesHoldTwoPartsOfTheModel) {
 
 TEST(DualPipe, GradientsAreAddedUpOverAStageAndItsMirror) {
   // A ring all-reduce of all that a rank holds of both its parts over D ranks of each stage: 2 (2 D - 1) / (2 D) of it
-  // over a link. Under ZeRO-1 half of that time scatters gradients, and half as many bytes of weights come back. Links
-  // are slow, so that little else is sent beside.
-  constexpr double kRate = 1e9;
+  // over a link. Under ZeRO-1 half of that time scatters gradients, and half as many bytes of weights come back.
+  constexpr double kRate = 50e9;
   for (const std::int32_t data : {1, 2}) {
     for (const std::int32_t zero : {0, 1}) {
       if (data == 1 && zero == 1) continue;
@@ -126,7 +125,7 @@ TEST(DualPipe, GradientsAreAddedUpOverAStageAndItsMirror) {
       const double sweep = (2.0 * data - 1) / (2 * data) / kRate;
       const double expected = zero == 0 ? 2 * sweep * gradients : sweep * (gradients + weights);
       EXPECT_NEAR(h.breakdown[TimeClass::data_comm].value(), expected, 1e-6 * expected) << data << zero;
-      EXPECT_NEAR(f.step_time / h.step_time, 1, 0.01) << data << zero;
+      EXPECT_NEAR(f.step_time / h.step_time, 1, 0.02) << data << zero;
       EXPECT_NEAR(h.breakdown.total() / h.step_time, 1, 1e-9);
     }
   }
