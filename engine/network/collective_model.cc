@@ -331,21 +331,24 @@ std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) c
 }
 
 Skew CollectiveModel::skew_of(CollectiveOp op, const RankGroup& group) const {
+  if (!is_exchange(op) || expert_loads_.empty()) return skew_of(op, static_cast<std::size_t>(group.size()));
   return skew_of(op, sibling_groups(group, fabric_, placement_));
 }
 
 Skew CollectiveModel::skew_of(CollectiveOp op, const SiblingGroups& groups) const {
+  if (!is_exchange(op) || expert_loads_.empty()) return skew_of(op, groups.size);
+  Skew skew{copy_chances(groups), op == CollectiveOp::expert_combine};
+  const double all = std::accumulate(skew.shares.begin(), skew.shares.end(), 0.0);
+  for (double& share : skew.shares) share /= all;
+  return skew;
+}
+
+/// Of what is no exchange, or of one without loads.
+Skew CollectiveModel::skew_of(CollectiveOp op, std::size_t members) const {
   Skew skew;
-  skew.of_sender =
-      op == CollectiveOp::combine || op == CollectiveOp::last_combine || op == CollectiveOp::expert_combine;
-  if (expert_loads_.empty() || !(is_skewed(op) || is_exchange(op))) return skew;
-  if (is_exchange(op)) {
-    skew.shares = copy_chances(groups);
-    const double all = std::accumulate(skew.shares.begin(), skew.shares.end(), 0.0);
-    for (double& share : skew.shares) share /= all;
-    return skew;
-  }
-  skew.shares = member_shares(groups.size);
+  skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine;
+  if (!is_skewed(op) || expert_loads_.empty()) return skew;
+  skew.shares = member_shares(members);
   if (op == CollectiveOp::last_combine) {
     const double least = kNearlyBusiest * std::ranges::max(skew.shares);
     for (double& share : skew.shares) share = share < least ? 0 : share;
@@ -483,6 +486,8 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   const SiblingGroups groups = siblings(costs);
   costs.node_link = node_link(op, groups);
   costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
+  const std::vector<double> shares = skew_of(op, groups).shares;
+  if (!shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(shares);
   if (is_exchange(op)) {
     costs.domains = most_domains(fabric_, groups);
     double met = costs.domains > 1

@@ -292,11 +292,11 @@ class CollectiveModel {
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                     double healthy) const;
-  [[nodiscard]] double busiest_share(const OpCosts& costs) const;
   [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
   [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
   [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
+  [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
   [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;
   [[nodiscard]] std::vector<double> copy_chances(const SiblingGroups& groups) const;
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate,

@@ -143,18 +143,11 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
   return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
 }
 
-/// The part of the busiest member of a group over that of a mean one; 1 where parts are equal.
-double CollectiveModel::busiest_share(const OpCosts& costs) const {
-  const std::int32_t n = costs.group.size();
-  const std::vector<double> shares = skew_of(costs.op, siblings(costs)).shares;
-  return shares.empty() ? 1 : n * std::ranges::max(shares);
-}
-
 /// What the closed form of a call inside a node takes longer than its ranks and healthy links, whose network time is
 /// `healthy`: 0 where it does not. Copies of a slow memory are part of the ranks' time, as on a machine of such.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
-  const std::optional<Seconds> closed = closed_form(costs, busiest_share(costs) * bytes);
+  const std::optional<Seconds> closed = closed_form(costs, costs.busiest * bytes);
   if (!closed) return 0;
   const double whole = (communication_.call + *closed).value();
   return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);

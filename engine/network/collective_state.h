@@ -63,6 +63,7 @@ struct CollectiveModel::OpCosts {
   bool closed = false;    ///< a closed form may hold: of a node's protocols or of an exchange
   double domains = 1;     ///< of exchanges: NVLink domains that a group spans
   double wire_share = 1;  ///< of the operation's bytes that go over the network
+  double busiest = 1;     ///< part of the busiest member over that of a mean one
   std::unordered_map<std::uint64_t, Priced> by_bytes;
 };
 

@@ -18,7 +18,7 @@
 //                 min(max(0, r d - max(0, e - q)), (n - 1) min(q, e))
 //
 // That holds where the scatters use every link that the exchanges do; where those cross slower ones, too, nothing is
-// added.
+// added, nor is it for kernels of a dispatcher of its own.
 //
 // Sick links. All others wait for the member behind a sick link in the first exchange, by x longer than on healthy
 // links. It has (or, where it receives over that link, the others have) all tokens by then, and begins the second
