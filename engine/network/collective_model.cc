@@ -433,19 +433,18 @@ CollectiveModel::Candidate CollectiveModel::in_node(CollectiveOp op, const Sibli
   return candidate;
 }
 
-Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate,
-                                    const SiblingGroups& groups) const {
+Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate) {
   Pattern pattern;
   pattern.operation = operation_of(op);
   pattern.algorithm = candidate.choice.algorithm;
-  pattern.skew = skew_of(op, groups);
+  pattern.skew = candidate.skew;
   return pattern;
 }
 
 /// The pattern of an operation with its groups and bytes, ready to be simulated.
 Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                     double bytes) const {
-  Pattern pattern = pattern_of(op, candidate, groups);
+  Pattern pattern = pattern_of(op, candidate);
   pattern.bytes = bytes;
   pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
   pattern.ring_order = candidate.choice.ring_order;
@@ -462,7 +461,7 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
                                       const SiblingGroups& groups) const {
   if (is_pass(op)) return maker.one_round(sends_of(op, groups));
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
-  return maker.make(pattern_of(op, candidate, groups), turned ? along_wires(groups, fabric_) : groups);
+  return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
 }
 
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
@@ -486,8 +485,8 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   const SiblingGroups groups = siblings(costs);
   costs.node_link = node_link(op, groups);
   costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
-  const std::vector<double> shares = skew_of(op, groups).shares;
-  if (!shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(shares);
+  const Skew skew = skew_of(op, groups);
+  if (!skew.shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(skew.shares);
   if (is_exchange(op)) {
     costs.domains = most_domains(fabric_, groups);
     double met = costs.domains > 1
@@ -505,6 +504,7 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   } else {
     costs.candidates = candidates(op, groups);
   }
+  for (Candidate& candidate : costs.candidates) candidate.skew = skew;
   add_curves(costs, groups);
   costs.affine =
       std::ranges::all_of(costs.candidates, [](const Candidate& c) { return c.healthy.is_affine(); });

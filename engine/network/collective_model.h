@@ -299,8 +299,7 @@ class CollectiveModel {
   [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
   [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;
   [[nodiscard]] std::vector<double> copy_chances(const SiblingGroups& groups) const;
-  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate,
-                                   const SiblingGroups& groups) const;
+  [[nodiscard]] static Pattern pattern_of(CollectiveOp op, const Candidate& candidate);
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,

@@ -22,6 +22,7 @@ struct CollectiveModel::Candidate {
   using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
 
   CollectiveChoice choice;
+  Skew skew;
   double copied = 0;  ///< bytes per byte of the operation
   double steps = 1;
   double far_steps = 0;  ///< those of the steps that cross the scale-out network
