@@ -98,7 +98,7 @@ class Training final : public Evaluator {
 
   bool partition(Point& point) override {
     const bool done = partition_of(point);
-    if (done && both_ways(point.plan)) model::fold_both_ways(point.split);
+    if (done && point.plan.both_ways()) model::fold_both_ways(point.split);
     return done;
   }
 
@@ -109,7 +109,7 @@ class Training final : public Evaluator {
     // On one stage there is no bubble to fill: zero_bubble and dualpipe are plain accumulation.
     const bool plain = plan.pipeline == 1 && plan.schedule != ScheduleKind::gpipe && plan.virtual_stages == 1;
     point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
-                      both_ways(plan) ? 2 : plan.virtual_stages, point.out.microbatches,
+                      plan.both_ways() ? 2 : plan.virtual_stages, point.out.microbatches,
                       step::overlaps_exchanges(setting_, plan)};
     const memory::MemoryInputs inputs{
         setting_,
@@ -128,10 +128,6 @@ class Training final : public Evaluator {
 
   void find_sick(Point& point) override;
   void time(Point& point) override;
-
-  static bool both_ways(const ParallelPlan& plan) {
-    return plan.schedule == ScheduleKind::dualpipe && plan.pipeline > 1;
-  }
 
   [[nodiscard]] bool links_are_recorded() const override { return !machine_.flattened(); }
   [[nodiscard]] bool minds_sick_devices() const override { return true; }

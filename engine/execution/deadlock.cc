@@ -67,7 +67,10 @@ class Explainer {
                                never ? ", which is never sent, " : ", ", node(rank)));
   }
 
-  void add_join(std::int32_t rank, std::int32_t lane) {
+  void add_join(std::int32_t rank, std::int32_t joined) {
+    const LaneState& turns =
+        state_.lanes[programs_.at(programs_.turns[static_cast<std::size_t>(joined)], rank)];
+    const std::int32_t lane = turns.lane;  // the one of those that take turns whose call is under way
     const std::size_t at = programs_.at(lane, rank);
     const LaneState& mine = state_.lanes[at];
     const Communicator& group =
@@ -82,7 +85,7 @@ class Explainer {
     }
     if (listed > kListed) missing += fmt::format(" and {} more", listed - kListed);
     const std::string what = fmt::format("{} waits in call {} of its group ({}), {}", name(rank),
-                                         mine.entered - 1, call_name(lane, mine.call), node(rank));
+                                         mine.entered - 1, call_name(lane, turns.call), node(rank));
     (never ? roots_ : others_).push_back(missing.empty() ? what : what + ": missing are ranks " + missing);
   }
 

@@ -47,7 +47,7 @@ struct Executor::Impl {
   void start(std::int32_t rank, const Instruction& instruction, double time);
   bool join(std::int32_t rank, RankState& state, const Instruction& instruction);
   bool take_message(std::int32_t rank, RankState& state, const Instruction& instruction);
-  void begin_call(std::int32_t rank, std::int32_t lane, double time);
+  void begin_call(std::int32_t rank, LaneState& lane, double time);
   void enter_call(std::int32_t rank, std::int32_t lane);
   void leave_call(std::int32_t rank, std::int32_t lane);
   void count_down(std::int32_t instance, std::int32_t gate);
@@ -57,6 +57,10 @@ struct Executor::Impl {
   [[nodiscard]] RankState& state_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] LaneState& lane_of(std::int32_t lane, std::int32_t rank) {
     return lanes_[programs_->at(lane, rank)];
+  }
+  /// The lane's order of calls.
+  [[nodiscard]] LaneState& turns_of(std::int32_t lane, std::int32_t rank) {
+    return lane_of(programs_->turns[static_cast<std::size_t>(lane)], rank);
   }
   [[nodiscard]] ChannelState& channel_of(std::int32_t connection) {
     return channels_[static_cast<std::size_t>(connection)];
@@ -200,7 +204,7 @@ void Executor::Impl::pass(std::int32_t rank, RankState& state, double until, Acc
 }
 
 bool Executor::Impl::join(std::int32_t rank, RankState& state, const Instruction& instruction) {
-  const LaneState& lane = lane_of(instruction.lane, rank);
+  const LaneState& lane = turns_of(instruction.lane, rank);
   if (lane.busy) return false;
   pass(rank, state, lane.free_since, instruction.account);
   return true;
@@ -225,17 +229,18 @@ void Executor::Impl::resume(std::int32_t rank) {
 // ---- lanes and calls ----
 
 void Executor::Impl::start(std::int32_t rank, const Instruction& instruction, double time) {
-  LaneState& lane = lane_of(instruction.lane, rank);
+  LaneState& lane = turns_of(instruction.lane, rank);
   if (instruction.repeats <= 0 || programs_->communicator_of[programs_->at(instruction.lane, rank)] == kNone)
     return;
-  lane.pending.push({time, instruction.what, instruction.repeats});
-  if (!lane.busy) begin_call(rank, instruction.lane, time);
+  lane.pending.push({time, instruction.lane, instruction.what, instruction.repeats});
+  if (!lane.busy) begin_call(rank, lane, time);
 }
 
-/// The lane's next call, not before it was started.
-void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, double time) {
-  LaneState& lane = lane_of(lane_number, rank);
+/// The next call in the order of a lane, not before it was started.
+void Executor::Impl::begin_call(std::int32_t rank, LaneState& lane, double time) {
+  const std::int32_t lane_number = lane.pending.front().lane;
   lane.busy = true;
+  lane.lane = lane_number;
   lane.call = lane.pending.front().call;
   const double from = std::max(time, lane.pending.front().time);
   lane.begun = from;
@@ -253,7 +258,7 @@ void Executor::Impl::begin_call(std::int32_t rank, std::int32_t lane_number, dou
 void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
   ++entries_;
   const std::size_t at = programs_->at(lane_number, rank);
-  const std::int32_t instance = calls_.enter(programs_->communicator_of[at], lane_of(lane_number, rank).call,
+  const std::int32_t instance = calls_.enter(programs_->communicator_of[at], turns_of(lane_number, rank).call,
                                              lane_number, rank, lane_of(lane_number, rank).entered++);
   if (instance == kNone) return;  // it does not fit what the others call; explained at the end
   const auto member = static_cast<std::size_t>(programs_->member_of[at]);
@@ -263,13 +268,13 @@ void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
 }
 
 void Executor::Impl::leave_call(std::int32_t rank, std::int32_t lane_number) {
-  LaneState& lane = lane_of(lane_number, rank);
+  LaneState& lane = turns_of(lane_number, rank);
   if (observer_ != nullptr) {
     observer_->called({rank, lane_number, lane.call, lane.begun, fluid_.now()});
   }
   lane.busy = false;
   lane.free_since = fluid_.now();
-  if (!lane.pending.empty()) begin_call(rank, lane_number, fluid_.now());
+  if (!lane.pending.empty()) begin_call(rank, lane, fluid_.now());
   if (!lane.busy) resume(rank);
 }
 

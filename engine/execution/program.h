@@ -11,7 +11,7 @@
 //   launch     the host works for `value` seconds; the device does not get past it
 //   start      `repeats` calls number `what` of the rank's communicator on that lane, one after the other,
 //              behind those started before
-//   join       wait for everything started on the lane
+//   join       wait for everything started on the lane, and on the lanes that take turns with it
 //   send       `value` bytes through the channel
 //   sent       wait until everything sent through the channel has been received
 //   receive    wait for the next message through the channel
@@ -78,6 +78,8 @@ struct CallTraffic {
 struct CallKind {
   network::CollectiveOp op = network::CollectiveOp::all_reduce;
   double bytes = 0;
+  double wire = 0;      ///< what of them goes over the network: of exchanges less
+  network::Skew parts;  ///< in which it is sent
 };
 
 /// Ranks that make calls together: the k-th call that each makes is the same one.
@@ -111,10 +113,13 @@ struct Programs {
   std::vector<std::vector<std::string>> call_names;  ///< by lane and call
   std::vector<std::int32_t> communicator_of;         ///< [lane * ranks + rank]; kNone
   std::vector<std::int32_t> member_of;               ///< likewise: index in the communicator's ranks
-  std::vector<std::int32_t> outgoing;                ///< [channel * ranks + rank]: connection; kNone
-  std::vector<std::int32_t> incoming;                ///< likewise: what the other rank sends through it
-  network::Traffic wires;   ///< every connection of calls and channels; no messages, no gates
-  double call_seconds = 0;  ///< before the first byte of every call and message
+  /// By lane: the lane in whose order of calls its own stand, at most itself. Calls of lanes that take turns run one
+  /// after the other, as they were started.
+  std::vector<std::int32_t> turns;
+  std::vector<std::int32_t> outgoing;  ///< [channel * ranks + rank]: connection; kNone
+  std::vector<std::int32_t> incoming;  ///< likewise: what the other rank sends through it
+  network::Traffic wires;              ///< every connection of calls and channels; no messages, no gates
+  double call_seconds = 0;             ///< before the first byte of every call and message
   /// By rank: by how much a slow memory stretches its own copies in collectives; empty: by nothing.
   std::vector<double> copy_stretch;
 

@@ -80,6 +80,7 @@ std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group, std::stri
   programs_.call_kinds.emplace_back();
   programs_.lane_names.emplace_back(name);
   const std::int32_t number = programs_.lanes++;
+  programs_.turns.push_back(number);
   Lane lane{group, static_cast<std::int32_t>(programs_.communicators.size()), 0};
   std::vector<std::int32_t> logical(ranks);
   std::iota(logical.begin(), logical.end(), 0);
@@ -96,6 +97,11 @@ std::int32_t ProgramBuilder::add_lane(const network::RankGroup& group, std::stri
   }
   lanes_.push_back(lane);
   return number;
+}
+
+void ProgramBuilder::take_turns(std::int32_t lane, std::int32_t first) {
+  SHARDSCAPE_CHECK(first < lane && lane < programs_.lanes, lane, first);
+  programs_.turns[static_cast<std::size_t>(lane)] = programs_.turns[static_cast<std::size_t>(first)];
 }
 
 std::int32_t ProgramBuilder::add_channel(const std::function<std::int32_t(std::int32_t)>& peer,
@@ -210,7 +216,7 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
     const auto choice = collectives_.choice(op, bytes, lane.group);
     SHARDSCAPE_CHECK(choice.has_value(), name);
     pattern.algorithm = choice->algorithm;
-    pattern.skew = collectives_.skew_of(op, static_cast<std::size_t>(lane.group.size()));
+    pattern.skew = collectives_.skew_of(op, lane.group);
     pattern.chunks = network::chunks_of(pattern.operation, pattern.algorithm, wire.value());
     turned = choice->ring_order == network::RingOrder::hamiltonian;
     name += " by " + network::to_string(*choice);
@@ -218,7 +224,8 @@ std::int32_t ProgramBuilder::call(std::int32_t lane_number, CollectiveOp op, Byt
   std::vector<std::string>& names = programs_.call_names[static_cast<std::size_t>(lane_number)];
   const auto number = static_cast<std::int32_t>(names.size());
   names.push_back(fmt::format("{}, {} bytes", name, static_cast<std::int64_t>(bytes.value())));
-  programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back({op, bytes.value()});
+  programs_.call_kinds[static_cast<std::size_t>(lane_number)].push_back(
+      {op, bytes.value(), wire.value(), pattern.skew});
   const double node_seconds = collectives_.beyond_links(op, wire, lane.group).value();
   for (std::int32_t c = lane.first_communicator; c < lane.first_communicator + lane.communicators; ++c) {
     CallTraffic traffic = traffic_of(c, pattern, pass, turned);

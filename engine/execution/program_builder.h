@@ -32,6 +32,8 @@ class ProgramBuilder {
 
   /// A lane over all sibling groups of `group`; groups of one rank make no calls.
   std::int32_t add_lane(const network::RankGroup& group, std::string_view name = "lane");
+  /// From now on calls of `lane` run in one order with those of the earlier lane `first` (Programs::turns).
+  void take_turns(std::int32_t lane, std::int32_t first);
   /// A channel from each rank to peer(rank); to itself: none.
   std::int32_t add_channel(const std::function<std::int32_t(std::int32_t)>& peer,
                            std::string_view name = "channel");

@@ -16,18 +16,19 @@ struct RankState {
   bool done = false;
 };
 
-/// Calls of one rank on one lane.
+/// Calls of one rank on one lane. Of lanes that take turns (Programs::turns) only the first one's state is used, but
+/// for `entered`, which is each lane's own.
 struct LaneState {
   struct Pending {
     double time = 0;  ///< when it was started
-    std::int32_t call = 0, repeats = 0;
+    std::int32_t lane = 0, call = 0, repeats = 0;
   };
   Fifo<Pending> pending;
   bool busy = false;
-  std::int32_t call = 0;     ///< while busy
-  std::int32_t entered = 0;  ///< calls so far
-  double begun = 0;          ///< while busy: the call
-  double free_since = 0;     ///< while not busy
+  std::int32_t lane = 0, call = 0;  ///< while busy
+  std::int32_t entered = 0;         ///< calls so far
+  double begun = 0;                 ///< while busy: the call
+  double free_since = 0;            ///< while not busy
 
   void reset() {
     pending.clear();

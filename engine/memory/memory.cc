@@ -126,7 +126,7 @@ Bytes training_buffers(const MemoryInputs& in, const model::ParameterGroups& par
   const StackProfile& stack = in.setting.system.stack;
   Bytes sum = stack.memory.workspace;
   for (const auto& [copies, held] : parameters) {
-    if (ranks_of(in.plan, copies) > 1)
+    if (in.pipeline.copies() * ranks_of(in.plan, copies) > 1)
       sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * held.count));
   }
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;

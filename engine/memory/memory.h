@@ -2,8 +2,9 @@
 //
 //   static       weights, gradients, optimizer state of the stage's parameters on one rank, each group of them
 //                sharded by ZeRO over the ranks that hold copies (Rajbhandari et al. 2020): stage 1 optimizer,
-//                2 + gradients, 3 + weights. Dualpipe's stages hold two chunks and share out the optimizer's state
-//                with their mirror
+//                2 + gradients, 3 + weights. Dualpipe's stages hold two chunks, weights and gradients of both
+//                (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", table 2: parameters 2x), and share out the
+//                optimizer's state with their mirror
 //   activations  in-flight microbatches x layers x saved bytes of a block under the recompute policy
 //                (Korthikanti et al. 2022); of dualpipe each of the two chunks by itself: on stage s of p the one
 //                that is d = min(s, p - 1 - s) stages behind the end where its microbatches come in holds p - d of

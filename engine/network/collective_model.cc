@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -56,24 +57,29 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
   return false;
 }
 
-/// The most domains of the scale-up network that a group spans.
-double domains_of(const Fabric& fabric, const SiblingGroups& groups) {
-  std::size_t most = 1;
+/// The domains of the scale-up network that ranks lie in.
+std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::int32_t> ranks) {
   std::vector<std::int64_t> domains;
-  for (std::size_t g = 0; g < groups.count(); ++g) {
-    domains.clear();
-    for (const std::int32_t rank : groups.group(g)) {
-      std::int64_t stride = 1, domain = 0, domain_stride = 1;
-      for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-        const std::int64_t size = dimension.size();
-        if (dimension.scope == LinkScope::scale_out) {
-          domain += domain_stride * (rank / stride % size);
-          domain_stride *= size;
-        }
-        stride *= size;
+  for (const std::int32_t rank : ranks) {
+    std::int64_t stride = 1, domain = 0, domain_stride = 1;
+    for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+      const std::int64_t size = dimension.size();
+      if (dimension.scope == LinkScope::scale_out) {
+        domain += domain_stride * (rank / stride % size);
+        domain_stride *= size;
       }
-      domains.push_back(domain);
+      stride *= size;
     }
+    domains.push_back(domain);
+  }
+  return domains;
+}
+
+/// The most of them that a group spans.
+double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
+  std::size_t most = 1;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    std::vector<std::int64_t> domains = domains_of(fabric, groups.group(g));
     std::ranges::sort(domains);
     const auto distinct = std::unique(domains.begin(), domains.end()) - domains.begin();
     most = std::max(most, static_cast<std::size_t>(distinct));
@@ -258,11 +264,12 @@ CollectiveModel::CollectiveModel(CollectiveModel&&) noexcept = default;
 
 std::size_t CollectiveModel::GroupHash::operator()(const RankGroup& group) const {
   std::uint64_t hash = 0;
-  for (std::int32_t i = 0; i < group.depth; ++i) {
-    const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
+  const auto add = [&](const RankGroup::Level& level) {
     hash = hash_word(
         hash, (static_cast<std::uint64_t>(level.extent) << 32) | static_cast<std::uint32_t>(level.stride));
-  }
+  };
+  for (std::int32_t i = 0; i < group.depth; ++i) add(group.levels[static_cast<std::size_t>(i)]);
+  if (group.mirror.extent > 1) add(group.mirror);
   return hash;
 }
 
@@ -289,16 +296,59 @@ void CollectiveModel::set_expert_loads(std::vector<double> shares) {
   expert_loads_ = std::move(shares);
 }
 
+std::vector<double> CollectiveModel::member_shares(std::size_t members) const {
+  const std::size_t each = expert_loads_.size() / members;
+  SHARDSCAPE_CHECK(each * members == expert_loads_.size(), members, expert_loads_.size());
+  std::vector<double> shares;
+  for (std::size_t first = 0; first < expert_loads_.size(); first += each) {
+    const auto part = std::span(expert_loads_).subspan(first, each);
+    shares.push_back(std::accumulate(part.begin(), part.end(), 0.0));
+  }
+  return shares;
+}
+
+/// How many copies of a token an exchange sends to each member, in the mean. Of groups that span domains the first one
+/// stands for all; routers that choose groups of experts first meet as many times fewer domains of unequal loads as of
+/// equal ones.
+std::vector<double> CollectiveModel::copy_chances(const SiblingGroups& groups) const {
+  const std::vector<double> shares = member_shares(groups.size);
+  const std::vector<std::int64_t> domains = domains_of(fabric_, groups.group(0));
+  std::map<std::int64_t, std::pair<double, double>> of_domain;  // share and members
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    of_domain[domains[i]].first += shares[i];
+    of_domain[domains[i]].second += 1;
+  }
+  if (of_domain.size() == 1) return chances_met(shares, exchange_.top_k);
+  const auto several = static_cast<double>(of_domain.size());
+  const double scale = domains_met(several, exchange_.top_k, exchange_.groups, exchange_.top_groups) /
+                       places_met(several, exchange_.top_k);
+  std::vector<double> chances;
+  for (const std::int64_t domain : domains) {
+    const auto& [share, members] = of_domain.at(domain);
+    chances.push_back(scale * chances_met({&share, 1}, exchange_.top_k).front() / members);
+  }
+  return chances;
+}
+
+Skew CollectiveModel::skew_of(CollectiveOp op, const RankGroup& group) const {
+  if (!is_exchange(op) || expert_loads_.empty()) return skew_of(op, static_cast<std::size_t>(group.size()));
+  return skew_of(op, sibling_groups(group, fabric_, placement_));
+}
+
+Skew CollectiveModel::skew_of(CollectiveOp op, const SiblingGroups& groups) const {
+  if (!is_exchange(op) || expert_loads_.empty()) return skew_of(op, groups.size);
+  Skew skew{copy_chances(groups), op == CollectiveOp::expert_combine};
+  const double all = std::accumulate(skew.shares.begin(), skew.shares.end(), 0.0);
+  for (double& share : skew.shares) share /= all;
+  return skew;
+}
+
+/// Of what is no exchange, or of one without loads.
 Skew CollectiveModel::skew_of(CollectiveOp op, std::size_t members) const {
   Skew skew;
   skew.of_sender = op == CollectiveOp::combine || op == CollectiveOp::last_combine;
   if (!is_skewed(op) || expert_loads_.empty()) return skew;
-  const std::size_t each = expert_loads_.size() / members;
-  SHARDSCAPE_CHECK(each * members == expert_loads_.size(), members, expert_loads_.size());
-  for (std::size_t first = 0; first < expert_loads_.size(); first += each) {
-    const auto part = std::span(expert_loads_).subspan(first, each);
-    skew.shares.push_back(std::accumulate(part.begin(), part.end(), 0.0));
-  }
+  skew.shares = member_shares(members);
   if (op == CollectiveOp::last_combine) {
     const double least = kNearlyBusiest * std::ranges::max(skew.shares);
     for (double& share : skew.shares) share = share < least ? 0 : share;
@@ -383,18 +433,18 @@ CollectiveModel::Candidate CollectiveModel::in_node(CollectiveOp op, const Sibli
   return candidate;
 }
 
-Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, std::size_t members) const {
+Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate) {
   Pattern pattern;
   pattern.operation = operation_of(op);
   pattern.algorithm = candidate.choice.algorithm;
-  pattern.skew = skew_of(op, members);
+  pattern.skew = candidate.skew;
   return pattern;
 }
 
 /// The pattern of an operation with its groups and bytes, ready to be simulated.
 Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                     double bytes) const {
-  Pattern pattern = pattern_of(op, candidate, groups.size);
+  Pattern pattern = pattern_of(op, candidate);
   pattern.bytes = bytes;
   pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
   pattern.ring_order = candidate.choice.ring_order;
@@ -411,7 +461,7 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
                                       const SiblingGroups& groups) const {
   if (is_pass(op)) return maker.one_round(sends_of(op, groups));
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
-  return maker.make(pattern_of(op, candidate, groups.size), turned ? along_wires(groups, fabric_) : groups);
+  return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
 }
 
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
@@ -435,11 +485,17 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   const SiblingGroups groups = siblings(costs);
   costs.node_link = node_link(op, groups);
   costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
+  const Skew skew = skew_of(op, groups);
+  if (!skew.shares.empty()) costs.busiest = static_cast<double>(groups.size) * std::ranges::max(skew.shares);
   if (is_exchange(op)) {
-    costs.domains = domains_of(fabric_, groups);
-    const double met = costs.domains > 1 ? domains_met(costs.domains, exchange_.top_k, exchange_.groups,
-                                                       exchange_.top_groups)
-                                         : places_met(static_cast<double>(groups.size), exchange_.top_k);
+    costs.domains = most_domains(fabric_, groups);
+    double met = costs.domains > 1
+                     ? domains_met(costs.domains, exchange_.top_k, exchange_.groups, exchange_.top_groups)
+                     : places_met(static_cast<double>(groups.size), exchange_.top_k);
+    if (!expert_loads_.empty()) {
+      const std::vector<double> chances = copy_chances(groups);
+      met = std::accumulate(chances.begin(), chances.end(), 0.0);
+    }
     costs.wire_share = met / exchange_.top_k;
   }
   if (costs.closed) {
@@ -448,6 +504,7 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
   } else {
     costs.candidates = candidates(op, groups);
   }
+  for (Candidate& candidate : costs.candidates) candidate.skew = skew;
   add_curves(costs, groups);
   costs.affine =
       std::ranges::all_of(costs.candidates, [](const Candidate& c) { return c.healthy.is_affine(); });

@@ -48,6 +48,10 @@
 // group that spans several the copies are forwarded; where constants between nodes are missing that takes what the
 // kernels take inside one domain, beside T.
 //
+// Where members get unequal shares s of the choices (set_expert_loads()), a copy goes to each with the chance
+// 1 - (1 - s)^top_k, those of a domain that others reach over the network in equal parts of the domain's; the closed
+// form is that of a call in which every rank has as many as the busiest.
+//
 // Dispatch and combine take the algorithm `direct`; inside a node the closed form of an all-to-all as large as the
 // busiest rank's share makes it.
 //
@@ -78,7 +82,7 @@ namespace shardscape::network {
 
 /// ring_pass: every member sends to its successor, once, the last to the first. chain_pass: neighbours of an
 /// open chain send to each other, both ways at once (pipeline stages). expert_dispatch, expert_combine: as
-/// all_to_all, of copies of tokens. dispatch, combine: all-to-all in the parts that
+/// all_to_all or, with loads, as dispatch and combine, of copies of tokens. dispatch, combine: all-to-all in the parts that
 /// CollectiveModel::set_expert_loads() says, to the members of a group and from them. last_combine: of a combine,
 /// what the busiest members send.
 enum class CollectiveOp : std::uint8_t {
@@ -197,8 +201,8 @@ class CollectiveModel {
   /// The share of all tokens that each expert gets, in their order; they add up to 1. Members of a group that
   /// dispatches hold equal numbers of them, in order. Empty: equal shares. To be said before times are asked for.
   void set_expert_loads(std::vector<double> shares);
-  /// The parts in which such an operation sends its bytes among so many members, who divide the experts.
-  [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
+  /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
+  [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
@@ -220,6 +224,9 @@ class CollectiveModel {
   /// 0 for groups of one rank, and where unreachable() becomes true.
   Seconds time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1,
                const Slice& slice = {});
+
+  /// By how much faults of links make one such operation longer; 0 where they don't.
+  Seconds added_by_faults(CollectiveOp op, Bytes bytes, const RankGroup& group, const Slice& slice = {});
 
   /// Time of a combine behind work of the members in proportion to their loads, `work` of the busiest: how much
   /// later than it the combine ends. The others have begun to send before: it takes at least what the busiest
@@ -285,11 +292,14 @@ class CollectiveModel {
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] double beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                     double healthy) const;
-  [[nodiscard]] double busiest_share(const OpCosts& costs) const;
   [[nodiscard]] std::optional<Seconds> closed_form(const OpCosts& costs, double bytes) const;
   [[nodiscard]] std::optional<Seconds> exchange_time(const OpCosts& costs, double bytes) const;
   void add_curves(OpCosts& costs, const SiblingGroups& groups);
-  [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, std::size_t members) const;
+  [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
+  [[nodiscard]] Skew skew_of(CollectiveOp op, std::size_t members) const;
+  [[nodiscard]] std::vector<double> member_shares(std::size_t members) const;
+  [[nodiscard]] std::vector<double> copy_chances(const SiblingGroups& groups) const;
+  [[nodiscard]] static Pattern pattern_of(CollectiveOp op, const Candidate& candidate);
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
@@ -312,6 +322,7 @@ class CollectiveModel {
   Seconds price(OpCosts& costs, double bytes, const Slice& slice);
   double network_time(OpCosts& costs, std::size_t chosen, double bytes, const Slice& slice);
   double sick_time(OpCosts& costs, Candidate& candidate, double bytes);
+  std::pair<std::size_t, double> chosen_time(OpCosts& costs, double bytes, const Slice& slice);
   std::pair<std::size_t, double> remembered(OpCosts& costs, double bytes, const Slice& slice);
   std::pair<Candidate*, double> healthy_choice(OpCosts& costs, double bytes);
   std::optional<double> simulated(PricedNetwork& network, const OpCosts& costs, const Candidate& candidate,

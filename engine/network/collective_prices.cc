@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -111,15 +110,26 @@ std::pair<std::size_t, double> CollectiveModel::remembered(OpCosts& costs, doubl
   return {priced.chosen, sick->second};
 }
 
+/// The candidate that carries out the operation, and its network time.
+std::pair<std::size_t, double> CollectiveModel::chosen_time(OpCosts& costs, double bytes,
+                                                            const Slice& slice) {
+  if (!reference_ && memoise_ && !costs.affine) return remembered(costs, bytes, slice);
+  const std::size_t chosen = choose(costs, bytes);
+  return {chosen, network_time(costs, chosen, bytes, slice)};
+}
+
+Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const RankGroup& group,
+                                         const Slice& slice) {
+  if (healthy() || group.alone() || bytes <= Bytes(0)) return Seconds(0);
+  OpCosts& costs = costs_of(op, group);
+  const double sent = costs.wire_share * bytes.value();
+  const double now = chosen_time(costs, sent, slice).second;
+  if (!std::isfinite(now)) return Seconds(0);
+  return Seconds(std::max(0.0, now - healthy_choice(costs, sent).second));
+}
+
 Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
-  double seconds = 0;
-  std::size_t chosen = 0;
-  if (reference_ || !memoise_ || costs.affine) {
-    chosen = choose(costs, bytes);
-    seconds = network_time(costs, chosen, bytes, slice);
-  } else {
-    std::tie(chosen, seconds) = remembered(costs, bytes, slice);
-  }
+  auto [chosen, seconds] = chosen_time(costs, bytes, slice);
   if (recording_) recorded_.insert_all(costs.candidates[chosen].healthy.links);
   if (!std::isfinite(seconds)) {
     if (!cut_group_) cut_group_ = costs.group;
@@ -133,18 +143,11 @@ Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice)
   return Seconds(at_ranks(candidate, bytes, memory_share_) + seconds);
 }
 
-/// The part of the busiest member of a group over that of a mean one; 1 where parts are equal.
-double CollectiveModel::busiest_share(const OpCosts& costs) const {
-  const std::int32_t n = costs.group.size();
-  const std::vector<double> shares = skew_of(costs.op, static_cast<std::size_t>(n)).shares;
-  return shares.empty() ? 1 : n * std::ranges::max(shares);
-}
-
 /// What the closed form of a call inside a node takes longer than its ranks and healthy links, whose network time is
 /// `healthy`: 0 where it does not. Copies of a slow memory are part of the ranks' time, as on a machine of such.
 double CollectiveModel::beyond_links(const OpCosts& costs, const Candidate& candidate, double bytes,
                                      double healthy) const {
-  const std::optional<Seconds> closed = closed_form(costs, busiest_share(costs) * bytes);
+  const std::optional<Seconds> closed = closed_form(costs, costs.busiest * bytes);
   if (!closed) return 0;
   const double whole = (communication_.call + *closed).value();
   return std::max(0.0, whole - at_ranks(candidate, bytes, memory_share_) - healthy);
@@ -183,13 +186,13 @@ std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, doub
 }
 
 Bytes CollectiveModel::wire_bytes(CollectiveOp op, Bytes bytes, const RankGroup& group) {
-  if (group.depth == 0 || bytes <= Bytes(0) || !is_exchange(op)) return bytes;
+  if (group.alone() || bytes <= Bytes(0) || !is_exchange(op)) return bytes;
   return costs_of(op, group).wire_share * bytes;
 }
 
 /// `bytes` as on the network.
 Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGroup& group) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   if (!costs.closed) return Seconds(0);
   Candidate& candidate = costs.candidates.front();
@@ -199,25 +202,21 @@ Seconds CollectiveModel::beyond_links(CollectiveOp op, Bytes bytes, const RankGr
 
 Seconds CollectiveModel::time(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                               const Slice& slice) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   return calls * price(costs, costs.wire_share * bytes.value() / calls, slice);
 }
 
 Seconds CollectiveModel::late_combine(Bytes bytes, const RankGroup& group, Seconds work, const Slice& slice) {
   const Seconds all = time(CollectiveOp::combine, bytes, group, 1, slice);
-  const std::vector<double> shares =
-      skew_of(CollectiveOp::combine, static_cast<std::size_t>(group.size())).shares;
+  if (group.alone()) return all;
+  const std::vector<double> shares = skew_of(CollectiveOp::combine, group).shares;
   if (shares.size() < 2 || bytes <= Bytes(0) || unreachable()) return all;
   const auto [least, most] = std::ranges::minmax(shares);
   const Seconds alone = time(CollectiveOp::last_combine, bytes, group, 1, slice);
   if (unreachable()) return all;
-  OpCosts& costs = costs_of(CollectiveOp::combine, group);
-  const double sick = healthy() ? 0
-                                : network_time(costs, 0, bytes.value(), slice) -
-                                      healthy_time(costs, costs.candidates.front(), bytes.value());
-  const Seconds well = all - Seconds(sick);
-  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + Seconds(sick);
+  const Seconds sick = added_by_faults(CollectiveOp::combine, bytes, group, slice), well = all - sick;
+  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + sick;
 }
 
 void CollectiveModel::boundary_times(Bytes bytes, const RankGroup& group, bool closed,
@@ -251,7 +250,7 @@ std::pair<CollectiveModel::Candidate*, double> CollectiveModel::healthy_choice(O
 
 Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                                            RankGroup::Level axis) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return Seconds(0);
+  if (group.alone() || bytes <= Bytes(0)) return Seconds(0);
   OpCosts& costs = costs_of(op, group);
   const double one = costs.wire_share * bytes.value() / calls;
   const auto [candidate, together] = healthy_choice(costs, one);
@@ -273,7 +272,7 @@ const LinkSet& CollectiveModel::links(CollectiveOp op, Bytes bytes, const RankGr
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
                                                         double calls) {
-  if (group.depth == 0 || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
+  if (group.alone() || bytes <= Bytes(0) || is_send(op)) return std::nullopt;
   OpCosts& costs = costs_of(op, group);
   return costs.candidates[choose(costs, costs.wire_share * bytes.value() / calls)].choice;
 }

@@ -22,6 +22,7 @@ struct CollectiveModel::Candidate {
   using SickParts = std::vector<std::pair<std::size_t, CostCurve>>;  ///< index of the part, its curve
 
   CollectiveChoice choice;
+  Skew skew;
   double copied = 0;  ///< bytes per byte of the operation
   double steps = 1;
   double far_steps = 0;  ///< those of the steps that cross the scale-out network
@@ -63,6 +64,7 @@ struct CollectiveModel::OpCosts {
   bool closed = false;    ///< a closed form may hold: of a node's protocols or of an exchange
   double domains = 1;     ///< of exchanges: NVLink domains that a group spans
   double wire_share = 1;  ///< of the operation's bytes that go over the network
+  double busiest = 1;     ///< part of the busiest member over that of a mean one
   std::unordered_map<std::uint64_t, Priced> by_bytes;
 };
 

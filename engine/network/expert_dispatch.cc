@@ -53,6 +53,12 @@ Seconds normal_time(const ExpertDispatch::Normal& k, DispatchWay way, const Expe
 
 double places_met(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
 
+std::vector<double> chances_met(std::span<const double> shares, double k) {
+  std::vector<double> chances;
+  for (const double share : shares) chances.push_back(1 - std::pow(1 - share, k));
+  return chances;
+}
+
 double domains_met(double domains, double k, std::int64_t groups, std::int64_t chosen) {
   const auto all = static_cast<double>(groups), taken = static_cast<double>(chosen);
   if (groups <= 1 || domains <= 1) return places_met(domains, k);

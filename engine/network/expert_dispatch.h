@@ -20,11 +20,14 @@
 // go out in one byte and come back in two is not said there; one bandwidth serves both ways only so. Of shapes
 // held out of the fit the median error is 2 to 7 % (low latency) and 4 to 9 % (normal). Between nodes there are
 // rows of Hopper alone, on InfiniBand NDR. Left out: contention with other groups, and experts' loads: choices
-// are spread evenly.
+// are spread evenly. A call whose ranks get unequal shares takes what one does in which every rank has as many copies
+// as the busiest of it (collective_model.h).
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "engine/base/enum_names.h"
 #include "engine/base/quantity.h"
@@ -54,6 +57,8 @@ struct ExpertExchange {
 
 /// How many of n places k independent choices meet.
 double places_met(double n, double k);
+/// The chance of each place to be met, where it gets such a share of the choices.
+std::vector<double> chances_met(std::span<const double> shares, double k);
 
 /// The same of equal domains, where the experts lie in `groups` groups, as many in each domain or each over as many
 /// domains, and a token's in `chosen` of them: groups are drawn without repetition, experts in them independently.

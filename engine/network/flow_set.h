@@ -51,6 +51,12 @@ class LinkSet {
   void insert_all(const LinkSet& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
+  [[nodiscard]] bool contains_all(const LinkSet& other) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if ((other.words_[i] & ~words_[i]) != 0) return false;
+    }
+    return true;
+  }
   [[nodiscard]] bool intersects(const LinkSet& other) const {
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if ((words_[i] & other.words_[i]) != 0) return true;

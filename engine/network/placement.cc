@@ -17,7 +17,7 @@ std::int32_t placed(std::span<const std::int32_t> placement, std::int32_t rank) 
 AxisSpan span_of(const Fabric& fabric, const RankGroup& group, std::span<const std::int32_t> placement) {
   AxisSpan span;
   span.degree = group.size();
-  if (group.depth == 0) return span;
+  if (group.alone()) return span;
   span.stride = group.levels[0].stride;
   std::vector<std::int32_t> flows(fabric.links().size(), 0);
   std::vector<std::int32_t> path;
@@ -39,7 +39,7 @@ AxisSpan span_of(const Fabric& fabric, const RankGroup& group, std::span<const s
 }
 
 void add_ring(const RankGroup& group, Bytes bytes, std::int32_t ranks, PlacementDemand& demand) {
-  if (group.depth == 0 || bytes <= Bytes(0)) return;
+  if (group.alone() || bytes <= Bytes(0)) return;
   TrafficClass rings{bytes.value(), {}};
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     rings.flows.push_back({rank, ring_successor(group, rank)});
@@ -48,7 +48,7 @@ void add_ring(const RankGroup& group, Bytes bytes, std::int32_t ranks, Placement
 
 void add_pipeline(const RankGroup& group, const GroupBytes& bytes, std::int32_t ranks,
                   PlacementDemand& demand) {
-  if (group.depth == 0 || bytes[ParallelGroup::pipeline] <= Bytes(0)) return;
+  if (group.alone() || bytes[ParallelGroup::pipeline] <= Bytes(0)) return;
   TrafficClass chains{bytes[ParallelGroup::pipeline].value(), {}};
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     const std::int32_t next = ring_successor(group, rank);
@@ -113,7 +113,7 @@ std::int32_t ring_successor(const RankGroup& group, std::int32_t rank) {
     if (coordinate + 1 < level.extent) return rank + level.stride;
     rank -= coordinate * level.stride;
   }
-  return rank;
+  return group.mirrored(rank);
 }
 
 std::vector<AxisSpan> axis_spans(const Fabric& fabric, const ParallelPlan& plan,

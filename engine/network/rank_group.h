@@ -4,6 +4,7 @@
 // form a group; all groups of that kind (siblings) tile the machine and communicate at the same time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -14,7 +15,9 @@
 
 namespace shardscape::network {
 
-/// Members: sum over levels of i * stride, 0 <= i < extent, level 0 fastest. Levels of extent 1 are not kept.
+/// Members: sum over levels of i * stride, 0 <= i < extent, level 0 fastest. Levels of extent 1 are not kept. With a
+/// mirror (an axis of even extent that no level lies along) behind them those at the other end of that axis, where they
+/// have the coordinate extent - 1 - c instead of c.
 struct RankGroup {
   struct Level {
     std::int32_t extent = 1;
@@ -23,9 +26,17 @@ struct RankGroup {
   };
   std::array<Level, kPlanAxes> levels{};
   std::int32_t depth = 0;
+  Level mirror;  ///< extent 1: none
 
+  [[nodiscard]] bool alone() const { return depth == 0 && mirror.extent == 1; }
+  /// The member of the other half that stands for `rank`; the rank itself without a mirror.
+  [[nodiscard]] std::int32_t mirrored(std::int32_t rank) const {
+    if (mirror.extent == 1) return rank;
+    const std::int32_t coordinate = rank / mirror.stride % mirror.extent;
+    return rank + (mirror.extent - 1 - 2 * coordinate) * mirror.stride;
+  }
   [[nodiscard]] std::int32_t size() const {
-    std::int32_t product = 1;
+    std::int32_t product = mirror.extent == 1 ? 1 : 2;
     for (std::int32_t i = 0; i < depth; ++i) product *= levels[static_cast<std::size_t>(i)].extent;
     return product;
   }
@@ -68,13 +79,19 @@ class PlanLayout {
     }
     return result;
   }
-  /// The group of a kind, by its rule.
+  /// The group of a kind, by its rule. Ranks that hold copies of the same parameters are twice as many where every
+  /// part of the model lies on two stages.
   [[nodiscard]] RankGroup group(ParallelGroup kind) const {
-    if (is_of_experts(kind) && plan_.folds_experts()) return folded(folded_group(plan_, kind));
     RankGroup result;
-    for (const PlanAxis axis : plan_.order) {
-      if (spans(unfolded(kind), axis)) result.push(plan_.degree(axis), stride(axis));
+    if (is_of_experts(kind) && plan_.folds_experts()) {
+      result = folded(folded_group(plan_, kind));
+    } else {
+      for (const PlanAxis axis : plan_.order) {
+        if (spans(unfolded(kind), axis)) result.push(plan_.degree(axis), stride(axis));
+      }
     }
+    if (plan_.both_ways() && std::ranges::find(kCopyGroups, kind) != kCopyGroups.end())
+      result.mirror = {plan_.pipeline, stride(PlanAxis::pipeline)};
     return result;
   }
   [[nodiscard]] RankGroups groups() const {

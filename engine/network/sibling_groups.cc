@@ -8,8 +8,10 @@ namespace shardscape::network {
 
 namespace {
 
-/// True where `rank` has coordinate 0 in every level, that is where it starts a group.
+/// True where `rank` has coordinate 0 in every level and lies in the first half of the mirror, that is where it starts a
+/// group.
 bool starts_group(const RankGroup& group, std::int32_t rank) {
+  if (group.mirrored(rank) < rank) return false;
   for (std::int32_t i = 0; i < group.depth; ++i) {
     const RankGroup::Level& level = group.levels[static_cast<std::size_t>(i)];
     if (rank / level.stride % level.extent != 0) return false;
@@ -49,15 +51,20 @@ SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
                              std::span<const std::int32_t> placement, const Slice& slice) {
   const std::vector<std::int32_t> offsets = offsets_of(group);
   SiblingGroups result;
-  result.size = offsets.size();
+  result.size = static_cast<std::size_t>(group.size());
   const auto ranks = placement.empty() ? fabric.ranks() : static_cast<std::int32_t>(placement.size());
   result.ranks.reserve(static_cast<std::size_t>(ranks / slice.axis.extent));
   for (std::int32_t origin = 0; origin < ranks; ++origin) {
-    if (!starts_group(group, origin) || !slice.contains(origin)) continue;
-    for (const std::int32_t offset : offsets) {
-      const std::int32_t rank = origin + offset;
-      result.ranks.push_back(placement.empty() ? rank : placement[static_cast<std::size_t>(rank)]);
-    }
+    const std::int32_t mirrored = group.mirrored(origin);
+    if (!starts_group(group, origin) || !(slice.contains(origin) || slice.contains(mirrored))) continue;
+    const auto add = [&](std::int32_t start) {
+      for (const std::int32_t offset : offsets) {
+        const std::int32_t rank = start + offset;
+        result.ranks.push_back(placement.empty() ? rank : placement[static_cast<std::size_t>(rank)]);
+      }
+    };
+    add(origin);
+    if (mirrored != origin) add(mirrored);
   }
   return result;
 }

@@ -23,8 +23,8 @@ struct SiblingGroups {
   [[nodiscard]] std::vector<std::vector<std::int32_t>> nested() const;
 };
 
-/// The groups that tile the logical ranks, or a slice of them that none of them leaves, in the order of their
-/// first ones; logical rank i lies on rank placement[i] of the fabric (on i where the placement is empty:
+/// The groups that tile the logical ranks, or a slice of them that none of them leaves (groups with a mirror: those that
+/// have members in it), in the order of their first ones; logical rank i lies on rank placement[i] of the fabric (on i where the placement is empty:
 /// all).
 SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
                              std::span<const std::int32_t> placement, const Slice& slice = {});

@@ -1,7 +1,7 @@
 // Which part of the machine a sick link slows.
 //
 // A slice is what has one coordinate along an axis of the plan: a pipeline stage. Groups that lie inside of
-// slices wait for a sick link only where they, or groups that contend with them for links, send over it:
+// slices (with a mirror: in two of them) wait for a sick link only where they, or groups that contend with them for links, send over it:
 // slices fall into components that share links, and a fault touches whole components.
 #pragma once
 

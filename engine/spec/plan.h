@@ -97,6 +97,9 @@ struct ParallelPlan {
   [[nodiscard]] std::int64_t stage_ranks() const {
     return static_cast<std::int64_t>(tensor) * context * data;
   }
+  /// Microbatches enter at both ends: every part of the model lies on a stage and on its mirror, as far from the other
+  /// end. On one stage there is but one.
+  [[nodiscard]] bool both_ways() const { return schedule == ScheduleKind::dualpipe && pipeline > 1; }
   [[nodiscard]] bool folds_experts() const { return expert > 1 || expert_tensor > 1; }
   [[nodiscard]] bool disaggregated() const { return prefill.data > 0; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;

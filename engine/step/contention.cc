@@ -31,7 +31,7 @@ class ContentionSum {
   /// Gathers or scatters that run `count` times beside passes of a step that takes `step` in all.
   void add_data(const DataTraffic::Part& part, double count, Seconds step) {
     const RankGroup& shard = groups_[part.group];
-    if (part.bytes <= Bytes(0) || shard.depth == 0) return;
+    if (part.bytes <= Bytes(0) || shard.alone()) return;
     const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
     siblings_ += count * (time - within(part.op, part.bytes, shard, part.calls, time));
     if (in_.setting.system.stack.communication.data_overlap <= 0) return;

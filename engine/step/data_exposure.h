@@ -15,7 +15,9 @@
 // least the bucket that holds its gradients is exposed.
 //
 // Buckets of several groups of parameters (experts have one of their own) share the queue: what is left of it
-// is then the sum over groups of (n - g_(j-1)) c.
+// is then the sum over groups of (n - g_(j-1)) c. So do the gathers and scatters of every microbatch, in both modes:
+// sharded data parallelism puts the gathers of all its modules on one stream, and their scatters (PyTorch's FSDP,
+// FSDPCommContext; DeepSpeed's ZeRO-3, partitioned_param_coordinator's allgather stream).
 //
 // The weights of a head whose gradients are deferred (spec/deferred_head.h) are whole when those have been
 // computed, after the last backward; until then all other buckets may leave.

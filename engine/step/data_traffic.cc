@@ -12,7 +12,7 @@ namespace {
 /// Of the parameters of one group.
 void add_traffic(const TrainingStep& in, const model::ParameterGroup& parameters, DataTraffic& traffic) {
   using network::CollectiveOp;
-  if (ranks_of(in.plan, parameters.copies) == 1) return;
+  if (in.pipeline.copies() * ranks_of(in.plan, parameters.copies) == 1) return;
   const StackProfile& stack = in.setting.system.stack;
   const Bytes gradient_bytes(stack.state.gradient_comm_bytes * parameters.held.count);
   const bool sharded = zero_shards(in.plan, ZeroState::optimizer);

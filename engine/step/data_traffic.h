@@ -9,7 +9,8 @@
 namespace shardscape::step {
 
 struct DataTraffic {
-  /// An operation over the ranks that hold copies of some parameters, cut into `calls` buckets.
+  /// An operation over the ranks that hold copies of some parameters (under dualpipe those of two stages), cut into
+  /// `calls` buckets.
   struct Part {
     ParallelGroup group = ParallelGroup::data_shard;
     network::CollectiveOp op = network::CollectiveOp::all_reduce;

@@ -36,6 +36,9 @@ TrainingEmitter::TrainingEmitter(const TrainingStep& inputs, execution::ProgramB
   for (const ParallelGroup copies : kCopyGroups)
     if (in_.plan.folds_experts() || !is_of_experts(copies))
       lanes_[copies] = builder_.add_lane(layout.group(copies), name_of(copies));
+  // One stream, whatever the group (data_exposure.h).
+  if (in_.plan.folds_experts())
+    builder_.take_turns(lanes_[ParallelGroup::expert_data], lanes_[ParallelGroup::data_shard]);
   const std::int32_t stages = in_.plan.pipeline, stride = layout.stride(PlanAxis::pipeline);
   const bool wraps = in_.pipeline.wraps();
   const auto neighbour = [=](std::int32_t rank, std::int32_t step) {

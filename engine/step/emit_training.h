@@ -7,6 +7,7 @@
 //   overlap of tensor traffic   that share of the bytes runs beside the longer neighbouring operator, where
 //                               two calls with their latencies cost less than one
 //   ZeRO-2 and 3 per microbatch gathers and scatters run beside the last `data_overlap` of a pass
+//   one order of data traffic   gathers, scatters and buckets of experts and of all else run one after the other
 //   gradients once per step     buckets leave as the last microbatch's backward completes them (at the ends
 //                               of layers, data_exposure.h), the first when 1 - data_overlap of it is done
 //   host                        launches ahead within a pass, and meets the device where the next one begins

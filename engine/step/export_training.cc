@@ -164,6 +164,11 @@ class StepMaker {
     step.group = call.group;
     const network::RankGroup group = layout_.group(call.group);
     step.bytes = input_bytes(call.op, call.bytes, group.size());
+    step.parts = collectives_.skew_of(call.op, group);
+    if (!step.parts.shares.empty()) {
+      step.kind = StepKind::exchange;
+      step.bytes = collectives_.wire_bytes(call.op, call.bytes, group).value();
+    }
     step.repeats = static_cast<std::int32_t>(call.repeats);
     const Seconds comm = call.repeats * collectives_.time(call.op, call.bytes, group, 1, slice_);
     step.seconds = comm.value();

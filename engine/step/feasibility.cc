@@ -40,8 +40,7 @@ Reason batch_rule(const WorkloadSpec& workload, const ParallelPlan& plan) {
       microbatches % plan.pipeline != 0) {
     return Reason::microbatches_by_stages;
   }
-  const bool both_ways = plan.schedule == ScheduleKind::dualpipe && plan.pipeline % 2 == 0;
-  if (both_ways && !schedule::dualpipe_runs(plan.pipeline, microbatches))
+  if (plan.both_ways() && plan.pipeline % 2 == 0 && !schedule::dualpipe_runs(plan.pipeline, microbatches))
     return Reason::microbatches_by_directions;
   return Reason::none;
 }
@@ -108,8 +107,7 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
   // Traffic of data parallelism beside its pairs is not modelled.
   const bool beside =
       zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, setting.system.stack);
-  const bool both_ways = plan.schedule == ScheduleKind::dualpipe && plan.pipeline > 1;
-  if (chunked || (both_ways && (plan.pipeline % 2 != 0 || beside)))
+  if (chunked || (plan.both_ways() && (plan.pipeline % 2 != 0 || beside)))
     return {Status::unsupported, Reason::schedule};
   return {};
 }

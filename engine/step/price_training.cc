@@ -10,6 +10,7 @@
 #include "engine/step/contention.h"
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
+#include "engine/step/expert_leads.h"
 #include "engine/step/paired_passes.h"
 
 namespace shardscape::step {
@@ -25,7 +26,7 @@ using GroupTimes = EnumArray<ParallelGroup, Seconds>;
 
 GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::CollectiveModel& collectives,
                        const Slice& slice) {
-  return call_times(
+  GroupTimes times = call_times(
       part,
       [&](const model::CollectiveCall& call) {
         return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
@@ -33,6 +34,9 @@ GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::
       [&](const model::CollectiveCall& call, Seconds work) {
         return collectives.late_combine(call.bytes, groups[call.group], work, slice);
       });
+  times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
+  times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
+  return times;
 }
 
 /// Times of the pieces that the stages of a slice are put together from.
@@ -536,7 +540,7 @@ OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, s
   cost.update = compute::optimizer_step(cost.parameters, optimizer_state(in.setting), device);
   if (sliced) {
     for (const auto& [copies, held] : in.parameters.of_blocks(in.layers[static_cast<std::size_t>(stage)])) {
-      const double shards = ranks_of(in.plan, copies);
+      const double shards = in.pipeline.copies() * ranks_of(in.plan, copies);
       if (shards > 1) cost.slices += held.tensors * shards;
     }
   }
@@ -556,9 +560,16 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   run_pipeline(in, groups, collectives, scratch);
   add_tails(in, layout, groups, collectives, scratch);
 
+  const auto at_work = [&](std::size_t s) {
+    return Seconds(scratch.end[s]) + scratch.tails[s].deferred.total();
+  };
+  // Gradients of a part that lies on two stages are added up when both are done.
+  const auto wait_for_mirror = [&](std::size_t s) {
+    return in.pipeline.both_ways() ? std::max(Seconds(0), at_work(scratch.end.size() - 1 - s) - at_work(s))
+                                   : Seconds(0);
+  };
   const auto after_pipeline = [&](std::size_t s) {
-    const StageTail& tail = scratch.tails[s];
-    return Seconds(scratch.end[s]) + tail.deferred.total() + tail.data_comm + tail.optimizer;
+    return at_work(s) + wait_for_mirror(s) + scratch.tails[s].data_comm + scratch.tails[s].optimizer;
   };
   std::size_t critical = 0;
   for (std::size_t s = 1; s < scratch.end.size(); ++s) {
@@ -581,7 +592,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   b[TimeClass::pipeline_comm] =
       Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
   b[TimeClass::bubble] =
-      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total());
+      std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total()) +
+      wait_for_mirror(critical);
   b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
   b[TimeClass::host] += fixed;
 

@@ -24,9 +24,8 @@
 // mean of all. That leaves the end of a stage that never waits as it is; flattened mode runs each as it is. Its
 // calls stay with the backward.
 //
-// Under dualpipe every part of the model lies on two stages. Their gradients are added up and each updates half of the
-// weights, where ZeRO shards the optimizer; the messages of that between the two, of some milliseconds in a step of
-// seconds, are left out, and gradients leave when the last weight gradient has run.
+// Under dualpipe every part of the model lies on two stages. Gradients are reduced, and ZeRO shards the optimizer, over
+// the data-parallel ranks of both; they leave when the last weight gradient of both has run.
 //
 // Left out: the all-reduce of a tied embedding's gradient between first and last stage, drift between
 // replicas.

@@ -1,7 +1,11 @@
 #include "engine/step/training_bytes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
 
+#include "engine/model/expert_shares.h"
 #include "engine/network/expert_dispatch.h"
 #include "engine/step/data_traffic.h"
 
@@ -15,7 +19,11 @@ using network::CollectiveOp;
 double sent_share(const TrainingStep& in, const model::CollectiveCall& call, double ranks) {
   if (!network::is_exchange(call.op)) return 1;
   const auto chosen = static_cast<double>(in.setting.model.moe->top_k);
-  return network::places_met(ranks, chosen) / chosen;
+  const std::vector<double> loads = model::expert_shares(in.setting);
+  if (loads.empty()) return network::places_met(ranks, chosen) / chosen;
+  const std::vector<double> met = network::chances_met(
+      compute::member_shares(loads, static_cast<std::size_t>(std::lround(ranks))), chosen);
+  return std::accumulate(met.begin(), met.end(), 0.0) / chosen;
 }
 
 /// One microbatch through one stage, forward and backward.
@@ -40,7 +48,8 @@ GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
   const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
   GroupBytes sum;
   const auto add = [&](const DataTraffic::Part& part, double times) {
-    sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks_of(in.plan, part.group));
+    const double ranks = in.pipeline.copies() * ranks_of(in.plan, part.group);
+    sum[part.group] += times * sent_bytes(part.op, part.bytes, ranks);
   };
   for (const Pass pass : kTrainingPasses) {
     for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) add(part, in.pipeline.per_chunk());

@@ -16,7 +16,7 @@ inline CollectiveKind kind_of(network::CollectiveOp op) {
     case network::CollectiveOp::all_to_all:
     case network::CollectiveOp::expert_dispatch:
     case network::CollectiveOp::expert_combine:
-    case network::CollectiveOp::dispatch:  // execution traces know equal parts only
+    case network::CollectiveOp::dispatch:
     case network::CollectiveOp::combine:
     case network::CollectiveOp::last_combine:
       return CollectiveKind::all_to_all;

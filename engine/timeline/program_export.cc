@@ -84,7 +84,7 @@ class InstructionTracer {
   }
 
  private:
-  /// Calls of this rank on one lane.
+  /// Calls of this rank on lanes that take turns.
   struct Lane {
     Ids last;                      ///< ends of the latest call
     std::uint64_t started_at = 0;  ///< `moves_` when it was started
@@ -104,7 +104,7 @@ class InstructionTracer {
       case Kind::start:
         return start(instruction);
       case Kind::join:
-        return join(lanes_[instruction.lane]);
+        return join(turns_of(instruction.lane));
       case Kind::send:
         return send(instruction);
       case Kind::sent:
@@ -114,6 +114,8 @@ class InstructionTracer {
         return receive(instruction);
     }
   }
+
+  Lane& turns_of(std::size_t lane) { return lanes_[static_cast<std::size_t>(programs_.turns[lane])]; }
 
   static TraceNode host_node(std::string name, double seconds) {
     TraceNode node = compute_node(std::move(name), seconds);
@@ -175,7 +177,7 @@ class InstructionTracer {
     const std::int32_t communicator = programs_.communicator_of[at];
     if (communicator == Programs::kNone) return;
     flush();
-    Lane& lane = lanes_[instruction.lane];
+    Lane& lane = turns_of(instruction.lane);
     for (std::int32_t i = 0; i < instruction.repeats; ++i) {
       Ids on = lane.last;
       // Later calls of the same instruction wait for the first, and it waits for the device.
@@ -184,13 +186,13 @@ class InstructionTracer {
         std::ranges::sort(on);
         on.erase(std::unique(on.begin(), on.end()), on.end());
       }
-      lane.last = {call(instruction, communicator, on)};
+      lane.last = call(instruction, communicator, on);
     }
     lane.started_at = moves_;
   }
 
-  /// The node that ends the call.
-  std::uint64_t call(const Instruction& instruction, std::int32_t communicator, const Ids& on) {
+  /// The nodes that end the call.
+  Ids call(const Instruction& instruction, std::int32_t communicator, const Ids& on) {
     const auto lane = static_cast<std::size_t>(instruction.lane);
     const execution::CallKind& kind = programs_.call_kinds[lane][static_cast<std::size_t>(instruction.what)];
     const std::vector<std::int32_t>& ranks =
@@ -201,8 +203,9 @@ class InstructionTracer {
       const auto i = static_cast<std::size_t>(programs_.member_of[programs_.at(instruction.lane, rank_)]);
       const std::int32_t channel = programs_.channels + instruction.lane;
       add(message(NodeKind::send, name, ranks[(i + 1) % n], channel, kind.bytes), on);
-      return add(message(NodeKind::receive, name, ranks[(i + n - 1) % n], channel, kind.bytes), on);
+      return {add(message(NodeKind::receive, name, ranks[(i + n - 1) % n], channel, kind.bytes), on)};
     }
+    if (!kind.parts.shares.empty()) return exchange(instruction, kind, ranks, on);
     TraceNode node;
     node.name = name;
     node.kind = NodeKind::collective;
@@ -210,7 +213,24 @@ class InstructionTracer {
     node.group = communicator;
     const bool shares = kind.op == CollectiveOp::all_gather;
     node.bytes = shares ? kind.bytes / static_cast<double>(ranks.size()) : kind.bytes;
-    return add(std::move(node), on);
+    return {add(std::move(node), on)};
+  }
+
+  /// Chakra's collectives are of equal parts: unequal ones are messages. The call ends with what the rank receives.
+  Ids exchange(const Instruction& instruction, const execution::CallKind& kind,
+               const std::vector<std::int32_t>& ranks, const Ids& on) {
+    const std::string name = named(programs_.lane_names[instruction.lane]);
+    const auto n = ranks.size();
+    const auto i = static_cast<std::size_t>(programs_.member_of[programs_.at(instruction.lane, rank_)]);
+    const std::int32_t channel = programs_.channels + instruction.lane;
+    Ids ends;
+    for (std::size_t offset = 1; offset < n; ++offset) {
+      const std::size_t to = (i + offset) % n, from = (i + n - offset) % n;
+      const double out = kind.wire * kind.parts.part(i, to, n), in = kind.wire * kind.parts.part(from, i, n);
+      if (out > 0) add(message(NodeKind::send, name, ranks[to], channel, out), on);
+      if (in > 0) ends.push_back(add(message(NodeKind::receive, name, ranks[from], channel, in), on));
+    }
+    return ends.empty() ? on : ends;
   }
 
   void join(const Lane& lane) {

@@ -5,7 +5,8 @@
 //   launch         a node on the host, behind the last one and behind where host and device met; the device
 //                  goes on behind both
 //   calls          collectives of the communicator's process group, each behind the last on its lane and what
-//                  the device had done when it was started; passes round a ring are a send and a receive
+//                  the device had done when it was started; passes round a ring are a send and a receive, exchanges
+//                  in unequal parts a send to and a receive from each other member
 //   channels       sends behind what the device had done; receives wait for their message only
 //   join, sent     what follows waits for the lane's last call, for the receipt of what was sent
 //

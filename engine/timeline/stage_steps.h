@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/work.h"
+#include "engine/network/patterns.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/plan.h"
@@ -22,6 +23,7 @@ enum class StepKind : std::uint8_t {
   compute,
   collective,
   ring_pass,  ///< every member sends to its successor
+  exchange,   ///< every member sends a part to every other one
   wait        ///< the device waits for the host
 };
 
@@ -37,6 +39,7 @@ struct ProgramStep {
   ParallelGroup group = ParallelGroup::tensor;
   double bytes = 0;          ///< what one rank puts in, of one repeat
   std::int32_t repeats = 1;  ///< one after the other
+  network::Skew parts;       ///< of an exchange
 
   [[nodiscard]] double exposed() const { return seconds - hidden; }
 };

@@ -19,7 +19,7 @@ using network::RankGroup;
 using schedule::PipelineOperation;
 
 /// Of passes round a ring; the messages of boundaries have the tags behind it.
-constexpr std::int32_t kRingTag = 0;
+constexpr std::int32_t kGroupTag = 0;
 
 std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
   std::vector<std::int32_t> ranks;
@@ -30,7 +30,7 @@ std::vector<std::int32_t> members(const RankGroup& group, std::int32_t origin) {
       rank += index % level.extent * level.stride;
       index /= level.extent;
     }
-    ranks.push_back(rank);
+    ranks.push_back(index == 0 ? rank : group.mirrored(rank));
   }
   return ranks;
 }
@@ -183,8 +183,7 @@ class RankBuilder {
       if (passing.buckets > 0) {
         send_buckets(passing.part, passing.buckets);
       } else {
-        const Ids ends = communicate(passing.step->name, *passing.step, front_);
-        pass_ids_.insert(pass_ids_.end(), ends.begin(), ends.end());
+        pass_ids_ = communicate(passing.step->name, *passing.step, joined(front_, pass_ids_));
       }
       held_ = rest;
       passing.step = nullptr;
@@ -197,16 +196,20 @@ class RankBuilder {
     ProgramStep step = stage().gradients[part].step;
     step.repeats = buckets;
     buckets_gone_[part] += buckets;
-    Ids start = front_;
-    start.insert(start.end(), gradient_ids_[part].begin(), gradient_ids_[part].end());
-    gradient_ids_[part] = communicate(step.name, step, start);
+    gradient_ids_ = communicate(step.name, step, joined(front_, gradient_ids_));
+  }
+
+  static Ids joined(Ids some, const Ids& more) {
+    some.insert(some.end(), more.begin(), more.end());
+    return some;
   }
 
   /// One communication step, all its repeats; returns the nodes that end it.
   Ids communicate(const std::string& name, const ProgramStep& step, Ids start) {
     for (std::int32_t i = 0; i < step.repeats; ++i) {
-      start = step.kind == StepKind::ring_pass ? pass_round(name, step, start)
-                                               : Ids{add(collective(name, step), start)};
+      start = step.kind == StepKind::ring_pass  ? pass_round(name, step, start)
+              : step.kind == StepKind::exchange ? exchange(name, step, start)
+                                                : Ids{add(collective(name, step), start)};
     }
     return start;
   }
@@ -221,15 +224,34 @@ class RankBuilder {
     return node;
   }
 
+  [[nodiscard]] const std::vector<std::int32_t>& members_of(ParallelGroup group) const {
+    const std::int32_t mine = group_of_[static_cast<std::size_t>(group)][static_cast<std::size_t>(rank_)];
+    return groups_[static_cast<std::size_t>(mine)].ranks;
+  }
+
+  /// Chakra's collectives are of equal parts: unequal ones are messages.
+  Ids exchange(const std::string& name, const ProgramStep& step, const Ids& start) {
+    const std::vector<std::int32_t>& ranks = members_of(step.group);
+    const auto n = ranks.size();
+    const auto i = static_cast<std::size_t>(std::ranges::find(ranks, rank_) - ranks.begin());
+    Ids ends;
+    for (std::size_t offset = 1; offset < n; ++offset) {
+      const std::size_t to = (i + offset) % n, from = (i + n - offset) % n;
+      const double out = step.bytes * step.parts.part(i, to, n),
+                   in = step.bytes * step.parts.part(from, i, n);
+      if (out > 0) add(message_node(NodeKind::send, name, ranks[to], kGroupTag, out), start);
+      if (in > 0)
+        ends.push_back(add(message_node(NodeKind::receive, name, ranks[from], kGroupTag, in), start));
+    }
+    return ends.empty() ? start : ends;
+  }
+
   Ids pass_round(const std::string& name, const ProgramStep& step, const Ids& start) {
-    const std::vector<std::int32_t>& ring =
-        groups_[static_cast<std::size_t>(
-                    group_of_[static_cast<std::size_t>(step.group)][static_cast<std::size_t>(rank_)])]
-            .ranks;
+    const std::vector<std::int32_t>& ring = members_of(step.group);
     const auto at = static_cast<std::size_t>(std::ranges::find(ring, rank_) - ring.begin());
     const std::int32_t to = ring[(at + 1) % ring.size()], from = ring[(at + ring.size() - 1) % ring.size()];
-    return {add(message_node(NodeKind::send, name, to, kRingTag, step.bytes), start),
-            add(message_node(NodeKind::receive, name, from, kRingTag, step.bytes), start)};
+    return {add(message_node(NodeKind::send, name, to, kGroupTag, step.bytes), start),
+            add(message_node(NodeKind::receive, name, from, kGroupTag, step.bytes), start)};
   }
 
   // Boundaries: forward to the next stage, and from the last to the first for the next chunk; backward back.
@@ -238,7 +260,7 @@ class RankBuilder {
     return rank_ + (stage - stage_) * stride_;
   }
   [[nodiscard]] std::int32_t tag_of(bool backward, std::int32_t chunk, std::int32_t microbatch) const {
-    return kRingTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
+    return kGroupTag + 1 + 2 * (microbatch * program_.shape.virtual_stages + chunk) + (backward ? 1 : 0);
   }
   /// Neighbours in the chain of chunks: stage and chunk, or nothing at its ends.
   struct Neighbour {
@@ -290,15 +312,10 @@ class RankBuilder {
       const std::int32_t left = stage().gradients[part].step.repeats - buckets_gone_[part];
       if (left > 0) send_buckets(part, left);
     }
-    for (const Ids& ends : gradient_ids_) front_.insert(front_.end(), ends.begin(), ends.end());
+    front_ = joined(front_, gradient_ids_);
     const double optimizer = program_.tails[static_cast<std::size_t>(stage_)].optimizer;
     if (optimizer > 0) follow({add(compute_node("optimizer", optimizer, stage().optimizer_work), front_)});
-    Ids gathered;
-    for (const ProgramStep& step : stage().weights) {
-      const Ids ends = communicate(step.name, step, front_);
-      gathered.insert(gathered.end(), ends.begin(), ends.end());
-    }
-    if (!gathered.empty()) follow(std::move(gathered));
+    for (const ProgramStep& step : stage().weights) follow(communicate(step.name, step, front_));
   }
 
   struct Held {
@@ -333,10 +350,9 @@ class RankBuilder {
   Ids beside_;  ///< ends of what runs beside the latest compute
   Held held_;   ///< compute that is no node yet; follows front_
   std::vector<Passing> passing_;
-  Ids pass_ids_;  ///< ends of the data-parallel traffic of this pass
-  // By part of the gradients.
-  std::array<Ids, kCopyGroups.size()> gradient_ids_;  ///< ends of the buckets so far
-  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};
+  Ids pass_ids_;      ///< ends of the data-parallel traffic of this pass, all groups in one order
+  Ids gradient_ids_;  ///< likewise of the buckets of gradients so far
+  std::array<std::int32_t, kCopyGroups.size()> buckets_gone_{};  ///< by part of the gradients
 };
 
 }  // namespace
@@ -348,7 +364,7 @@ TraceExport::TraceExport(const PricedStep& program) : program_(program) {
     const RankGroup along = layout.group(kind);
     const bool idle = kind == ParallelGroup::pipeline ||  // stages send to their neighbours
                       (is_of_experts(kind) && !program.plan.folds_experts());
-    if (along.depth == 0 || idle) continue;
+    if (along.alone() || idle) continue;
     std::int32_t number = 0;
     for (std::int32_t r = 0; r < ranks(); ++r) {
       if (group_of[static_cast<std::size_t>(r)] >= 0) continue;

@@ -19,9 +19,11 @@ namespace shardscape::network {
 namespace {
 
 constexpr CollectiveOp kAllOps[] = {
-    CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather,
-    CollectiveOp::all_to_all, CollectiveOp::broadcast,      CollectiveOp::ring_pass,
-    CollectiveOp::chain_pass, CollectiveOp::dispatch,       CollectiveOp::combine};
+    CollectiveOp::all_reduce,      CollectiveOp::reduce_scatter, CollectiveOp::all_gather,
+    CollectiveOp::all_to_all,      CollectiveOp::broadcast,      CollectiveOp::ring_pass,
+    CollectiveOp::chain_pass,      CollectiveOp::dispatch,       CollectiveOp::combine,
+    CollectiveOp::expert_dispatch, CollectiveOp::expert_combine};
+const TokenExchange kExchange{.hidden = 1024, .top_k = 3, .experts = 64};
 
 /// Of the order of the links, so that copies weigh in the choice of algorithms.
 constexpr BytesPerSecond kMemoryRate(5e9);
@@ -117,9 +119,9 @@ struct Drawn {
         spec(random_small_fabric(random)),
         fabric(spec),
         communication(random_stack(random)),
-        fast(fabric, communication, kMemoryRate),
-        exact(fabric, communication, kMemoryRate),
-        reference(fabric, communication, kMemoryRate),
+        fast(fabric, communication, kMemoryRate, nullptr, kExchange),
+        exact(fabric, communication, kMemoryRate, nullptr, kExchange),
+        reference(fabric, communication, kMemoryRate, nullptr, kExchange),
         plan(test::random_plan(random, fabric.ranks())) {
     reference.use_reference(true);
     exact.set_tolerance(1e-9);
@@ -155,7 +157,10 @@ struct Drawn {
     const PlanLayout layout(plan);
     const auto axis = static_cast<PlanAxis>(random.below(kPlanAxes));
     const bool shard = random.below(3) == 0;
-    const RankGroup group = shard ? layout.group(PlanAxis::data, PlanAxis::context) : layout.group(axis);
+    RankGroup group = shard ? layout.group(PlanAxis::data, PlanAxis::context) : layout.group(axis);
+    // As copies lie under dualpipe.
+    if (shard && plan.pipeline % 2 == 0 && round % 2 == 1)
+      group.mirror = {plan.pipeline, layout.stride(PlanAxis::pipeline)};
     Slice slice;
     if ((shard || axis != PlanAxis::pipeline) && random.below(2) == 0) {
       const auto stages = static_cast<std::uint64_t>(plan.pipeline);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -21,10 +22,10 @@ Prediction in_mode(const Setting& setting, const ParallelPlan& plan, ExecutionMo
 
 bool has_time(const Prediction& p) { return p.status == Status::ok || p.status == Status::memory; }
 
-/// 64 experts in all but the first of four layers, on nodes of eight.
+/// 64 experts in all but the first of eight layers, on nodes of eight.
 Setting experts_setting(std::int64_t gpus) {
   Setting s;
-  s.model = test::llama(4, 2048, 32, 8, 8192, 32000);
+  s.model = test::llama(8, 2048, 32, 8, 8192, 32000);
   MixtureOfExperts moe;
   moe.experts = 64;
   moe.top_k = 4;
@@ -57,7 +58,7 @@ ExpertLoad power_law(double exponent, std::uint64_t seed) {
   return load;
 }
 
-/// Any plan that deals experts to two ranks or more.
+/// Any plan that deals experts to two ranks or more; a quarter of those with stages run dualpipe.
 ParallelPlan random_expert_plan(test::ScenarioGenerator& random, const Setting& setting) {
   for (;;) {
     ParallelPlan plan = random.plan(setting);
@@ -65,7 +66,11 @@ ParallelPlan random_expert_plan(test::ScenarioGenerator& random, const Setting& 
     plan.expert = random.pick({2, 4, 8, 16, 32, 64});
     plan.expert_tensor = random.pick({1, 1, 1, 2});
     plan.microbatch = 1;
-    if (plan.pipeline <= 4 && plan.context <= 4 && folds_evenly(plan)) return plan;
+    if (plan.pipeline > 1 && random.below(4) == 0) {
+      plan.schedule = ScheduleKind::dualpipe;
+      plan.virtual_stages = 1;
+    }
+    if (plan.pipeline <= 4 && plan.context <= 8 && folds_evenly(plan)) return plan;
   }
 }
 
@@ -75,26 +80,68 @@ std::string describe_experts(std::uint64_t seed, const Setting& setting, const P
          std::to_string(setting.workload.expert_load.exponent);
 }
 
-// A step of unequal experts on 8 GPUs within 1 %, on 64 within 5 %, in any order of ranks. The gathers of ZeRO-3 run in
-// the waits for the busiest rank, which hierarchical pricing adds one after the other: on 64 GPUs those are within 12 %.
+/// What kinds of plans have been compared.
+struct PlansSeen {
+  int all = 0, both_ways = 0, interleaved = 0, many_ranks = 0;
+  std::array<int, 4> zero{};
+  std::array<int, 3> recompute{};
+
+  void add(const ParallelPlan& plan) {
+    ++all;
+    both_ways += plan.schedule == ScheduleKind::dualpipe ? 1 : 0;
+    interleaved += plan.schedule == ScheduleKind::interleaved ? 1 : 0;
+    many_ranks += plan.expert >= 16 ? 1 : 0;
+    ++zero[static_cast<std::size_t>(plan.zero_stage)];
+    ++recompute[static_cast<std::size_t>(plan.recompute)];
+  }
+};
+
+// A step of unequal experts on 8 GPUs within 1 %, on 64 within 5 %, in any order of ranks.
 TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   for (const std::int64_t gpus : {8, 64}) {
-    const int wanted = gpus == 8 ? 20 : test::cases(20);
-    int plans = 0;
-    for (std::uint64_t seed = 0; seed < 400 && plans < wanted; ++seed) {
+    const int wanted = gpus == 8 ? 40 : test::cases(40);
+    PlansSeen seen;
+    for (std::uint64_t seed = 0; seed < 800 && seen.all < wanted; ++seed) {
       test::ScenarioGenerator random(seed);
       Setting setting = experts_setting(gpus);
+      setting.workload.sequence_length = random.pick({4096, 8192, 16384});
       const ParallelPlan plan = random_expert_plan(random, setting);
       setting.workload.expert_load = power_law(random.between(0.2, 1.5), seed);
       const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
       if (!has_time(h)) continue;
       const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
-      ++plans;
-      const double band = gpus == 8 ? 0.01 : plan.zero_stage == 3 ? 0.12 : 0.05;
-      EXPECT_NEAR(h.step_time / f.step_time, 1, band)
-          << gpus << ' ' << describe_experts(seed, setting, plan) << " contended " << h.contended_share;
+      seen.add(plan);
+      EXPECT_NEAR(h.step_time / f.step_time, 1, gpus == 8 ? 0.01 : 0.05)
+          << gpus << ' ' << describe_experts(seed, setting, plan) << " sequences of "
+          << setting.workload.sequence_length << " contended " << h.contended_share;
     }
-    EXPECT_EQ(plans, wanted);
+    EXPECT_EQ(seen.all, wanted);
+    if (!test::all_seeds()) continue;
+    EXPECT_GE(seen.both_ways, 2);
+    EXPECT_GE(seen.interleaved, 2);
+    EXPECT_GE(seen.many_ranks, gpus == 8 ? 0 : 8);
+    EXPECT_GE(*std::ranges::min_element(seen.zero), 4);
+    EXPECT_GE(*std::ranges::min_element(seen.recompute), 4);
+  }
+}
+
+// Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
+// than an all-to-all of a copy for each expert.
+TEST(LawsExperts, KernelsSendUnequalLoadsInBothModes) {
+  for (const std::int64_t gpus : {8, 16}) {
+    for (const double exponent : {0.3, 1.2}) {
+      Setting setting = experts_setting(gpus);
+      setting.workload.expert_load = power_law(exponent, 3);
+      ParallelPlan plan = test::plan_of(1, 1, 1, static_cast<std::int32_t>(gpus));
+      plan.expert = static_cast<std::int32_t>(gpus);
+      plan.zero_stage = 1;
+      const Prediction library = in_mode(setting, plan, ExecutionMode::hierarchical);
+      setting.system.stack.experts.dispatch = ExpertDispatcher::kernels;
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02) << gpus << " exponent " << exponent;
+      EXPECT_LT(h.breakdown[TimeClass::expert_comm], library.breakdown[TimeClass::expert_comm]) << gpus;
+    }
   }
 }
 
@@ -152,7 +199,31 @@ TEST(LawsExperts, ASickLinkSlowsDispatchInBothModes) {
     step[static_cast<std::size_t>(mode)] = slow.step_time;
   }
   // Executed, what the sick sender owes the others goes on while they work on what they have.
-  EXPECT_NEAR(step[0] / step[1], 1, 0.06);
+  EXPECT_NEAR(step[0] / step[1], 1, 0.02);
+}
+
+// Whose link is sick: members that get as many tokens wait for each other once, in the dispatch, and the combine is
+// over behind their work. Of unequal loads the busiest sets the pace, and what a sick link costs one with fewer tokens
+// hides behind that; hierarchical pricing does not know whose link it is, and takes the busiest's: longer by as much.
+TEST(LawsExperts, SickLinksHideBehindWorkInBothModes) {
+  Setting setting = experts_setting(8);
+  ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+  plan.expert = 8;
+  plan.zero_stage = 1;
+  for (const double exponent : {0.0, 0.3, 1.0}) {
+    if (exponent > 0) setting.workload.expert_load = power_law(exponent, 3);
+    for (const double share : {0.1, 0.3, 0.5}) {
+      for (const std::int32_t link : {0, 1, 2, 5, 9, 14}) {
+        FaultSet sick;
+        sick.links.push_back({link, share, Seconds(0)});
+        const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical, sick);
+        const Prediction f = in_mode(setting, plan, ExecutionMode::flattened, sick);
+        EXPECT_GT(h.step_time / f.step_time, 0.98) << exponent << ' ' << share << ' ' << link;
+        EXPECT_LT(h.step_time / f.step_time, exponent > 0 ? 1.13 : 1.02)
+            << exponent << ' ' << share << ' ' << link;
+      }
+    }
+  }
 }
 
 // Servers, too, wait for the busiest rank: priced and executed.

@@ -126,5 +126,33 @@ TEST(ProgramExport, PlansOnClustersTakeTheirExecutedTime) {
   EXPECT_GE(plans, test::at_least(13));
 }
 
+// Exchanges in unequal parts are messages in the traces: by the library, by kernels that send a copy to each rank or
+// node, and where an expert tensor group splits the experts.
+TEST(ProgramExport, UnequalExpertsTakeTheirExecutedTime) {
+  for (const ExpertDispatcher dispatcher : {ExpertDispatcher::library, ExpertDispatcher::kernels}) {
+    for (const std::int32_t expert : {2, 4, 8}) {
+      Setting setting;
+      setting.model = test::llama_of_experts(4, 4, 1);
+      setting.system.device = test::round_device();
+      setting.system.stack = test::plain_stack();
+      setting.system.stack.partition = PartitionRule::balanced;
+      setting.system.stack.communication.call = Seconds(1e-5);
+      setting.system.stack.communication.rank_step = Seconds(2e-6);
+      setting.system.stack.experts.dispatch = dispatcher;
+      setting.system.fabric = {"nodes",
+                               {test::dimension("inner", DimensionKind::switched, {4}, 300e9, 1e-6),
+                                test::dimension("outer", DimensionKind::switched, {2}, 50e9, 2e-6)}};
+      setting.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+      setting.workload = test::training(1024, 16);
+      setting.workload.expert_load.distribution = LoadDistribution::power_law;
+      setting.workload.expert_load.exponent = 0.8;
+      ParallelPlan plan = test::plan_of(1, 1, 1, 8);
+      plan.expert = expert;
+      plan.expert_tensor = expert == 2 ? 2 : 1;
+      EXPECT_NEAR(round_trip(setting, plan), 1, kTolerance) << name_of(dispatcher) << ' ' << expert;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::timeline

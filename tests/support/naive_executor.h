@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,17 +53,19 @@ class NaiveExecutor {
     std::int32_t communicator = -1, number = -1, gate = -1;  ///< -1: a message
   };
   struct Lane {
-    std::deque<std::int32_t> waiting;  ///< calls
+    std::deque<std::pair<std::int32_t, std::int32_t>> waiting;  ///< lanes and calls, of all that take turns
     bool inside = false;
+    std::int32_t lane = -1;  ///< of the call
     double enters = kNever;
-    std::int32_t call = -1, entered = 0;
+    std::int32_t call = -1;
   };
   struct Rank {
     std::vector<Instruction> program;
     std::size_t next = 0;
     double busy_until = 0, host = 0, ended = 0;
-    bool running = false;  ///< a compute or launch that ends at busy_until
-    std::map<std::int32_t, Lane> lanes;
+    bool running = false;                          ///< a compute or launch that ends at busy_until
+    std::map<std::int32_t, Lane> lanes;            ///< by the first of those that take turns
+    std::map<std::int32_t, std::int32_t> entered;  ///< calls so far, by lane
   };
   struct Wire {
     std::deque<Parcel> queue;
@@ -86,6 +89,8 @@ class NaiveExecutor {
     }
   }
 
+  Lane& turns(Rank& rank, std::int32_t lane) { return rank.lanes[p_.turns[static_cast<std::size_t>(lane)]]; }
+
   [[nodiscard]] bool due(double time) const { return time <= now_ * (1 + 1e-12) + 1e-18; }
   Wire& wire(std::int32_t id) { return wires_[static_cast<std::size_t>(id)]; }
 
@@ -104,7 +109,7 @@ class NaiveExecutor {
     for (std::size_t w = 0; w < wires_.size(); ++w) any = land(static_cast<std::int32_t>(w)) || any;
     for (std::int32_t r = 0; r < p_.ranks; ++r) {
       Rank& rank = ranks_[static_cast<std::size_t>(r)];
-      for (auto& [number, lane] : rank.lanes) any = work(r, number, lane) || any;
+      for (auto& [number, lane] : rank.lanes) any = work(r, lane) || any;
       any = step(r, rank) || any;
     }
     return any;
@@ -131,12 +136,12 @@ class NaiveExecutor {
 
   void put(std::int32_t id, const Parcel& parcel) { wire(id).queue.push_back(parcel); }
 
-  bool work(std::int32_t r, std::int32_t number, Lane& lane) {
+  bool work(std::int32_t r, Lane& lane) {
     if (!lane.inside && !lane.waiting.empty()) {
       lane.inside = true;
-      lane.call = lane.waiting.front();
+      std::tie(lane.lane, lane.call) = lane.waiting.front();
       lane.waiting.pop_front();
-      const std::int32_t group = p_.communicator_of[p_.at(number, r)];
+      const std::int32_t group = p_.communicator_of[p_.at(lane.lane, r)];
       const double copies = p_.communicators[static_cast<std::size_t>(group)]
                                 .calls[static_cast<std::size_t>(lane.call)]
                                 .copy_seconds;
@@ -146,9 +151,9 @@ class NaiveExecutor {
     }
     if (lane.inside && due(lane.enters)) {
       lane.enters = kNever;
-      const std::int32_t communicator = p_.communicator_of[p_.at(number, r)];
-      const auto member = static_cast<std::size_t>(p_.member_of[p_.at(number, r)]);
-      const std::int32_t k = lane.entered++;
+      const std::int32_t communicator = p_.communicator_of[p_.at(lane.lane, r)];
+      const auto member = static_cast<std::size_t>(p_.member_of[p_.at(lane.lane, r)]);
+      const std::int32_t k = ranks_[static_cast<std::size_t>(r)].entered[lane.lane]++;
       Call& call = calls_[{communicator, k}];
       const execution::CallTraffic& traffic =
           p_.communicators[static_cast<std::size_t>(communicator)].calls[static_cast<std::size_t>(lane.call)];
@@ -178,7 +183,7 @@ class NaiveExecutor {
     if (g.leaves < 0) return;
     const std::int32_t rank = group.ranks[static_cast<std::size_t>(g.leaves)];
     for (auto& [number, lane] : ranks_[static_cast<std::size_t>(rank)].lanes) {
-      if (p_.communicator_of[p_.at(number, rank)] == communicator) lane.inside = false;
+      if (lane.inside && p_.communicator_of[p_.at(lane.lane, rank)] == communicator) lane.inside = false;
     }
   }
 
@@ -205,10 +210,10 @@ class NaiveExecutor {
         rank.host = now_;
         return done();
       case Kind::start:
-        for (std::int32_t n = 0; n < i.repeats; ++n) rank.lanes[i.lane].waiting.push_back(i.what);
+        for (std::int32_t n = 0; n < i.repeats; ++n) turns(rank, i.lane).waiting.emplace_back(i.lane, i.what);
         return done();
       case Kind::join: {
-        const Lane& lane = rank.lanes[i.lane];
+        const Lane& lane = turns(rank, i.lane);
         return !lane.inside && lane.waiting.empty() && done();
       }
       case Kind::send: {

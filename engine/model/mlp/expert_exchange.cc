@@ -32,19 +32,19 @@ Operator over_expert_tensor(const OperatorBuilder& b, std::string_view name, Col
 }
 
 /// Dispatch and combine are each other's backward, and alike where loads are. Of kernels that send in fp8 only the
-/// dispatch of forward does; where loads differ they send as the library does.
+/// dispatch of forward does.
 Operator over_experts(const OperatorBuilder& b, std::string_view name, bool out, const ExpertShare& share) {
   const double copies = share.mean / b.key().experts().tensor, wire = bytes_per_element(b.policy().wire);
   const StackProfile::Experts& stack = b.stack().experts;
   const auto over = [&](CollectiveOp forward, CollectiveOp backward, double value) {
     return exchange(b, name, ParallelGroup::expert, forward, backward, copies, {value, wire});
   };
-  if (loads_differ(b.model(), b.workload())) {
+  if (stack.dispatch == ExpertDispatcher::library) {
+    if (!loads_differ(b.model(), b.workload()))
+      return over(CollectiveOp::all_to_all, CollectiveOp::all_to_all, wire);
     return out ? over(CollectiveOp::dispatch, CollectiveOp::combine, wire)
                : over(CollectiveOp::combine, CollectiveOp::dispatch, wire);
   }
-  if (stack.dispatch == ExpertDispatcher::library)
-    return over(CollectiveOp::all_to_all, CollectiveOp::all_to_all, wire);
   const double sent = dispatched_value_bytes(b.policy(), stack);
   if (out) return over(CollectiveOp::expert_dispatch, CollectiveOp::expert_combine, sent);
   const CollectiveOp back = sent == wire ? CollectiveOp::expert_dispatch : CollectiveOp::expert_combine;

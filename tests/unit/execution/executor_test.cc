@@ -97,6 +97,20 @@ TEST(Executor, LanesContendForLinks) {
   EXPECT_NEAR(bench.run().end[0], 2e-6 + 4e-3 + 4e-6, 1e-12);
 }
 
+// In turns the same calls take 2 ms each, one behind the other, each with the 2 us of its call and 4 us on the way;
+// who waits for one waits for both.
+TEST(Executor, LanesThatTakeTurnsDoNot) {
+  ExecutionBench bench(ring_of(2), communication());
+  const std::int32_t a = bench.builder().add_lane(group_of(2, 1));
+  const std::int32_t b = bench.builder().add_lane(group_of(2, 1));
+  bench.builder().take_turns(b, a);
+  bench.start(b, bench.builder().call(b, CollectiveOp::all_gather, Bytes(4e6)));
+  bench.start(a, bench.builder().call(a, CollectiveOp::all_gather, Bytes(4e6)));
+  bench.join(b);
+  bench.end_program({0, 1});
+  EXPECT_NEAR(bench.run().end[0], 2 * (2e-6 + 2e-3 + 4e-6), 1e-12);
+}
+
 // Rank 0 works for 1 ms and sends 1 MB: 2 us of the call, 1 ms, 4 us on the way. Rank 1 starts then and works
 // for 2 ms. A sender that waits ends with the receipt.
 TEST(Executor, AMessageDelaysTheReceiverAndABlockingOneTheSender) {

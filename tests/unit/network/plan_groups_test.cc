@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <vector>
 
+#include "engine/network/fabric.h"
+#include "engine/network/sibling_groups.h"
+#include "engine/network/slices.h"
 #include "engine/spec/zero.h"
+#include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {
 namespace {
@@ -146,6 +151,48 @@ TEST(Zero, ShardsOneStateMoreWithEveryStage) {
     EXPECT_EQ(scatters_each_microbatch(plan, at_once), plan.zero_stage > 1);
     EXPECT_EQ(scatters_each_microbatch(plan, at_the_end), plan.zero_stage > 2);
   }
+}
+
+// Every part of the model lies on stages c and 5 - c: copies are held by the ranks of both, in every rank order. Listed
+// by division alone; the groups tile the machine, and each stage's slice has all groups with a member in it.
+TEST(PlanGroups, CopiesLieOnAStageAndItsMirror) {
+  using enum PlanAxis;
+  const Fabric fabric(test::crossbar(144));
+  RankOrder order = {tensor, context, data, pipeline};
+  do {
+    ParallelPlan plan = plan_in(order);
+    plan.pipeline = 6;
+    plan.schedule = ScheduleKind::dualpipe;
+    SCOPED_TRACE(to_string(order));
+    const PlanLayout layout(plan);
+    const std::int32_t stride = layout.stride(pipeline);
+    const auto stage = [&](std::int32_t rank) { return rank / stride % 6; };
+    for (const ParallelGroup kind : {ParallelGroup::data_shard, ParallelGroup::expert_data}) {
+      plan.expert = kind == ParallelGroup::expert_data ? 2 : 1;
+      if (!folds_evenly(plan)) continue;
+      const RankGroup both = layout.group(kind);
+      EXPECT_EQ(both.size(), 2 * ranks_of(plan, kind));
+      EXPECT_FALSE(both.alone());
+      const SiblingGroups groups = sibling_groups(both, fabric, {});
+      std::set<std::int32_t> seen;
+      for (std::size_t g = 0; g < groups.count(); ++g) {
+        const std::span<const std::int32_t> group = groups.group(g);
+        const std::size_t half = group.size() / 2;
+        for (std::size_t i = 0; i < group.size(); ++i) {
+          EXPECT_TRUE(seen.insert(group[i]).second);
+          EXPECT_EQ(stage(group[i]), i < half ? stage(group[0]) : 5 - stage(group[0]));
+          // The same place in the stage.
+          if (i < half) {
+            EXPECT_EQ(group[i] - stage(group[i]) * stride, group[i + half] - stage(group[i + half]) * stride);
+          }
+        }
+      }
+      EXPECT_EQ(seen.size(), 144U);
+      for (std::int32_t s = 0; s < 6; ++s)
+        EXPECT_EQ(sibling_groups(both, fabric, {}, stage_slice(s, layout, plan)).count(), groups.count() / 3);
+    }
+    EXPECT_EQ(layout.group(ParallelGroup::tensor).mirror.extent, 1);
+  } while (std::ranges::next_permutation(order).found);
 }
 
 }  // namespace

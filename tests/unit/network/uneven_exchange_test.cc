@@ -52,11 +52,56 @@ TEST(Exchange, MembersHoldTheirExpertsInOrder) {
   // Eight experts on four members: shares 0.1 + 0, 0.3 + 0.1, 0.1 + 0.2, 0.2 + 0.
   ExchangeMachine machine(test::crossbar(4, kWireRate, kWireLatency));
   machine.model.set_expert_loads({0.1, 0, 0.3, 0.1, 0.1, 0.2, 0.2, 0});
-  const Skew skew = machine.model.skew_of(CollectiveOp::dispatch, 4);
+  const Skew skew = machine.model.skew_of(CollectiveOp::dispatch, whole_group(4));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(skew.shares[i], kMemberShares[i]);
   EXPECT_FALSE(skew.of_sender);
-  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::combine, 4).of_sender);
-  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::all_to_all, 4).shares.empty());
+  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::combine, whole_group(4)).of_sender);
+  EXPECT_TRUE(machine.model.skew_of(CollectiveOp::all_to_all, whole_group(4)).shares.empty());
+}
+
+TEST(Exchange, KernelsSendEachRankOneCopyOfAToken) {
+  // Of two choices one or both fall on a member of share s with the chance 1 - (1 - s)^2: 0.19, 0.64, 0.51 and 0.36 of
+  // the tokens, whose copies for each choice take 2 t. The busiest hears 0.64 t from each of three others, and sends
+  // them as much.
+  StackProfile::Communication communication = test::plain_stack().communication;
+  const Fabric fabric(test::crossbar(4, kWireRate, kWireLatency));
+  CollectiveModel model(fabric, communication, BytesPerSecond(1e12), nullptr,
+                        {.hidden = 1024, .top_k = 2, .experts = 4});
+  model.set_expert_loads(kMemberShares);
+  const double tokens = 1e8;  // bytes of all tokens of a rank
+  for (const CollectiveOp op : {CollectiveOp::expert_dispatch, CollectiveOp::expert_combine}) {
+    const Skew skew = model.skew_of(op, whole_group(4));
+    EXPECT_DOUBLE_EQ(skew.shares[1], 0.64 / 1.7);
+    EXPECT_EQ(skew.of_sender, op == CollectiveOp::expert_combine);
+    EXPECT_NEAR(model.time(op, Bytes(2 * tokens), whole_group(4)).value(),
+                2 * kWireLatency + 3 * 0.64 * tokens / kWireRate, 1e-12);
+  }
+  // Alike, every member is met by 1 - 0.75^2 of the tokens.
+  model.set_expert_loads(std::vector<double>(4, 0.25));
+  EXPECT_NEAR(model.time(CollectiveOp::expert_dispatch, Bytes(2 * tokens), whole_group(4)).value(),
+              2 * kWireLatency + 3 * 0.4375 * tokens / kWireRate, 1e-12);
+}
+
+TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
+  // Two nodes of two members with 0.5 of the choices each, so that both are met by 1 - 0.5^2 of the tokens: a quarter
+  // of that to each of four members in the mean, whatever their shares within the node.
+  FabricSpec spec{"nodes",
+                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
+                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
+  spec.dimensions.back().scope = LinkScope::scale_out;
+  const Fabric fabric(spec);
+  StackProfile::Communication communication = test::plain_stack().communication;
+  CollectiveModel model(fabric, communication, BytesPerSecond(1e12), nullptr,
+                        {.hidden = 1024, .top_k = 2, .experts = 4});
+  const double even = model.time(CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)).value();
+  model.set_expert_loads(kMemberShares);
+  EXPECT_NEAR(model.time(CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)).value(), even,
+              1e-12 * even);
+  // 0.1 and 0.9: met by 0.19 and 0.99 of the tokens instead of 0.75 both, so that the way into the second is the
+  // slower by 0.99 / 0.75.
+  model.set_expert_loads({0.05, 0.05, 0.5, 0.4});
+  EXPECT_NEAR(model.time(CollectiveOp::expert_dispatch, Bytes(1e8), whole_group(4)).value(),
+              0.99 / 0.75 * even, 1e-12 * even);
 }
 
 TEST(Exchange, OneSimulationTellsAllBytes) {

@@ -103,6 +103,34 @@ TEST(DualPipe, StagesHoldTwoPartsOfTheModel) {
   EXPECT_NEAR(dual_first / first, 5.0 / 3, 0.2);
 }
 
+TEST(DualPipe, GradientsAreAddedUpOverAStageAndItsMirror) {
+  // A ring all-reduce of all that a rank holds of both its parts over D ranks of each stage: 2 (2 D - 1) / (2 D) of it
+  // over a link. Under ZeRO-1 half of that time scatters gradients, and half as many bytes of weights come back.
+  constexpr double kRate = 50e9;
+  for (const std::int32_t data : {1, 2}) {
+    for (const std::int32_t zero : {0, 1}) {
+      if (data == 1 && zero == 1) continue;
+      Setting setting = level_setting(4 * data, 16 * data);
+      setting.system.fabric = test::crossbar(4 * data, kRate, 0);
+      setting.system.stack.communication.algorithms = {Algorithm::ring};
+      ParallelPlan plan = dual_plan(data, 4);
+      plan.zero_stage = zero;
+      Details details;
+      const Prediction h = predict_mode(setting, plan, ExecutionMode::hierarchical, &details);
+      const Prediction f = predict_mode(setting, plan, ExecutionMode::flattened);
+      ASSERT_TRUE(h.status == Status::ok || h.status == Status::memory) << name_of(h.reason);
+      // Gradients of four bytes, sent as such; all stages of the same blocks, the ends with the table, too.
+      const double gradients = details.stage_memory[0].gradients.value();
+      const double weights = details.stage_memory[0].weights.value();
+      const double sweep = (2.0 * data - 1) / (2 * data) / kRate;
+      const double expected = zero == 0 ? 2 * sweep * gradients : sweep * (gradients + weights);
+      EXPECT_NEAR(h.breakdown[TimeClass::data_comm].value(), expected, 1e-6 * expected) << data << zero;
+      EXPECT_NEAR(f.step_time / h.step_time, 1, 0.02) << data << zero;
+      EXPECT_NEAR(h.breakdown.total() / h.step_time, 1, 1e-9);
+    }
+  }
+}
+
 TEST(DualPipe, WhatItCannotRunIsRefused) {
   const auto verdict = [](std::int32_t stages, std::int64_t batch, std::int32_t zero = 0) {
     ParallelPlan plan = dual_plan(2, stages);
