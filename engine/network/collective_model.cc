@@ -176,6 +176,8 @@ Operation operation_of(CollectiveOp op) {
     case CollectiveOp::dispatch:
     case CollectiveOp::combine:
     case CollectiveOp::last_combine:
+    case CollectiveOp::low_latency_dispatch:
+    case CollectiveOp::low_latency_combine:
       return Operation::all_to_all;
     case CollectiveOp::broadcast:
       return Operation::broadcast;
@@ -440,7 +442,7 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
     const double met = costs.domains > 1 ? domains_met(costs.domains, exchange_.top_k, exchange_.groups,
                                                        exchange_.top_groups)
                                          : places_met(static_cast<double>(groups.size), exchange_.top_k);
-    costs.wire_share = met / exchange_.top_k;
+    costs.wire_share = is_low_latency(op) ? 1 : met / exchange_.top_k;
   }
   if (costs.closed) {
     costs.candidates.push_back(in_node(op, groups));
