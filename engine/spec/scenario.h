@@ -33,7 +33,8 @@ inline bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
 }
 
 /// The plan with the copies of experts that the stack's server keeps: where experts are dealt over ranks.
-inline ParallelPlan with_replicas(ParallelPlan plan, const ModelSpec& model, const StackProfile::Serving& stack) {
+inline ParallelPlan with_replicas(ParallelPlan plan, const ModelSpec& model,
+                                  const StackProfile::Serving& stack) {
   const auto replicas = [&](std::int64_t wanted, std::int32_t ranks) {
     return model.moe && ranks > 1 ? static_cast<std::int32_t>(wanted) : 0;
   };

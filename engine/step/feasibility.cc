@@ -66,7 +66,8 @@ Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
   const std::int64_t slots = moe.experts + plan.redundant_experts;
   if (slots % plan.expert != 0)
     return plan.redundant_experts > 0 ? Reason::slots_by_ranks : Reason::experts_by_ranks;
-  if (slots > moe.experts * plan.expert) return Reason::slots_by_ranks;  // some rank would have an expert twice
+  if (slots > moe.experts * plan.expert)
+    return Reason::slots_by_ranks;  // some rank would have an expert twice
   if (moe.expert_ffn_hidden % plan.expert_tensor != 0) return Reason::expert_width_by_ranks;
   if (setting.workload.phase == Phase::inference)
     return served_experts(plan) ? Reason::none : Reason::ranks_by_experts;

@@ -46,7 +46,8 @@ std::string describe(Reason reason) {
     case Reason::experts_by_ranks:
       return "the experts do not divide by ep";
     case Reason::slots_by_ranks:
-      return "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide "
+      return "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not "
+             "divide "
              "by ep, or are more than one of each for every rank";
     case Reason::expert_width_by_ranks:
       return "the width of an expert does not divide by etp";

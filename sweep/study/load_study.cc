@@ -348,13 +348,15 @@ class StudyParser {
       const bool used = std::ranges::any_of(
           study_.systems, [&](const System& system) { return key.set(system.stack.serving); });
       if (!used) continue;
-      const yaml::Node* const axis = hardware != nullptr && hardware->is_map() ? hardware->find(key.path) : nullptr;
+      const yaml::Node* const axis =
+          hardware != nullptr && hardware->is_map() ? hardware->find(key.path) : nullptr;
       const std::string path = axis != nullptr ? std::string("hardware.") + key.path : key.path;
       const yaml::Location where = axis != nullptr ? axis->where : root_.find("stack")->where;
       if (!study_.model.moe) {
         state_.bad(path, where, "has no effect in a dense model: it has no experts; leave it out");
       } else if (axis != nullptr && key.prefill_alone && !prefill_deals) {
-        state_.bad(path, where, "has no effect without space.prefill_gpus and space.prefill_expert_parallel above 1");
+        state_.bad(path, where,
+                   "has no effect without space.prefill_gpus and space.prefill_expert_parallel above 1");
       } else if (axis != nullptr && !prefill_deals && !deals(PlanKey::expert)) {
         state_.bad(path, where, "has no effect without space.expert_parallel above 1");
       }
