@@ -149,7 +149,8 @@ struct StackProfile {
     /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
     double weight_bytes = 0;
   };
-  /// Layers of experts in training, beside what all layers have.
+  /// Layers of experts in training, beside what all layers have; `dispatch_sms` and `fp8_dispatch` of servers with
+  /// kernels of their own, too (ServedDispatch).
   struct Experts {
     ExpertDispatcher dispatch = ExpertDispatcher::library;
     std::int64_t dispatch_sms = 20;  ///< that kernels of dispatch run on, 1..1000; 20 is DeepEP's default
