@@ -102,7 +102,9 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   healthy.reset();
 
   Point point;
-  point.plan = plan;
+  point.plan = setting.workload.phase == Phase::training
+                   ? plan
+                   : with_replicas(plan, setting.model, setting.system.stack.serving);
   point.details = details;
   const bool timed = check(point)                    // divisibility and support: O(1), no numbers
                      && partition(point, evaluator)  // layers to stages, by the stack's rule

@@ -36,6 +36,10 @@ std::string_view name_of_op(CollectiveOp op) {
       return "expert_dispatch";
     case CollectiveOp::expert_combine:
       return "expert_combine";
+    case CollectiveOp::low_latency_dispatch:
+      return "low_latency_dispatch";
+    case CollectiveOp::low_latency_combine:
+      return "low_latency_combine";
     case CollectiveOp::broadcast:
       return "broadcast";
     case CollectiveOp::dispatch:

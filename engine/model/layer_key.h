@@ -7,15 +7,17 @@
 
 namespace shardscape::model {
 
-/// How the experts of a layer lie on ranks: dealt over `ranks` of them, each split over `tensor`.
+/// How the experts of a layer lie on ranks: dealt over `ranks` of them, with so many copies beside one of each, each
+/// split over `tensor`.
 struct ExpertSplit {
   std::int32_t ranks = 1;
   std::int32_t tensor = 1;
+  std::int32_t redundant = 0;
   friend bool operator==(const ExpertSplit&, const ExpertSplit&) = default;
 };
 
 /// Without a plan's word for it, a tensor group splits experts as it splits all else.
-constexpr ExpertSplit experts_by_tensor(std::int32_t tensor) { return {1, tensor}; }
+constexpr ExpertSplit experts_by_tensor(std::int32_t tensor) { return {1, tensor, 0}; }
 
 /// Plans that agree in it share their operators and what those cost.
 struct LayerKey {
@@ -31,9 +33,11 @@ struct LayerKey {
   /// Of the members of an expert group, the one whose rank this is; kBusiest: the one that gets most tokens.
   static constexpr std::int32_t kBusiest = -1;
   std::int32_t expert_rank = kBusiest;
+  std::int32_t redundant_experts = 0;  ///< as the plan says
 
   [[nodiscard]] ExpertSplit experts() const {
-    return expert * expert_tensor == 1 ? experts_by_tensor(tensor) : ExpertSplit{expert, expert_tensor};
+    return expert * expert_tensor == 1 ? experts_by_tensor(tensor)
+                                       : ExpertSplit{expert, expert_tensor, redundant_experts};
   }
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
@@ -57,7 +61,8 @@ inline LayerKey layer_key(const ParallelPlan& plan, std::int32_t sequences) {
           plan.expert,
           plan.expert_tensor,
           plan.folds_experts() && !shares_tokens(plan),
-          LayerKey::kBusiest};
+          LayerKey::kBusiest,
+          plan.redundant_experts};
 }
 
 /// The same of a server, whose tensor group works on the same tokens everywhere.

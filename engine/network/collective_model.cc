@@ -182,6 +182,8 @@ Operation operation_of(CollectiveOp op) {
     case CollectiveOp::dispatch:
     case CollectiveOp::combine:
     case CollectiveOp::last_combine:
+    case CollectiveOp::low_latency_dispatch:
+    case CollectiveOp::low_latency_combine:
       return Operation::all_to_all;
     case CollectiveOp::broadcast:
       return Operation::broadcast;
@@ -496,7 +498,7 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
       const std::vector<double> chances = copy_chances(groups);
       met = std::accumulate(chances.begin(), chances.end(), 0.0);
     }
-    costs.wire_share = met / exchange_.top_k;
+    costs.wire_share = is_low_latency(op) ? 1 : met / exchange_.top_k;
   }
   if (costs.closed) {
     costs.candidates.push_back(in_node(op, groups));

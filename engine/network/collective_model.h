@@ -52,6 +52,9 @@
 // 1 - (1 - s)^top_k, those of a domain that others reach over the network in equal parts of the domain's; the closed
 // form is that of a call in which every rank has as many as the busiest.
 //
+// low_latency_dispatch and low_latency_combine likewise, but that they put a copy on the network for each expert of a
+// token, and that without constants between nodes they take what an all-to-all of these copies takes.
+//
 // Dispatch and combine take the algorithm `direct`; inside a node the closed form of an all-to-all as large as the
 // busiest rank's share makes it.
 //
@@ -84,7 +87,8 @@ namespace shardscape::network {
 /// open chain send to each other, both ways at once (pipeline stages). expert_dispatch, expert_combine: as
 /// all_to_all or, with loads, as dispatch and combine, of copies of tokens. dispatch, combine: all-to-all in the parts that
 /// CollectiveModel::set_expert_loads() says, to the members of a group and from them. last_combine: of a combine,
-/// what the busiest members send.
+/// what the busiest members send. low_latency_dispatch, low_latency_combine: expert_dispatch and expert_combine by
+/// kernels that send a copy of a token for each of its experts.
 enum class CollectiveOp : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -97,11 +101,17 @@ enum class CollectiveOp : std::uint8_t {
   expert_combine,
   dispatch,
   combine,
-  last_combine
+  last_combine,
+  low_latency_dispatch,
+  low_latency_combine
 };
-constexpr std::size_t kCollectiveOps = 12;
+constexpr std::size_t kCollectiveOps = 14;
+/// By the low-latency kernels.
+constexpr bool is_low_latency(CollectiveOp op) {
+  return op == CollectiveOp::low_latency_dispatch || op == CollectiveOp::low_latency_combine;
+}
 constexpr bool is_exchange(CollectiveOp op) {
-  return op == CollectiveOp::expert_dispatch || op == CollectiveOp::expert_combine;
+  return op == CollectiveOp::expert_dispatch || op == CollectiveOp::expert_combine || is_low_latency(op);
 }
 /// In unequal parts.
 constexpr bool is_skewed(CollectiveOp op) {

@@ -164,7 +164,10 @@ std::optional<Seconds> CollectiveModel::closed_form(const OpCosts& costs, double
 
 std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, double bytes) const {
   if (node_ == nullptr || exchange_.hidden <= 0) return std::nullopt;
-  const bool out = costs.op == CollectiveOp::expert_dispatch;
+  const bool quick = is_low_latency(costs.op);
+  const DispatchKernels kernels = quick ? DispatchKernels::low_latency : DispatchKernels::normal;
+  const bool out =
+      costs.op == CollectiveOp::expert_dispatch || costs.op == CollectiveOp::low_latency_dispatch;
   const double value = out ? exchange_.dispatch_value : bytes_per_element(Precision::bf16);
   const double copies = bytes / costs.wire_share / (value * exchange_.hidden);
   ExpertExchange call;
@@ -174,12 +177,12 @@ std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, doub
   call.experts = exchange_.experts;
   call.ranks = costs.group.size();
   call.nodes = costs.domains;
-  if (costs.domains > 1) call.nodes_met = costs.wire_share * exchange_.top_k;
+  if (costs.domains > 1 && !quick) call.nodes_met = costs.wire_share * exchange_.top_k;
   call.sms = exchange_.sms;
   call.value_bytes = value;
   const DispatchWay way = out ? DispatchWay::dispatch : DispatchWay::combine;
-  const auto time = expert_exchange_time(node_->experts, DispatchKernels::normal, way, call);
-  if (time || costs.domains <= 1) return time;
+  const auto time = expert_exchange_time(node_->experts, kernels, way, call);
+  if (time || costs.domains <= 1 || quick) return time;
   call.ranks = std::max(1.0, call.ranks / costs.domains);
   call.nodes = 1;
   return expert_exchange_time(node_->experts, DispatchKernels::normal, way, call);

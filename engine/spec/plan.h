@@ -50,6 +50,7 @@ struct PrefillPool {
   std::int32_t pipeline = 1;
   std::int32_t data = 0;                       ///< replicas; 0: there is no such pool
   std::int32_t expert = 1, expert_tensor = 1;  ///< as those of ParallelPlan, in the ranks of this pool
+  std::int32_t redundant_experts = 0;          ///< likewise
   [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(tensor) * pipeline * data; }
   friend bool operator==(const PrefillPool&, const PrefillPool&) = default;
 };
@@ -73,6 +74,8 @@ struct ParallelPlan {
   std::int32_t expert = 1;
   std::int32_t expert_tensor = 1;
   PrefillPool prefill = {};  ///< inference; the degrees above are then those of the pool that decodes
+  /// Copies of experts beside one of each, dealt with them. No axis: what the stack's server has (with_replicas()).
+  std::int32_t redundant_experts = 0;
 
   [[nodiscard]] const std::int32_t& degree(PlanAxis axis) const {
     switch (axis) {

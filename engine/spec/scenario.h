@@ -32,6 +32,18 @@ inline bool loads_differ(const ModelSpec& model, const WorkloadSpec& workload) {
          !workload.expert_load.balanced();
 }
 
+/// The plan with the copies of experts that the stack's server keeps: where experts are dealt over ranks.
+inline ParallelPlan with_replicas(ParallelPlan plan, const ModelSpec& model,
+                                  const StackProfile::Serving& stack) {
+  const auto replicas = [&](std::int64_t wanted, std::int32_t ranks) {
+    return model.moe && ranks > 1 ? static_cast<std::int32_t>(wanted) : 0;
+  };
+  plan.redundant_experts = replicas(stack.redundant_experts, plan.expert);
+  if (plan.disaggregated())
+    plan.prefill.redundant_experts = replicas(stack.prefill_redundant_experts, plan.prefill.expert);
+  return plan;
+}
+
 /// What stays fixed while plans vary. Validated: simulate() does not check it again.
 struct Setting {
   ModelSpec model;

@@ -121,6 +121,12 @@ Problems StackProfile::validate() const {
   }
   check(serving.kv_block, "serving.kv_block", ranges::kTokens);
   check(serving.kv_share, "serving.kv_share", ranges::kShare);
+  check(serving.redundant_experts, "serving.redundant_experts", ranges::kExpertsOrNone);
+  check(serving.prefill_redundant_experts, "serving.prefill_redundant_experts", ranges::kExpertsOrNone);
+  problems.require(
+      !serving.two_batch_overlap || communication.expert_overlap > 0, "serving.two_batch_overlap",
+      "has no effect without communication.expert_overlap above 0, the share of an exchange of experts "
+      "that can hide");
   check(state.gradient_bytes, "state.gradient_bytes", ranges::kBytesPerParameter);
   check(state.gradient_comm_bytes, "state.gradient_comm_bytes", ranges::kBytesPerParameter);
   check(state.master_bytes, "state.master_bytes", ranges::kBytesPerParameter);

@@ -69,8 +69,10 @@ SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels");
 ///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
 ///               reduce-scatter (vLLM's default, SGLang's, TensorRT-LLM's for few ranks)
 ///   all_to_all  each rank gets the tokens that chose one of its experts, once each, and sends the results back
-enum class ServedDispatch : std::uint8_t { all_gather, all_to_all };
-SHARDSCAPE_ENUM_NAMES(ServedDispatch, "all_gather", "all_to_all");
+///   kernels     DeepEP's kernels do that (network/expert_dispatch.h): the normal ones in iterations that read prompts,
+///               the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's own server)
+enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels };
+SHARDSCAPE_ENUM_NAMES(ServedDispatch, "all_gather", "all_to_all", "kernels");
 
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
@@ -156,7 +158,8 @@ struct StackProfile {
     KeptFormat attention_output = KeptFormat::computed;
     KeptFormat activation_inputs = KeptFormat::computed;  ///< of the nonlinearity of MLPs and experts
   };
-  /// Layers of experts in training, beside what all layers have.
+  /// Layers of experts in training, beside what all layers have; `dispatch_sms` and `fp8_dispatch` of servers with
+  /// kernels of their own, too (ServedDispatch).
   struct Experts {
     ExpertDispatcher dispatch = ExpertDispatcher::library;
     std::int64_t dispatch_sms = 20;  ///< that kernels of dispatch run on, 1..1000; 20 is DeepEP's default
@@ -193,6 +196,12 @@ struct StackProfile {
     bool fp8_cache_blackwell = false;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
+    /// Copies of experts beside one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6;
+    /// of the pool that prefills, where there is one.
+    std::int64_t redundant_experts = 0, prefill_redundant_experts = 0;
+    /// Iterations run as two half batches, one of which computes while the other's tokens are on their way to experts
+    /// and back (step/two_batches.h). Hides communication.expert_overlap of it.
+    bool two_batch_overlap = false;
   };
   /// What a table of measurements means that names software, and leaves blank what its runs have in common.
   struct Tables {

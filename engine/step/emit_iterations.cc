@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
 
 namespace shardscape::step {
@@ -52,8 +53,9 @@ IterationEmitter::IterationEmitter(const IterationCosts::Inputs& inputs, TokenCo
 
 void IterationEmitter::set_blocks(std::int32_t expert_rank) {
   const auto block_of = [&](std::size_t kind, std::int32_t member) {
-    return shape_.table == Table::prompt ? costs_.prompt_block(kind, shape_.tokens, member)
-                                         : costs_.decode_block(kind, shape_.tokens, member);
+    const std::int64_t tokens = in_halves(kind) ? half_of(shape_.tokens) : shape_.tokens;
+    return shape_.table == Table::prompt ? costs_.prompt_block(kind, tokens, member)
+                                         : costs_.decode_block(kind, tokens, member);
   };
   blocks_.clear();
   for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
@@ -62,7 +64,28 @@ void IterationEmitter::set_blocks(std::int32_t expert_rank) {
     for (const Node& node : nodes(operators, Part::forward)) calls += node.call ? node.comm().repeats : 0;
     blocks_.push_back({steps_of(operators, block_of(kind, model::LayerKey::kBusiest),
                                 shape_.prompt_attention[kind], shape_.decode_attention[kind]),
-                       stack_.host.decode_layer + calls * stack_.host.per_collective});
+                       stack_.host.decode_layer + calls * stack_.host.per_collective,
+                       {},
+                       {},
+                       {}});
+    if (in_halves(kind)) cut_into_pieces(blocks_.back());
+  }
+}
+
+bool IterationEmitter::in_halves(std::size_t kind) const {
+  return stack_.serving.two_batch_overlap && costs_.deals(kind) && splits(static_cast<double>(shape_.tokens));
+}
+
+void IterationEmitter::cut_into_pieces(Block& block) {
+  std::size_t piece = 0;
+  for (const LayerEmitter::Step& step : block.steps) {
+    if (step.comm.repeats <= 0 || step.comm.group != ParallelGroup::expert) {
+      block.pieces[piece].push_back(step);
+      continue;
+    }
+    (piece == 0 ? block.dispatch : block.combine) = step.comm;
+    ++piece;
+    SHARDSCAPE_CHECK(piece < kHalfPieces, piece);
   }
 }
 
@@ -93,33 +116,109 @@ std::vector<LayerEmitter::Step> IterationEmitter::steps_of(std::vector<model::Op
   return steps;
 }
 
+void IterationEmitter::emit(const std::vector<LayerEmitter::Item>& items) {
+  for (const LayerEmitter::Item& item : items) {
+    execution::Instruction instruction = item.instruction;
+    if (instruction.kind == Kind::compute) instruction.value *= item.stretch;
+    builder_.add(instruction);
+  }
+}
+
+void IterationEmitter::emit(const std::vector<LayerEmitter::Step>& steps, Seconds launch) {
+  std::vector<LayerEmitter::Item> items;
+  double lead = 0;
+  layer_emitter_.append(items, steps, launch, lead);
+  emit(items);
+}
+
+/// The gap between the kernels of a block.
+void IterationEmitter::pause(double seconds) {
+  const std::int32_t gap = builder_.name("gap between kernels");
+  if (seconds > 0) builder_.add(compute(seconds, Account::host, gap));
+}
+
+/// What computes while a call is under way, which is waited for when as much of it is hidden as the stack allows.
+/// Adds to `hidden` what of it is expected to be.
+void IterationEmitter::emit_beside(const model::CollectiveCall& call,
+                                   std::vector<LayerEmitter::Item> computes, double& hidden) {
+  const StackProfile::Communication& communication = stack_.communication;
+  const double comm = layer_emitter_.seconds_of(call, 1);
+  double all = 0;
+  for (const LayerEmitter::Item& item : computes)
+    if (item.instruction.kind == Kind::compute) all += item.expected;
+  hidden += hidden_by_half(communication, comm, all);
+  // A call that may hide altogether is waited for where the other half comes to its own.
+  double room = communication.expert_overlap * comm;
+  const bool cuts = communication.expert_overlap < 1 && room < all;
+  bool waits = true;
+  std::vector<LayerEmitter::Item> items;
+  layer_emitter_.append_calls(items, call, 1);
+  for (LayerEmitter::Item& item : computes) {
+    if (cuts && waits && item.instruction.kind == Kind::compute) {
+      if (item.expected > room) {
+        LayerEmitter::Item part = item;
+        part.instruction.value = part.expected = room;
+        items.push_back(part);
+        layer_emitter_.append_join(items, call.group, comm);
+        item.instruction.value = item.expected -= room;
+        waits = false;
+      } else {
+        room -= item.expected;
+      }
+    }
+    items.push_back(item);
+  }
+  if (waits) layer_emitter_.append_join(items, call.group, comm);
+  emit(items);
+}
+
+void IterationEmitter::emit_half_layer(const Block& block, const Block& previous, PlaceInRun place) {
+  constexpr auto kTail = static_cast<std::size_t>(HalfPiece::tail);
+  double hidden = 0;
+  for (const TwoBatchStep& step : two_batch_steps(place)) {
+    std::vector<LayerEmitter::Item> items;
+    if (step.tail_of_previous) layer_emitter_.append_steps(items, previous.pieces[kTail]);
+    layer_emitter_.append_steps(items, block.pieces[static_cast<std::size_t>(step.piece)]);
+    const Block& sends = step.of_previous ? previous : block;
+    switch (step.exchange) {
+      case TwoBatchStep::Exchange::none:
+        emit(items);
+        break;
+      case TwoBatchStep::Exchange::dispatch:
+        emit_beside(sends.dispatch, std::move(items), hidden);
+        break;
+      case TwoBatchStep::Exchange::combine:
+        emit_beside(sends.combine, std::move(items), hidden);
+        break;
+    }
+  }
+  const double lost = (1 - stack_.communication.expert_hidden) * hidden;
+  if (lost > 0)
+    builder_.add(
+        compute(lost, Account::expert_comm, builder_.name("lost to exchanges of experts", {Work{}, lost})));
+  builder_.add({Kind::launch, Account::host, 0, 0, 1, 2 * block.launch.value()});
+}
+
 /// `opening`: nothing has to come back before.
 std::int32_t IterationEmitter::build_pass(std::int32_t stage, bool opening) {
   const bool piped = in_.plan.pipeline > 1;
   if (!first(stage)) builder_.add(on_channel(Kind::receive, down_, 0));
   if (piped && first(stage) && !opening) builder_.add(on_channel(Kind::receive, back_, 0));
 
-  std::vector<LayerEmitter::Item> items;
-  const auto emit = [&](const std::vector<LayerEmitter::Step>& steps, Seconds launch) {
-    items.clear();
-    double lead = 0;
-    layer_emitter_.append(items, steps, launch, lead);
-    for (const LayerEmitter::Item& item : items) {
-      execution::Instruction instruction = item.instruction;
-      if (instruction.kind == Kind::compute) instruction.value *= item.stretch;
-      builder_.add(instruction);
-    }
-  };
-  const auto sync_host = [&] { builder_.add({Kind::sync_host, Account::host, 0, 0, 1, 0}); };
   if (first(stage)) emit(embedding_, Seconds(0));
-  const std::int32_t gap = builder_.name("gap between kernels");
-  in_.layers[static_cast<std::size_t>(stage)].each([&](std::size_t kind) {
-    sync_host();
-    emit(blocks_[kind].steps, blocks_[kind].launch);
-    if (stack_.host.decode_gap > Seconds(0)) {
-      builder_.add(compute(stack_.host.decode_gap.value(), Account::host, gap));
-    }
-  });
+  const double gap = stack_.host.decode_gap.value();
+  each_layer(
+      in_.layers[static_cast<std::size_t>(stage)], [&](std::size_t kind) { return in_halves(kind); },
+      [&](std::size_t kind) {
+        sync_host();
+        emit(blocks_[kind].steps, blocks_[kind].launch);
+        pause(gap);
+      },
+      [&](std::size_t kind, std::size_t previous, PlaceInRun place) {
+        sync_host();
+        emit_half_layer(blocks_[kind], blocks_[previous], place);
+        pause(2 * gap);
+      });
   if (last(stage)) emit(head_, Seconds(0));
 
   if (!last(stage)) {

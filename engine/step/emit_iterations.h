@@ -10,6 +10,8 @@
 //   host       launches the blocks of a pass one after the other: each begins with nothing launched ahead,
 //              ends not before it is launched, and pays the gap between its kernels
 //   attention  of all pieces of prompts together, then of all decoding sequences together
+//   halves     of an iteration that runs as two half batches, layer by layer as two_batches.h says; both are launched
+//              where their layer begins
 //   the rest   as in emit_layer.h
 //
 // Left out: the parts of a decoding sequence's attention over a context group, as in price_iterations.h.
@@ -22,6 +24,7 @@
 #include "engine/execution/program_builder.h"
 #include "engine/step/emit_layer.h"
 #include "engine/step/price_iterations.h"
+#include "engine/step/two_batches.h"
 
 namespace shardscape::step {
 
@@ -31,7 +34,8 @@ struct IterationShape {
   std::int64_t tokens = 1;                                      ///< through every block
   std::int64_t rows = 0;                                        ///< sequences that get a token
   using BlockSeconds = std::array<double, model::kMostBlockKinds>;
-  BlockSeconds prompt_attention{}, decode_attention{};  ///< in each block, by kind
+  /// In each block, by kind; of one half where it runs in halves.
+  BlockSeconds prompt_attention{}, decode_attention{};
   friend auto operator<=>(const IterationShape&, const IterationShape&) = default;
 };
 
@@ -56,6 +60,25 @@ class IterationEmitter {
   std::vector<LayerEmitter::Step> steps_of(std::vector<model::Operator> operators,
                                            std::vector<model::Operator> busiest, double prompt_attention = 0,
                                            double decode_attention = 0);
+  struct Block {
+    std::vector<LayerEmitter::Step> steps;
+    Seconds launch;
+    // Of a block that runs in halves, on one of them.
+    std::array<std::vector<LayerEmitter::Step>, kHalfPieces> pieces;
+    model::CollectiveCall dispatch, combine;
+  };
+  [[nodiscard]] bool in_halves(std::size_t kind) const;
+  /// Cuts the steps of half a batch at its exchanges of experts.
+  static void cut_into_pieces(Block& block);
+  void emit(const std::vector<LayerEmitter::Step>& steps, Seconds launch);
+  void emit(const std::vector<LayerEmitter::Item>& items);
+  void emit_half_layer(const Block& block, const Block& previous, PlaceInRun place);
+  void emit_beside(const model::CollectiveCall& call, std::vector<LayerEmitter::Item> computes,
+                   double& hidden);
+  void sync_host() {
+    builder_.add({execution::Instruction::Kind::sync_host, execution::Account::host, 0, 0, 1, 0});
+  }
+  void pause(double seconds);
   std::int32_t build_stage(std::int32_t stage, std::int64_t groups, std::int64_t rounds);
   std::int32_t build_pass(std::int32_t stage, bool opening);
   [[nodiscard]] bool first(std::int32_t stage) const { return stage == 0; }
@@ -67,10 +90,6 @@ class IterationEmitter {
   const IterationShape shape_;
   const StackProfile& stack_;
   LayerEmitter layer_emitter_;
-  struct Block {
-    std::vector<LayerEmitter::Step> steps;
-    Seconds launch;
-  };
   std::vector<Block> blocks_;  ///< by kind
   std::vector<LayerEmitter::Step> embedding_, head_;
   Bytes boundary_;

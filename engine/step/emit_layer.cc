@@ -49,7 +49,6 @@ LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seco
           false};
 }
 
-/// Starts a share of the bytes of a call, and adds nothing where there are none.
 void LayerEmitter::append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share) {
   const std::int32_t lane = lanes_[call.group];
   const std::int32_t number = builder_.call(lane, call.op, share * call.bytes);
@@ -93,6 +92,16 @@ double LayerEmitter::hidden_share(const model::CollectiveCall& call, double besi
 
 void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch,
                           double& lead) {
+  const std::size_t first = items.size();
+  append_steps(items, steps);
+  double expected = 0;
+  for (std::size_t i = first; i < items.size(); ++i) expected += items[i].expected;
+  lead += expected - launch.value();
+  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});
+  lead = std::max(0.0, lead);
+}
+
+void LayerEmitter::append_steps(std::vector<Item>& items, const std::vector<Step>& steps) {
   const auto seconds = [&](std::size_t i) { return i < steps.size() ? steps[i].seconds : 0; };
   // Whether the calls at i hide behind the operator before them (rather than behind the one after).
   const auto hides_before = [&](std::size_t i) { return i > 0 && seconds(i - 1) >= seconds(i + 1); };
@@ -105,7 +114,6 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
     for (std::size_t i = from; i < items.size(); ++i) sum += items[i].expected;
     return sum;
   };
-  const std::size_t first = items.size();
   double outlasting = 0;  // what hidden calls take beyond the operator beside them, until they are waited for
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
@@ -131,9 +139,6 @@ void LayerEmitter::append(std::vector<Item>& items, const std::vector<Step>& ste
     outlasting = std::max(0.0, calls - expected_since(operator_begin));
     if (of_last > 0) append_join(items, steps[i - 1].comm.group, std::exchange(outlasting, 0));
   }
-  lead += expected_since(first) - launch.value();
-  items.push_back({{Kind::launch, Account::host, 0, 0, 1, launch.value()}, std::max(0.0, -lead), true, 1});
-  lead = std::max(0.0, lead);
 }
 
 }  // namespace shardscape::step

@@ -79,15 +79,19 @@ class LayerEmitter {
   /// The steps as instructions, and the host's launch of all of them. `lead`: how far the host is ahead of the
   /// device, seconds; 0 where it has just met it. It is moved on.
   void append(std::vector<Item>& items, const std::vector<Step>& steps, Seconds launch, double& lead);
+  /// The same without the launch.
+  void append_steps(std::vector<Item>& items, const std::vector<Step>& steps);
+
+  /// Starts a share of the bytes of a call, and adds nothing where there are none.
+  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
+  void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
+  /// Of a share of the bytes of all repeats.
+  [[nodiscard]] double seconds_of(const model::CollectiveCall& call, double share);
 
  private:
   static void append_compute(std::vector<Item>& items, const Step& step, double seconds);
   void append_context(std::vector<Item>& items, const Step& step);
-  void append_calls(std::vector<Item>& items, const model::CollectiveCall& call, double share);
-  void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
   [[nodiscard]] double hidden_share(const model::CollectiveCall& call, double beside);
-  /// Of a share of the bytes of all repeats.
-  [[nodiscard]] double seconds_of(const model::CollectiveCall& call, double share);
 
   const StackProfile::Communication& communication_;
   execution::ProgramBuilder& builder_;

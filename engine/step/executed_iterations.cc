@@ -154,9 +154,10 @@ std::vector<ExecutedIterations::Corner> ExecutedIterations::corners(const servin
       split([](IterationShape& s, std::int64_t n) { s.rows = n; }, samples_.shares(Table::head, rows));
   }
   for (std::size_t k = 0; k < model::block_kinds(in_.setting.model).size(); ++k) {
-    double prompt = iteration.prompt_tokens > 0 ? costs_.prompt_attention(k, iteration).value() : 0;
-    double decode =
-        iteration.decoding > 0 ? costs_.decode_attention(k, iteration.decoding, iteration.cached).value() : 0;
+    const bool halves = samples_.in_halves(k, iteration.prompt_tokens + iteration.decoding);
+    const serving::Iteration part = halves ? half_of(iteration) : iteration;
+    double prompt = part.prompt_tokens > 0 ? costs_.prompt_attention(k, part).value() : 0;
+    double decode = part.decoding > 0 ? costs_.decode_attention(k, part.decoding, part.cached).value() : 0;
     if (in_.plan.context == 1 && prompt > 0) {  // nothing runs beside the one or the other
       prompt += decode;
       decode = 0;

@@ -62,7 +62,11 @@ Reason expert_rule(const Setting& setting, const ParallelPlan& plan) {
   if (!plan.folds_experts()) return Reason::none;
   if (!setting.model.moe) return Reason::no_experts;
   const MixtureOfExperts& moe = *setting.model.moe;
-  if (moe.experts % plan.expert != 0) return Reason::experts_by_ranks;
+  const std::int64_t slots = moe.experts + plan.redundant_experts;
+  if (slots % plan.expert != 0)
+    return plan.redundant_experts > 0 ? Reason::slots_by_ranks : Reason::experts_by_ranks;
+  if (slots > moe.experts * plan.expert)
+    return Reason::slots_by_ranks;  // some rank would have an expert twice
   if (moe.expert_ffn_hidden % plan.expert_tensor != 0) return Reason::expert_width_by_ranks;
   if (setting.workload.phase == Phase::inference)
     return served_experts(plan) ? Reason::none : Reason::ranks_by_experts;
@@ -78,6 +82,7 @@ Reason prefill_rule(const Setting& setting, const ParallelPlan& plan) {
   pool.data = plan.prefill.data;
   pool.expert = plan.prefill.expert;
   pool.expert_tensor = plan.prefill.expert_tensor;
+  pool.redundant_experts = plan.prefill.redundant_experts;
   pool.order = plan.order;
   for (const Reason reason : {model::tensor_rule(setting.model, pool.tensor), pipeline_rule(setting, pool),
                               expert_rule(setting, pool)}) {

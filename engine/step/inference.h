@@ -80,7 +80,7 @@ class InferenceMemo {
   void clear();
 
  private:
-  std::map<std::array<std::int32_t, 4>, TokenCosts> costs_;  ///< tp, cp, ep, etp
+  std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;  ///< tp, cp, ep, etp, copies of experts
   /// Clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;
 };

@@ -36,13 +36,25 @@ Iteration last_of(const WeightedIterations& segment) {
   return last;
 }
 
+/// What one call of the attention kernel works on, and how many there are in a block.
+struct AttentionCalls {
+  Iteration each;
+  double calls = 1;
+};
+AttentionCalls attention_calls(const IterationCosts& costs, std::size_t kind, const Iteration& iteration) {
+  if (!costs.in_halves(kind, iteration.prompt_tokens + iteration.decoding)) return {iteration, 1};
+  return {half_of(iteration), 2};
+}
+
 void add_attention(const model::StageLayers& blocks, const WeightedIterations& segment, double weight,
-                   TokenCosts& costs, PhaseWork& work) {
+                   const IterationCosts& iterations, TokenCosts& costs, PhaseWork& work) {
   const Iteration& first = segment.first;
   if (first.prompt_tokens > 0) {
     work.prompt_weight += weight;
-    for (const auto& [kind, count] : blocks)
-      work.attention[kind].prompt += weight * costs.prompt_attention(kind, first);
+    for (const auto& [kind, count] : blocks) {
+      const AttentionCalls calls = attention_calls(iterations, kind, first);
+      work.attention[kind].prompt += weight * calls.calls * costs.prompt_attention(kind, calls.each);
+    }
     if (first.prompt_pairs > work.prompt_example.prompt_pairs) work.prompt_example = first;
   }
   if (first.decoding > 0) {
@@ -50,9 +62,11 @@ void add_attention(const model::StageLayers& blocks, const WeightedIterations& s
     // The time is linear in the tokens met, so the mean over the iterations is that of the first and the
     // last.
     for (const auto& [kind, count] : blocks) {
-      const Seconds ends = costs.decode_attention(kind, first.decoding, first.cached) +
-                           costs.decode_attention(kind, last.decoding, last.cached);
-      work.attention[kind].decode += 0.5 * weight * ends;
+      const AttentionCalls at_first = attention_calls(iterations, kind, first),
+                           at_last = attention_calls(iterations, kind, last);
+      const Seconds ends = costs.decode_attention(kind, at_first.each.decoding, at_first.each.cached) +
+                           costs.decode_attention(kind, at_last.each.decoding, at_last.each.cached);
+      work.attention[kind].decode += 0.5 * weight * at_first.calls * ends;
     }
     work.decode_weight += weight;
     if (last.cached > work.decode_example.cached) work.decode_example = last;
@@ -79,9 +93,10 @@ void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::
 
 class RowTable {
  public:
-  RowTable(const InferenceInputs& in, network::CollectiveModel& collectives, InferenceMemo& memo,
-           std::vector<OperatorRow>& rows)
+  RowTable(const InferenceInputs& in, const IterationCosts& iterations, network::CollectiveModel& collectives,
+           InferenceMemo& memo, std::vector<OperatorRow>& rows)
       : in_(in),
+        iterations_(iterations),
         collectives_(collectives),
         costs_(memo.token_costs(in.setting, in.plan)),
         rows_(rows),
@@ -92,8 +107,10 @@ class RowTable {
     for (const auto& [tokens, weight] : work.block) {
       add_rest(reads ? costs_.prompt_embedding(tokens) : costs_.decode_embedding(tokens), phase, weight);
       for (const auto& [kind, count] : blocks_) {
-        add_rest(reads ? costs_.prompt_block(kind, tokens) : costs_.decode_block(kind, tokens), phase,
-                 weight * count);
+        const bool halves = iterations_.in_halves(kind, static_cast<double>(tokens));
+        const std::int64_t each = halves ? half_of(tokens) : tokens;
+        add_rest(reads ? costs_.prompt_block(kind, each) : costs_.decode_block(kind, each), phase,
+                 (halves ? 2 : 1) * weight * count);
       }
     }
     for (const auto& [kind, count] : blocks_) {
@@ -138,6 +155,7 @@ class RowTable {
   }
 
   const InferenceInputs& in_;
+  const IterationCosts& iterations_;
   network::CollectiveModel& collectives_;
   TokenCosts& costs_;
   std::vector<OperatorRow>& rows_;
@@ -167,9 +185,9 @@ void explain_iterations(const InferenceInputs& in, network::CollectiveModel& col
         if (share > 0) work.head[at] += weight * share;
       }
     }
-    add_attention(model::all_layers(in.setting.model), group, weight, tokens, work);
+    add_attention(model::all_layers(in.setting.model), group, weight, costs, tokens, work);
   }
-  RowTable table(in, collectives, memo, rows);
+  RowTable table(in, costs, collectives, memo, rows);
   table.add(prefill, "prefill", true);
   table.add(decode, "decode", false);
 }

@@ -58,6 +58,10 @@ const char* collective_name(network::CollectiveOp op) {
       return "expert_dispatch";
     case network::CollectiveOp::expert_combine:
       return "expert_combine";
+    case network::CollectiveOp::low_latency_dispatch:
+      return "low-latency dispatch";
+    case network::CollectiveOp::low_latency_combine:
+      return "low-latency combine";
     case network::CollectiveOp::dispatch:
     case network::CollectiveOp::combine:
     case network::CollectiveOp::last_combine:

@@ -60,6 +60,7 @@ ParallelPlan prefill_plan(const ParallelPlan& plan) {
   pool.data = plan.prefill.data;
   pool.expert = plan.prefill.expert;
   pool.expert_tensor = plan.prefill.expert_tensor;
+  pool.redundant_experts = plan.prefill.redundant_experts;
   pool.order = plan.order;
   return pool;
 }

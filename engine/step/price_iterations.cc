@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "engine/base/check.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/head.h"
@@ -21,13 +23,16 @@ using serving::IterationTime;
 /// The forward sums of an operator list but for its attention core.
 PartCost price_rest(const std::vector<Operator>& operators, const Setting& setting) {
   PartCost cost;
+  cost.between.assign(1, Seconds(0));
   for (const Node& node : listed_nodes(operators, Part::forward)) {
     if (node.call) {
       cost.calls.push_back(node.comm());
       cost.call_count += node.comm().repeats;
+      if (node.comm().group == ParallelGroup::expert) cost.between.emplace_back(0);
     } else if (node.op->kind != OperatorKind::attention) {
       const Seconds time = price_forward(*node.op, setting);
       cost.device += time;
+      cost.between.back() += time;
       if (!node.op->loads.runs.empty()) cost.experts += time;
     }
   }
@@ -36,6 +41,28 @@ PartCost price_rest(const std::vector<Operator>& operators, const Setting& setti
 
 Operator attention_of(const std::vector<Operator>& operators) {
   return *std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
+}
+
+double mix(double low, double high, double share) { return low + share * (high - low); }
+
+/// Seconds of the blocks of each stage.
+std::vector<double> stage_seconds(const std::vector<model::StageLayers>& layers,
+                                  const std::array<double, model::kMostBlockKinds>& block) {
+  std::vector<double> stages;
+  for (const model::StageLayers& stage : layers) {
+    double busy = 0;
+    for (const auto& [kind, count] : stage) busy += count * block[kind];
+    stages.push_back(busy);
+  }
+  return stages;
+}
+
+/// Two exchanges over ranks that deal experts.
+bool deals_experts(const std::vector<Operator>& operators) {
+  const auto over_experts = [](const Operator& op) {
+    return op.forward_comm.repeats > 0 && op.forward_comm.group == ParallelGroup::expert;
+  };
+  return std::ranges::count_if(operators, over_experts) == 2;
 }
 
 }  // namespace
@@ -48,9 +75,11 @@ Seconds price_forward(const Operator& op, const Setting& setting) {
 TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
     : setting_(setting), layout_(model::serving_layer_key(plan, 1)) {
   for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
+    const std::vector<Operator> decode = decode_block(kind, 1);
     cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
-                      attention_of(decode_block(kind, 1)),
-                      {}});
+                      attention_of(decode),
+                      {},
+                      deals_experts(decode)});
   }
 }
 
@@ -188,7 +217,7 @@ IterationCosts::Samples IterationCosts::samples(std::int64_t most,
   Samples list;
   for (const std::int64_t count : tokens) {
     if (count > most || (!list.empty() && list.back().tokens == count)) continue;
-    list.push_back({count, false, {}, {}, {}});
+    list.push_back({count, false, {}, {}, {}, {}});
   }
   return list;
 }
@@ -242,8 +271,13 @@ const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& 
   }
   const TokenCost& cost =
       table == Table::prompt ? costs_.prompt(sample.tokens) : costs_.decode(sample.tokens);
-  for (std::size_t kind = 0; kind < cost.blocks.size(); ++kind)
+  for (std::size_t kind = 0; kind < cost.blocks.size(); ++kind) {
     sample.block[kind] = amounts(cost.blocks[kind]);
+    if (unit_ == Unit::bytes || !in_halves(kind, static_cast<double>(sample.tokens))) continue;
+    const std::int64_t half = half_of(sample.tokens);
+    const TokenCost& of_half = table == Table::prompt ? costs_.prompt(half) : costs_.decode(half);
+    sample.half[kind] = half_block(of_half.blocks[kind]);
+  }
   sample.end = amounts(cost.embedding);
   price_hops(cost.boundary, sample.hops);
   return sample;
@@ -268,16 +302,41 @@ IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
   const Sample& high = price_sample(table, *above);
   if (low_share.share <= 0) return {high.block, high.end, &high, &high, 1};
   const Sample& low = price_sample(table, *(above - 1));
-  const auto mix = [share = high_share.share](double a, double b) { return a + share * (b - a); };
-  const auto mix_parts = [&](const Amounts& a, const Amounts& b) {
-    Amounts mixed{mix(a.device, b.device), b.calls, {}};
-    for (const ParallelGroup group : enum_values<ParallelGroup>())
-      mixed.comm[group] = mix(a.comm[group], b.comm[group]);
-    return mixed;
-  };
-  Cost cost{{}, mix_parts(low.end, high.end), &low, &high, high_share.share};
-  for (const auto& [kind, count] : all_) cost.block[kind] = mix_parts(low.block[kind], high.block[kind]);
+  const double share = high_share.share;
+  Cost cost{{}, mixed(low.end, high.end, share), &low, &high, share};
+  for (const auto& [kind, count] : all_) cost.block[kind] = mixed(low.block[kind], high.block[kind], share);
   return cost;
+}
+
+IterationCosts::Amounts IterationCosts::mixed(const Amounts& low, const Amounts& high, double share) {
+  Amounts between{mix(low.device, high.device, share), high.calls, {}};
+  for (const ParallelGroup group : enum_values<ParallelGroup>())
+    between.comm[group] = mix(low.comm[group], high.comm[group], share);
+  return between;
+}
+
+IterationCosts::HalfBlock IterationCosts::mixed(const HalfBlock& low, const HalfBlock& high, double share) {
+  HalfBlock half;
+  half.whole = mixed(low.whole, high.whole, share);
+  for (std::size_t piece = 0; piece < kHalfPieces; ++piece)
+    half.pieces[piece] = mix(low.pieces[piece], high.pieces[piece], share);
+  half.dispatch = mix(low.dispatch, high.dispatch, share);
+  half.combine = mix(low.combine, high.combine, share);
+  return half;
+}
+
+IterationCosts::HalfBlock IterationCosts::half_block(const PartCost& layer) {
+  SHARDSCAPE_CHECK(layer.between.size() == kHalfPieces, layer.between.size());
+  HalfBlock half;
+  half.whole = amounts(layer);
+  for (std::size_t piece = 0; piece < kHalfPieces; ++piece) half.pieces[piece] = layer.between[piece].value();
+  for (const model::CollectiveCall& call : layer.calls) {
+    if (call.group != ParallelGroup::expert) continue;
+    half.dispatch = std::exchange(
+        half.combine,
+        (call.repeats * collectives_.time(call.op, call.bytes, layout_.group(call.group))).value());
+  }
+  return half;
 }
 
 IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
@@ -297,38 +356,118 @@ IterationTime IterationCosts::bytes(const Cost& body, const Cost& head) const {
   return sum;
 }
 
+double IterationCosts::exposed(ParallelGroup group, double comm, double beside) const {
+  const StackProfile::Communication& stack = in_.setting.system.stack.communication;
+  return split_calls(stack, group, Seconds(comm), Seconds(beside)).exposed.value();
+}
+
+IterationCosts::Attention IterationCosts::attention_of(const serving::Iteration& iteration) {
+  Attention attention;
+  for (const auto& [kind, blocks] : all_) {
+    if (iteration.prompt_tokens > 0)
+      attention.prompt[kind] = costs_.prompt_attention(kind, iteration).value();
+    if (iteration.decoding > 0)
+      attention.decode[kind] = costs_.decode_attention(kind, iteration.decoding, iteration.cached).value();
+  }
+  return attention;
+}
+
+double IterationCosts::add_blocks(const Amounts& amounts, double prompt_attention, double decode_attention,
+                                  double blocks, IterationTime& time) const {
+  const StackProfile::Host& host = in_.setting.system.stack.host;
+  const double device = amounts.device + (prompt_attention + decode_attention);
+  double block = device;  // with what is exposed
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (amounts.comm[group] <= 0) continue;
+    const double comm = exposed(group, amounts.comm[group], prompt_attention);
+    time[class_of(group)] += blocks * comm;
+    block += comm;
+  }
+  const double launch = host.decode_layer.value() + amounts.calls * host.per_collective.value();
+  const double gap = host.decode_gap.value();
+  time[TimeClass::compute] += blocks * device;
+  time[TimeClass::host] += blocks * (std::max(0.0, launch - block) + gap);
+  return std::max(launch, block) + gap;
+}
+
+double IterationCosts::add_half_layer(const HalfBlock& block, const HalfBlock& previous, PlaceInRun place,
+                                      double attention, IterationTime& time) const {
+  const StackProfile& stack = in_.setting.system.stack;
+  constexpr auto kTail = static_cast<std::size_t>(HalfPiece::tail);
+  double busy = 0;
+  for (const TwoBatchStep& step : two_batch_steps(place)) {
+    double compute = block.pieces[static_cast<std::size_t>(step.piece)];
+    if (step.piece == HalfPiece::head) compute += attention;
+    if (step.tail_of_previous) compute += previous.pieces[kTail];
+    const HalfBlock& sends = step.of_previous ? previous : block;
+    const double comm = step.exchange == TwoBatchStep::Exchange::none       ? 0
+                        : step.exchange == TwoBatchStep::Exchange::dispatch ? sends.dispatch
+                                                                            : sends.combine;
+    const double shown =
+        comm - stack.communication.expert_hidden * hidden_by_half(stack.communication, comm, compute);
+    time[TimeClass::compute] += compute;
+    time[TimeClass::expert_comm] += shown;
+    busy += compute + shown;
+  }
+  for (const ParallelGroup group : enum_values<ParallelGroup>()) {
+    if (group == ParallelGroup::expert || block.whole.comm[group] <= 0) continue;
+    const double comm = 2 * exposed(group, block.whole.comm[group], 0);
+    time[class_of(group)] += comm;
+    busy += comm;
+  }
+  const double launch =
+      2 * (stack.host.decode_layer.value() + block.whole.calls * stack.host.per_collective.value());
+  const double gap = 2 * stack.host.decode_gap.value();
+  time[TimeClass::host] += std::max(0.0, launch - busy) + gap;
+  return std::max(launch, busy) + gap;
+}
+
+std::vector<double> IterationCosts::add_halves(const serving::Iteration& iteration, const Cost& body,
+                                               IterationTime& time) {
+  const Attention whole = attention_of(iteration), half = attention_of(half_of(iteration));
+  const double tokens = iteration.prompt_tokens + iteration.decoding;
+  HalfParts parts;
+  for (const auto& [kind, blocks] : all_)
+    if (in_halves(kind, tokens)) parts[kind] = mixed(body.low->half[kind], body.high->half[kind], body.share);
+  std::vector<double> stages;
+  for (const model::StageLayers& layers : in_.layers) {
+    double busy = 0;
+    each_layer(
+        layers, [&](std::size_t kind) { return in_halves(kind, tokens); },
+        [&](std::size_t kind) {
+          busy += add_blocks(body.block[kind], whole.prompt[kind], whole.decode[kind], 1, time);
+        },
+        [&](std::size_t kind, std::size_t previous, PlaceInRun place) {
+          busy += add_half_layer(parts[kind], parts[previous], place, half.prompt[kind] + half.decode[kind],
+                                 time);
+        });
+    stages.push_back(busy);
+  }
+  return stages;
+}
+
 IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
-  const bool reads = iteration.prompt_tokens > 0;
   const Cost body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
   const double rows = iteration.decoding + iteration.first_tokens;
   const Cost head = rows > 0 ? at(Table::head, rows) : Cost{};
   if (unit_ == Unit::bytes) return bytes(body, head);
 
   const StackProfile& stack = in_.setting.system.stack;
-  const double gap = stack.host.decode_gap.value();
-  const auto exposed = [&](ParallelGroup group, double comm, double beside) {
-    return split_calls(stack.communication, group, Seconds(comm), Seconds(beside)).exposed.value();
-  };
+  const double tokens = iteration.prompt_tokens + iteration.decoding;
+  const bool halves =
+      std::ranges::any_of(all_, [&](const model::BlockRun& run) { return in_halves(run.kind, tokens); });
   IterationTime time{};
-  BlockSeconds busy_block{};
-  for (const auto& [kind, blocks] : all_) {
-    const Amounts& amounts = body.block[kind];
-    const double prompt_attention = reads ? costs_.prompt_attention(kind, iteration).value() : 0;
-    const double decode_attention =
-        iteration.decoding > 0 ? costs_.decode_attention(kind, iteration.decoding, iteration.cached).value()
-                               : 0;
-    const double device = amounts.device + (prompt_attention + decode_attention);
-    double block = device;  // with what is exposed
-    for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-      if (amounts.comm[group] <= 0) continue;
-      const double comm = exposed(group, amounts.comm[group], prompt_attention);
-      time[class_of(group)] += blocks * comm;
-      block += comm;
-    }
-    const double launch = stack.host.decode_layer.value() + amounts.calls * stack.host.per_collective.value();
-    time[TimeClass::compute] += blocks * device;
-    time[TimeClass::host] += blocks * (std::max(0.0, launch - block) + gap);
-    busy_block[kind] = std::max(launch, block) + gap;
+  std::vector<double> stages;  // of the blocks of each; only where they are asked for
+  const bool turns = in_.plan.pipeline > 1 && in_.groups > 1;
+  if (halves) {
+    stages = add_halves(iteration, body, time);
+  } else {
+    const Attention attention = attention_of(iteration);
+    BlockSeconds block{};
+    for (const auto& [kind, blocks] : all_)
+      block[kind] =
+          add_blocks(body.block[kind], attention.prompt[kind], attention.decode[kind], blocks, time);
+    if (turns) stages = stage_seconds(in_.layers, block);
   }
   double embedding_end = body.end.device, head_end = head.end.device;
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -342,21 +481,20 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   time[TimeClass::pipeline_comm] = body.trip();
   double& host = time[TimeClass::host];
   host = host + stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
-  if (in_.plan.pipeline > 1 && in_.groups > 1) {
-    const double busy = longest_stage(busy_block, embedding_end, head_end, body);
+  if (turns) {
+    const double busy = longest_stage(stages, embedding_end, head_end, body);
     time[TimeClass::bubble] = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
   }
   return time;
 }
 
 /// Seconds that the busiest stage spends on one iteration of one group.
-double IterationCosts::longest_stage(const BlockSeconds& block, double embedding, double head,
+double IterationCosts::longest_stage(const std::vector<double>& blocks, double embedding, double head,
                                      const Cost& hops) const {
   double longest = 0;
   const std::size_t last = in_.layers.size() - 1;
   for (std::size_t stage = 0; stage <= last; ++stage) {
-    double busy = 0;
-    for (const auto& [kind, count] : in_.layers[stage]) busy += count * block[kind];
+    double busy = blocks[stage];
     if (stage == 0) busy += embedding;
     if (stage == last) busy += head;
     if (stage < last && !in_.setting.system.stack.communication.pipeline_async) busy += hops.hop(stage);

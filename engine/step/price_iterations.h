@@ -18,6 +18,8 @@
 // length, linearly between the shortest and the longest that the load meets; the prompt kernel for all pieces
 // at once, with as many query-key pairs as they have.
 //
+// Blocks that two half batches take in turn (two_batches.h) are priced at half of m beside it, at the same samples.
+//
 // Left out: merging the parts of a decoding sequence's attention over a context group; different lengths of
 // the sequences of one batch (they only matter where a kernel waits for its longest).
 #pragma once
@@ -33,6 +35,7 @@
 #include "engine/network/collective_model.h"
 #include "engine/serving/server.h"
 #include "engine/step/price_layers.h"
+#include "engine/step/two_batches.h"
 
 namespace shardscape::step {
 
@@ -61,6 +64,9 @@ class TokenCosts {
   [[nodiscard]] Bound prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
   [[nodiscard]] Bound decode_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
 
+  /// Whether blocks of a kind send their tokens to ranks that deal experts, and back.
+  [[nodiscard]] bool deals(std::size_t kind) const { return cores_[kind].deals; }
+
   /// The operators of one block, of the embedding and of the head behind those prices. `expert_rank`: whose block.
   [[nodiscard]] std::vector<model::Operator> prompt_block(
       std::size_t kind, std::int64_t tokens, std::int32_t expert_rank = model::LayerKey::kBusiest) const;
@@ -86,6 +92,7 @@ class TokenCosts {
   struct Core {
     model::Operator prompt, decode;
     std::vector<Chord> chords;  ///< by sequences
+    bool deals = false;
   };
   std::vector<Core> cores_;  ///< by kind of block
   std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
@@ -123,6 +130,10 @@ class IterationCosts {
   static Table table_of(const serving::Iteration& iteration) {
     return iteration.prompt_tokens > 0 ? Table::prompt : Table::decode;
   }
+  /// Whether an iteration of so many tokens runs blocks of a kind as two half batches (two_batches.h).
+  [[nodiscard]] bool in_halves(std::size_t kind, double tokens) const {
+    return in_.setting.system.stack.serving.two_batch_overlap && costs_.deals(kind) && splits(tokens);
+  }
 
  private:
   /// A part of the model at some number of tokens: device seconds; communication and hops in the unit.
@@ -131,10 +142,18 @@ class IterationCosts {
     EnumArray<ParallelGroup, double> comm;
   };
   using BlockParts = std::array<Amounts, model::kMostBlockKinds>;  ///< by kind
+  /// A block of a kind that is run in halves, on one of them: seconds.
+  struct HalfBlock {
+    Amounts whole;                             ///< of it
+    std::array<double, kHalfPieces> pieces{};  ///< compute, without the attention core
+    double dispatch = 0, combine = 0;
+  };
+  using HalfParts = std::array<HalfBlock, model::kMostBlockKinds>;  ///< by kind
   struct Sample {
     std::int64_t tokens = 0;
     bool priced = false;
     BlockParts block;
+    HalfParts half;            ///< of half of the tokens
     Amounts end;               ///< the embedding, or the head
     std::vector<double> hops;  ///< over each boundary between stages
   };
@@ -155,7 +174,26 @@ class IterationCosts {
   [[nodiscard]] Amounts amounts(const PartCost& layer);
   void price_hops(Bytes boundary, std::vector<double>& hops);
   using BlockSeconds = std::array<double, model::kMostBlockKinds>;  ///< by kind
-  [[nodiscard]] double longest_stage(const BlockSeconds& block, double embedding, double head,
+  /// Attention of one block of each kind.
+  struct Attention {
+    BlockSeconds prompt{}, decode{};
+  };
+  [[nodiscard]] Attention attention_of(const serving::Iteration& iteration);
+  [[nodiscard]] double exposed(ParallelGroup group, double comm, double beside) const;
+  /// Books `blocks` alike. Returns the seconds of one with what is exposed of its calls, launch and gap.
+  double add_blocks(const Amounts& amounts, double prompt_attention, double decode_attention, double blocks,
+                    serving::IterationTime& time) const;
+  /// Books all blocks where some of them run in halves. Returns the seconds of each stage's.
+  std::vector<double> add_halves(const serving::Iteration& iteration, const Cost& body,
+                                 serving::IterationTime& time);
+  /// Books a block that runs in halves, of which `attention` is that of each. Returns its seconds.
+  double add_half_layer(const HalfBlock& block, const HalfBlock& previous, PlaceInRun place, double attention,
+                        serving::IterationTime& time) const;
+  [[nodiscard]] HalfBlock half_block(const PartCost& layer);
+  [[nodiscard]] static HalfBlock mixed(const HalfBlock& low, const HalfBlock& high, double share);
+  [[nodiscard]] static Amounts mixed(const Amounts& low, const Amounts& high, double share);
+  /// `blocks`: seconds of the blocks of each stage.
+  [[nodiscard]] double longest_stage(const std::vector<double>& blocks, double embedding, double head,
                                      const Cost& hops) const;
   [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;
 

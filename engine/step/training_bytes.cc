@@ -74,6 +74,8 @@ Bytes sent_bytes(CollectiveOp op, Bytes bytes, double ranks) {
     case CollectiveOp::dispatch:  // a mean rank's
     case CollectiveOp::combine:
     case CollectiveOp::last_combine:
+    case CollectiveOp::low_latency_dispatch:
+    case CollectiveOp::low_latency_combine:
       return sweep;
     case CollectiveOp::broadcast:
     case CollectiveOp::ring_pass:

@@ -19,6 +19,8 @@ inline CollectiveKind kind_of(network::CollectiveOp op) {
     case network::CollectiveOp::dispatch:
     case network::CollectiveOp::combine:
     case network::CollectiveOp::last_combine:
+    case network::CollectiveOp::low_latency_dispatch:
+    case network::CollectiveOp::low_latency_combine:
       return CollectiveKind::all_to_all;
     case network::CollectiveOp::broadcast:
       return CollectiveKind::broadcast;

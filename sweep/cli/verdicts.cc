@@ -45,6 +45,10 @@ std::string describe(Reason reason) {
       return "the model has no experts for ep or etp";
     case Reason::experts_by_ranks:
       return "the experts do not divide by ep";
+    case Reason::slots_by_ranks:
+      return "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not "
+             "divide "
+             "by ep, or are more than one of each for every rank";
     case Reason::expert_width_by_ranks:
       return "the width of an expert does not divide by etp";
     case Reason::ranks_by_experts:

@@ -65,6 +65,7 @@ class StudyParser {
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
     check_loads();
+    check_servers();
     if (!diagnostics_.empty()) return std::nullopt;
     study_.resolved_yaml = resolved();
     note_assumed_shares();
@@ -321,6 +322,44 @@ class StudyParser {
       for (const Problem& problem : problems.list())
         state_.bad("workload." + problem.field, node->where, problem.message);
       if (!problems.empty()) return;
+    }
+  }
+
+  /// Servers of experts need a model that has some, and plans that deal them over ranks.
+  void check_servers() {
+    if (phase_ != Phase::inference) return;
+    using Serving = StackProfile::Serving;
+    struct Key {
+      const char* path;
+      bool (*set)(const Serving& serving);
+      bool prefill_alone;
+    };
+    static constexpr Key kKeys[] = {
+        {"stack.serving.redundant_experts", [](const Serving& s) { return s.redundant_experts > 0; }, false},
+        {"stack.serving.prefill_redundant_experts",
+         [](const Serving& s) { return s.prefill_redundant_experts > 0; }, true},
+        {"stack.serving.two_batch_overlap", [](const Serving& s) { return s.two_batch_overlap; }, false}};
+    const auto deals = [&](PlanKey key) {
+      return std::ranges::any_of(study_.space[key].values, [](std::int32_t ranks) { return ranks > 1; });
+    };
+    const bool prefill_deals = pooled() && deals(PlanKey::prefill_expert);
+    const yaml::Node* const hardware = root_.find("hardware");
+    for (const Key& key : kKeys) {
+      const bool used = std::ranges::any_of(
+          study_.systems, [&](const System& system) { return key.set(system.stack.serving); });
+      if (!used) continue;
+      const yaml::Node* const axis =
+          hardware != nullptr && hardware->is_map() ? hardware->find(key.path) : nullptr;
+      const std::string path = axis != nullptr ? std::string("hardware.") + key.path : key.path;
+      const yaml::Location where = axis != nullptr ? axis->where : root_.find("stack")->where;
+      if (!study_.model.moe) {
+        state_.bad(path, where, "has no effect in a dense model: it has no experts; leave it out");
+      } else if (axis != nullptr && key.prefill_alone && !prefill_deals) {
+        state_.bad(path, where,
+                   "has no effect without space.prefill_gpus and space.prefill_expert_parallel above 1");
+      } else if (axis != nullptr && !prefill_deals && !deals(PlanKey::expert)) {
+        state_.bad(path, where, "has no effect without space.expert_parallel above 1");
+      }
     }
   }
 

@@ -135,6 +135,13 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
     case Reason::experts_by_ranks:
       return impossible("expert_parallel", fmt::format("the {} experts of {} do not divide by it",
                                                        model.moe ? model.moe->experts : 0, model.name));
+    case Reason::slots_by_ranks:
+      return impossible(
+          "expert_parallel",
+          fmt::format("the {} experts of {} and {} copies of the stack do not divide by it, or are more "
+                      "than one of each for every rank",
+                      model.moe ? model.moe->experts : 0, model.name,
+                      setting.system.stack.serving.redundant_experts));
     case Reason::expert_width_by_ranks:
       return impossible("expert_tensor_parallel",
                         fmt::format("the width of an expert of {} does not divide by it", model.name));

@@ -435,6 +435,9 @@ void describe(V& v, StackProfile& s) {
     serving.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
     serving.optional("kv_transfer", s.serving.kv_transfer);
     serving.optional("dispatch", s.serving.dispatch);
+    serving.optional("redundant_experts", s.serving.redundant_experts);
+    serving.optional("prefill_redundant_experts", s.serving.prefill_redundant_experts);
+    serving.optional("two_batch_overlap", s.serving.two_batch_overlap);
   });
   v.optional_group("state", [&](V& state) {
     state.optional("gradient_bytes", s.state.gradient_bytes);

@@ -182,6 +182,8 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"serving.max_batch", kNoTime, "", false, true},
     {"serving.kv_block", kNoTime, "", false, true},
     {"serving.kv_share", kNoTime, "", true},
+    {"serving.redundant_experts", kNoTime, "", false, true},
+    {"serving.prefill_redundant_experts", kNoTime, "", false, true},
     {"state.gradient_bytes", kSlower},
     {"state.gradient_comm_bytes", kSlower},
     {"state.master_bytes", kSlower},

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/compute/expert_replicas.h"
 #include "engine/model/mlp/activation.h"
 #include "engine/model/mlp/expert_exchange.h"
 #include "engine/model/mlp/served_exchange.h"
@@ -122,14 +123,31 @@ double busiest(double mean, double variance, std::int32_t ranks, double most) {
   return std::min(most, mean + std::max(0.0, deviations) * std::sqrt(std::max(0.0, variance)));
 }
 
-/// The part of the experts that a member of so many holds; kBusiest: the member that gets most.
-std::span<const double> experts_of(std::span<const double> popularity, std::int32_t members,
-                                   std::int32_t member) {
-  const std::vector<double> shares = compute::member_shares(popularity, static_cast<std::size_t>(members));
+/// The experts that a member holds, or copies of them, by the share of tokens that come to each; kBusiest: the member
+/// that gets most.
+std::vector<double> experts_of(std::span<const double> popularity, const ExpertSplit& split,
+                               std::int32_t member) {
+  if (split.redundant > 0) {
+    const std::vector<std::vector<double>> slots =
+        compute::dealt_slots(popularity, split.redundant, split.ranks);
+    return slots[member == LayerKey::kBusiest ? compute::busiest_of(slots)
+                                              : static_cast<std::size_t>(member)];
+  }
+  const std::vector<double> shares =
+      compute::member_shares(popularity, static_cast<std::size_t>(split.ranks));
   const std::size_t each = popularity.size() / shares.size();
   const auto which =
       member == LayerKey::kBusiest ? std::ranges::max_element(shares) - shares.begin() : member;
-  return popularity.subspan(static_cast<std::size_t>(which) * each, each);
+  const auto part = popularity.subspan(static_cast<std::size_t>(which) * each, each);
+  return {part.begin(), part.end()};
+}
+
+/// Of experts that are all alike, what the busiest rank has over the mean. As many of each on every rank need no
+/// copies: those stand idle. Else some ranks have more whole experts than others, and copies are what fills the rest.
+double uneven_slots(const MixtureOfExperts& moe, const ExpertSplit& split) {
+  if (split.redundant == 0 || moe.experts % split.ranks == 0) return 1;
+  const std::vector<double> all = compute::popularity({}, moe.experts, moe.top_k);
+  return split.ranks * compute::busiest_share(compute::dealt_slots(all, split.redundant, split.ranks));
 }
 
 }  // namespace
@@ -146,13 +164,15 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   const ExpertSplit split = b.key().experts();
   const auto experts = static_cast<double>(moe.experts), chosen = static_cast<double>(moe.top_k);
   ExpertShare share;
-  share.experts = experts / split.ranks;
-  share.rows = share.mean = b.tokens() * copies(moe, b.key());
+  const double uneven = loads_differ(b.model(), b.workload()) ? 1 : uneven_slots(moe, split);
+  share.experts = uneven * experts / split.ranks;
+  share.mean = b.tokens() * copies(moe, b.key());
+  share.rows = uneven * share.mean;
   share.inner = static_cast<double>(moe.expert_ffn_hidden) / split.tensor;
   const double tokens = b.tokens() * split.tensor / b.key().tensor * split.ranks;
   if (loads_differ(b.model(), b.workload())) {
     const std::vector<double> all = compute::popularity(b.workload().expert_load, moe.experts, moe.top_k);
-    share.loads = compute::expected_loads(experts_of(all, split.ranks, b.key().expert_rank), tokens);
+    share.loads = compute::expected_loads(experts_of(all, split, b.key().expert_rank), tokens);
     share.rows = share.loads.tokens();
     share.active = share.loads.experts();
     return share;
@@ -163,7 +183,7 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   if (b.serves() && split.ranks > 1) {
     share.active = busiest(share.active, share.active * (1 - met), split.ranks, share.experts);
     const double rows = share.rows, others = 1 - 1.0 / split.ranks;
-    share.rows = busiest(rows, rows * others, split.ranks, rows * split.ranks);
+    share.rows = busiest(rows, rows * others, split.ranks, share.mean * split.ranks);
   }
   return share;
 }
@@ -245,7 +265,7 @@ PartParameters ExpertMlp::parameters(const ModelSpec& model, std::int32_t tensor
 
 PartParameters ExpertMlp::expert_parameters(const ModelSpec& model, const ExpertSplit& split) const {
   const MixtureOfExperts& moe = *model.moe;
-  const double experts = static_cast<double>(moe.experts) / split.ranks;
+  const double experts = static_cast<double>(moe.experts + split.redundant) / split.ranks;
   const PartParameters one = mlp_parameters(model, static_cast<double>(moe.expert_ffn_hidden), split.tensor);
   return {experts * one.matrices, experts * one.vectors, experts * one.tensors};
 }

@@ -9,6 +9,9 @@
 // each expert gets tokens x its popularity; what is priced, and counted in memory, is the rank of an expert group
 // that gets most. They don't matter where a capacity factor makes all experts alike.
 //
+// Copies of experts (ExpertSplit::redundant) count in memory. Where loads differ they take their part of them
+// (compute/expert_replicas.h); where all are alike and each rank holds as many, they have nothing to do.
+//
 // Shards: the router's weights are whole on every rank, as norms are; it works on the rank's own tokens (sequence
 // parallelism). A rank holds experts / ranks of the experts, a `tensor`-th of the width of each (ExpertSplit).
 //

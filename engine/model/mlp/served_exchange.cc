@@ -8,18 +8,19 @@ namespace {
 
 using network::CollectiveOp;
 
-/// A call over `tokens` tokens; none where the group has one rank.
+/// A call over `tokens` tokens, of whose values each takes so many bytes; none where the group has one rank.
 Operator served_call(const OperatorBuilder& b, std::string_view name, ParallelGroup group, CollectiveOp op,
-                     double tokens) {
+                     double tokens, double value_bytes) {
   const ExpertSplit split = b.key().experts();
   const std::int32_t ranks = group == ParallelGroup::expert ? split.ranks : split.tensor;
   Operator call;
   call.name = name;
   call.kind = OperatorKind::collective;
-  call.forward_comm = {op, group, Bytes(bytes_per_element(b.policy().wire) * tokens * b.hidden()),
-                       ranks > 1 ? 1.0 : 0.0};
+  call.forward_comm = {op, group, Bytes(value_bytes * tokens * b.hidden()), ranks > 1 ? 1.0 : 0.0};
   return call;
 }
+
+double wire_bytes(const OperatorBuilder& b) { return bytes_per_element(b.policy().wire); }
 
 /// Tokens that a rank has for the experts.
 double sent_tokens(const OperatorBuilder& b) { return b.tokens() / b.key().tensor; }
@@ -41,24 +42,62 @@ ServedTokens served_tokens(const OperatorBuilder& b) {
   return {sent_tokens(b) * copies, sent_tokens(b) * copies * b.key().experts().tensor};
 }
 
+/// Copies that kernels of their own are asked to send: one for each expert of a token.
+double chosen_copies(const OperatorBuilder& b) {
+  return sent_tokens(b) * static_cast<double>(b.model().moe->top_k);
+}
+
+/// The tokens to their experts.
+Operator sent_out(const OperatorBuilder& b) {
+  constexpr std::string_view kName = "dispatch";
+  constexpr auto kGroup = ParallelGroup::expert;
+  const double dealt = served_tokens(b).dealt;
+  switch (b.stack().serving.dispatch) {
+    case ServedDispatch::all_gather:
+      return served_call(b, kName, kGroup, CollectiveOp::all_gather, dealt, wire_bytes(b));
+    case ServedDispatch::all_to_all:
+      return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, wire_bytes(b));
+    case ServedDispatch::kernels:
+      break;
+  }
+  const CollectiveOp op =
+      b.mode() == Mode::decode ? CollectiveOp::low_latency_dispatch : CollectiveOp::expert_dispatch;
+  return served_call(b, kName, kGroup, op, chosen_copies(b),
+                     dispatched_value_bytes(b.policy(), b.stack().experts));
+}
+
+/// And back.
+Operator sent_back(const OperatorBuilder& b) {
+  constexpr std::string_view kName = "combine";
+  constexpr auto kGroup = ParallelGroup::expert;
+  const double dealt = served_tokens(b).dealt;
+  switch (b.stack().serving.dispatch) {
+    case ServedDispatch::all_gather:
+      return served_call(b, kName, kGroup, CollectiveOp::reduce_scatter, dealt, wire_bytes(b));
+    case ServedDispatch::all_to_all:
+      return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, wire_bytes(b));
+    case ServedDispatch::kernels:
+      break;
+  }
+  const CollectiveOp op =
+      b.mode() == Mode::decode ? CollectiveOp::low_latency_combine : CollectiveOp::expert_combine;
+  return served_call(b, kName, kGroup, op, chosen_copies(b), wire_bytes(b));
+}
+
 }  // namespace
 
 void append_served_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b) {
   if (!b.key().dispatches) return;
-  const ServedTokens tokens = served_tokens(b);
-  const CollectiveOp out = gathers(b) ? CollectiveOp::all_gather : CollectiveOp::all_to_all;
-  ops.push_back(served_call(b, "dispatch", ParallelGroup::expert, out, tokens.dealt));
-  ops.push_back(
-      served_call(b, "expert_gather", ParallelGroup::expert_tensor, CollectiveOp::all_gather, tokens.split));
+  ops.push_back(sent_out(b));
+  ops.push_back(served_call(b, "expert_gather", ParallelGroup::expert_tensor, CollectiveOp::all_gather,
+                            served_tokens(b).split, wire_bytes(b)));
 }
 
 void append_served_combine(std::vector<Operator>& ops, const OperatorBuilder& b) {
   if (!b.key().dispatches) return;
-  const ServedTokens tokens = served_tokens(b);
-  const CollectiveOp back = gathers(b) ? CollectiveOp::reduce_scatter : CollectiveOp::all_to_all;
   ops.push_back(served_call(b, "expert_reduce", ParallelGroup::expert_tensor, CollectiveOp::reduce_scatter,
-                            tokens.split));
-  ops.push_back(served_call(b, "combine", ParallelGroup::expert, back, tokens.dealt));
+                            served_tokens(b).split, wire_bytes(b)));
+  ops.push_back(sent_back(b));
 }
 
 }  // namespace shardscape::model

@@ -28,6 +28,11 @@ struct ExchangeNodes {
     k.dispatch_node = Seconds(40e-6);
     k.combine_node = Seconds(50e-6);
     if (between) k.node_bandwidth = BytesPerSecond(20e9);
+    node.experts.low_latency = {Seconds(10e-6),       Seconds(12e-6),
+                                Seconds(10e-9),       Seconds(5e-9),
+                                BytesPerSecond(80e9), BytesPerSecond(60e9),
+                                BytesPerSecond(4e9),  Seconds(7e-6),
+                                Seconds(8e-6),        BytesPerSecond(between ? 20e9 : 0)};
   }
   static DimensionSpec level(const char* name, double bandwidth, LinkScope scope, std::int64_t size) {
     return {name, DimensionKind::switched, {size}, BytesPerSecond(bandwidth), Seconds(0), scope};
@@ -37,7 +42,8 @@ struct ExchangeNodes {
     group.push(ranks, 1);
     return model.time(op, Bytes(bytes), group).value();
   }
-  [[nodiscard]] double closed(DispatchWay way, double ranks, double nodes) const {
+  [[nodiscard]] double closed(DispatchWay way, double ranks, double nodes,
+                              DispatchKernels kernels = DispatchKernels::normal) const {
     ExpertExchange call;
     call.tokens = kSent;
     call.hidden = kTokenWidth;
@@ -47,7 +53,7 @@ struct ExchangeNodes {
     call.nodes = nodes;
     call.sms = 16;
     call.value_bytes = 2;
-    return expert_exchange_time(node.experts, DispatchKernels::normal, way, call)->value();
+    return expert_exchange_time(node.experts, kernels, way, call)->value();
   }
 
   StackProfile::Communication communication;
@@ -69,6 +75,22 @@ TEST(Exchanges, TakeTheirClosedFormBesideTheCall) {
               2e-6 + nodes.closed(DispatchWay::combine, 4, 1), 1e-12);
   EXPECT_NEAR(nodes.seconds(CollectiveOp::expert_combine, kCopies, 16),
               2e-6 + nodes.closed(DispatchWay::combine, 16, 2), 1e-12);
+}
+
+TEST(Exchanges, OfLowLatencyTakeTheirs) {
+  ExchangeNodes nodes;
+  constexpr auto kKernels = DispatchKernels::low_latency;
+  EXPECT_NEAR(nodes.seconds(CollectiveOp::low_latency_dispatch, kCopies, 8),
+              2e-6 + nodes.closed(DispatchWay::dispatch, 8, 1, kKernels), 1e-12);
+  EXPECT_NEAR(nodes.seconds(CollectiveOp::low_latency_combine, kCopies, 16),
+              2e-6 + nodes.closed(DispatchWay::combine, 16, 2, kKernels), 1e-12);
+  // Without constants all four copies of a token cross the links: 7/8 of them of eight ranks, a half of two nodes.
+  ExchangeNodes links(false), inside(true, false);
+  EXPECT_NEAR(links.seconds(CollectiveOp::low_latency_combine, kCopies, 8), 2e-6 + kCopies * 7 / 8 / 100e9,
+              1e-12);
+  for (ExchangeNodes* without : {&links, &inside})
+    EXPECT_NEAR(without->seconds(CollectiveOp::low_latency_dispatch, kCopies, 16), 2e-6 + kCopies / 2 / 25e9,
+                1e-12);
 }
 
 TEST(Exchanges, WithoutConstantsTheirCopiesCrossTheLinks) {
