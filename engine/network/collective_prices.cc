@@ -160,7 +160,7 @@ std::optional<Seconds> CollectiveModel::closed_form(const OpCosts& costs, double
 }
 
 std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, double bytes) const {
-  if (node_ == nullptr || exchange_.hidden <= 0) return std::nullopt;
+  if (node_ == nullptr || exchange_.hidden <= 0 || !exchange_.closed_form) return std::nullopt;
   const bool out = costs.op == CollectiveOp::expert_dispatch;
   const double value = out ? exchange_.dispatch_value : bytes_per_element(Precision::bf16);
   const double copies = bytes / costs.wire_share / (value * exchange_.hidden);

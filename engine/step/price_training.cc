@@ -468,6 +468,19 @@ void fill_rates(const TrainingStep& in, Prediction& out) {
       useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
+/// Whether some group like this one, of ranks as they are numbered, lies in more than one domain of the scale-up
+/// network: groups of one kind tile the ranks in blocks, which domains hold whole or cut.
+bool leaves_domain(const FabricSpec& fabric, const network::RankGroup& group) {
+  if (group.depth == 0) return false;
+  std::int64_t domain = 1;
+  for (const DimensionSpec& dimension : fabric.dimensions) {
+    if (dimension.scope == LinkScope::scale_out) break;
+    domain *= dimension.size();
+  }
+  const auto& outer = group.levels[static_cast<std::size_t>(group.depth - 1)];
+  return domain % (static_cast<std::int64_t>(outer.extent) * outer.stride) != 0;
+}
+
 }  // namespace
 
 bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
@@ -475,6 +488,9 @@ bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
   if (stack.communication.expert_overlap <= 0 || !model::layer_key(plan, plan.microbatch).dispatches)
     return false;
   if (zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, stack)) return false;
+  if (stack.communication.overlapped_exchanges == OverlappedExchanges::between_domains &&
+      !leaves_domain(setting.system.fabric, PlanLayout(plan).group(ParallelGroup::expert)))
+    return false;
   return plan.pipeline == 1 || (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1);
 }
 

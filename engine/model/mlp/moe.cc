@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/model/mlp/activation.h"
+#include "engine/model/mlp/expert_biases.h"
 #include "engine/model/mlp/expert_exchange.h"
 #include "engine/model/mlp/served_exchange.h"
 
@@ -70,6 +71,11 @@ Operator load_wait(const OperatorBuilder& b) {
   op.name = "load_wait";
   op.wait = b.stack().experts.load_wait;
   return op;
+}
+
+bool runs_plain_biases(const OperatorBuilder& b) {
+  return b.mode() == Mode::training && b.model().has_mlp_bias() && b.model().moe->routes() &&
+         !b.stack().experts.fused_bias;
 }
 
 void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
@@ -184,11 +190,17 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
     copied = Bytes(operand * share.rows * b.hidden());
   }
   ops.push_back(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied));
-  ops.push_back(activation(b, share.rows * share.inner));
+  const bool plain_bias = runs_plain_biases(b);
+  const double inner = share.rows * share.inner;
+  ops.push_back(plain_bias ? plain_biased_activation(b, inner, share.active) : activation(b, inner));
   if (b.serves() && moe.routes()) ops.back().forward.kernels = 0;
   ops.back().loads = share.loads;
   ops.push_back(expert_product(b, "expert_out", share, share.inner, b.hidden(),
                                Bytes(operand * share.rows * share.inner)));
+  if (plain_bias) {
+    ops.push_back(plain_expert_bias(b, share.rows * b.hidden(), share.active));
+    ops.back().loads = share.loads;
+  }
   if (moe.routes()) {
     if (b.serves()) {
       append_served_combine(ops, b);
