@@ -13,8 +13,8 @@ namespace shardscape::calibrate {
 /// the table). A column whose filled cells are all plain numbers is a number; any other is a choice among the
 /// texts it has. A comparison with a blank cell holds for != only. Problems: what is wrong with the
 /// expression, or that it holds for no row. Tables that name software have a column `release` besides, the number of
-/// what their rows state (validate/release.h), where they state one.
-tl::expected<validate::Table, std::string> rows_where(const validate::Table& table,
+/// what software and source of their rows state (validate/release.h), where they state one.
+tl::expected<validate::Table, std::string> rows_where(const validate::Table& rows,
                                                       std::string_view expression);
 
 }  // namespace shardscape::calibrate
