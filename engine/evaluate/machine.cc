@@ -27,6 +27,7 @@ network::TokenExchange exchange_of(const Setting& setting) {
   exchange.top_groups = moe.top_groups;
   exchange.sms = static_cast<double>(stack.dispatch_sms);
   exchange.dispatch_value = dispatched_value_bytes(setting.policy(), stack);
+  exchange.closed_form = stack.dispatch == ExpertDispatcher::kernels;
   return exchange;
 }
 

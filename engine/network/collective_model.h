@@ -44,7 +44,8 @@
 //
 //     call + the closed form of expert_dispatch.h + (T now - T healthy),   at least call + rank_step + T
 //
-// with T that of an all-to-all of these copies. A device without constants takes the latter. Within a domain of a
+// with T that of an all-to-all of these copies. A device without constants takes the latter, and so does a stack whose
+// kernels keep up with the links (TokenExchange::closed_form). Within a domain of a
 // group that spans several the copies are forwarded; where constants between nodes are missing that takes what the
 // kernels take inside one domain, beside T.
 //
@@ -126,6 +127,7 @@ struct TokenExchange {
   std::int64_t groups = 1, top_groups = 1;  ///< of experts, and of those of a token
   double sms = 20;                          ///< that the kernels run on
   double dispatch_value = 2;                ///< bytes of a value on its way out; on its way back 2
+  bool closed_form = true;                  ///< calls take what DeepEP's kernels do; false: their links alone
 };
 
 /// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.

@@ -163,7 +163,7 @@ std::optional<Seconds> CollectiveModel::closed_form(const OpCosts& costs, double
 }
 
 std::optional<Seconds> CollectiveModel::exchange_time(const OpCosts& costs, double bytes) const {
-  if (node_ == nullptr || exchange_.hidden <= 0) return std::nullopt;
+  if (node_ == nullptr || exchange_.hidden <= 0 || !exchange_.closed_form) return std::nullopt;
   const bool quick = is_low_latency(costs.op);
   const DispatchKernels kernels = quick ? DispatchKernels::low_latency : DispatchKernels::normal;
   const bool out =

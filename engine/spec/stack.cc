@@ -37,6 +37,13 @@ void check_kept(const StackProfile& stack, Problems& problems) {
                    "has no effect with attention: naive, whose backward does not need its output");
 }
 
+/// YY.MM
+bool is_month(const std::string& text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return text.size() == 5 && text[2] == '.' && digit(text[0]) && digit(text[1]) && digit(text[3]) &&
+         digit(text[4]) && text.substr(3) >= "01" && text.substr(3) <= "12";
+}
+
 }  // namespace
 
 std::vector<Algorithm> StackProfile::Communication::all_algorithms() {
@@ -97,6 +104,7 @@ Problems StackProfile::validate() const {
   check(experts.backward_layer, "experts.backward_layer", ranges::kTime);
   check(experts.per_expert, "experts.per_expert", ranges::kTime);
   check(experts.load_wait, "experts.load_wait", ranges::kTime);
+  check(experts.plain_launch, "experts.plain_launch", ranges::kTime);
   check(communication.expert_hidden, "communication.expert_hidden", ranges::kFraction);
   problems.require(quantisation.passes >= 0 && quantisation.passes <= 10, "quantisation.passes",
                    "is a number of passes over a tensor, 0..10");
@@ -114,6 +122,12 @@ Problems StackProfile::validate() const {
                    "has no effect without communication.protocols: true, which prices calls inside a node");
   problems.require(tables.usual_zero_stage >= 0 && tables.usual_zero_stage <= 3, "usual_zero_stage",
                    "is 0..3");
+  problems.require(tables.expert_software_from.empty() || is_month(tables.expert_software_from),
+                   "expert_software_from", "is a release by year and month, such as 26.06");
+  const bool narrowed =
+      !tables.expert_software_from.empty() || tables.expert_software_on != Architecture::other;
+  problems.require(!narrowed || !tables.expert_software.empty(), "expert_software",
+                   "must name the software whose release or architecture the profile is meant of");
   check(serving.token_budget, "serving.token_budget", ranges::kTokens);
   check(serving.max_batch, "serving.max_batch", ranges::kRequests);
   if (serving.scheduler == ServingPolicy::chunked && serving.token_budget < serving.max_batch) {

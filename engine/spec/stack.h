@@ -61,9 +61,14 @@ SHARDSCAPE_ENUM_NAMES(KvTransfer, "after_prefill", "per_layer");
 
 /// Who sends the tokens of a training step to the ranks of their experts: the collective library by all-to-all
 /// (Megatron Core's dispatcher `alltoall`), or kernels of their own, which send a token once to each rank or node
-/// that needs it (DeepEP, and HybridEP after it; network/expert_dispatch.h).
-enum class ExpertDispatcher : std::uint8_t { library, kernels };
-SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels");
+/// that needs it: at the pace of DeepEP's (network/expert_dispatch.h), or, as HybridEP, which sorts tokens as it sends
+/// them and leaves the copies to the engines of NVLink, at that of the links.
+enum class ExpertDispatcher : std::uint8_t { library, kernels, hybrid };
+SHARDSCAPE_ENUM_NAMES(ExpertDispatcher, "library", "kernels", "hybrid");
+
+/// Which exchanges of experts run beside another pass: all, or those alone that leave an NVLink domain.
+enum class OverlappedExchanges : std::uint8_t { everywhere, between_domains };
+SHARDSCAPE_ENUM_NAMES(OverlappedExchanges, "everywhere", "between_domains");
 
 /// How a server's tokens reach experts that lie over several of its replicas (data-parallel attention).
 ///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
@@ -118,6 +123,7 @@ struct StackProfile {
     /// where passes run in pairs (schedule/pipeline.h). Above 0 interleaved schedules and single stages run them so
     /// (Megatron Core: overlap_moe_expert_parallel_comm).
     double expert_overlap = 0;
+    OverlappedExchanges overlapped_exchanges = OverlappedExchanges::everywhere;
     /// Of the time that they hide, what is not lost again by compute that shares SMs with them, 0..1.
     double expert_hidden = 1;
     bool pipeline_async = false;  ///< stage sends overlap with the next operator
@@ -173,6 +179,11 @@ struct StackProfile {
     /// Of the device in each forward pass of a layer, until the host has read how many tokens each expert gets and
     /// launches what depends on it (dropless routing).
     Seconds load_wait;
+    /// Experts with biases run as fused as those without; false: activation, weighting by the router and the second
+    /// bias are plain operators, each of which streams its tensors (model/mlp/expert_biases.h).
+    bool fused_bias = true;
+    /// Of the host for each kernel of these operators, beside a block's other launches.
+    Seconds plain_launch;
   };
   /// The LM head in training.
   struct Head {
@@ -209,6 +220,10 @@ struct StackProfile {
     std::vector<std::string> software;  ///< names that stand for this profile, each for one profile only
     /// Likewise, before any other profile, of runs of mixtures of experts.
     std::vector<std::string> expert_software;
+    /// Of those runs: the first release, YY.MM, and the first architecture that they are meant of. Of profiles for
+    /// the same software the one with the latest release that fits a run stands for it.
+    std::string expert_software_from;
+    Architecture expert_software_on = Architecture::other;
     std::int64_t usual_zero_stage = 0;            ///< 0..3
     Recompute usual_recompute = Recompute::none;  ///< the next stronger one where that does not fit
     bool usual_sequence_parallel = false;         ///< where tp is above 1

@@ -472,6 +472,19 @@ void fill_rates(const TrainingStep& in, Prediction& out) {
       useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
+/// Whether some group like this one, of ranks as they are numbered, lies in more than one domain of the scale-up
+/// network: groups of one kind tile the ranks in blocks, which domains hold whole or cut.
+bool leaves_domain(const FabricSpec& fabric, const network::RankGroup& group) {
+  if (group.depth == 0) return false;
+  std::int64_t domain = 1;
+  for (const DimensionSpec& dimension : fabric.dimensions) {
+    if (dimension.scope == LinkScope::scale_out) break;
+    domain *= dimension.size();
+  }
+  const auto& outer = group.levels[static_cast<std::size_t>(group.depth - 1)];
+  return domain % (static_cast<std::int64_t>(outer.extent) * outer.stride) != 0;
+}
+
 }  // namespace
 
 bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
@@ -479,6 +492,9 @@ bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
   if (stack.communication.expert_overlap <= 0 || !model::layer_key(plan, plan.microbatch).dispatches)
     return false;
   if (zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, stack)) return false;
+  if (stack.communication.overlapped_exchanges == OverlappedExchanges::between_domains &&
+      !leaves_domain(setting.system.fabric, PlanLayout(plan).group(ParallelGroup::expert)))
+    return false;
   return plan.pipeline == 1 || (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1);
 }
 
@@ -501,8 +517,10 @@ Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
   const StackProfile::Experts& experts = in.setting.system.stack.experts;
   const Seconds each =
       (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
-  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each);
-  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each);
+  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
+                          layer.plain_forward * experts.plain_launch;
+  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
+                           layer.plain_backward * experts.plain_launch;
   const auto own = [&](Part part) {
     switch (part) {
       case Part::forward:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sweep/space/expression.h"
+#include "sweep/validate/release.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::calibrate {
@@ -29,6 +30,23 @@ sweep::ExpressionName name_of_column(const validate::Table& table, std::size_t c
   return {table.columns[column], sweep::NameKind::choice, {texts.begin(), texts.end()}};
 }
 
+/// The table with a column of what its rows state of their release, unless it has such a column.
+validate::Table with_release(const validate::Table& table) {
+  validate::Table result = table;
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::ranges::find(table.columns, name) - table.columns.begin());
+  };
+  const std::size_t software = column("software"), source = column("source");
+  if (column("release") < table.columns.size() || software == table.columns.size()) return result;
+  result.columns.emplace_back("release");
+  for (validate::TableRow& row : result.rows) {
+    const std::string from = source < table.columns.size() ? row.cells[source] : std::string();
+    const std::optional<double> release = validate::stated_release(row.cells[software], from);
+    row.cells.push_back(release ? fmt::format("{}", *release) : "");
+  }
+  return result;
+}
+
 double value_of(const sweep::ExpressionName& name, const std::string& cell) {
   if (cell.empty()) return kBlank;
   if (name.kind == sweep::NameKind::number) return *yaml::parse_number(cell);
@@ -37,8 +55,9 @@ double value_of(const sweep::ExpressionName& name, const std::string& cell) {
 
 }  // namespace
 
-tl::expected<validate::Table, std::string> rows_where(const validate::Table& table,
+tl::expected<validate::Table, std::string> rows_where(const validate::Table& rows,
                                                       std::string_view expression) {
+  const validate::Table table = with_release(rows);
   std::vector<sweep::ExpressionName> names;
   for (std::size_t c = 0; c < table.columns.size(); ++c) names.push_back(name_of_column(table, c));
   const auto parsed = sweep::Expression::parse(expression, names);
@@ -46,12 +65,13 @@ tl::expected<validate::Table, std::string> rows_where(const validate::Table& tab
     return tl::unexpected(
         fmt::format("'{}', character {}: {}", expression, parsed.error().offset + 1, parsed.error().message));
   }
-  validate::Table result = table;
+  validate::Table result = rows;
+  result.rows.clear();
   std::vector<double> values(names.size());
-  std::erase_if(result.rows, [&](const validate::TableRow& row) {
-    for (const std::size_t c : parsed->references()) values[c] = value_of(names[c], row.cells[c]);
-    return !parsed->holds(values);
-  });
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    for (const std::size_t c : parsed->references()) values[c] = value_of(names[c], table.rows[i].cells[c]);
+    if (parsed->holds(values)) result.rows.push_back(rows.rows[i]);
+  }
   if (result.rows.empty()) return tl::unexpected(fmt::format("'{}' holds for no row", expression));
   return result;
 }

@@ -9,6 +9,7 @@
 #include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
 #include "sweep/space/design_space.h"
+#include "sweep/validate/release.h"
 
 namespace shardscape::validate {
 
@@ -369,7 +370,11 @@ void read_who(RowReader& reader, TableNames& names, PlanRow& row) {
   const auto cluster = [&](const std::string& device) { return names.cluster(device); };
   read_preset(reader, "cluster", "device", row.cluster, row.device, cluster, row);
   const bool experts = has_experts(row.model);
-  const auto stack = [&](const std::string& software) { return names.stack(software, experts); };
+  const auto stack = [&](const std::string& software) {
+    return names.stack(software, experts,
+                       {stated_release(software, reader.text("source").value_or("")),
+                        experts ? names.architecture(row.device) : Architecture::other});
+  };
   read_preset(reader, "stack", "software", row.stack, row.software, stack, row);
 }
 

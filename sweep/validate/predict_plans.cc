@@ -204,17 +204,18 @@ ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
   return plan;
 }
 
-/// As stated or, where the table does not state it, with as little computed again as fits.
+/// As stated or, where the table does not state it, with as little computed again as fits; where nothing fits, with all:
+/// what was measured did fit, and that comes closest.
 Prediction run_row(Simulator& simulator, const PlanRow& row, ParallelPlan plan) {
-  Prediction first = simulator.run(plan);
-  if (!row.recompute_unstated || first.status != Status::memory) return first;
+  Prediction prediction = simulator.run(plan);
+  if (!row.recompute_unstated) return prediction;
   for (const Recompute stronger : {Recompute::selective, Recompute::full}) {
+    if (prediction.status != Status::memory) break;
     if (stronger <= plan.recompute) continue;
     plan.recompute = stronger;
-    Prediction next = simulator.run(plan);
-    if (next.status == Status::ok) return next;
+    prediction = simulator.run(plan);
   }
-  return first;  // nothing fits
+  return prediction;
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <tuple>
 #include <utility>
 
 #include "engine/base/suggest.h"
+#include "sweep/validate/release.h"
 
 namespace shardscape::validate {
 
@@ -97,7 +99,10 @@ void TableNames::read() {
     if (!stack) continue;
     // As software, a name may mean another profile than the one which is called so.
     for (const std::string& name : (*stack)->tables.software) stacks_.insert_or_assign(name, entry.name);
-    for (const std::string& name : (*stack)->tables.expert_software) of_experts_.emplace(name, entry.name);
+    const StackProfile::Tables& tables = (*stack)->tables;
+    const double from = release_number(tables.expert_software_from).value_or(0);
+    for (const std::string& name : tables.expert_software)
+      of_experts_[name].push_back({from, tables.expert_software_on, entry.name});
   }
 }
 
@@ -120,12 +125,25 @@ TableNames::Named TableNames::cluster(const std::string& device_text) {
                                  "the device's preset the key 'cluster'"});
 }
 
-TableNames::Named TableNames::stack(const std::string& text, bool experts) {
+Architecture TableNames::architecture(const std::string& device_text) {
+  const Named name = device(device_text);
+  if (!name) return Architecture::other;
+  const auto found = presets_.device(*name);
+  return found ? (*found)->architecture : Architecture::other;
+}
+
+TableNames::Named TableNames::stack(const std::string& text, bool experts, const SoftwareRun& run) {
   if (yaml::is_path(text)) return text;
   read();
-  if (experts) {
-    const auto found = of_experts_.find(text.substr(0, text.find(' ')));
-    if (found != of_experts_.end()) return found->second;
+  const auto found_experts = of_experts_.find(text.substr(0, text.find(' ')));
+  if (experts && found_experts != of_experts_.end()) {
+    const OfExperts* last = nullptr;
+    for (const OfExperts& profile : found_experts->second) {
+      if (profile.from > run.release.value_or(0) || profile.on > run.architecture) continue;
+      if (last == nullptr || std::tie(profile.from, profile.on) > std::tie(last->from, last->on))
+        last = &profile;
+    }
+    if (last != nullptr) return last->preset;
   }
   if (const auto found = stacks_.find(text); found != stacks_.end()) return found->second;
   if (presets_.has_stack(text)) return text;  // a fit's own

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/spec/device.h"
 #include "engine/spec/precision_policy.h"
 #include "sweep/validate/presets.h"
 
@@ -22,6 +23,12 @@ struct Nameless {
   std::string why;
   /// The name is understood, but there is nothing to predict with: a reason, no mistake of the table.
   bool understood = false;
+};
+
+/// Of a run, what decides between profiles of one software: nothing where its row does not say.
+struct SoftwareRun {
+  std::optional<double> release;  ///< stated_release()
+  Architecture architecture = Architecture::other;
 };
 
 /// Reads every device and stack preset once, when first asked. `presets` outlives it. `own_device`: a device
@@ -37,9 +44,11 @@ class TableNames {
   Named device(const std::string& text);
   /// The cluster preset that a device of this name is measured in.
   Named cluster(const std::string& device_text);
+  /// The generation of a device that device() knows; `other` for the rest.
+  Architecture architecture(const std::string& device_text);
   /// The stack preset of a preset's name, of software that it stands for, or of a path. What follows the
   /// first word is a version. `experts`: of a run of a mixture of experts.
-  Named stack(const std::string& text, bool experts = false);
+  Named stack(const std::string& text, bool experts = false, const SoftwareRun& run = {});
   /// What runs of a stack have in common; null where there is no such stack.
   const StackProfile::Tables* usual(const std::string& stack_preset) {
     const auto found = presets_.stack(stack_preset);
@@ -61,10 +70,16 @@ class TableNames {
   Presets& presets_;
   std::string own_device_;
   bool read_ = false;
-  std::map<std::string, std::string> devices_;     ///< name in tables -> preset
-  std::map<std::string, std::string> clusters_;    ///< device preset -> cluster preset
-  std::map<std::string, std::string> stacks_;      ///< software -> preset
-  std::map<std::string, std::string> of_experts_;  ///< likewise, where it is another for mixtures of experts
+  std::map<std::string, std::string> devices_;   ///< name in tables -> preset
+  std::map<std::string, std::string> clusters_;  ///< device preset -> cluster preset
+  std::map<std::string, std::string> stacks_;    ///< software -> preset
+  /// Likewise, where it is another for mixtures of experts: of the first release on, on the first architecture on.
+  struct OfExperts {
+    double from = 0;
+    Architecture on = Architecture::other;
+    std::string preset;
+  };
+  std::map<std::string, std::vector<OfExperts>> of_experts_;
 };
 
 /// Whether a model of this name, in tables of others, is a mixture of experts.

@@ -397,6 +397,7 @@ void describe(V& v, StackProfile::Communication& c) {
   v.optional("data_hidden", c.data_hidden);
   v.optional("gather_overlap", c.gather_overlap);
   v.optional("expert_overlap", c.expert_overlap);
+  v.optional("overlapped_exchanges", c.overlapped_exchanges);
   v.optional("expert_hidden", c.expert_hidden);
   v.optional("pipeline_async", c.pipeline_async);
   v.optional("scatter_boundaries", c.scatter_boundaries);
@@ -461,6 +462,8 @@ void describe(V& v, StackProfile& s) {
     experts.optional("backward_layer", s.experts.backward_layer);
     experts.optional("per_expert", s.experts.per_expert);
     experts.optional("load_wait", s.experts.load_wait);
+    experts.optional("fused_bias", s.experts.fused_bias);
+    experts.optional("plain_launch", s.experts.plain_launch);
   });
   v.optional_group("head", [&](V& head) {
     head.optional("deferred_weight_gradient", s.head.deferred_weight_gradient);
@@ -473,6 +476,8 @@ void describe(V& v, StackProfile& s) {
   });
   v.words("software", s.tables.software);
   v.words("expert_software", s.tables.expert_software);
+  v.fact("expert_software_from", s.tables.expert_software_from);
+  v.fact("expert_software_on", s.tables.expert_software_on);
   v.fact("years", s.tables.years);
   v.fact("usual_zero_stage", s.tables.usual_zero_stage);
   v.fact("usual_recompute", s.tables.usual_recompute);

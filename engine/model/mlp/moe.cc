@@ -7,6 +7,7 @@
 
 #include "engine/compute/expert_replicas.h"
 #include "engine/model/mlp/activation.h"
+#include "engine/model/mlp/expert_biases.h"
 #include "engine/model/mlp/expert_exchange.h"
 #include "engine/model/mlp/served_exchange.h"
 
@@ -71,6 +72,11 @@ Operator load_wait(const OperatorBuilder& b) {
   op.name = "load_wait";
   op.wait = b.stack().experts.load_wait;
   return op;
+}
+
+bool runs_plain_biases(const OperatorBuilder& b) {
+  return b.mode() == Mode::training && b.model().has_mlp_bias() && b.model().moe->routes() &&
+         !b.stack().experts.fused_bias;
 }
 
 void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
@@ -216,12 +222,18 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
   // Copies of tokens are kept: making them again would send them again.
   ops.push_back(b.remade(expert_product(b, "expert_in", share, b.hidden(), in * share.inner, copied),
                          !moe.routes() && b.repeats_norms()));
-  ops.push_back(activation(b, share.rows * share.inner));
+  const bool plain_bias = runs_plain_biases(b);
+  const double elements = share.rows * share.inner;
+  ops.push_back(plain_bias ? plain_biased_activation(b, elements, share.active) : activation(b, elements));
   if (b.serves() && moe.routes()) ops.back().forward.kernels = 0;
   ops.back().loads = share.loads;
-  const Bytes inner(operand * share.rows * share.inner);
+  const Bytes inner(operand * elements);
   ops.push_back(b.remade(expert_product(b, "expert_out", share, share.inner, b.hidden(), inner),
                          b.repeats_activations()));
+  if (plain_bias) {
+    ops.push_back(plain_expert_bias(b, share.rows * b.hidden(), share.active));
+    ops.back().loads = share.loads;
+  }
   if (moe.routes()) {
     if (b.serves()) {
       append_served_combine(ops, b);

@@ -31,6 +31,25 @@ TEST(RowFilter, NumbersChoicesAndBlanks) {
   EXPECT_EQ(taken("not (gpus > 8)"), "abd");
 }
 
+TEST(RowFilter, RowsOfARelease) {
+  const validate::Table table = validate::parse_csv(
+      "id,software,source\n"
+      "a,bridge,summary line 3; 26.04.01 NeMo Container; notes\n"
+      "b,bridge,summary line 9; 26.06 NeMo Container\n"
+      "c,bridge 25.09,\n"
+      "d,bridge,\n",
+      "t.csv");
+  const auto ids = [&](const char* expression) {
+    std::string text;
+    for (const validate::TableRow& row : rows_where(table, expression)->rows) text += row.cells[0];
+    return text;
+  };
+  EXPECT_EQ(ids("release < 26.06"), "ac");
+  EXPECT_EQ(ids("release >= 26.0401"), "ab");
+  EXPECT_EQ(ids("not release >= 26.06"), "acd");  // no comparison holds for what is not stated
+  EXPECT_EQ(rows_where(table, "release > 26")->columns.size(), 3U);
+}
+
 TEST(RowFilter, ProblemsNameThePlace) {
   EXPECT_EQ(taken("gpus > 100"), "'gpus > 100' holds for no row");
   EXPECT_TRUE(taken("gpus > and").starts_with("'gpus > and', character 8: ")) << taken("gpus > and");

@@ -223,7 +223,15 @@ TEST(Validate, Stack) {
        {"experts.backward_layer", [](S& s) { s.experts.backward_layer = Seconds(-1); }},
        {"experts.per_expert", [](S& s) { s.experts.per_expert = Seconds(kNan); }},
        {"experts.load_wait", [](S& s) { s.experts.load_wait = Seconds(-1); }},
+       {"experts.plain_launch", [](S& s) { s.experts.plain_launch = Seconds(-1); }},
        {"communication.expert_hidden", [](S& s) { s.communication.expert_hidden = -0.1; }},
+       {"expert_software_from",
+        [](S& s) {
+          s.tables.expert_software = {"engine"};
+          s.tables.expert_software_from = "26.13";
+        }},
+       {"expert_software", [](S& s) { s.tables.expert_software_from = "26.06"; }},
+       {"expert_software", [](S& s) { s.tables.expert_software_on = Architecture::blackwell; }},
        {"pipeline_layout", [](S& s) { s.pipeline_layout = "Et|t"; }},
        {"quantisation.passes", [](S& s) { s.quantisation.passes = -1; }},
        {"quantisation.weight_bytes", [](S& s) { s.quantisation.weight_bytes = kNan; }},

@@ -83,6 +83,51 @@ TEST(ExpertStack, KernelsTakeTheirClosedForm) {
   for (const std::int32_t expert : {2, 4, 8}) expect_modes_agree(setting, dealt(expert), 1e-3);
 }
 
+TEST(ExpertStack, HybridKernelsTakeWhatTheLinksDo) {
+  // As a device without constants (above), whatever this one's are, within a domain and over two.
+  Setting setting = stack_setting();
+  for (const bool domains : {false, true}) {
+    if (domains) {
+      setting.system.fabric = test::crossbar(2, kWireRate);
+      setting.system.fabric.dimensions.push_back(
+          test::dimension("rail", DimensionKind::switched, {4}, kWireRate / 4));
+      setting.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+    }
+    setting.system.device.node.experts.normal = {};
+    setting.system.stack.experts.dispatch = ExpertDispatcher::kernels;
+    const test::PlanOutcome links = test::outcome_of(setting, dealt(4));
+    setting.system.device.node.experts.normal = round_kernels();
+    EXPECT_GT(test::outcome_of(setting, dealt(4)).prediction.step_time, links.prediction.step_time);
+    setting.system.stack.experts.dispatch = ExpertDispatcher::hybrid;
+    const test::PlanOutcome hybrid = test::outcome_of(setting, dealt(4));
+    EXPECT_EQ(hybrid.prediction.step_time, links.prediction.step_time);
+    EXPECT_EQ(hybrid.bytes[ParallelGroup::expert], links.bytes[ParallelGroup::expert]);
+    expect_modes_agree(setting, dealt(4), 1e-3);
+  }
+}
+
+TEST(ExpertStack, ExchangesMayOverlapBetweenDomainsAlone) {
+  // Two GPUs a domain: experts over 2 ranks stay inside one, over 4 they leave it.
+  Setting setting = stack_setting();
+  setting.system.fabric = test::crossbar(2, kWireRate);
+  setting.system.fabric.dimensions.push_back(
+      test::dimension("rail", DimensionKind::switched, {4}, kWireRate / 4));
+  setting.system.fabric.dimensions.back().scope = LinkScope::scale_out;
+  StackProfile::Communication& communication = setting.system.stack.communication;
+  const auto seconds = [&](std::int32_t expert, double overlap, OverlappedExchanges which) {
+    communication.expert_overlap = overlap;
+    communication.overlapped_exchanges = which;
+    return test::outcome_of(setting, dealt(expert)).prediction.step_time.value();
+  };
+  using enum OverlappedExchanges;
+  EXPECT_LT(seconds(2, 1, everywhere), seconds(2, 0, everywhere));
+  EXPECT_EQ(seconds(2, 1, between_domains), seconds(2, 0, everywhere));
+  EXPECT_LT(seconds(4, 1, between_domains), seconds(4, 0, everywhere));
+  EXPECT_EQ(seconds(4, 1, between_domains), seconds(4, 1, everywhere));
+  expect_modes_agree(setting, dealt(2), 1e-3);
+  expect_modes_agree(setting, dealt(4), 0.01);
+}
+
 TEST(ExpertStack, MoreProcessorsMoveTokensFaster) {
   Setting setting = stack_setting();
   setting.system.device.node.experts.normal = round_kernels();
@@ -142,6 +187,45 @@ TEST(ExpertStack, TheHostLaunchesWhatExpertsAdd) {
   const double dense = test::outcome_of(setting, dealt(1)).prediction.step_time.value();
   experts = {};
   EXPECT_DOUBLE_EQ(test::outcome_of(setting, dealt(1)).prediction.step_time.value(), dense);
+}
+
+TEST(ExpertStack, BiasesOfExpertsArePlainOperators) {
+  // Two bytes a value, copies of 1,024 tokens for two experts of width 512 each: 2 x 1,024 rows. By the counts of
+  // model/mlp/expert_biases.h: gated activation 34 bytes a value forward and 2 * 2 + 72 backward in place of the fused
+  // 6 and 10, second bias 28 and 40 for each of 1,024 values; at 2 TB/s. Two experts of 8 on each of 4 ranks, so that
+  // per layer and microbatch 7 - 1 and 11 + 2 - 1 kernels of 2 us are more, and 2 * 2 + 2 and 4 * 2 + 3 beside.
+  Setting setting = stack_setting();
+  setting.model.mlp_bias = true;
+  const double fused = test::outcome_of(setting, dealt(4)).prediction.step_time.value();
+  const double fused_memory = test::outcome_of(setting, dealt(4)).prediction.memory_peak.value();
+  setting.system.stack.experts.fused_bias = false;
+  const test::PlanOutcome plain = test::outcome_of(setting, dealt(4));
+  const double rows = 2 * kRankTokens, inner = rows * 512, hidden = rows * kTokenValues;
+  const double bytes = (34 - 6 + 76 - 10) * inner + (28 + 40) * hidden;
+  const double kernels = (7 - 1) + (11 + 2 - 1) + 2 * 2 + 2 + 4 * 2 + 3;
+  const double layers = 2 * kExpertBlocks;
+  EXPECT_NEAR(plain.prediction.step_time.value() - fused, layers * (bytes / 2e12 + kernels * 2e-6), 1e-9);
+  // Six tensors in place of two wait for the backward of one microbatch.
+  EXPECT_NEAR(plain.prediction.memory_peak.value() - fused_memory, kExpertBlocks * 4 * 2 * inner, 1);
+  expect_modes_agree(setting, dealt(4), 1e-3);
+  // A host slower than all else launches their kernels, 7 and 2 * 2 + 2 of forward, 11 + 2 and 4 * 2 + 3 of backward.
+  Setting slow = setting;
+  slow.system.stack.experts.plain_launch = Seconds(10e-3);
+  const double launched = layers * (7 + 2 * 2 + 2 + 11 + 2 + 4 * 2 + 3) * 10e-3;
+  const double waited = test::outcome_of(slow, dealt(4)).prediction.step_time.value();
+  EXPECT_GT(waited, launched);
+  EXPECT_LT(waited, 1.05 * launched);
+  expect_modes_agree(slow, dealt(4), 0.01);
+  // Experts without biases, and MLPs that are none of them, run as before.
+  setting.model.mlp_bias = false;
+  const double without = test::outcome_of(setting, dealt(4)).prediction.step_time.value();
+  setting.system.stack.experts.fused_bias = true;
+  EXPECT_EQ(test::outcome_of(setting, dealt(4)).prediction.step_time.value(), without);
+  setting.model.mlp_bias = true;
+  setting.model.moe.reset();
+  const double dense = test::outcome_of(setting, dealt(1)).prediction.step_time.value();
+  setting.system.stack.experts.fused_bias = false;
+  EXPECT_EQ(test::outcome_of(setting, dealt(1)).prediction.step_time.value(), dense);
 }
 
 TEST(ExpertStack, SinksAreFusedFromAnArchitectureOn) {

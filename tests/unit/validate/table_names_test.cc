@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "tests/support/paths.h"
 
@@ -81,6 +83,36 @@ TEST(TableNames, SoftwareMayBeAnotherProfileForExperts) {
   EXPECT_EQ(*names.stack("nemo"), "megatron-core");
   EXPECT_EQ(*names.stack("nemo 2.3", true), "megatron-core-alltoall");
   EXPECT_EQ(*names.stack("megatron-bridge", true), "megatron-core");
+}
+
+TEST(TableNames, ReleaseAndArchitectureDecideBetweenProfilesOfExperts) {
+  Presets presets(shipped_presets());
+  TableNames names(presets);
+  const auto bridge = [&](std::optional<double> release, Architecture architecture) {
+    return *names.stack("megatron-bridge", true, {release, architecture});
+  };
+  EXPECT_EQ(bridge(26.0401, Architecture::blackwell), "megatron-core");
+  EXPECT_EQ(bridge(26.06, Architecture::blackwell), "megatron-core-graphs");
+  EXPECT_EQ(bridge(26.08, Architecture::blackwell), "megatron-core-graphs");
+  EXPECT_EQ(bridge(26.08, Architecture::hopper), "megatron-core");
+  EXPECT_EQ(bridge(std::nullopt, Architecture::blackwell), "megatron-core");
+  EXPECT_EQ(*names.stack("megatron-bridge", false, {26.08, Architecture::blackwell}), "megatron-core");
+  EXPECT_EQ(*names.stack("nemo", true, {25.02, Architecture::hopper}), "megatron-core-alltoall");
+  EXPECT_EQ(*names.stack("nemo", true, {25.0505, Architecture::hopper}), "megatron-core-alltoall-25.05");
+  EXPECT_EQ(names.architecture("gb200"), Architecture::blackwell);
+  EXPECT_EQ(names.architecture("h100-sxm-80gb"), Architecture::hopper);
+  EXPECT_EQ(names.architecture("b61"), Architecture::other);
+}
+
+TEST(TableNames, NoTwoProfilesOfExpertsAreMeantOfTheSameRuns) {
+  const yaml::Catalog catalog = shipped_presets();
+  Presets presets(catalog);
+  std::set<std::tuple<std::string, std::string, Architecture>> meant;
+  for (const auto& entry : catalog.list(yaml::PresetKind::stack)) {
+    const StackProfile::Tables& tables = (*presets.stack(entry.name))->tables;
+    for (const std::string& name : tables.expert_software)
+      EXPECT_TRUE(meant.emplace(name, tables.expert_software_from, tables.expert_software_on).second) << name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// Releases of software as public tables state them, in order of time.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace shardscape::validate {
+
+/// "26.04" and "26.04.01", year and month and a patch, as the numbers 26.04 and 26.0401. Nothing for other texts.
+std::optional<double> release_number(std::string_view text);
+
+/// The release behind the first word of `software` ("megatron-bridge 26.04"), else the one that the row's source says:
+/// "26.04.01 NeMo Container" (Megatron Bridge's summaries), "dgxc-benchmarking v25.05.05" (NVIDIA's recipes).
+std::optional<double> stated_release(std::string_view software, std::string_view source);
+
+}  // namespace shardscape::validate
