@@ -23,6 +23,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/model/parameters.h"
@@ -60,7 +61,13 @@ struct MemoryInputs {
   model::StageParameters parameters;
   ActivationBytes activations;
   schedule::PipelineShape pipeline;
+  /// Parameters of every stage, where they are known already.
+  std::span<const model::ParameterGroups> held = {};
 };
+
+/// Whether a stage needs no more than the one before it in training, as inner stages of the same layers do: they hold
+/// as many microbatches or fewer. Not known of schedules that put weight gradients off, whose number rises.
+bool is_no_fuller(const MemoryInputs& inputs, std::int32_t stage);
 
 MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage);
 

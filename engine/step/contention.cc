@@ -65,26 +65,39 @@ class ContentionSum {
   Seconds siblings_, axes_;
 };
 
+/// The calls of the blocks of a stage, of all microbatches.
+void add_blocks(const TrainingStep& in, std::size_t stage, ContentionSum& sum) {
+  const double m = in.pipeline.per_chunk();
+  for (const model::BlockRun& run : in.layers[stage]) {
+    const LayerKind kind = block_layer(run.kind);
+    std::array<double, kParts> runs{};
+    for (const Pass pass : kTrainingPasses) {
+      for (const Segment& segment : in.segments(kind, pass)) ++runs[static_cast<std::size_t>(segment.part)];
+    }
+    for (std::size_t part = 0; part < kParts; ++part) {
+      if (runs[part] > 0) sum.add_calls(in.costs[kind].parts[part].calls, m * run.count * runs[part]);
+    }
+  }
+}
+
 }  // namespace
 
 double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
-                       network::CollectiveModel& collectives) {
-  const double m = in.pipeline.per_chunk();
-  ContentionSum sum(in, collectives);
-  for (const LayerRun& run : in.stage_layers(static_cast<std::int32_t>(stage))) {
-    if (!run.kind.is_block()) continue;
-    std::array<double, kParts> runs{};
-    for (const Pass pass : kTrainingPasses) {
-      for (const Segment& segment : in.segments(run.kind, pass))
-        ++runs[static_cast<std::size_t>(segment.part)];
-    }
-    for (std::size_t part = 0; part < kParts; ++part) {
-      if (runs[part] > 0) sum.add_calls(in.costs[run.kind].parts[part].calls, m * run.count * runs[part]);
-    }
-  }
+                       network::CollectiveModel& collectives, LayerTimes* known) {
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
+  const bool beside = !traffic.forward_gather.empty() || !traffic.backward_gather.empty() ||
+                      !traffic.backward_scatter.empty();
+  const bool shared = known != nullptr && !beside;  // traffic beside the passes wants to know each call
+  if (shared) {
+    for (const auto& [layers, siblings] : known->contended_calls)
+      if (layers == in.layers[stage]) return siblings / step;
+  }
+  ContentionSum sum(in, collectives);
+  add_blocks(in, stage, sum);
+  if (shared) known->contended_calls.emplace_back(in.layers[stage], sum.sum());
   for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) sum.add_data(part, m, step);
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+      sum.add_data(part, in.pipeline.per_chunk(), step);
   }
   return sum.sum() / step;
 }

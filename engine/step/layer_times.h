@@ -1,0 +1,49 @@
+// What plans share of the times of their layers. On a healthy machine a pass of one microbatch through a layer
+// depends on the degrees of the plan, the order of its ranks, the microbatch and what is recomputed, but not on the
+// ZeRO stage, not on how the layers lie on stages and chunks, and of the schedule only on what it puts off.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/model/stage_layers.h"
+#include "engine/spec/plan.h"
+#include "engine/step/pass_time.h"
+#include "engine/step/price_layers.h"
+
+namespace shardscape::step {
+
+struct TrainingStep;
+
+/// Of one layer. `weight` and `input` where some backward of it is cut.
+struct LayerPasses {
+  PassTime forward, backward, weight, input;
+};
+
+/// What is known of the layers of some plans; each entry is filled when it is first asked for.
+struct LayerTimes {
+  std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
+  /// What contended_share() sums up over the calls of a stage with these layers.
+  boost::container::small_vector<std::pair<model::StageLayers, Seconds>, 2> contended_calls;
+};
+
+/// Exact: times are shared only by plans that agree in everything that they depend on. For one setting on one healthy
+/// machine. Bounded: of plans with the same place in the table the last one is remembered.
+class LayerTimesMemo {
+ public:
+  /// Valid until the next call.
+  LayerTimes& of(const TrainingStep& inputs);
+
+ private:
+  struct Slot {
+    ParallelPlan plan;  ///< with what layers do not mind set idle
+    bool defers = false, used = false;
+    LayerTimes times;
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace shardscape::step
