@@ -39,8 +39,9 @@ PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const Stage
     slot.key = key_;
     slot.stages.assign(fresh.stages.begin(), fresh.stages.end());
     slot.chunks.assign(fresh.chunks.begin(), fresh.chunks.end());
+    slot.free.assign(fresh.free.begin(), fresh.free.end());
   }
-  return {slot.stages, slot.chunks};
+  return {slot.stages, slot.chunks, slot.free};
 }
 
 }  // namespace shardscape::schedule

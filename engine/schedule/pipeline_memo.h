@@ -22,7 +22,7 @@ class PipelineMemo {
   PipelineTimer timer_;
   std::vector<double> key_;
   struct Slot {
-    std::vector<double> key, stages, chunks;  ///< no key: not used yet
+    std::vector<double> key, stages, chunks, free;  ///< no key: not used yet
   };
   std::vector<Slot> slots_;
 };

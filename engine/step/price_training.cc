@@ -358,26 +358,23 @@ void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::Col
   fill_schedule_times(in, scratch);
   scratch.transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
   scratch.transfer.seconds.assign(1, 0);
-  const auto run = [&](std::vector<double>& end) {
-    if (scratch.reference) {
-      std::vector<schedule::PipelineSpan> spans;
-      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
-      scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
-    } else {
-      const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
-      end.assign(fast.stages.begin(), fast.stages.end());
-      scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
-    }
-  };
-  run(scratch.end_without_transfers);
-  if (stages == 1) {
-    scratch.end = scratch.end_without_transfers;
-  } else {
+  if (stages > 1) {
     collectives.set_memory_share(memory_share(in));
     price_boundaries(in, groups, collectives, scratch.transfer.seconds);
-    run(scratch.end);
     collectives.set_memory_share(1);
   }
+  if (scratch.reference) {
+    std::vector<schedule::PipelineSpan> spans;
+    scratch.end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
+    scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
+    scratch.end_without_transfers =
+        schedule::run_in_order(in.pipeline, scratch.times, {0, scratch.transfer.blocking});
+    return;
+  }
+  const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
+  scratch.end.assign(fast.stages.begin(), fast.stages.end());
+  scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
+  scratch.end_without_transfers.assign(fast.free.begin(), fast.free.end());
 }
 
 void fill_rates(const TrainingStep& in, Prediction& out) {
