@@ -106,7 +106,8 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   const bool timed = check(point)                    // divisibility and support: O(1), no numbers
                      && partition(point, evaluator)  // layers to stages, by the stack's rule
                      && fit(point, evaluator);       // peak memory of every stage
-  if (timed) time(point, evaluator);  // operators, collectives, pipeline or server, tail; cut off, out of range
+  if (timed)
+    time(point, evaluator);  // operators, collectives, pipeline or server, tail; cut off, out of range
   point.details = nullptr;
   healthy.timed = timed && faults.empty() && point.out.status == Status::ok;
   return point.out;

@@ -257,15 +257,9 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
 void Training::time(Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
   const ParameterMemo::Known& parameters = parameters_of(point);
-  const step::TrainingStep inputs{setting_,
-                                  point.plan,
-                                  costs(point.plan),
-                                  point.split.stages,
-                                  point.split.chunks,
-                                  parameters.parameters,
-                                  point.pipeline,
-                                  point.sick,
-                                  parameters.held};
+  const step::TrainingStep inputs{setting_,           point.plan,         costs(point.plan),
+                                  point.split.stages, point.split.chunks, parameters.parameters,
+                                  point.pipeline,     point.sick,         parameters.held};
   scratch_.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);

@@ -24,8 +24,8 @@ class PipelineTimer {
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
-  static void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer,
-                        std::vector<double>& ends);
+  static void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times,
+                        const Transfer& transfer, std::vector<double>& ends);
 
   PipelineEnds run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
                          const Transfer& transfer);

@@ -164,7 +164,8 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
     const std::int32_t last = std::min({stages_ - 1, d, longest - 1 - d});
     if (first > last) return;
     if (first == 0 && d % group_ < beginning) forward_input_[0] = {};
-    if (last == stages_ - 1) forward_message_.back() = (d - last) % group_ < ending ? forward_round_ : TwoTimes();
+    if (last == stages_ - 1)
+      forward_message_.back() = (d - last) % group_ < ending ? forward_round_ : TwoTimes();
     const std::size_t next = index(last) + 1;
     const TwoTimes waiting = forward_input_[next];
     forward(first, last);

@@ -93,10 +93,10 @@ class PipelineWave {
   std::vector<TwoTimes> weight_;                        ///< what zero_bubble puts off, per stage
   std::vector<TwoTimes> forward_message_;               ///< to the next stage, seconds, by sender
   std::vector<TwoTimes> backward_message_;              ///< to the stage before
-  std::vector<TwoTimes> forward_input_;              ///< arrivals, by receiver; one more: what the last sends
-  std::vector<TwoTimes> backward_input_;             ///< by receiver + 1; before it what the first sends
-  std::vector<TwoTimes> second_;                     ///< last message of a warm-up, by receiver
-  TwoTimes forward_round_, backward_round_;          ///< messages between the ends of the pipeline, seconds
+  std::vector<TwoTimes> forward_input_;      ///< arrivals, by receiver; one more: what the last sends
+  std::vector<TwoTimes> backward_input_;     ///< by receiver + 1; before it what the first sends
+  std::vector<TwoTimes> second_;             ///< last message of a warm-up, by receiver
+  TwoTimes forward_round_, backward_round_;  ///< messages between the ends of the pipeline, seconds
 
   double skipped_ = 0;                              ///< periods
   TwoTimes per_period_;                             ///< seconds, mean over a cycle

@@ -471,7 +471,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   const PlanLayout layout(in.plan);
   const RankGroups groups = layout.groups();
   // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
-  const bool plain = in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
+  const bool plain =
+      in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
   if (!plain) layers = {};

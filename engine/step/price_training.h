@@ -168,7 +168,7 @@ struct TrainingScratch {
   std::vector<ChunkPasses> chunks;  ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
-  std::vector<StageTail> tails;  ///< see every_tail
+  std::vector<StageTail> tails;            ///< see every_tail
   std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
@@ -176,8 +176,9 @@ struct TrainingScratch {
   std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layer_times;
-  LayerTimes own_times;     ///< of a plan whose layers' times are not shared
-  bool reference = false;   ///< walk the schedule operation by operation instead, and share nothing between plans
+  LayerTimes own_times;  ///< of a plan whose layers' times are not shared
+  bool reference =
+      false;  ///< walk the schedule operation by operation instead, and share nothing between plans
   bool every_tail = false;  ///< say the exposed gradients of every stage, not only of those that may end last
 };
 

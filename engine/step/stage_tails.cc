@@ -79,7 +79,8 @@ struct Exposed {
 };
 
 /// Whether a stage that costs what that one does exposes no more: no chunk ends later, seen from the end of the stage.
-bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage, std::size_t than) {
+bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
+                     std::size_t than) {
   if (in.pipeline.both_ways() || in.pipeline.virtual_stages == 1) return true;
   const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
   const double* const ends = scratch.chunk_end.data() + stage * chunks;
@@ -118,8 +119,8 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       if (known && exposes_no_more(in, scratch, s, known->stage)) most = std::min(most, known->time);
       const bool may_end_last = s == 0 || (1 + kRounding) * (end_of(scratch, s) + most) >= last.end;
       if (may_end_last || scratch.every_tail) {
-        const Seconds exposed = exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s),
-                                                  costs.gradients);
+        const Seconds exposed = exposed_gradients(in, static_cast<std::int32_t>(s),
+                                                  last_backward(in, scratch, s), costs.gradients);
         known = {s, exposed};
         tail.data_comm += exposed;
       }

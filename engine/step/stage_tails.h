@@ -17,12 +17,14 @@ struct LastStage {
   std::size_t stage = 0;
   Seconds end;
 };
-LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout, const network::RankGroups& groups,
-                    network::CollectiveModel& collectives, TrainingScratch& scratch);
+LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout,
+                    const network::RankGroups& groups, network::CollectiveModel& collectives,
+                    TrainingScratch& scratch);
 
 /// Whether a stage costs what the one before it does, as inner stages of the same layers do on healthy links and
 /// devices.
-bool like_the_one_before(const TrainingStep& inputs, std::size_t stage, const network::CollectiveModel& collectives);
+bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
+                         const network::CollectiveModel& collectives);
 
 /// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
 /// the groups of all stages cost the same, and no stage is named.
