@@ -51,7 +51,7 @@ LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
   slot.defers = defers;
   slot.used = true;
   for (std::optional<LayerPasses>& layer : slot.times.layers) layer.reset();
-  slot.times.contended_calls.clear();
+  slot.times.contended.clear();
   return slot.times;
 }
 

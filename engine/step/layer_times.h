@@ -4,12 +4,11 @@
 #pragma once
 
 #include <array>
-#include <boost/container/small_vector.hpp>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "engine/model/stage_layers.h"
+#include "engine/network/flow_set.h"
 #include "engine/spec/plan.h"
 #include "engine/step/pass_time.h"
 #include "engine/step/price_layers.h"
@@ -23,11 +22,27 @@ struct LayerPasses {
   PassTime forward, backward, weight, input;
 };
 
+/// What contended_share() needs to know of the calls of a stage with these layers.
+struct ContendedCalls {
+  struct Sent {
+    const model::CollectiveCall* call = nullptr;
+    Seconds seconds;  ///< of all microbatches
+  };
+  /// Which of the calls share links with traffic over these.
+  struct Meeting {
+    const network::LinkSet* links = nullptr;  ///< of the collective model
+    std::vector<char> meets;
+  };
+  model::StageLayers layers;
+  Seconds siblings;  ///< what of all calls is due to the groups of other stages
+  std::vector<Sent> sent;
+  std::vector<Meeting> meetings;
+};
+
 /// What is known of the layers of some plans; each entry is filled when it is first asked for.
 struct LayerTimes {
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
-  /// What contended_share() sums up over the calls of a stage with these layers.
-  boost::container::small_vector<std::pair<model::StageLayers, Seconds>, 2> contended_calls;
+  std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
 };
 
 /// Exact: times are shared only by plans that agree in everything that they depend on. For one setting on one healthy
