@@ -1,7 +1,6 @@
 #include "engine/simulate.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -19,7 +18,8 @@ using evaluate::Point;
 
 /// What rerun() starts from.
 struct Healthy {
-  Point point;  ///< timed
+  Point point;         ///< that of the last run()
+  bool timed = false;  ///< and ok
   bool links_known = false;
   network::LinkSet links{0};  ///< that carry anything
 };
@@ -87,7 +87,7 @@ struct Simulator::Impl {
   const Setting& setting;
   Machine machine;
   std::unique_ptr<Evaluator> training, replicas, pools;
-  std::optional<Healthy> healthy;  ///< of the last run(), for rerun()
+  Healthy healthy;  ///< of the last run(), for rerun()
 };
 
 // One design point: what does not divide is rejected first, then what does not fit, and only the rest is
@@ -99,22 +99,19 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   Evaluator& evaluator = evaluator_of(plan);
   if (machine.options().reference) evaluator.forget();
   machine.set_faults(faults);
-  healthy.reset();
+  healthy.timed = healthy.links_known = false;
 
-  Point point;
-  point.plan = setting.workload.phase == Phase::training
-                   ? plan
-                   : with_replicas(plan, setting.model, setting.system.stack.serving);
-  point.details = details;
+  Point& point = healthy.point;
+  const bool trains = setting.workload.phase == Phase::training;
+  point.restart(trains ? plan : with_replicas(plan, setting.model, setting.system.stack.serving), details);
   const bool timed = check(point)                    // divisibility and support: O(1), no numbers
                      && partition(point, evaluator)  // layers to stages, by the stack's rule
                      && fit(point, evaluator);       // peak memory of every stage
-  if (!timed) return point.out;
-  time(point, evaluator);  // operators, collectives, pipeline or server, tail; cut off, out of range
+  if (timed)
+    time(point, evaluator);  // operators, collectives, pipeline or server, tail; cut off, out of range
   point.details = nullptr;
-  const Prediction out = point.out;
-  if (faults.empty() && out.status == Status::ok) healthy.emplace(Healthy{std::move(point)});
-  return out;
+  healthy.timed = timed && faults.empty() && point.out.status == Status::ok;
+  return point.out;
 }
 
 bool Simulator::Impl::check(Point& point) const {
@@ -153,36 +150,36 @@ void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
 /// Times the healthy plan once more, and keeps which links carry anything.
 void Simulator::Impl::find_links(Evaluator& evaluator) {
   machine.set_faults({});
-  Point again = healthy->point;
+  Point again = healthy.point;
   machine.collectives().record_links(true);
   time(again, evaluator);
   machine.collectives().record_links(false);
-  healthy->links = machine.collectives().recorded_links();
-  healthy->links_known = true;
+  healthy.links = machine.collectives().recorded_links();
+  healthy.links_known = true;
 }
 
 bool Simulator::Impl::in_the_way(const FaultSet& faults, const Evaluator& evaluator) const {
-  if (!healthy->links_known) return !faults.empty();
+  if (!healthy.links_known) return !faults.empty();
   if (evaluator.minds_sick_devices() && !faults.devices.empty()) return true;
   return std::ranges::any_of(faults.links,
-                             [&](const LinkFault& fault) { return healthy->links.contains(fault.link); });
+                             [&](const LinkFault& fault) { return healthy.links.contains(fault.link); });
 }
 
 // Divisibility, partition and memory of the plan are as they were, and operations that cross no faulty link
 // cost what they did.
 Prediction Simulator::Impl::rerun(const FaultSet& faults) {
-  SHARDSCAPE_CHECK(healthy.has_value(), faults.links.size());
+  SHARDSCAPE_CHECK(healthy.timed, faults.links.size());
   if (machine.options().reference) {
-    Healthy kept = *std::move(healthy);
+    Healthy kept = std::exchange(healthy, {});
     const Prediction out = run(kept.point.plan, faults, nullptr);
-    healthy.emplace(std::move(kept));
+    healthy = std::move(kept);
     return out;
   }
-  Evaluator& evaluator = evaluator_of(healthy->point.plan);
-  if (evaluator.links_are_recorded() && !healthy->links_known) find_links(evaluator);
-  if (!in_the_way(faults, evaluator)) return healthy->point.out;
+  Evaluator& evaluator = evaluator_of(healthy.point.plan);
+  if (evaluator.links_are_recorded() && !healthy.links_known) find_links(evaluator);
+  if (!in_the_way(faults, evaluator)) return healthy.point.out;
   machine.set_faults(faults);
-  Point point = healthy->point;
+  Point point = healthy.point;
   time(point, evaluator);
   return point.out;
 }

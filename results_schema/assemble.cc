@@ -98,7 +98,8 @@ class Copier {
   Copier(const Manifest& manifest, const H5File& output)
       : manifest_(manifest),
         feed_(manifest_.study.objectives, manifest_.columns),
-        decoder_(manifest_.layout.rows_per_block) {
+        decoder_(manifest_.layout.rows_per_block),
+        whole_(manifest_.columns.size()) {
     for (const ColumnInfo& column : manifest_.columns) {
       targets_.push_back(output.create_column("/points", column, manifest_.layout.rows(), rows_per_block()));
     }
@@ -139,7 +140,13 @@ class Copier {
 
   /// Adds the chunk to the summary where that needs the column; false where the chunk is damaged.
   bool summed_up(std::size_t column, ColumnType type, std::uint32_t rows) {
-    if (!feed_.needs(column)) return decoder_.is_whole(type, chunk_);
+    if (!feed_.needs(column)) {
+      std::vector<std::byte>& whole = whole_[column];
+      if (chunk_ == whole) return true;
+      if (!decoder_.is_whole(type, chunk_)) return false;
+      whole = chunk_;
+      return true;
+    }
     const auto values = decoder_.decode(type, chunk_);
     if (!values.empty()) feed_.take(column, type, values, rows);
     return !values.empty();
@@ -152,6 +159,8 @@ class Copier {
   BlockDecoder decoder_;
   std::vector<Dataset> targets_;
   std::vector<std::byte> chunk_;
+  /// By column, the chunk that was found whole last: many columns are the same in block after block.
+  std::vector<std::vector<std::byte>> whole_;
 };
 
 /// /fault_samples of all segments, one after the other.

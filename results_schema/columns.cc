@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/spec/plan_axes.h"
@@ -109,10 +113,11 @@ constexpr FixedColumn kVerdicts[] = {
 };
 
 /// Stands behind the last plan axis that it follows from, the microbatch size.
-constexpr FixedColumn kMicrobatches =
+constexpr FixedColumn kMicrobatches[] = {
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
      "microbatches per step and replica; missing where the plan was rejected before they were counted",
-     [](Record r) { return static_cast<double>(r.prediction.microbatches); }, 0.0};
+     [](Record r) { return static_cast<double>(r.prediction.microbatches); }, 0.0},
+};
 
 // Hardware axes stand between the workload and the outputs.
 constexpr FixedColumn kWorkloads[] = {
@@ -260,12 +265,67 @@ constexpr auto breakdown_columns(std::index_sequence<Index...> /*classes*/) {
 }
 constexpr auto kBreakdownColumns = breakdown_columns(std::make_index_sequence<kTimeClasses.size()>());
 
-template <std::size_t... Index>
-constexpr auto plan_values(std::index_sequence<Index...> /*axes*/) {
-  return std::array<Value, sizeof...(Index)>{plan_code<kPlanRows[Index].key>...};
+/// Stores one value per row; an integer that its column cannot hold is a bug of whoever validated the study.
+template <class T, class Get>
+void pack(std::size_t rows, std::byte* out, const Get& get) {
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto value = get(i);
+    if constexpr (std::is_integral_v<T> && std::is_floating_point_v<decltype(value)>) {
+      SHARDSCAPE_CHECK(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                           value <= static_cast<double>(std::numeric_limits<T>::max()),
+                       value);
+    }
+    const T stored = static_cast<T>(value);
+    std::memcpy(out + i * sizeof(T), &stored, sizeof(T));
+  }
 }
-/// Where the columns of kPlanRows take their values from, in the same order.
-constexpr auto kPlanValues = plan_values(std::make_index_sequence<kPlanRows.size()>());
+
+template <class Get>
+void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) {
+  switch (type) {
+    case ColumnType::u8:
+    case ColumnType::boolean:
+      return pack<std::uint8_t>(rows, out, get);
+    case ColumnType::i32:
+      return pack<std::int32_t>(rows, out, get);
+    case ColumnType::u64:
+      return pack<std::uint64_t>(rows, out, get);
+    case ColumnType::f4:
+      return pack<float>(rows, out, get);
+    case ColumnType::f8:
+      return pack<double>(rows, out, get);
+  }
+}
+
+using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);
+
+/// A function per column, so that its value is read in place and not by a call per row.
+template <Value kValue>
+void pack_values(ColumnType type, std::span<const PointRecord> rows, std::byte* out) {
+  pack_as(type, rows.size(), out, [&](std::size_t i) { return kValue(rows[i]); });
+}
+
+/// Of the columns of a table, in its order; null where a column has no value of its own.
+template <const auto& kTable>
+constexpr auto packers_of() {
+  return []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    const auto packer = []<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) -> Packer {
+      if constexpr (kTable[kAt].value == nullptr) {
+        return nullptr;
+      } else {
+        return pack_values<kTable[kAt].value>;
+      }
+    };
+    return std::array<Packer, sizeof...(kIndex)>{packer(std::integral_constant<std::size_t, kIndex>())...};
+  }
+  (std::make_index_sequence<std::size(kTable)>());
+}
+
+/// Likewise of kPlanRows.
+constexpr auto kPlanPackers = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+  return std::array<Packer, sizeof...(kIndex)>{pack_values<plan_code<kPlanRows[kIndex].key>>...};
+}
+(std::make_index_sequence<kPlanRows.size()>());
 
 ColumnInfo info_of(const FixedColumn& c) {
   return {c.name,
@@ -315,68 +375,34 @@ ColumnInfo info_of(const HardwareColumn& axis) {
   return info;
 }
 
-/// Stores one value per row; an integer that its column cannot hold is a bug of whoever validated the study.
-template <class T, class Get>
-void pack(std::size_t rows, std::byte* out, const Get& get) {
-  for (std::size_t i = 0; i < rows; ++i) {
-    const auto value = get(i);
-    if constexpr (std::is_integral_v<T> && std::is_floating_point_v<decltype(value)>) {
-      SHARDSCAPE_CHECK(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
-                           value <= static_cast<double>(std::numeric_limits<T>::max()),
-                       value);
-    }
-    const T stored = static_cast<T>(value);
-    std::memcpy(out + i * sizeof(T), &stored, sizeof(T));
-  }
-}
-
-template <class Get>
-void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) {
-  switch (type) {
-    case ColumnType::u8:
-    case ColumnType::boolean:
-      return pack<std::uint8_t>(rows, out, get);
-    case ColumnType::i32:
-      return pack<std::int32_t>(rows, out, get);
-    case ColumnType::u64:
-      return pack<std::uint64_t>(rows, out, get);
-    case ColumnType::f4:
-      return pack<float>(rows, out, get);
-    case ColumnType::f8:
-      return pack<double>(rows, out, get);
-  }
-}
-
 }  // namespace
 
 ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, bool faults,
                          bool reliability) {
-  const auto take = [&](const FixedColumn& column) {
-    if (!applies(column.phases, phase)) return;
-    columns_.push_back(info_of(column));
-    values_.push_back(column.value);
+  const auto take = [&](std::span<const FixedColumn> table, std::span<const Packer> packers) {
+    for (std::size_t c = 0; c < table.size(); ++c) {
+      if (!applies(table[c].phases, phase)) continue;
+      columns_.push_back(info_of(table[c]));
+      packers_.push_back(packers[c]);
+    }
   };
-  for (const FixedColumn& column : kVerdicts) take(column);
+  take(kVerdicts, packers_of<kVerdicts>());
   for (const PlanAxisRow& row : kPlanRows) {
     if (!applies(row.phases, phase)) continue;
     columns_.push_back(info_of(row));
-    values_.push_back(kPlanValues[static_cast<std::size_t>(row.key)]);
-    if (row.key == PlanKey::microbatch) take(kMicrobatches);
+    packers_.push_back(kPlanPackers[static_cast<std::size_t>(row.key)]);
+    if (row.key == PlanKey::microbatch) take(kMicrobatches, packers_of<kMicrobatches>());
   }
-  for (const FixedColumn& column : kWorkloads) take(column);
+  take(kWorkloads, packers_of<kWorkloads>());
   first_hardware_ = columns_.size();
   for (const HardwareColumn& axis : hardware) {
     columns_.push_back(info_of(axis));
-    values_.push_back(nullptr);
+    packers_.push_back(nullptr);
   }
-  for (const FixedColumn& column : kOutputs) take(column);
-  for (const FixedColumn& column : kBreakdownColumns) take(column);
-  if (faults) {
-    for (const FixedColumn& column : kFaults) take(column);
-  }
-  if (reliability) {
-    for (const FixedColumn& column : kReliability) take(column);
-  }
+  take(kOutputs, packers_of<kOutputs>());
+  take(kBreakdownColumns, packers_of<kBreakdownColumns>());
+  if (faults) take(kFaults, packers_of<kFaults>());
+  if (reliability) take(kReliability, packers_of<kReliability>());
   for (const ColumnInfo& column : columns_) {
     SHARDSCAPE_CHECK(find(column.name) == &column, "column named twice:", column.name);
   }
@@ -389,8 +415,8 @@ const ColumnInfo* ColumnTable::find(std::string_view name) const {
 
 void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const {
   const ColumnType type = columns_[column].type;
-  if (const Value value = values_[column]) {
-    pack_as(type, rows.size(), out, [&](std::size_t i) { return value(rows[i]); });
+  if (const Packer packer = packers_[column]) {
+    packer(type, rows, out);
   } else if (columns_[column].group == ColumnGroup::hardware) {
     const std::size_t axis = column - first_hardware_;
     pack_as(type, rows.size(), out, [&](std::size_t i) { return rows[i].hardware[axis]; });
@@ -406,7 +432,7 @@ std::optional<double> missing_mark(std::string_view column) {
       if (column == fixed.name) mark = fixed.fill;
     }
   };
-  look({&kMicrobatches, 1});
+  look(kMicrobatches);
   look(kOutputs);
   look(kFaults);
   look(kReliability);

@@ -89,10 +89,10 @@ class ColumnTable {
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
 
  private:
-  using Value = double (*)(const PointRecord&);
+  using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);
 
   std::vector<ColumnInfo> columns_;
-  std::vector<Value> values_;       ///< null: hardware axis, or the point id
+  std::vector<Packer> packers_;     ///< null: hardware axis, or the point id
   std::size_t first_hardware_ = 0;  ///< hardware columns are consecutive
 };
 

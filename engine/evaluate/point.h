@@ -1,6 +1,7 @@
 // One design point on its way through the passes: each fills its part and reads what those before it filled.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "engine/model/partition.h"
@@ -26,6 +27,16 @@ struct Point {
   // time()
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
 
+  /// As new, for another plan; keeps the memory of its lists.
+  void restart(const ParallelPlan& next, Details* wanted) {
+    model::Partition kept = std::move(split);
+    kept.stages.clear();
+    kept.chunks.clear();
+    *this = Point();
+    split = std::move(kept);
+    plan = next;
+    details = wanted;
+  }
   /// The fullest stage decides about the memory of a plan.
   void keep_peak(const MemoryUse& use, std::int32_t stage) {
     if (stage > 0 && use.total() <= out.memory_peak) return;

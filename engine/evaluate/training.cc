@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -64,6 +65,42 @@ class PartitionMemo {
   std::map<std::pair<std::int32_t, std::int32_t>, Known> known_;
 };
 
+/// The parameters that the stages of a plan hold; neighbouring plans share them.
+class ParameterMemo {
+ public:
+  struct Known {
+    model::StageParameters parameters;
+    std::vector<model::ParameterGroups> held;  ///< by stage
+  };
+  /// `layers`: of the stages, as PartitionMemo has them. Valid until the next call.
+  const Known& of(const Setting& setting, const ParallelPlan& plan, bool both_ways,
+                  const std::vector<model::StageLayers>& layers) {
+    const Key key{model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, both_ways};
+    if (key_ == key) return known_;
+    key_ = key;
+    known_.parameters = model::stage_parameters(setting.model, setting.policy(), plan, Phase::training);
+    known_.held.clear();
+    for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+      const bool end = stage == 0 || stage + 1 == layers.size();
+      const bool both = both_ways && end;  // either end is the other one's mirror
+      known_.held.push_back(
+          known_.parameters.of_stage(layers[stage], stage == 0 || both, stage + 1 == layers.size() || both));
+    }
+    return known_;
+  }
+  void clear() { key_.reset(); }
+
+ private:
+  struct Key {
+    model::LayerKey layers;
+    std::int32_t stages = 0, virtual_stages = 0;
+    bool both_ways = false;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  std::optional<Key> key_;
+  Known known_;
+};
+
 /// A sick device, and what layers cost on it.
 struct SickDevice {
   Setting setting;
@@ -111,15 +148,18 @@ class Training final : public Evaluator {
     point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
                       plan.both_ways() ? 2 : plan.virtual_stages, point.out.microbatches,
                       step::overlaps_exchanges(setting_, plan)};
-    const memory::MemoryInputs inputs{
-        setting_,
-        plan,
-        point.split.stages,
-        model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
-        activations(costs(plan), plan.recompute),
-        point.pipeline,
-        point.split.chunks};
+    const ParameterMemo::Known& parameters = parameters_of(point);
+    const memory::MemoryInputs inputs{setting_,
+                                      plan,
+                                      point.split.stages,
+                                      parameters.parameters,
+                                      activations(costs(plan), plan.recompute),
+                                      point.pipeline,
+                                      point.split.chunks,
+                                      parameters.held};
+    const bool every_stage = point.details != nullptr || machine_.options().reference;
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+      if (!every_stage && memory::is_no_fuller(inputs, stage)) continue;
       const MemoryUse use = memory::training_stage(inputs, stage);
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
       point.keep_peak(use, stage);
@@ -131,11 +171,17 @@ class Training final : public Evaluator {
 
   [[nodiscard]] bool links_are_recorded() const override { return !machine_.flattened(); }
   [[nodiscard]] bool minds_sick_devices() const override { return true; }
-  void forget() override { layers_.clear(); }
+  void forget() override {
+    layers_.clear();
+    parameters_.clear();
+  }
 
  private:
   const step::LayerCosts& costs(const ParallelPlan& plan) {
     return layers_.of(setting_, model::layer_key(plan, plan.microbatch));
+  }
+  const ParameterMemo::Known& parameters_of(const Point& point) {
+    return parameters_.of(setting_, point.plan, point.plan.both_ways(), point.split.stages);
   }
   SickDevice& sick_device(std::pair<double, double> shares);
   std::int32_t execute(const step::TrainingStep& inputs, Point& point);
@@ -151,6 +197,7 @@ class Training final : public Evaluator {
   Machine& machine_;
   const Setting& setting_;
   LayerMemo layers_;
+  ParameterMemo parameters_;
   PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< shares of clock and memory rate
@@ -206,15 +253,11 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
 
 void Training::time(Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
-  const step::TrainingStep inputs{
-      setting_,
-      point.plan,
-      costs(point.plan),
-      point.split.stages,
-      point.split.chunks,
-      model::stage_parameters(setting_.model, setting_.policy(), point.plan, Phase::training),
-      point.pipeline,
-      point.sick};
+  const ParameterMemo::Known& parameters = parameters_of(point);
+  const step::TrainingStep inputs{setting_,           point.plan,         costs(point.plan),
+                                  point.split.stages, point.split.chunks, parameters.parameters,
+                                  point.pipeline,     point.sick,         parameters.held};
+  scratch_.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
   if (point.details != nullptr) explain(inputs, critical, point);

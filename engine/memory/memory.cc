@@ -23,6 +23,7 @@ StagePosition position(const MemoryInputs& in, std::int32_t stage) {
 }
 
 model::ParameterGroups parameters_of(const MemoryInputs& in, std::int32_t stage) {
+  if (!in.held.empty()) return in.held[static_cast<std::size_t>(stage)];
   const StagePosition at = position(in, stage);
   return in.parameters.of_stage(in.layers[static_cast<std::size_t>(stage)], at.first, at.last);
 }
@@ -142,6 +143,12 @@ Bytes training_buffers(const MemoryInputs& in, const model::ParameterGroups& par
 }
 
 }  // namespace
+
+bool is_no_fuller(const MemoryInputs& in, std::int32_t stage) {
+  if (stage < 2 || in.pipeline.kind == ScheduleKind::zero_bubble || in.pipeline.both_ways()) return false;
+  const auto s = static_cast<std::size_t>(stage);
+  return stage + 1 < in.plan.pipeline && in.layers[s] == in.layers[s - 1];
+}
 
 MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
   const StackProfile& stack = in.setting.system.stack;

@@ -65,7 +65,13 @@ struct MemoryInputs {
   ActivationBytes activations;
   schedule::PipelineShape pipeline;
   std::span<const model::StageLayers> chunks = {};  ///< of dualpipe: [stage * 2 + chunk]
+  /// Parameters of every stage, where they are known already.
+  std::span<const model::ParameterGroups> held = {};
 };
+
+/// Whether a stage needs no more than the one before it in training, as inner stages of the same layers do: they hold
+/// as many microbatches or fewer. Not known of schedules that put weight gradients off, whose number rises.
+bool is_no_fuller(const MemoryInputs& inputs, std::int32_t stage);
 
 MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage);
 

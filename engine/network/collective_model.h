@@ -204,6 +204,7 @@ class CollectiveModel {
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
   /// uses them on a healthy fabric. Turning it on forgets what was collected. Not for the plain path.
   void record_links(bool on);
+  [[nodiscard]] bool records_links() const { return recording_; }
   [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }
 
   /// Logical rank i of the groups lies on rank placement[i] of the fabric (see placement.h); empty: on rank

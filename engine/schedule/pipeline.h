@@ -173,6 +173,7 @@ std::vector<double> chunk_ends(const PipelineShape& shape, std::span<const Pipel
 struct PipelineEnds {
   std::span<const double> stages;  ///< as run_in_order()
   std::span<const double> chunks;  ///< as chunk_ends()
+  std::span<const double> free;    ///< of the stages, as run_in_order() where messages take no time
 };
 
 }  // namespace shardscape::schedule

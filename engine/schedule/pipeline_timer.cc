@@ -21,10 +21,13 @@ PipelineEnds PipelineTimer::run(const PipelineShape& shape, std::span<const Stag
   chunk_end_.assign(chunks, 0);
   if (lone) {
     stage_end_[0] = shape.microbatches * (times[0].forward + times[0].backward);
+    free_end_ = stage_end_;
   } else {
-    run_gpipe(shape, times, transfer);
+    no_transfer_.blocking = transfer.blocking;
+    run_gpipe(shape, times, transfer, stage_end_);
+    run_gpipe(shape, times, no_transfer_, free_end_);
   }
-  return {stage_end_, chunk_end_};
+  return {stage_end_, chunk_end_, free_end_};
 }
 
 PipelineEnds PipelineTimer::run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
@@ -33,12 +36,15 @@ PipelineEnds PipelineTimer::run_pairs(const PipelineShape& shape, std::span<cons
   spans_.clear();
   stage_end_ = walk_.run(shape, times, transfer, chunked ? &spans_ : nullptr);
   chunk_end_ = chunked ? chunk_ends(shape, spans_, transfer) : std::vector<double>();
-  return {stage_end_, chunk_end_};
+  no_transfer_.blocking = transfer.blocking;
+  free_end_ = shape.stages == 1 ? stage_end_ : walk_.run(shape, times, no_transfer_, nullptr);
+  return {stage_end_, chunk_end_, free_end_};
 }
 
 void PipelineTimer::run_gpipe(const PipelineShape& shape, std::span<const StageTime> times,
-                              const Transfer& transfer) {
+                              const Transfer& transfer, std::vector<double>& ends) {
   const std::size_t stages = times.size();
+  ends.resize(stages);
   const double repeats = shape.microbatches - 1;
   const auto busy = [&](std::size_t boundary) { return transfer.blocking ? transfer.over(boundary) : 0; };
   double arrival = 0, slowest = 0;  // of the first microbatch at this stage; of the stages so far
@@ -46,16 +52,16 @@ void PipelineTimer::run_gpipe(const PipelineShape& shape, std::span<const StageT
     const bool sends = s + 1 < stages;
     const double work = times[s].forward + (sends ? busy(s) : 0);
     slowest = std::max(slowest, work);
-    stage_end_[s] = arrival + work + repeats * slowest;
+    ends[s] = arrival + work + repeats * slowest;
     arrival += times[s].forward + (sends ? transfer.over(s) : 0);
   }
-  arrival = stage_end_.back();
+  arrival = ends.back();
   slowest = 0;
   for (std::size_t s = stages; s-- > 0;) {
     const bool sends = s > 0;
     const double work = times[s].backward + (sends ? busy(s - 1) : 0);
     slowest = std::max(slowest, work);
-    stage_end_[s] = arrival + work + repeats * slowest;
+    ends[s] = arrival + work + repeats * slowest;
     arrival += times[s].backward + (sends ? transfer.over(s - 1) : 0);
   }
 }

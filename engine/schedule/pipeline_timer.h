@@ -24,7 +24,8 @@ class PipelineTimer {
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
  private:
-  void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
+  static void run_gpipe(const PipelineShape& shape, std::span<const StageTime> times,
+                        const Transfer& transfer, std::vector<double>& ends);
 
   PipelineEnds run_pairs(const PipelineShape& shape, std::span<const StageTime> times,
                          const Transfer& transfer);
@@ -32,7 +33,8 @@ class PipelineTimer {
   PipelineWave wave_;
   OrderedRun walk_;
   std::vector<PipelineSpan> spans_;
-  std::vector<double> stage_end_, chunk_end_;
+  std::vector<double> stage_end_, chunk_end_, free_end_;
+  Transfer no_transfer_;
 };
 
 }  // namespace shardscape::schedule

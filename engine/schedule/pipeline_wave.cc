@@ -12,19 +12,19 @@ constexpr double kShiftTolerance = 1e-13;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// A direction's numbers by stage. They do not overlap, so that a step can be vectorised.
+/// A direction's numbers by stage. They do not overlap.
 struct Lanes {
-  double* __restrict end;
-  double* __restrict input;  ///< of stage s: forward [s], backward [s + 1]
-  const double* __restrict work;
-  const double* __restrict message;
+  TwoTimes* __restrict end;
+  TwoTimes* __restrict input;  ///< of stage s: forward [s], backward [s + 1]
+  const TwoTimes* __restrict work;
+  const TwoTimes* __restrict message;
 };
 
 /// A stage works when it is free and its input is there, then sends.
 template <bool kBlocking>
 void work(const Lanes& lanes, std::int32_t s, std::int32_t from, std::int32_t to) {
-  const double done = std::max(lanes.end[s], lanes.input[from]) + lanes.work[s];
-  const double arrival = done + lanes.message[s];
+  const TwoTimes done = later(lanes.end[s], lanes.input[from]) + lanes.work[s];
+  const TwoTimes arrival = done + lanes.message[s];
   lanes.input[to] = arrival;
   lanes.end[s] = kBlocking ? arrival : done;
 }
@@ -65,36 +65,47 @@ PipelineEnds PipelineWave::run(const PipelineShape& shape, std::span<const Stage
     run_alternating();
   }
   if (skipped_ > 0) {
-    for (double& end : end_) end += skipped_ * per_period_;
-    for (double& end : chunk_end_) end += skipped_ * per_period_;
+    for (TwoTimes& end : end_) end += skipped_ * per_period_;
+    for (TwoTimes& end : chunk_end_) end += skipped_ * per_period_;
   }
-  return {end_, chunk_end_};
+  stage_ends_.clear();
+  free_ends_.clear();
+  chunk_ends_.clear();
+  for (const TwoTimes end : end_) {
+    stage_ends_.push_back(end.real());
+    free_ends_.push_back(end.free());
+  }
+  for (const TwoTimes end : chunk_end_) chunk_ends_.push_back(end.real());
+  return {stage_ends_, chunk_ends_, free_ends_};
 }
 
 void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& transfer) {
   const std::size_t stages = times.size();
   const bool cut = shape_.kind == ScheduleKind::zero_bubble;
   blocking_ = transfer.blocking;
-  end_.assign(stages, 0);
-  chunk_end_.assign(shape_.virtual_stages > 1 ? stages * index(shape_.virtual_stages) : 0, 0);
+  end_.assign(stages, {});
+  chunk_end_.assign(shape_.virtual_stages > 1 ? stages * index(shape_.virtual_stages) : 0, {});
   forward_work_.resize(stages);
   backward_work_.resize(stages);
   weight_.resize(stages);
   forward_message_.resize(stages);
   backward_message_.resize(stages);
+  const auto both = [](double seconds) { return TwoTimes(seconds, seconds); };
+  const auto message = [&](std::size_t boundary) { return TwoTimes(transfer.over(boundary), 0); };
   for (std::size_t s = 0; s < stages; ++s) {
-    forward_work_[s] = times[s].forward;
-    backward_work_[s] = cut ? times[s].backward - times[s].weight : times[s].backward;
-    weight_[s] = cut ? times[s].weight : 0;
-    forward_message_[s] = s + 1 < stages ? transfer.over(s) : 0;
-    backward_message_[s] = s > 0 ? transfer.over(s - 1) : 0;
+    forward_work_[s] = both(times[s].forward);
+    backward_work_[s] = both(cut ? times[s].backward - times[s].weight : times[s].backward);
+    weight_[s] = both(cut ? times[s].weight : 0);
+    forward_message_[s] = s + 1 < stages ? message(s) : TwoTimes();
+    backward_message_[s] = s > 0 ? message(s - 1) : TwoTimes();
   }
-  forward_round_ = backward_round_ = transfer.over(stages - 1);
-  forward_input_.assign(stages + 1, 0);
-  backward_input_.assign(stages + 1, 0);
-  second_.assign(stages + 1, 0);
+  forward_round_ = backward_round_ = message(stages - 1);
+  forward_input_.assign(stages + 1, {});
+  backward_input_.assign(stages + 1, {});
+  second_.assign(stages + 1, {});
   snapshot_count_ = 0;
-  skipped_ = per_period_ = 0;
+  skipped_ = 0;
+  per_period_ = {};
 }
 
 void PipelineWave::forward(std::int32_t first, std::int32_t last) {
@@ -142,7 +153,7 @@ void PipelineWave::run_alternating() {
     skip(-out / 2, 1);
   }
   for (std::int32_t s = 0; cut && s < stages_; ++s)  // what was put off and not yet made up for
-    end_[index(s)] += std::min(s, shape_.microbatches) * weight_[index(s)];
+    end_[index(s)] += static_cast<double>(std::min(s, shape_.microbatches)) * weight_[index(s)];
 }
 
 /// `longest`: forwards of the first stage; each further stage has two less.
@@ -152,10 +163,11 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
     const std::int32_t first = std::max(0, d - total_ + 1);
     const std::int32_t last = std::min({stages_ - 1, d, longest - 1 - d});
     if (first > last) return;
-    if (first == 0 && d % group_ < beginning) forward_input_[0] = 0;
-    if (last == stages_ - 1) forward_message_.back() = (d - last) % group_ < ending ? forward_round_ : 0;
+    if (first == 0 && d % group_ < beginning) forward_input_[0] = {};
+    if (last == stages_ - 1)
+      forward_message_.back() = (d - last) % group_ < ending ? forward_round_ : TwoTimes();
     const std::size_t next = index(last) + 1;
-    const double waiting = forward_input_[next];
+    const TwoTimes waiting = forward_input_[next];
     forward(first, last);
     if (last == stages_ - 1) {
       forward_input_[0] = forward_input_.back();
@@ -169,10 +181,10 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
 void PipelineWave::backward_of_chunks(std::int32_t step) {
   const std::int32_t first = std::max(0, stages_ - 1 - step);
   const std::int32_t last = std::min(stages_ - 1, total_ + stages_ - 2 - step);
-  if (last == stages_ - 1 && step % group_ < stages_) backward_input_.back() = 0;
+  if (last == stages_ - 1 && step % group_ < stages_) backward_input_.back() = {};
   if (first == 0) {
     const std::int32_t of_first = step - (stages_ - 1);
-    backward_message_[0] = of_first % group_ < group_ - stages_ ? backward_round_ : 0;
+    backward_message_[0] = of_first % group_ < group_ - stages_ ? backward_round_ : TwoTimes();
   }
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
@@ -189,8 +201,8 @@ void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t longest) {
   const std::int32_t first = std::max({0, joined, longest + step - stages_ + 2 - total_});
   if (first >= stages_) return;
   const std::int32_t of_last = longest - 2 * (stages_ - 1) + step;
-  forward_message_.back() = of_last % group_ < group_ - stages_ ? forward_round_ : 0;
-  if (first == 0 && (longest - joined) % group_ < stages_) forward_input_[0] = 0;
+  forward_message_.back() = of_last % group_ < group_ - stages_ ? forward_round_ : TwoTimes();
+  if (first == 0 && (longest - joined) % group_ < stages_) forward_input_[0] = {};
   forward(first, stages_ - 1);
   forward_input_[0] = forward_input_.back();
   if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
@@ -220,10 +232,10 @@ void PipelineWave::skip(std::int32_t periods, std::int32_t operations) {
 
 bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
   const auto moved = [&](std::size_t back, std::int32_t cycle) {
-    const std::optional<double> shift = shift_since(back);
+    const std::optional<TwoTimes> shift = shift_since(back);
     if (!shift) return false;
     cycle_ = cycle;
-    per_period_ = *shift / cycle;
+    per_period_ = TwoTimes(shift->real() / cycle, shift->free() / cycle);
     return true;
   };
   const std::int32_t phase = period % round;
@@ -238,7 +250,7 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
 
 void PipelineWave::snapshot() {
   std::rotate(snapshots_.begin(), snapshots_.end() - 1, snapshots_.end());
-  std::vector<double>& state = snapshots_.front();
+  std::vector<TwoTimes>& state = snapshots_.front();
   // Without chunks nothing is sent between the ends of the pipeline.
   const std::ptrdiff_t ends = shape_.virtual_stages > 1 ? 0 : 1;
   state.assign(end_.begin(), end_.end());
@@ -247,18 +259,19 @@ void PipelineWave::snapshot() {
   ++snapshot_count_;
 }
 
-/// The constant by which the latest snapshot differs from the one `back` periods earlier; nothing where there
-/// is none.
-std::optional<double> PipelineWave::shift_since(std::size_t back) const {
+/// The constants by which the latest snapshot differs from the one `back` periods earlier; nothing where there
+/// are none.
+std::optional<TwoTimes> PipelineWave::shift_since(std::size_t back) const {
   if (snapshot_count_ <= back) return std::nullopt;
-  const std::vector<double>& now = snapshots_.front();
-  const std::vector<double>& then = snapshots_[back];
-  const double tolerance = kShiftTolerance * now[0];
-  double smallest = now[0] - then[0], largest = smallest;
+  const std::vector<TwoTimes>& now = snapshots_.front();
+  const std::vector<TwoTimes>& then = snapshots_[back];
+  const TwoTimes tolerance = kShiftTolerance * now[0];
+  TwoTimes smallest = now[0] - then[0], largest = smallest;
   for (std::size_t i = 1; i < now.size(); ++i) {
-    smallest = std::min(smallest, now[i] - then[i]);
-    largest = std::max(largest, now[i] - then[i]);
-    if (largest - smallest > tolerance) return std::nullopt;
+    smallest = earlier(smallest, now[i] - then[i]);
+    largest = later(largest, now[i] - then[i]);
+    const TwoTimes apart = largest - smallest;
+    if (apart.real() > tolerance.real() || apart.free() > tolerance.free()) return std::nullopt;
   }
   return 0.5 * (smallest + largest);
 }

@@ -19,6 +19,9 @@
 // ends and messages under way, has moved by one constant over a period, it will do so until the first stage
 // runs out of forwards (Baccelli et al. 1992, "Synchronization and Linearity", chapter 3). The remaining periods
 // are then taken off the microbatches, and their time is added at the end.
+//
+// The pipeline as it is and the one whose messages take no time run the same steps: every number here is two, one of
+// each, which a processor adds up and compares at once.
 #pragma once
 
 #include <array>
@@ -31,6 +34,24 @@
 #include "engine/schedule/pipeline.h"
 
 namespace shardscape::schedule {
+
+/// Seconds of the pipeline as it is, and of the one whose messages take no time.
+struct TwoTimes {
+  using Lanes = double __attribute__((vector_size(16)));  // of g++ and clang on every processor
+  Lanes lanes{};
+
+  TwoTimes() = default;
+  explicit TwoTimes(Lanes both) : lanes(both) {}
+  TwoTimes(double real, double free) : lanes{real, free} {}
+  [[nodiscard]] double real() const { return lanes[0]; }
+  [[nodiscard]] double free() const { return lanes[1]; }
+  friend TwoTimes operator+(TwoTimes a, TwoTimes b) { return TwoTimes(a.lanes + b.lanes); }
+  friend TwoTimes operator-(TwoTimes a, TwoTimes b) { return TwoTimes(a.lanes - b.lanes); }
+  friend TwoTimes operator*(double n, TwoTimes a) { return TwoTimes(n * a.lanes); }
+  TwoTimes& operator+=(TwoTimes o) { return *this = *this + o; }
+  friend TwoTimes later(TwoTimes a, TwoTimes b) { return TwoTimes(a.lanes < b.lanes ? b.lanes : a.lanes); }
+  friend TwoTimes earlier(TwoTimes a, TwoTimes b) { return TwoTimes(b.lanes < a.lanes ? b.lanes : a.lanes); }
+};
 
 class PipelineWave {
  public:
@@ -58,7 +79,7 @@ class PipelineWave {
   /// `operations`: of each direction in a period.
   void skip(std::int32_t periods, std::int32_t operations);
   void snapshot();
-  [[nodiscard]] std::optional<double> shift_since(std::size_t back) const;
+  [[nodiscard]] std::optional<TwoTimes> shift_since(std::size_t back) const;
 
   PipelineShape shape_;
   std::int32_t stages_ = 0;
@@ -66,22 +87,24 @@ class PipelineWave {
   std::int32_t group_ = 0;  ///< of them until the chunks of a stage begin again
   bool blocking_ = false;
 
-  std::vector<double> end_;                           ///< of each stage's latest work
-  std::vector<double> chunk_end_;                     ///< of the last microbatch's backwards
-  std::vector<double> forward_work_, backward_work_;  ///< per stage
-  std::vector<double> weight_;                        ///< what zero_bubble puts off, per stage
-  std::vector<double> forward_message_;               ///< to the next stage, seconds, by sender
-  std::vector<double> backward_message_;              ///< to the stage before
-  std::vector<double> forward_input_;              ///< arrivals, by receiver; one more: what the last sends
-  std::vector<double> backward_input_;             ///< by receiver + 1; before it what the first sends
-  std::vector<double> second_;                     ///< last message of a warm-up, by receiver
-  double forward_round_ = 0, backward_round_ = 0;  ///< messages between the ends of the pipeline, seconds
+  std::vector<TwoTimes> end_;                           ///< of each stage's latest work
+  std::vector<TwoTimes> chunk_end_;                     ///< of the last microbatch's backwards
+  std::vector<TwoTimes> forward_work_, backward_work_;  ///< per stage
+  std::vector<TwoTimes> weight_;                        ///< what zero_bubble puts off, per stage
+  std::vector<TwoTimes> forward_message_;               ///< to the next stage, seconds, by sender
+  std::vector<TwoTimes> backward_message_;              ///< to the stage before
+  std::vector<TwoTimes> forward_input_;      ///< arrivals, by receiver; one more: what the last sends
+  std::vector<TwoTimes> backward_input_;     ///< by receiver + 1; before it what the first sends
+  std::vector<TwoTimes> second_;             ///< last message of a warm-up, by receiver
+  TwoTimes forward_round_, backward_round_;  ///< messages between the ends of the pipeline, seconds
 
-  double skipped_ = 0;                            ///< periods
-  double per_period_ = 0;                         ///< seconds, mean over a cycle
-  std::int32_t cycle_ = 1;                        ///< periods
-  std::array<std::vector<double>, 4> snapshots_;  ///< latest first
+  double skipped_ = 0;                              ///< periods
+  TwoTimes per_period_;                             ///< seconds, mean over a cycle
+  std::int32_t cycle_ = 1;                          ///< periods
+  std::array<std::vector<TwoTimes>, 4> snapshots_;  ///< latest first
   std::size_t snapshot_count_ = 0;
+
+  std::vector<double> stage_ends_, chunk_ends_, free_ends_;  ///< the results
 };
 
 }  // namespace shardscape::schedule

@@ -1,6 +1,8 @@
 #include "engine/step/contention.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "engine/step/data_traffic.h"
@@ -15,17 +17,32 @@ using network::RankGroup;
 
 class ContentionSum {
  public:
-  ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives)
-      : in_(in), collectives_(collectives), layout_(in.plan), groups_(layout_.groups()) {}
+  /// `calls`: of the stage; kept for other plans where `shared`.
+  ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives, ContendedCalls& calls,
+                bool shared)
+      : in_(in),
+        collectives_(collectives),
+        layout_(in.plan),
+        groups_(layout_.groups()),
+        calls_(calls),
+        shared_(shared),
+        siblings_(calls.siblings) {}
 
-  /// Calls of all microbatches, `count` times per microbatch.
-  void add_calls(const std::vector<CollectiveCall>& calls, double count) {
-    for (const CollectiveCall& call : calls) {
-      const RankGroup& group = groups_[call.group];
-      const Seconds time = collectives_.time(call.op, call.bytes, group);
-      siblings_ += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
-      calls_.push_back({&call, count * call.repeats * time});
+  /// The calls of the blocks of a stage, of all microbatches.
+  void list_calls() {
+    const double m = in_.pipeline.per_chunk();
+    for (const model::BlockRun& run : calls_.layers) {
+      const LayerKind kind = block_layer(run.kind);
+      std::array<double, kParts> runs{};
+      for (const Pass pass : kTrainingPasses) {
+        for (const Segment& segment : in_.segments(kind, pass))
+          ++runs[static_cast<std::size_t>(segment.part)];
+      }
+      for (std::size_t part = 0; part < kParts; ++part) {
+        if (runs[part] > 0) list_calls(in_.costs[kind].parts[part].calls, m * run.count * runs[part]);
+      }
     }
+    siblings_ = calls_.siblings;
   }
 
   /// Gathers or scatters that run `count` times beside passes of a step that takes `step` in all.
@@ -35,22 +52,40 @@ class ContentionSum {
     const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
     siblings_ += count * (time - within(part.op, part.bytes, shard, part.calls, time));
     if (in_.setting.system.stack.communication.data_overlap <= 0) return;
-    const network::LinkSet links = collectives_.links(part.op, part.bytes, shard, part.calls);
-    for (const Sent& sent : calls_) {
-      const CollectiveCall& call = *sent.call;
-      if (sent.seconds <= Seconds(0)) continue;
-      if (links.intersects(collectives_.links(call.op, call.bytes, groups_[call.group])))
-        axes_ += (sent.seconds / step) * count * time;
+    const std::vector<char>& meets = met_by(collectives_.links(part.op, part.bytes, shard, part.calls));
+    for (std::size_t i = 0; i < meets.size(); ++i) {
+      if (meets[i] != 0) axes_ += (calls_.sent[i].seconds / step) * count * time;
     }
   }
 
   [[nodiscard]] Seconds sum() const { return siblings_ + axes_; }
 
  private:
-  struct Sent {
-    const CollectiveCall* call;
-    Seconds seconds;
-  };
+  void list_calls(const std::vector<CollectiveCall>& calls, double count) {
+    for (const CollectiveCall& call : calls) {
+      const RankGroup& group = groups_[call.group];
+      const Seconds time = collectives_.time(call.op, call.bytes, group);
+      calls_.siblings += count * call.repeats * (time - within(call.op, call.bytes, group, 1, time));
+      calls_.sent.push_back({&call, count * call.repeats * time});
+    }
+  }
+
+  const std::vector<char>& met_by(const network::LinkSet& links) {
+    if (!shared_) calls_.meetings.clear();  // sets of links that are not kept may lie where others lay
+    for (const ContendedCalls::Meeting& known : calls_.meetings)
+      if (known.links == &links) return known.meets;
+    ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
+    meeting.links = &links;
+    const network::LinkSet of_data = links;
+    for (const ContendedCalls::Sent& sent : calls_.sent) {
+      const CollectiveCall& call = *sent.call;
+      const bool meets = sent.seconds > Seconds(0) &&
+                         of_data.intersects(collectives_.links(call.op, call.bytes, groups_[call.group]));
+      meeting.meets.push_back(meets ? 1 : 0);
+    }
+    return meeting.meets;
+  }
+
   Seconds within(network::CollectiveOp op, Bytes bytes, const RankGroup& group, double calls, Seconds all) {
     if (in_.plan.pipeline == 1) return all;
     return collectives_.time_within_slice(op, bytes, group, calls,
@@ -61,30 +96,34 @@ class ContentionSum {
   network::CollectiveModel& collectives_;
   PlanLayout layout_;
   network::RankGroups groups_;
-  std::vector<Sent> calls_;
-  Seconds siblings_, axes_;
+  ContendedCalls& calls_;
+  bool shared_;
+  Seconds siblings_;  ///< of the calls and of traffic beside them
+  Seconds axes_;
 };
 
 }  // namespace
 
 double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
-                       network::CollectiveModel& collectives) {
-  const double m = in.pipeline.per_chunk();
-  ContentionSum sum(in, collectives);
-  for (const LayerRun& run : in.stage_layers(static_cast<std::int32_t>(stage))) {
-    if (!run.kind.is_block()) continue;
-    std::array<double, kParts> runs{};
-    for (const Pass pass : kTrainingPasses) {
-      for (const Segment& segment : in.segments(run.kind, pass))
-        ++runs[static_cast<std::size_t>(segment.part)];
-    }
-    for (std::size_t part = 0; part < kParts; ++part) {
-      if (runs[part] > 0) sum.add_calls(in.costs[run.kind].parts[part].calls, m * run.count * runs[part]);
-    }
+                       network::CollectiveModel& collectives, LayerTimes* known) {
+  const bool shared = known != nullptr;
+  std::vector<ContendedCalls> own;
+  std::vector<ContendedCalls>& listed = shared ? known->contended : own;
+  auto calls = std::ranges::find(listed, in.layers[stage], &ContendedCalls::layers);
+  const bool fresh = calls == listed.end();
+  if (fresh) {
+    listed.push_back({in.layers[stage], {}, {}, {}});
+    calls = std::prev(listed.end());
   }
+  const bool beside = sends_beside_passes(in);
+  if (!fresh && !beside) return calls->siblings / step;
+  ContentionSum sum(in, collectives, *calls, shared);
+  if (fresh) sum.list_calls();
+  if (!beside) return sum.sum() / step;
   const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
   for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) sum.add_data(part, m, step);
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+      sum.add_data(part, in.pipeline.per_chunk(), step);
   }
   return sum.sum() / step;
 }

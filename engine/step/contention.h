@@ -22,8 +22,8 @@
 
 namespace shardscape::step {
 
-/// Of a healthy machine, from `step` on the stage that ends last.
+/// Of a healthy machine, from `step` on the stage that ends last. `known`: of the layers, what plans share, or null.
 double contended_share(const TrainingStep& inputs, std::size_t stage, Seconds step,
-                       network::CollectiveModel& collectives);
+                       network::CollectiveModel& collectives, LayerTimes* known = nullptr);
 
 }  // namespace shardscape::step

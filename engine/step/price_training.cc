@@ -8,10 +8,10 @@
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 #include "engine/step/contention.h"
-#include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
 #include "engine/step/expert_leads.h"
 #include "engine/step/paired_passes.h"
+#include "engine/step/stage_tails.h"
 
 namespace shardscape::step {
 
@@ -94,15 +94,16 @@ struct StagePasses {
   Seconds hidden;     ///< by a pair of them
 };
 
-/// The passes of stages whose layers cost the same.
+/// The passes of stages whose layers cost the same; `known`: of these layers.
 class StageTimer {
  public:
-  StageTimer(const TrainingStep& in, const LayerTimer& timer) : in_(in), timer_(timer) {}
+  StageTimer(const TrainingStep& in, const LayerTimer& timer, LayerTimes& known)
+      : in_(in), timer_(timer), layers_(known.layers) {}
 
   [[nodiscard]] StagePasses of(const LayerRuns& runs) {
     StagePasses passes;
     for (const LayerRun& run : runs) {
-      const Layer& layer = timed(run.kind);
+      const LayerPasses& layer = timed(run.kind);
       passes.forward += run.count * layer.forward;
       PassTime backward = run.count * layer.backward;
       if (in_.defers(run.kind)) {
@@ -150,11 +151,8 @@ class StageTimer {
   }
 
  private:
-  struct Layer {
-    PassTime forward, backward, weight, input;
-  };
-  const Layer& timed(LayerKind kind) {
-    std::optional<Layer>& layer = layers_[kind.index()];
+  const LayerPasses& timed(LayerKind kind) {
+    std::optional<LayerPasses>& layer = layers_[kind.index()];
     if (!layer) {
       layer = {timer_(kind, Pass::forward), timer_(kind, Pass::backward), {}, {}};
       if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) layer->weight = timer_(kind, Pass::weight);
@@ -165,36 +163,10 @@ class StageTimer {
 
   const TrainingStep& in_;
   const LayerTimer& timer_;
-  std::array<std::optional<Layer>, kLayerKinds> layers_;
+  std::array<std::optional<LayerPasses>, kLayerKinds>& layers_;
   std::pair<LayerRuns, LayerRuns> last_pair_;  ///< whose hidden time is known
   Seconds last_hidden_;
 };
-
-/// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
-double memory_share(const TrainingStep& in, std::optional<std::size_t> stage = {}) {
-  double share = 1;
-  for (const SickStage& sick : in.sick) {
-    if (stage && sick.stage != *stage) continue;
-    share = std::min(share, sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
-  }
-  return share;
-}
-
-/// Whether a stage costs what the one before it does, as inner stages of the same layers do on healthy links and
-/// devices.
-bool like_the_one_before(const TrainingStep& in, std::size_t stage,
-                         const network::CollectiveModel& collectives) {
-  return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
-         !collectives.has_faults() && in.layers[stage] == in.layers[stage - 1];
-}
-
-/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
-/// the groups of all stages cost the same, and no stage is named.
-Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
-               const network::CollectiveModel& collectives) {
-  if (!collectives.has_faults()) return {};
-  return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
-}
 
 void copy_stage(TrainingScratch& scratch, std::size_t from, std::size_t to) {
   scratch.forward[to] = scratch.forward[from];
@@ -206,8 +178,9 @@ void copy_stage(TrainingScratch& scratch, std::size_t from, std::size_t to) {
   scratch.hidden[to] = scratch.hidden[from];
 }
 
+/// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                      network::CollectiveModel& collectives, TrainingScratch& scratch) {
+                      network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
@@ -224,11 +197,12 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   };
   const auto passes_of = [&](const LayerCosts& costs, std::size_t s) {
     const LayerTimer timer(in, costs, groups, collectives, slice_of(s, layout, in, collectives));
-    StageTimer of_stage(in, timer);
+    LayerTimes own;
+    StageTimer of_stage(in, timer, own);
     return timed(of_stage, costs, s);
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
-  StageTimer first(in, first_timer);
+  StageTimer first(in, first_timer, known);
   for (std::size_t s = 0; s < stages; ++s) {
     if (like_the_one_before(in, s, collectives)) {
       copy_stage(scratch, s - 1, s);
@@ -263,7 +237,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
 
 /// The same by chunk, where those of a stage are timed each on its own.
 void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                      network::CollectiveModel& collectives, TrainingScratch& scratch) {
+                      network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   scratch.chunks.clear();
   if (!in.pipeline.both_ways()) return;
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
@@ -284,21 +258,23 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
     }
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
-  StageTimer first(in, first_timer);
+  StageTimer first(in, first_timer, known);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
     if (s == 0 || !collectives.has_faults()) {
       fill(s, first, in.costs);
       continue;
     }
     const LayerTimer timer(in, in.costs, groups, collectives, slice_of(s, layout, in, collectives));
-    StageTimer of_stage(in, timer);
+    LayerTimes own;
+    StageTimer of_stage(in, timer, own);
     fill(s, of_stage, in.costs);
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
     const LayerTimer timer(in, sick.costs, groups, collectives,
                            slice_of(sick.stage, layout, in, collectives));
-    StageTimer of_stage(in, timer);
+    LayerTimes own;
+    StageTimer of_stage(in, timer, own);
     fill(sick.stage, of_stage, sick.costs);
   }
   collectives.set_memory_share(1);
@@ -307,6 +283,10 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  if (!sends_beside_passes(in)) {
+    std::ranges::fill(scratch.beside, StageTraffic());
+    return;
+  }
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     if (like_the_one_before(in, s, collectives)) {
@@ -330,59 +310,6 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
     scratch.forward[s][TimeClass::data_comm] += of_stage.forward.exposed();
     scratch.backward[s][TimeClass::data_comm] += of_stage.backward.exposed() + of_stage.weight.exposed();
     scratch.weight[s] += of_stage.weight.exposed();
-  }
-  collectives.set_memory_share(1);
-}
-
-/// What the end of a stage's step consists of, before anything hides it.
-struct TailCosts {
-  GradientTraffic gradients;  ///< empty: none are left for the end
-  Seconds weights, optimizer;
-};
-
-TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
-                     const RankGroups& groups, network::CollectiveModel& collectives) {
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
-  const Slice slice = slice_of(s, layout, in, collectives);
-  const auto cost = [&](const DataTraffic::Part& part) {
-    return collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
-  };
-  const auto optimizer_on = [&](const DeviceSpec& device) {
-    return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
-  };
-  TailCosts costs;
-  collectives.set_memory_share(memory_share(in, s));
-  for (const DataTraffic::Part& part : traffic.weights) costs.weights += cost(part);
-  for (const DataTraffic::Part& part : traffic.gradients)
-    costs.gradients.push_back({part.group, part.calls, cost(part)});
-  costs.optimizer = optimizer_on(in.setting.system.device);
-  for (const SickStage& sick : in.sick) {
-    if (sick.stage == s)
-      costs.optimizer = std::max(costs.optimizer, optimizer_on(sick.setting.system.device));
-  }
-  return costs;
-}
-
-/// The end of each stage's step: what the head defers, gradients that its last backward does not hide, optimizer,
-/// weights.
-void add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-               network::CollectiveModel& collectives, TrainingScratch& scratch) {
-  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
-  scratch.tails.resize(stages);
-  TailCosts costs;
-  for (std::size_t s = 0; s < stages; ++s) {
-    if (!like_the_one_before(in, s, collectives)) costs = tail_costs(in, s, layout, groups, collectives);
-    StageTail& tail = scratch.tails[s];
-    const Seconds hidden =
-        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
-    tail.data_comm = costs.weights - hidden;
-    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
-    if (!costs.gradients.empty()) {
-      tail.data_comm +=
-          exposed_gradients(in, static_cast<std::int32_t>(s), last_backward(in, scratch, s), costs.gradients);
-    }
-    tail.optimizer = costs.optimizer;
-    tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
   }
   collectives.set_memory_share(1);
 }
@@ -439,26 +366,23 @@ void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::Col
   fill_schedule_times(in, scratch);
   scratch.transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
   scratch.transfer.seconds.assign(1, 0);
-  const auto run = [&](std::vector<double>& end) {
-    if (scratch.reference) {
-      std::vector<schedule::PipelineSpan> spans;
-      end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
-      scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
-    } else {
-      const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
-      end.assign(fast.stages.begin(), fast.stages.end());
-      scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
-    }
-  };
-  run(scratch.end_without_transfers);
-  if (stages == 1) {
-    scratch.end = scratch.end_without_transfers;
-  } else {
+  if (stages > 1) {
     collectives.set_memory_share(memory_share(in));
     price_boundaries(in, groups, collectives, scratch.transfer.seconds);
-    run(scratch.end);
     collectives.set_memory_share(1);
   }
+  if (scratch.reference) {
+    std::vector<schedule::PipelineSpan> spans;
+    scratch.end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
+    scratch.chunk_end = schedule::chunk_ends(in.pipeline, spans, scratch.transfer);
+    scratch.end_without_transfers =
+        schedule::run_in_order(in.pipeline, scratch.times, {0, scratch.transfer.blocking});
+    return;
+  }
+  const schedule::PipelineEnds fast = scratch.pipelines.run(in.pipeline, scratch.times, scratch.transfer);
+  scratch.end.assign(fast.stages.begin(), fast.stages.end());
+  scratch.chunk_end.assign(fast.chunks.begin(), fast.chunks.end());
+  scratch.end_without_transfers.assign(fast.free.begin(), fast.free.end());
 }
 
 void fill_rates(const TrainingStep& in, Prediction& out) {
@@ -572,32 +496,22 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
   const RankGroups groups = layout.groups();
-  fill_stage_times(in, layout, groups, collectives, scratch);
-  fill_chunk_times(in, layout, groups, collectives, scratch);
+  // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
+  const bool plain =
+      in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
+  LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
+  LayerTimes& layers = plain ? *shared : scratch.own_times;
+  if (!plain) layers = {};
+  fill_stage_times(in, layout, groups, collectives, layers, scratch);
+  fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   add_data_parallel(in, layout, groups, collectives, scratch);
   run_pipeline(in, groups, collectives, scratch);
-  add_tails(in, layout, groups, collectives, scratch);
-
-  const auto at_work = [&](std::size_t s) {
-    return Seconds(scratch.end[s]) + scratch.tails[s].deferred.total();
-  };
-  // Gradients of a part that lies on two stages are added up when both are done.
-  const auto wait_for_mirror = [&](std::size_t s) {
-    return in.pipeline.both_ways() ? std::max(Seconds(0), at_work(scratch.end.size() - 1 - s) - at_work(s))
-                                   : Seconds(0);
-  };
-  const auto after_pipeline = [&](std::size_t s) {
-    return at_work(s) + wait_for_mirror(s) + scratch.tails[s].data_comm + scratch.tails[s].optimizer;
-  };
-  std::size_t critical = 0;
-  for (std::size_t s = 1; s < scratch.end.size(); ++s) {
-    if (after_pipeline(s) > after_pipeline(critical)) critical = s;
-  }
+  const auto [critical, end] = add_tails(in, layout, groups, collectives, scratch);
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
   // The healthy machine is timed first and faults after it: then the time is there already.
   const bool first = out.step_time <= Seconds(0);
-  out.step_time = after_pipeline(critical) + fixed;
-  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives);
+  out.step_time = end + fixed;
+  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives, shared);
 
   const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
@@ -611,7 +525,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
       Seconds(std::max(0.0, scratch.end[critical] - scratch.end_without_transfers[critical]));
   b[TimeClass::bubble] =
       std::max(Seconds(0), Seconds(scratch.end_without_transfers[critical]) - busy.total()) +
-      wait_for_mirror(critical);
+      wait_for_mirror(in, scratch, critical);
   b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
   b[TimeClass::host] += fixed;
 

@@ -41,6 +41,8 @@
 #include "engine/prediction.h"
 #include "engine/schedule/pipeline_memo.h"
 #include "engine/spec/deferred_head.h"
+#include "engine/step/layer_times.h"
+#include "engine/step/pass_time.h"
 #include "engine/step/price_layers.h"
 
 namespace shardscape::step {
@@ -58,23 +60,6 @@ Seconds lost_beside(const StackProfile::Communication& stack, Seconds together);
 
 /// What of the gather of updated weights, `gather` long, the first microbatch's forward hides.
 Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, Seconds forward);
-
-/// One direction of one microbatch through a layer or a stage.
-struct PassTime : Breakdown {
-  PassTime() = default;
-  PassTime(const Breakdown& times) : Breakdown(times) {}
-
-  /// Over the classes that a pass can have, in the order of the table; the others are zero.
-  [[nodiscard]] Seconds total() const {
-    Seconds sum;
-    for (const TimeClass c :
-         {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm, TimeClass::context_comm,
-          TimeClass::expert_comm, TimeClass::data_comm, TimeClass::host}) {
-      sum += (*this)[c];
-    }
-    return sum;
-  }
-};
 
 /// A stage that holds a sick device: what its layers cost there. Both references outlive the inputs.
 struct SickStage {
@@ -109,6 +94,8 @@ struct TrainingStep {
   model::StageParameters parameters;
   schedule::PipelineShape pipeline;
   std::span<const SickStage> sick = {};  ///< any number per stage
+  /// parameters_of() by stage, where they are known already.
+  std::span<const model::ParameterGroups> held = {};
 
   /// Whether a stage holds the embedding, and whether it holds the head: under dualpipe both ends hold both.
   [[nodiscard]] bool first(std::int32_t stage) const { return pipeline.holds(stage, 0); }
@@ -168,7 +155,7 @@ struct ChunkPasses {
 /// parallelism runs beside every microbatch.
 bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
 
-/// Scratch that outlives a point.
+/// Scratch that outlives a point; of one setting on one machine.
 struct TrainingScratch {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
@@ -180,14 +167,18 @@ struct TrainingScratch {
   std::vector<ChunkPasses> chunks;  ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
-  std::vector<StageTail> tails;
+  std::vector<StageTail> tails;            ///< see every_tail
   std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;
   std::vector<double> end, end_without_transfers;  ///< of the last backward, per stage
   /// Of the last microbatch's backward, [stage][chunk]; empty where each stage is one chunk.
   std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
-  bool reference = false;  ///< walk the schedule operation by operation instead
+  LayerTimesMemo layer_times;
+  LayerTimes own_times;  ///< of a plan whose layers' times are not shared
+  bool reference =
+      false;  ///< walk the schedule operation by operation instead, and share nothing between plans
+  bool every_tail = false;  ///< say the exposed gradients of every stage, not only of those that may end last
 };
 
 /// Fills step_time, the breakdown, tokens_per_s_per_gpu and mfu of `prediction`. Returns the critical

@@ -35,6 +35,7 @@ Segments TrainingStep::segments(LayerKind kind, Pass pass) const {
 }
 
 model::ParameterGroups TrainingStep::parameters_of(std::int32_t stage) const {
+  if (!held.empty()) return held[static_cast<std::size_t>(stage)];
   return parameters.of_stage(layers[static_cast<std::size_t>(stage)], first(stage), last(stage));
 }
 

@@ -124,14 +124,18 @@ TEST(PipelineProperty, TimerAndMemoAreRunInOrder) {
     std::vector<PipelineSpan> spans;
     const std::vector<double> expected = run_in_order(c.shape, c.times, c.transfer, &spans);
     const std::vector<double> chunks = chunk_ends(c.shape, spans, c.transfer);
+    const std::vector<double> free = run_in_order(c.shape, c.times, {0, c.transfer.blocking});
     const PipelineEnds fast = timer.run(c.shape, c.times, c.transfer);
     EXPECT_TRUE(same(fast.stages, expected))
         << testing::PrintToString(std::vector(fast.stages.begin(), fast.stages.end())) << " versus "
         << testing::PrintToString(expected);
     EXPECT_TRUE(same(fast.chunks, chunks));
+    EXPECT_TRUE(same(fast.free, free))
+        << testing::PrintToString(std::vector(fast.free.begin(), fast.free.end())) << " versus "
+        << testing::PrintToString(free);
     for (int time = 0; time < 2; ++time) {
       const PipelineEnds kept = memo.run(c.shape, c.times, c.transfer);
-      EXPECT_TRUE(same(kept.stages, expected) && same(kept.chunks, chunks));
+      EXPECT_TRUE(same(kept.stages, expected) && same(kept.chunks, chunks) && same(kept.free, free));
     }
   }
 }

@@ -173,6 +173,58 @@ TEST_P(EveryPrediction, HistoryLeavesNoTrace) {
   });
 }
 
+/// The plan with one or two of its free choices made anew: few kinds of plan, many of which share a part of their prices.
+ParallelPlan neighbour(ParallelPlan plan, const Setting& setting, test::ScenarioGenerator& generator) {
+  const ParallelPlan other = generator.plan(setting);
+  switch (generator.below(6)) {
+    case 0:
+      plan.order = other.order;
+      break;
+    case 1:
+      plan.recompute = other.recompute;
+      break;
+    case 2:
+      plan.microbatch = other.microbatch;
+      break;
+    case 3:
+      if (plan.tensor > 1) plan.sequence_parallel = !plan.sequence_parallel;
+      break;
+    case 4:
+      if (plan.pipeline == 1 || other.pipeline == 1) break;
+      plan.schedule = other.schedule;
+      plan.virtual_stages = other.virtual_stages;
+      break;
+    default:
+      break;
+  }
+  if (plan.data * plan.context > 1) plan.zero_stage = static_cast<std::int32_t>(generator.below(4));
+  return plan;
+}
+
+TEST(TrainingPredictions, NeighboursShareWithoutATrace) {
+  // Neighbours in a sweep share the times of layers, parameters, partitions and prices. Each must come out as if it had
+  // been the only one, to the last bit; a sick link in between must leave nothing, either.
+  int timed_plans = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
+    test::ScenarioGenerator generator(seed);
+    const Setting setting = generator.setting(Phase::training);
+    Simulator simulator(setting, timed());
+    ParallelPlan plan = generator.plan(setting);
+    for (int i = 0; i < 40; ++i) {
+      plan = neighbour(i % 20 == 0 ? generator.plan(setting) : plan, setting, generator);
+      SCOPED_TRACE(test::describe(seed, plan));
+      const Prediction out = simulator.run(plan);
+      ASSERT_EQ(difference(out, Simulator(setting, timed()).run(plan), 0), "");
+      timed_plans += has_time(out) ? 1 : 0;
+      if (out.status == Status::ok && setting.system.fabric.size() > 1 && generator.below(4) == 0)
+        (void)simulator.rerun({{{0, 0.25, Seconds(1e-3)}}});
+    }
+  }
+  if (test::all_seeds()) {
+    EXPECT_GT(timed_plans, 600);
+  }
+}
+
 TEST_P(EveryPrediction, FasterMemoryIsNeverSlower) {
   check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto& generator) {
     Setting faster = setting;

@@ -1,0 +1,58 @@
+#include "engine/step/layer_times.h"
+
+#include <cstdint>
+
+#include "engine/base/hash.h"
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+namespace {
+
+// A power of two: the plans of one choice of degrees in large studies, one or two megabytes in all.
+constexpr std::size_t kSlots = 512;
+
+/// The plan without what its layers do not mind.
+ParallelPlan layers_of(const TrainingStep& in) {
+  ParallelPlan plan = in.plan;
+  plan.zero_stage = 0;
+  plan.virtual_stages = 1;
+  const bool puts_off = in.cuts() || in.pipeline.both_ways();
+  plan.schedule = puts_off ? in.pipeline.kind : ScheduleKind::one_f_one_b;
+  return plan;
+}
+
+std::uint64_t hash_of(const ParallelPlan& plan) {
+  std::int64_t order = 0;
+  for (const PlanAxis axis : plan.order) order = 8 * order + static_cast<std::int64_t>(axis);
+  const std::array<std::int64_t, 11> words = {plan.tensor,
+                                              plan.context,
+                                              plan.data,
+                                              plan.pipeline,
+                                              plan.sequence_parallel,
+                                              static_cast<std::int64_t>(plan.recompute),
+                                              plan.microbatch,
+                                              static_cast<std::int64_t>(plan.schedule),
+                                              order,
+                                              plan.expert,
+                                              plan.expert_tensor};
+  return hash_words(words);
+}
+
+}  // namespace
+
+LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
+  slots_.resize(kSlots);
+  const ParallelPlan plan = layers_of(in);
+  const bool defers = in.deferred() > 0;
+  Slot& slot = slots_[hash_of(plan) % kSlots];
+  if (slot.used && slot.defers == defers && slot.plan == plan) return slot.times;
+  slot.plan = plan;
+  slot.defers = defers;
+  slot.used = true;
+  for (std::optional<LayerPasses>& layer : slot.times.layers) layer.reset();
+  slot.times.contended.clear();
+  return slot.times;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,147 @@
+#include "engine/step/stage_tails.h"
+
+#include <algorithm>
+
+#include "engine/step/data_exposure.h"
+#include "engine/step/data_traffic.h"
+
+namespace shardscape::step {
+
+using network::PlanLayout;
+using network::RankGroups;
+using network::Slice;
+
+double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
+  double share = 1;
+  for (const SickStage& sick : in.sick) {
+    if (stage && sick.stage != *stage) continue;
+    share = std::min(share, sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
+  }
+  return share;
+}
+
+bool like_the_one_before(const TrainingStep& in, std::size_t stage,
+                         const network::CollectiveModel& collectives) {
+  return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
+         !collectives.has_faults() && in.layers[stage] == in.layers[stage - 1];
+}
+
+Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
+               const network::CollectiveModel& collectives) {
+  if (!collectives.has_faults()) return {};
+  return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
+}
+
+namespace {
+
+/// What the end of a stage's step consists of, before anything hides it.
+struct TailCosts {
+  GradientTraffic gradients;  ///< empty: none are left for the end
+  Seconds weights, optimizer;
+};
+
+TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
+                     const RankGroups& groups, network::CollectiveModel& collectives) {
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
+  const Slice slice = slice_of(s, layout, in, collectives);
+  const auto cost = [&](const DataTraffic::Part& part) {
+    return collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
+  };
+  const auto optimizer_on = [&](const DeviceSpec& device) {
+    return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
+  };
+  TailCosts costs;
+  collectives.set_memory_share(memory_share(in, s));
+  for (const DataTraffic::Part& part : traffic.weights) costs.weights += cost(part);
+  for (const DataTraffic::Part& part : traffic.gradients)
+    costs.gradients.push_back({part.group, part.calls, cost(part)});
+  costs.optimizer = optimizer_on(in.setting.system.device);
+  for (const SickStage& sick : in.sick) {
+    if (sick.stage == s)
+      costs.optimizer = std::max(costs.optimizer, optimizer_on(sick.setting.system.device));
+  }
+  return costs;
+}
+
+/// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
+constexpr double kRounding = 1e-12;
+
+/// When a stage has done its last pass.
+Seconds at_work(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
+  const bool last = in.last(static_cast<std::int32_t>(s));
+  return Seconds(scratch.end[s]) + (last ? scratch.deferred.total() : Seconds(0));
+}
+
+/// The end of a stage's step, once its tail is known.
+Seconds end_of(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
+  const StageTail& tail = scratch.tails[s];
+  return at_work(in, scratch, s) + wait_for_mirror(in, scratch, s) + tail.data_comm + tail.optimizer;
+}
+
+/// What of the gradients a stage of a run of equal ones exposed.
+struct Exposed {
+  std::size_t stage = 0;
+  Seconds time;
+};
+
+/// Whether a stage that costs what that one does exposes no more: no chunk ends later, seen from the end of the stage.
+bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage,
+                     std::size_t than) {
+  if (in.pipeline.both_ways() || in.pipeline.virtual_stages == 1) return true;
+  const auto chunks = static_cast<std::size_t>(in.pipeline.virtual_stages);
+  const double* const ends = scratch.chunk_end.data() + stage * chunks;
+  const double* const those = scratch.chunk_end.data() + than * chunks;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const bool alike = in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
+    if (!alike || ends[0] - ends[c] < (those[0] - those[c]) - kRounding * ends[0]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Seconds wait_for_mirror(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
+  if (!in.pipeline.both_ways()) return {};
+  const std::size_t mirror = scratch.end.size() - 1 - stage;
+  return std::max(Seconds(0), at_work(in, scratch, mirror) - at_work(in, scratch, stage));
+}
+
+LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
+                    network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  scratch.tails.resize(stages);
+  TailCosts costs;
+  LastStage last;
+  std::optional<Exposed> known;  // of the run of equal stages
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (!like_the_one_before(in, s, collectives)) {
+      costs = tail_costs(in, s, layout, groups, collectives);
+      known.reset();
+    }
+    StageTail& tail = scratch.tails[s];
+    const Seconds hidden =
+        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
+    tail.data_comm = costs.weights - hidden;
+    tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
+    tail.optimizer = costs.optimizer;
+    tail.deferred = in.last(static_cast<std::int32_t>(s)) ? scratch.deferred : PassTime();
+    if (!costs.gradients.empty()) {
+      Seconds most;
+      for (const GroupGradients& group : costs.gradients) most += group.time;
+      if (known && exposes_no_more(in, scratch, s, known->stage)) most = std::min(most, known->time);
+      const bool may_end_last = s == 0 || (1 + kRounding) * (end_of(in, scratch, s) + most) >= last.end;
+      if (may_end_last || scratch.every_tail) {
+        const Seconds exposed = exposed_gradients(in, static_cast<std::int32_t>(s),
+                                                  last_backward(in, scratch, s), costs.gradients);
+        known = {s, exposed};
+        tail.data_comm += exposed;
+      }
+    }
+    const Seconds end = end_of(in, scratch, s);
+    if (s == 0 || end > last.end) last = {s, end};
+  }
+  collectives.set_memory_share(1);
+  return last;
+}
+
+}  // namespace shardscape::step

@@ -1,0 +1,41 @@
+// What each stage does after its last backward.
+//
+// A step ends with the stage that ends last, and what gradients expose is worth knowing of that one only. It takes a
+// walk over the layers of a stage, and most stages cannot be that one. They expose at most all of their gradients'
+// traffic; and at most what a stage exposes that costs the same and whose chunks end no further before its end: the
+// last arrival (data_exposure.h) is a maximum over moments plus the traffic that is left then, so it is later where
+// they are later, and moves with them.
+#pragma once
+
+#include "engine/step/price_training.h"
+
+namespace shardscape::step {
+
+/// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
+/// timed. Unless every_tail, tails of stages that end earlier may be without their exposed gradients.
+struct LastStage {
+  std::size_t stage = 0;
+  Seconds end;
+};
+LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout,
+                    const network::RankGroups& groups, network::CollectiveModel& collectives,
+                    TrainingScratch& scratch);
+
+/// Gradients of a part of the model that lies on two stages (dualpipe) are added up when both are done: how long a
+/// stage waits for the other one. 0 under other schedules.
+Seconds wait_for_mirror(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
+
+/// Whether a stage costs what the one before it does, as inner stages of the same layers do on healthy links and
+/// devices.
+bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,
+                         const network::CollectiveModel& collectives);
+
+/// The part of the machine whose collectives a stage waits for: its own groups. While all links are healthy
+/// the groups of all stages cost the same, and no stage is named.
+network::Slice slice_of(std::size_t stage, const network::PlanLayout& layout, const TrainingStep& inputs,
+                        const network::CollectiveModel& collectives);
+
+/// The share of the memory's bandwidth that the sickest device keeps: of the devices of one stage, or of all.
+double memory_share(const TrainingStep& inputs, std::optional<std::size_t> stage = {});
+
+}  // namespace shardscape::step
