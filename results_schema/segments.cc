@@ -368,10 +368,10 @@ void SegmentStore::clear_notes() {
   for (const LeftNote& note : left_notes(folder_)) {
     std::string blocks;
     for (const BlockRange& taken : note.taken) {
-      const bool sealed = std::ranges::none_of(gaps, [&](const BlockRange& gap) {
-        return taken.first < gap.end() && gap.first < taken.end();
-      });
-      if (!sealed) blocks += fmt::format("{} {} to {}", blocks.empty() ? "" : ",", taken.first, taken.end() - 1);
+      const bool sealed = std::ranges::none_of(
+          gaps, [&](const BlockRange& gap) { return taken.first < gap.end() && gap.first < taken.end(); });
+      if (!sealed)
+        blocks += fmt::format("{} {} to {}", blocks.empty() ? "" : ",", taken.first, taken.end() - 1);
     }
     unfinished_.push_back(note.who + " did not end in order" +
                           (blocks.empty() ? "; all its blocks are sealed"

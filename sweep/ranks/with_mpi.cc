@@ -97,9 +97,7 @@ class MpiRanks final : public Ranks {
     int length = static_cast<int>(received.size());
     wait([&](MPI_Request* request) { MPI_Ibcast(&length, 1, MPI_INT, 0, together_, request); });
     received.resize(static_cast<std::size_t>(length));
-    wait([&](MPI_Request* request) {
-      MPI_Ibcast(received.data(), length, MPI_CHAR, 0, together_, request);
-    });
+    wait([&](MPI_Request* request) { MPI_Ibcast(received.data(), length, MPI_CHAR, 0, together_, request); });
     return received;
   }
 

@@ -69,7 +69,8 @@ struct SweepOptions {
 };
 
 struct SweepOutcome {
-  bool complete = false;  ///< every block of the job is sealed; false when stopped, or others compute blocks, too
+  bool complete =
+      false;  ///< every block of the job is sealed; false when stopped, or others compute blocks, too
   SweepProgress progress;
   StageTimes times;
 };
