@@ -50,14 +50,17 @@ LeftNote read_note(const fs::path& path) {
 
 }  // namespace
 
-RankNote::RankNote(const fs::path& parts, int rank, const std::string& who)
-    : path_(parts / fmt::format("{}{:06}", kNotePrefix, rank)),
-      fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)) {
+RankNote::RankNote(fs::path path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
   if (fd_ < 0) fail_with(path_, "can't create", errno);
+}
+
+RankNote::RankNote(const fs::path& parts, int rank, const std::string& who)
+    : RankNote(parts / fmt::format("{}{:06}", kNotePrefix, rank)) {
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(fd_);
     throw StoreError(path_, "is in use by another process of that number");
   }
+  if (::ftruncate(fd_, 0) != 0) fail_with(path_, "can't write", errno);
   write_line(fd_, path_, who + "\n");
 }
 

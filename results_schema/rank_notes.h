@@ -33,6 +33,8 @@ class RankNote {
   void remove();
 
  private:
+  explicit RankNote(std::filesystem::path path);
+
   std::filesystem::path path_;
   int fd_ = -1;
 };
