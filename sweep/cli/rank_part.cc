@@ -59,7 +59,13 @@ std::optional<results::RankNote> note_of(const ranks::Ranks& ranks, const std::f
 std::unique_ptr<ranks::Ranks> join_ranks(bool own_shard) {
   const ranks::Launch launch = ranks::launch_of([](const char* name) { return std::getenv(name); });
   const auto module = ranks::mpi_module();
-  if (launch.start == ranks::Start::together && module) return ranks::join_with_mpi(*module);
+  if (launch.start == ranks::Start::together && module) {
+    auto joined = ranks::join_with_mpi(*module);
+    if (launch.size == 0 || joined->size() == launch.size) return joined;
+    throw BadInput(fmt::format(
+        "{}, but MPI knows of {}: the program was built with another MPI than that of the mpirun or srun",
+        one_of_several(launch.size), joined->size()));
+  }
   if (launch.start == ranks::Start::alone || own_shard) return ranks::alone();
   const bool copies = launch.start == ranks::Start::copies;
   throw BadInput(one_of_several(launch.size) +

@@ -53,7 +53,7 @@ class MpiRanks final : public Ranks {
     share_names();
     open_counter();
     reports_.resize(static_cast<std::size_t>(size_));
-    heard_.assign(static_cast<std::size_t>(size_), Clock::now());
+    heard_.assign(static_cast<std::size_t>(size_), 0ms);
     last_.assign(static_cast<std::size_t>(size_), false);
     pulse_ = std::thread([this] { beat(); });
   }
@@ -211,8 +211,8 @@ class MpiRanks final : public Ranks {
     const std::lock_guard lock(mutex_);
     for (int other = 1; other < size_; ++other) {
       const auto i = static_cast<std::size_t>(other);
-      const auto silent = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - heard_[i]);
-      if (last_[i] || Clock::now() - heard_[i] < limit) continue;
+      if (last_[i] || awake_ - heard_[i] < limit) continue;
+      const auto silent = std::chrono::duration_cast<std::chrono::seconds>(awake_ - heard_[i]);
       throw RankLost(name(other) + ": nothing has been heard of it for " + std::to_string(silent.count()) +
                      " s; it was killed or hangs, or its machine is gone");
     }
@@ -245,7 +245,7 @@ class MpiRanks final : public Ranks {
       MPI_Recv(&report, sizeof(Report), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, messages_,
                MPI_STATUS_IGNORE);
       const auto source = static_cast<std::size_t>(status.MPI_SOURCE);
-      heard_[source] = Clock::now();
+      heard_[source] = awake_;
       if (rank_ == 0) reports_[source] = report;
       if (status.MPI_TAG == kLast) last_[source] = true;
       if (status.MPI_TAG == kStop && !stop_.exchange(true) && rank_ == 0) pass_on_stop();
@@ -255,17 +255,20 @@ class MpiRanks final : public Ranks {
   void beat() {
     // Rank 0 answers for the counter, too, where the network's hardware does not.
     const auto pause = rank_ == 0 ? 1ms : 5ms;
-    Clock::time_point next = Clock::now();
+    Clock::time_point next = Clock::now(), before = next;
     bool told_finished = false;
     while (!end_) {
       {
         const std::lock_guard lock(mutex_);
+        const Clock::time_point now = Clock::now();
+        awake_ += std::min<Clock::duration>(now - before, kBeat);
+        before = now;
         receive_all();
         const bool finished = reports_[static_cast<std::size_t>(rank_)].finished;
-        const bool due = Clock::now() >= next || finished != told_finished;
+        const bool due = now >= next || finished != told_finished;
         if (rank_ != 0 && due) {
           send_locked(kReport, 0);
-          next = Clock::now() + kBeat;
+          next = now + kBeat;
           told_finished = finished;
         }
       }
@@ -282,10 +285,12 @@ class MpiRanks final : public Ranks {
   std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
-  std::mutex mutex_;                      ///< of MPI and of what follows
-  std::vector<Report> reports_;           ///< by rank
-  std::vector<Clock::time_point> heard_;  ///< by rank
-  std::vector<bool> last_;                ///< whose last message has come
+  std::mutex mutex_;             ///< of MPI and of what follows
+  std::vector<Report> reports_;  ///< by rank
+  /// How long the pulse has been running, without the time in which the whole job was suspended.
+  Clock::duration awake_{};
+  std::vector<Clock::duration> heard_;  ///< by rank: then
+  std::vector<bool> last_;              ///< whose last message has come
   std::atomic<bool> stop_{false}, end_{false};
   std::thread pulse_;
 };

@@ -242,8 +242,10 @@ TEST_F(RanksTest, AnOutputThatIsThereStays) {
   EXPECT_EQ(read_file(work() / "out.h5"), "mine");
 }
 
+class LaunchedTest : public ProgramTest {};
+
 /// A copy of the program that lacks its MPI module, as a build without MPI does, and tasks of srun without MPI.
-TEST_F(ProgramTest, ManyProcessesThatCannotTalkAreRefused) {
+TEST_F(LaunchedTest, ManyProcessesThatCannotTalkAreRefused) {
   write("a.yaml", kSmallStudy);
   const fs::path bare = work() / "shardscape";
   fs::copy_file(test::program(), bare);
