@@ -129,8 +129,10 @@ RankResult run_part(const sweep::SweepJob& job, const OpenStore& open, sweep::Sw
     start.took = [&](results::BlockRange blocks) {
       if (note) note->took(blocks);
     };
+    start.sealed = [&] {
+      if (note) note->remove();
+    };
     outcome = run_shared_sweep(job, store, std::move(options), start, ranks);
-    if (note) note->remove();
   } catch (const ranks::RankLost&) {
     throw;
   } catch (const std::exception& failure) {

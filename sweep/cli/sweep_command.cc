@@ -455,7 +455,7 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   }
   auto beginning = std::get<Beginning>(std::move(begun));
   say_what_was_found(beginning.store);
-  const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}};
+  const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}, {}};
   const InterruptGuard interrupt(resume_command(common));
   ProgressReporter reporter(job, wanted->mode);
   sweep::SweepOptions options = wanted->options(common, interrupt);

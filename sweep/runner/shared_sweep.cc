@@ -138,8 +138,7 @@ SweepOutcome run_shared_sweep(const SweepJob& job, const results::SegmentStore& 
   SweepOutcome outcome;
   try {
     outcome = run_sweep(job, store, options);
-  } catch (const ranks::RankLost&) {
-    throw;  // it is of no use to wait
+    if (start.sealed) start.sealed();
   } catch (...) {
     progress.stop_all();
     progress.finish(progress.last());

@@ -28,6 +28,8 @@ struct SharedStart {
   std::uint64_t rows_before = 0;             ///< sealed by earlier runs
   /// Called with every piece that this rank takes, before it begins with it. May be empty.
   std::function<void(results::BlockRange)> took;
+  /// Called when all that this rank computes is sealed, before it waits for the others. May be empty.
+  std::function<void()> sealed;
 };
 
 /// This rank's part of the sweep: computes pieces until none is left or all are asked to stop, which

@@ -111,7 +111,7 @@ TEST(SharedSweep, RanksTogetherWriteTheFileOfOneProcess) {
   calls = 0;
   const results::Manifest manifest = job.manifest(example_run());
   SegmentStore led = SegmentStore::create(results::parts_folder(folder / "three.h5"), manifest);
-  const SharedStart start{led.missing(), 0, {}};
+  const SharedStart start{led.missing(), 0, {}, {}};
   for (const int rank : {2, 0, 1}) {
     OneOfSeveral ranks(rank, 3);
     const SegmentStore joined = SegmentStore::join(led.folder(), manifest);
@@ -137,7 +137,7 @@ TEST(SharedSweep, RankZeroObservesThemAll) {
   SweepOptions options = shared_options(calls);
   SweepProgress seen;
   options.observer = [&](const SweepProgress& progress) { seen = progress; };
-  const SweepOutcome own = run_shared_sweep(job, store, options, {store.missing(), 640, {}}, ranks);
+  const SweepOutcome own = run_shared_sweep(job, store, options, {store.missing(), 640, {}, {}}, ranks);
   // Two others of 1,000 rows each, the best of which, 0.5 s, beats every point: expected_step_time() is above 1.
   EXPECT_EQ(seen.rows_total, job.space().size());
   EXPECT_EQ(seen.rows_before, 640U);
@@ -154,7 +154,7 @@ TEST(SharedSweep, OneStopsAll) {
   std::atomic<std::uint64_t> calls = 0;
   const SegmentStore store =
       SegmentStore::create(results::parts_folder(folder / "a.h5"), job.manifest(example_run()));
-  const SharedStart start{store.missing(), 0, {}};
+  const SharedStart start{store.missing(), 0, {}, {}};
   const std::atomic<bool> stop = true;
   SweepOptions options = shared_options(calls);
   options.stop = &stop;
@@ -180,7 +180,8 @@ TEST(SharedSweep, WhoFailsStopsTheOthersAndCountsAsFinished) {
     throw std::runtime_error("no evaluator");
   };
   OneOfSeveral ranks(0, 2);
-  EXPECT_THROW(run_shared_sweep(job, store, options, {store.missing(), 0, {}}, ranks), std::runtime_error);
+  EXPECT_THROW(run_shared_sweep(job, store, options, {store.missing(), 0, {}, {}}, ranks),
+               std::runtime_error);
   EXPECT_TRUE(ranks.asked_to_stop());
   EXPECT_TRUE(ranks.reports().front().finished);
 }
