@@ -17,6 +17,7 @@
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
+#include "results_schema/rank_notes.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sealed_bytes.h"
 
@@ -141,7 +142,7 @@ std::string foreign_name(const fs::path& folder) {
   for (const fs::path& path : list_folder(folder)) {
     std::string name = path.filename().string();
     const bool ours = name == kManifestName || name == kLockName || name == kReplaceName ||
-                      is_temporary(path) || parse_segment_name(name).has_value();
+                      is_temporary(path) || is_note_name(name) || parse_segment_name(name).has_value();
     if (!ours) return name;
   }
   return "";
@@ -291,7 +292,10 @@ std::unique_ptr<SegmentStore::Lock> SegmentStore::lock_or_make(const fs::path& p
     if (error) throw StoreError(parts, "can't create: " + error.message());
     require_parts_folder(parts);
     require_parts_folder(dying_folder(parts));
-    if (auto lock = Lock::take(parts)) return lock;
+    auto lock = Lock::take(parts);
+    if (!lock) continue;
+    (void)left_notes(parts);  // throws where a process of the sweep before still runs
+    return lock;
   }
   throw StoreError(parts, "can't be locked: other processes keep removing it");
 }
@@ -301,11 +305,12 @@ void SegmentStore::begin(const Manifest& manifest) {
   manifest_ = manifest;
   is_new_ = std::ranges::none_of(list_folder(folder_), [](const fs::path& path) {
     const std::string name = path.filename().string();
-    return name != kLockName && name != kReplaceName && !is_temporary(path);
+    return name != kLockName && name != kReplaceName && !is_temporary(path) && !is_note_name(name);
   });
   try {
     check_sealed(Damaged::refuse);
     scan();
+    clear_notes();
     if (replaces_output_) write_durably(folder_ / kReplaceName, {});
     write_durably(folder_ / kManifestName, manifest_image(folder_ / kManifestName, manifest));
     sync_directory(directory_of(folder_));
@@ -349,11 +354,31 @@ SegmentStore SegmentStore::resume(const fs::path& parts, const Manifest& manifes
   store.manifest_ = manifest;
   store.check_sealed(damaged);
   store.scan();
+  store.clear_notes();
   for (const fs::path& path : list_folder(parts)) {
     std::error_code ignored;
     if (is_temporary(path)) fs::remove(path, ignored);
   }
   return store;
+}
+
+/// Removes the notes of processes that are gone, and keeps what they say of blocks that are not sealed.
+void SegmentStore::clear_notes() {
+  const std::vector<BlockRange> gaps = missing();
+  for (const LeftNote& note : left_notes(folder_)) {
+    std::string blocks;
+    for (const BlockRange& taken : note.taken) {
+      const bool sealed = std::ranges::none_of(
+          gaps, [&](const BlockRange& gap) { return taken.first < gap.end() && gap.first < taken.end(); });
+      if (!sealed)
+        blocks += fmt::format("{} {} to {}", blocks.empty() ? "" : ",", taken.first, taken.end() - 1);
+    }
+    unfinished_.push_back(note.who + " did not end in order" +
+                          (blocks.empty() ? "; all its blocks are sealed"
+                                          : "; of its blocks these are not all sealed:" + blocks));
+    std::error_code ignored;
+    fs::remove(note.path, ignored);
+  }
 }
 
 /// Holds every segment against its checksum, and its points against its blocks.
@@ -377,6 +402,18 @@ void SegmentStore::check_sealed(Damaged damaged) {
   removed_ = std::move(names);
 }
 
+SegmentStore SegmentStore::join(const fs::path& parts, const Manifest& manifest) {
+  const QuietErrors quiet;
+  if (!fs::exists(parts / kManifestName)) {
+    throw StoreError(parts, "is not there; all ranks of a sweep need one file system that they share");
+  }
+  check_same_sweep(parts, stored_manifest(parts), manifest);
+  SegmentStore store;
+  store.folder_ = parts;
+  store.manifest_ = manifest;
+  return store;
+}
+
 SegmentStore SegmentStore::open(const fs::path& parts) {
   const QuietErrors quiet;
   SegmentStore store;
@@ -391,6 +428,7 @@ void SegmentStore::discard(const fs::path& parts) {
   require_parts_folder(parts);
   const auto lock = Lock::take(parts);
   if (!lock) return;  // its owner has just removed it
+  (void)left_notes(parts);
   remove_folder(parts);
 }
 

@@ -7,8 +7,9 @@
 // MPI ranks). Manifest and segments end in a checksum of themselves, which a resumption holds them against.
 //
 // Whoever holds the lock on the file `lock` in the folder owns it: no other process writes or removes the
-// folder or anything in it. Where one process makes the folder and another is the first to lock it, it belongs
-// to the second.
+// folder or anything in it, but those that work for the owner (join()), each with a note of its own there
+// (rank_notes.h). Where one process makes the folder and another is the first to lock it, it belongs to the
+// second.
 #pragma once
 
 #include <chrono>
@@ -61,6 +62,11 @@ class SegmentStore {
   static SegmentStore resume(const std::filesystem::path& parts, const Manifest& manifest,
                              Damaged damaged = Damaged::refuse);
 
+  /// The folder of a sweep that another process leads, for sealing segments of it: that one holds the lock and
+  /// knows what is sealed, this one looks for no segments. StoreError where the folder is not there or belongs
+  /// to another sweep, as for resume().
+  static SegmentStore join(const std::filesystem::path& parts, const Manifest& manifest);
+
   /// For reading. StoreError where there is no manifest or a segment is broken.
   static SegmentStore open(const std::filesystem::path& parts);
 
@@ -80,6 +86,9 @@ class SegmentStore {
   [[nodiscard]] bool replaces_output() const { return replaces_output_; }
   /// Names of the damaged segments that resume() removed.
   [[nodiscard]] const std::vector<std::string>& removed() const { return removed_; }
+  /// The processes that resume() found to have ended without order, a line for each, with those of their
+  /// blocks that are not sealed.
+  [[nodiscard]] const std::vector<std::string>& unfinished() const { return unfinished_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
 
   /// Reads the folder again: segments sealed since then by this or any other writer. StoreError names the
@@ -97,10 +106,11 @@ class SegmentStore {
   static std::unique_ptr<Lock> lock_or_make(const std::filesystem::path& parts);
   void begin(const Manifest& manifest);
   void check_sealed(Damaged damaged);
+  void clear_notes();
 
   std::filesystem::path folder_;
   bool is_new_ = false, replaces_output_ = false;
-  std::vector<std::string> removed_;
+  std::vector<std::string> removed_, unfinished_;
   Manifest manifest_;
   std::vector<Segment> segments_;
   std::unique_ptr<Lock> lock_;

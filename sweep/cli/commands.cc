@@ -151,7 +151,7 @@ std::vector<std::string> column_names(const Keep& keep) {
 
 }  // namespace
 
-sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) {
+sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   sweep::StudyOptions options;
   options.overrides = arguments.overrides;
   options.objective_columns = objective_columns();
@@ -160,7 +160,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common) 
   if (!study) throw BadInput(study.error());
   objective_problems(*study, arguments.file).finish();
   for (const std::string& assumption : study->assumptions)
-    std::cerr << "warning: " << message_line(assumption) << '\n';
+    if (!quiet) std::cerr << "warning: " << message_line(assumption) << '\n';
   return *std::move(study);
 }
 

@@ -128,8 +128,8 @@ struct StudyArguments {
 };
 /// Adds STUDY and --set.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);
-/// BadInput with every problem of the study.
-sweep::Study load(const StudyArguments& arguments, const CommonOptions& common);
+/// BadInput with every problem of the study. Says on stderr what the study leaves out, unless `quiet`.
+sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet = false);
 
 /// Every file that went into the study.
 std::vector<std::filesystem::path> input_files(const sweep::Study& study);

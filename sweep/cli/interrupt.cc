@@ -30,13 +30,14 @@ extern "C" void on_signal(int /*signal*/) {
     say(farewell);
     _exit(kInterrupted);
   }
+  if (farewell.empty()) return;
   say("\nshardscape: finishing the blocks in flight; once more to leave at once (sealed rows are safe)\n");
 }
 
 }  // namespace
 
 InterruptGuard::InterruptGuard(std::string_view resume) {
-  farewell = fmt::format("\ninterrupted: left at once; continue with\n  {}\n", resume);
+  farewell = resume.empty() ? "" : fmt::format("\ninterrupted: left at once; continue with\n  {}\n", resume);
   stop_requested = false;
   struct sigaction action {};
   action.sa_handler = on_signal;

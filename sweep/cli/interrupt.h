@@ -11,7 +11,8 @@ namespace shardscape::cli {
 /// object at a time.
 class InterruptGuard {
  public:
-  /// `resume`: the command that continues what is interrupted.
+  /// `resume`: the command that continues what is interrupted; empty: nothing is said, as another process
+  /// does.
   explicit InterruptGuard(std::string_view resume);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;

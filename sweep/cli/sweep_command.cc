@@ -1,14 +1,15 @@
 // shardscape sweep: every point of a study into one result file.
 #include <fmt/format.h>
-#include <sys/resource.h>
-
-#include <oneapi/tbb/info.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 #include <variant>
 
 #include "engine/base/safe_text.h"
@@ -23,6 +24,8 @@
 #include "sweep/cli/interrupt.h"
 #include "sweep/cli/near_misses.h"
 #include "sweep/cli/progress.h"
+#include "sweep/cli/rank_agreement.h"
+#include "sweep/cli/rank_part.h"
 #include "sweep/cli/selection_text.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/usage.h"
@@ -44,6 +47,7 @@ constexpr const char* kSweepFooter =
     "  shardscape sweep study.yaml -o out.h5 --resume --repair    the same, damaged segments are computed "
     "again\n"
     "  shardscape sweep study.yaml -o a.h5 --shard 3/16        one part of a job array\n"
+    "  mpirun -n 4 shardscape sweep study.yaml -o out.h5       four processes share it; likewise srun\n"
     "  shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space\n"
     "  shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json\n"
     "\n"
@@ -158,12 +162,6 @@ class SweepOutput {
   const fs::path parts_;
 };
 
-double peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return 1024.0 * static_cast<double>(usage.ru_maxrss);  // Linux counts KiB
-}
-
 /// The command that continues this one.
 std::string resume_command(const CommonOptions& common) {
   std::vector<std::string> words = common.command_line;
@@ -184,8 +182,11 @@ std::string what_is_left(const fs::path& output, std::uint64_t rows, const Commo
   }
 }
 
+/// Of all ranks together.
 struct RunCost {
   double elapsed = 0, cpu = 0;
+  int ranks = 1, threads = 1;
+  double peak_memory = 0;  ///< bytes, of the largest rank
 };
 
 void print_none(const fs::path& output) {
@@ -254,16 +255,20 @@ void print_done(const results::Summary& summary, const sweep::SweepJob& job,
   std::cout << json_text(line) << std::endl;
 }
 
-void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost, int threads) {
+void print_stats(const sweep::SweepOutcome& outcome, const RunCost& cost) {
   TextTable table;
   table.add_column("", TextTable::Align::left);
   table.add_column("");
+  const bool several = cost.ranks > 1;
+  if (several) table.add_row({"ranks", std::to_string(cost.ranks)});
   table.add_row({"elapsed", format_seconds(cost.elapsed)});
   table.add_row({"CPU", format_seconds(cost.cpu)});
-  table.add_row({fmt::format("evaluate (all {} threads)", threads), format_seconds(outcome.times.evaluate)});
+  table.add_row(
+      {fmt::format("evaluate (all {} threads)", cost.threads), format_seconds(outcome.times.evaluate)});
   table.add_row({"encode (all threads)", format_seconds(outcome.times.encode)});
-  table.add_row({"write and seal", format_seconds(outcome.times.write)});
-  table.add_row({"peak memory", format_bytes(peak_memory_bytes())});
+  table.add_row(
+      {several ? "write and seal (all ranks)" : "write and seal", format_seconds(outcome.times.write)});
+  table.add_row({several ? "peak memory of a rank" : "peak memory", format_bytes(cost.peak_memory)});
   std::cerr << "statistics\n";
   table.print(std::cerr, 2);
 }
@@ -298,63 +303,218 @@ void require_points(const sweep::SweepJob& job, const SweepArguments& arguments)
   }
 }
 
-/// Runs the sweep and puts the file together. Nothing when it was interrupted; `outcome` then says how far it
-/// came.
-std::optional<results::Summary> compute(const sweep::SweepJob& job, const sweep::SweepOptions& options,
-                                        Beginning beginning, const results::RunInfo& run,
-                                        ProgressReporter& reporter, sweep::SweepOutcome& outcome) {
-  outcome = run_sweep(job, beginning.store, options);
-  reporter.close();
-  if (!outcome.complete) return std::nullopt;
-  return results::assemble(std::move(beginning.store), beginning.output, run);
+/// What a process makes of its command line. Everything that can be wrong is looked at before anything is
+/// written.
+struct WantedSweep {
+  WantedSweep(const SweepArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
+      : shard(parse_shard(arguments.shard)),
+        mode(parse_progress(arguments.progress)),
+        study(load(arguments.study, common, ranks.rank() != 0)),
+        job(study, arguments.limit, shard, sample_of(arguments)),
+        threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)),
+        manifest(job.manifest(run_info(common, threads))) {
+    require_points(job, arguments);
+  }
+  WantedSweep(const WantedSweep&) = delete;
+  WantedSweep& operator=(const WantedSweep&) = delete;
+
+  static std::optional<sweep::Sample> sample_of(const SweepArguments& arguments) {
+    if (!arguments.sample) return std::nullopt;
+    return sweep::Sample{*arguments.sample, arguments.sample_seed};
+  }
+  [[nodiscard]] sweep::SweepOptions options(const CommonOptions& common, const InterruptGuard& guard) const {
+    sweep::SweepOptions options;
+    options.threads = threads;
+    options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
+    options.stop = &guard.stop();
+    return options;
+  }
+
+  sweep::Shard shard;
+  ProgressMode mode;
+  sweep::Study study;
+  sweep::SweepJob job;
+  int threads;
+  results::Manifest manifest;
+};
+
+/// Of this process; null where rank 0 is about to end it, because it or another rank can't begin. What is wrong is
+/// an exception on rank 0, and the threads in the manifest are those of all ranks.
+std::unique_ptr<WantedSweep> agree(const SweepArguments& arguments, const CommonOptions& common,
+                                   ranks::Ranks& ranks) {
+  std::unique_ptr<WantedSweep> wanted;
+  std::exception_ptr failure;
+  RankView view;
+  try {
+    wanted = std::make_unique<WantedSweep>(arguments, common, ranks);
+    view.facts = facts_of(wanted->manifest, arguments.output.string(), common.reference);
+    view.threads = wanted->threads;
+  } catch (const BadInput& bad) {
+    failure = std::current_exception();
+    view.problems = bad.problems();
+  } catch (const std::exception& problem) {
+    failure = std::current_exception();
+    view.problems = {problem.what()};
+  }
+  std::vector<RankView> views;
+  for (const std::string& text : ranks.gather(to_text(view))) views.push_back(view_from(text));
+  if (ranks.rank() != 0) return wanted;
+  if (failure) std::rethrow_exception(failure);
+  auto problems = disagreements(views, [&](int rank) { return ranks.name(rank); });
+  if (!problems.empty()) throw BadInput(std::move(problems));
+  wanted->manifest.run.threads = 0;
+  for (const RankView& one : views) wanted->manifest.run.threads += one.threads;
+  return wanted;
 }
 
-int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
-  // Everything that can be wrong is looked at before anything is written.
-  const sweep::Shard shard = parse_shard(arguments.shard);
-  const ProgressMode mode = parse_progress(arguments.progress);
-  const sweep::Study study = load(arguments.study, common);
-  std::optional<sweep::Sample> sample;
-  if (arguments.sample) sample = {*arguments.sample, arguments.sample_seed};
-  const sweep::SweepJob job(study, arguments.limit, shard, sample);
-  require_points(job, arguments);
-  const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
-  const results::RunInfo run = run_info(common, threads);
-  const results::Manifest manifest = job.manifest(run);
-  auto begun = SweepOutput(arguments, manifest, study).begin();
+/// Reads the folder until all is seen that the ranks have sealed: a network file system may show the files of
+/// other machines late (of NFS, a folder's list is up to a minute old: acdirmax).
+void see_all(SegmentStore& store, std::uint64_t rows) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point limit = Clock::now() + std::chrono::seconds(90);
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
+    store.scan();
+    if (store.sealed_rows() >= rows) return;
+    if (Clock::now() < limit) continue;
+    throw std::runtime_error(store.folder().string() + ": shows " + format_count(store.sealed_rows()) +
+                             " of the " + format_count(rows) + " points that the ranks have sealed");
+  }
+}
+
+/// What the ranks have done together, and why some gave up.
+struct Together {
+  sweep::SweepOutcome outcome;
+  RunCost cost;
+  std::vector<std::string> problems;
+};
+
+Together sum_up(std::span<const RankResult> parts, const WantedSweep& wanted, std::uint64_t rows_before,
+                const ranks::Ranks& ranks) {
+  Together sum;
+  sweep::SweepProgress& progress = sum.outcome.progress;
+  progress.rows_total = wanted.job.layout().rows();
+  progress.rows_before = rows_before;
+  sum.cost.ranks = ranks.size();
+  sum.cost.threads = wanted.manifest.run.threads;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const RankResult& part = parts[i];
+    progress.rows_evaluated += part.rows;
+    sum.outcome.times.evaluate += part.times.evaluate;
+    sum.outcome.times.encode += part.times.encode;
+    sum.outcome.times.write += part.times.write;
+    sum.cost.cpu += part.cpu;
+    sum.cost.peak_memory = std::max(sum.cost.peak_memory, part.peak_memory);
+    if (part.problem.empty()) continue;
+    sum.problems.push_back((i == 0 ? "" : ranks.name(static_cast<int>(i)) + ": ") + part.problem);
+  }
+  sum.outcome.complete = sum.problems.empty() && progress.rows_done() == progress.rows_total;
+  return sum;
+}
+
+/// A rank is lost, so that there is no orderly end for the others to wait for.
+class RankFailure : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+/// Rank 0's part of the work, and the file. Nothing when it was interrupted; `together` then says how far it
+/// came.
+std::optional<results::Summary> compute(const WantedSweep& wanted, const sweep::SweepOptions& options,
+                                        Beginning beginning, const sweep::SharedStart& start,
+                                        ProgressReporter& reporter, ranks::Ranks& ranks, Together& together) {
+  SegmentStore& store = beginning.store;
+  const auto open = [&]() -> const SegmentStore& { return store; };
+  const double cpu_before = cpu_seconds();
+  const RankResult own = run_part(wanted.job, open, options, start, ranks);
+  together = sum_up(gather_results(own, ranks), wanted, start.rows_before, ranks);
+  reporter.close();
+  if (!together.problems.empty()) throw std::runtime_error(together.problems.front());
+  if (!together.outcome.complete) return std::nullopt;
+  see_all(store, together.outcome.progress.rows_done());
+  auto summary = results::assemble(std::move(store), beginning.output, wanted.manifest.run);
+  together.cost.elapsed = reporter.elapsed_seconds();
+  together.cost.cpu += cpu_seconds() - cpu_before - own.cpu;
+  together.cost.peak_memory = std::max(together.cost.peak_memory, peak_memory_bytes());
+  return summary;
+}
+
+void say_what_was_found(const SegmentStore& store) {
+  for (const std::string& name : store.removed()) std::cerr << name << ": was damaged; computing it again\n";
+  for (const std::string& line : store.unfinished()) std::cerr << message_line(line) << '\n';
+}
+
+/// Rank 0: begins and ends the sweep. A process by itself is all there is of it.
+int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
+  Word word(ranks);
+  const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
+  const sweep::SweepJob& job = wanted->job;
+  auto begun = SweepOutput(arguments, wanted->manifest, wanted->study).begin();
   if (std::holds_alternative<FinishedAlready>(begun)) {
     std::cerr << arguments.output.string() << ": is complete already\n";
     return kDone;
   }
   auto beginning = std::get<Beginning>(std::move(begun));
-  for (const std::string& name : beginning.store.removed())
-    std::cerr << name << ": was damaged; computing it again\n";
+  say_what_was_found(beginning.store);
+  const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}, {}};
   const InterruptGuard interrupt(resume_command(common));
-  ProgressReporter reporter(job, mode);
-  const double cpu_before = cpu_seconds();
-  sweep::SweepOptions options;
-  options.threads = threads;
-  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
+  ProgressReporter reporter(job, wanted->mode);
+  sweep::SweepOptions options = wanted->options(common, interrupt);
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
-  options.stop = &interrupt.stop();
-  sweep::SweepOutcome outcome;
+  Together together;
   std::optional<results::Summary> summary;
   try {
-    summary = compute(job, options, std::move(beginning), run, reporter, outcome);
+    word.begin(fs::absolute(beginning.store.folder()), start);
+    summary = compute(*wanted, options, std::move(beginning), start, reporter, ranks, together);
+  } catch (const ranks::RankLost& lost) {
+    reporter.close();
+    throw RankFailure(lost.what(), what_is_left(arguments.output, job.layout().rows(), common));
   } catch (const std::exception& failure) {
     reporter.close();
     throw Failure(failure.what(), what_is_left(arguments.output, job.layout().rows(), common));
   }
-  if (!summary) return report_interrupted(common, outcome, mode);
+  if (!summary) return report_interrupted(common, together.outcome, wanted->mode);
 
-  const RunCost cost{reporter.elapsed_seconds(), cpu_seconds() - cpu_before};
-  if (mode == ProgressMode::json) {
-    print_done(*summary, job, outcome, cost, arguments.output);
+  if (wanted->mode == ProgressMode::json) {
+    print_done(*summary, job, together.outcome, together.cost, arguments.output);
   } else {
-    print_summary(job, *summary, outcome, cost, arguments.output);
+    print_summary(job, *summary, together.outcome, together.cost, arguments.output);
   }
-  if (arguments.stats) print_stats(outcome, cost, threads);
+  if (arguments.stats) print_stats(together.outcome, together.cost);
   return kDone;
+}
+
+/// Any other rank: seals segments in rank 0's folder, and says nothing of its own.
+void follow(const SweepArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
+  const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
+  const Heard heard = hear(ranks);
+  if (!heard.begin) return;
+  const InterruptGuard interrupt("");
+  std::optional<SegmentStore> store;
+  const auto join = [&]() -> const SegmentStore& {
+    return store.emplace(SegmentStore::join(heard.folder, wanted->manifest));
+  };
+  gather_results(run_part(wanted->job, join, wanted->options(common, interrupt), heard.start, ranks), ranks);
+}
+
+int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(arguments.shard != SweepArguments().shard);
+  int code = kDone;  // of the others always: what is wrong, rank 0 says, and its code is that of all
+  try {
+    if (ranks->rank() == 0) {
+      code = lead(arguments, common, *ranks);
+    } else {
+      follow(arguments, common, *ranks);
+    }
+  } catch (const RankFailure&) {
+    throw;
+  } catch (const ranks::RankLost&) {
+    throw;
+  } catch (...) {
+    if (ranks->rank() == 0) ranks->close();
+    throw;
+  }
+  ranks->close();
+  return code;
 }
 
 }  // namespace

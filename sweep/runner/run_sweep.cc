@@ -22,26 +22,38 @@ using Workers = tbb::enumerable_thread_specific<BlockWorker>;
 /// writer.
 constexpr std::size_t kTokensPerThread = 4;
 
-/// Source stage: the numbers of the missing blocks, ascending.
+/// All of these ranges, one after the other.
+NextBlocks one_by_one(std::vector<results::BlockRange> ranges) {
+  return [ranges = std::move(ranges), next = std::size_t{0}]() mutable -> std::optional<results::BlockRange> {
+    if (next == ranges.size()) return std::nullopt;
+    return ranges[next++];
+  };
+}
+
+/// Source stage: the numbers of the blocks to compute, ascending.
 class BlockSource {
  public:
-  BlockSource(std::vector<results::BlockRange> ranges, const std::atomic<bool>* stop)
-      : ranges_(std::move(ranges)), stop_(stop) {}
+  BlockSource(NextBlocks next, const std::atomic<bool>* stop) : next_(std::move(next)), stop_(stop) {}
 
   std::uint64_t operator()(tbb::flow_control& control) {
-    if (range_ < ranges_.size() && used_ == ranges_[range_].count) ++range_, used_ = 0;
     const bool stopped = stop_ != nullptr && stop_->load(std::memory_order_relaxed);
-    if (range_ == ranges_.size() || stopped) {
+    while (!stopped && used_ == range_.count) {
+      const std::optional<results::BlockRange> next = next_();
+      if (!next) break;
+      range_ = *next;
+      used_ = 0;
+    }
+    if (stopped || used_ == range_.count) {
       control.stop();
       return 0;
     }
-    return ranges_[range_].first + used_++;
+    return range_.first + used_++;
   }
 
  private:
-  std::vector<results::BlockRange> ranges_;
+  NextBlocks next_;
   const std::atomic<bool>* stop_;
-  std::size_t range_ = 0;
+  results::BlockRange range_;
   std::uint64_t used_ = 0;
 };
 
@@ -94,7 +106,7 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
   Workers workers([&] { return BlockWorker(job, job.layout(), options.evaluator); });
-  BlockSource source(store.missing(), options.stop);
+  BlockSource source(options.next ? options.next : one_by_one(store.missing()), options.stop);
   BlockSink sink(job, store, options);
 
   // What a token carries lies in a slot. Tokens leave in the order in which they came, and at most

@@ -53,6 +53,9 @@ struct StageTimes {
   double evaluate = 0, encode = 0, write = 0;
 };
 
+/// The consecutive blocks to compute next, ascending from call to call; nothing where there are no more.
+using NextBlocks = std::function<std::optional<results::BlockRange>()>;
+
 struct SweepOptions {
   int threads = 1;
   EvaluatorFactory evaluator = simulator_factory();
@@ -61,15 +64,18 @@ struct SweepOptions {
   std::function<void(const SweepProgress&)> observer;
   /// Where it becomes true, no further block starts; those in flight are finished and sealed. May be null.
   const std::atomic<bool>* stop = nullptr;
+  /// Blocks of the store that nobody else computes; called from one thread at a time. Empty: all that are missing.
+  NextBlocks next;
 };
 
 struct SweepOutcome {
-  bool complete = false;  ///< every block of the job is sealed; false only when stopped
+  bool complete =
+      false;  ///< every block of the job is sealed; false when stopped, or others compute blocks, too
   SweepProgress progress;
   StageTimes times;
 };
 
-/// Computes the blocks that `store` misses and seals them there. `store` belongs to a manifest of `job`.
+/// Computes the blocks that `store` misses, or those that `options` give, and seals them there. `store` belongs to a manifest of `job`.
 /// Results do not depend on `threads`. StoreError where the disk fails; what is sealed stays.
 SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options);
 

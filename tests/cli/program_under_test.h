@@ -13,6 +13,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/paths.h"
@@ -78,10 +79,14 @@ class ProgramTest : public testing::Test {
 
   /// Starts the program in the work folder.
   Running start(const std::vector<std::string>& arguments) {
-    const std::string number = std::to_string(started_++);  // several may run at once
-    const fs::path out = folder_ / ("stdout-" + number), err = folder_ / ("stderr-" + number);
     std::vector<std::string> words = {test::program()};
     words.insert(words.end(), arguments.begin(), arguments.end());
+    return start_words(std::move(words));
+  }
+  /// Any program, by its path or as the shell finds it, with its arguments.
+  Running start_words(std::vector<std::string> words) {
+    const std::string number = std::to_string(started_++);  // several may run at once
+    const fs::path out = folder_ / ("stdout-" + number), err = folder_ / ("stderr-" + number);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -95,7 +100,7 @@ class ProgramTest : public testing::Test {
       dup2(err_file, STDERR_FILENO);
       if (chdir(work_folder.c_str()) != 0) _exit(125);
       if (file_limit_ != RLIM_INFINITY) setrlimit(RLIMIT_FSIZE, &limit);
-      execv(argv[0], argv.data());
+      execvp(argv[0], argv.data());
       _exit(126);
     }
     return {pid, out, err};

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "results_schema/rank_notes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {
@@ -158,6 +159,56 @@ TEST_F(SegmentsTest, AbandonedFoldersAndForeignOnes) {
     EXPECT_TRUE(contains(store_error(work), "holds letter.txt, which no sweep has written"));
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(parts()), fs::directory_iterator()), 1);
+}
+
+TEST_F(SegmentsTest, JoinedProcessesSealForTheOneThatLeads) {
+  const Manifest manifest = fake_manifest(40, 4);
+  EXPECT_TRUE(
+      contains(store_error([&] { (void)SegmentStore::join(parts(), manifest); }), "not there; all ranks"));
+  EXPECT_FALSE(fs::exists(parts()));
+  SegmentStore leader = SegmentStore::create(parts(), manifest);
+  seal(SegmentStore::join(parts(), manifest), {{4, 2}});
+  seal(SegmentStore::join(parts(), manifest), {{1, 2}});
+  leader.scan();
+  EXPECT_EQ(ranges(leader), (Ranges{{1, 2}, {4, 2}}));
+  Manifest other = manifest;
+  other.study.resolved_yaml += "gpus: 8\n";
+  EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::join(parts(), other); }), "different study"));
+}
+
+TEST_F(SegmentsTest, NotesOfProcessesThatWereKilledSayWhatTheyLeft) {
+  const Manifest manifest = fake_manifest(80, 4);
+  {
+    const SegmentStore leader = SegmentStore::create(parts(), manifest);
+    RankNote killed(parts(), 2, "rank 2 of 3 (node7), process 4711"), orderly(parts(), 1, "rank 1 of 3");
+    RankNote late(parts(), 0, "rank 0 of 3 (node5), process 12");
+    for (const BlockRange blocks : {BlockRange{0, 4}, {6, 3}, {12, 2}}) killed.took(blocks);
+    orderly.took({4, 2});
+    orderly.remove();
+    late.took({9, 3});
+    seal(leader, {{0, 4}, {4, 2}, {6, 1}, {9, 3}});
+  }
+  const SegmentStore store = SegmentStore::resume(parts(), manifest);
+  EXPECT_EQ(store.unfinished(),
+            (std::vector<std::string>{
+                "rank 0 of 3 (node5), process 12 did not end in order; all its blocks are sealed",
+                "rank 2 of 3 (node7), process 4711 did not end in order; of its blocks these "
+                "are not all sealed: 6 to 8, 12 to 13"}));
+  EXPECT_FALSE(fs::exists(parts() / "rank-000002"));
+}
+
+/// The one that led and held the folder's lock is gone, one that worked for it still runs.
+TEST_F(SegmentsTest, NobodyGoesOnWhileARankStillRuns) {
+  const Manifest manifest = fake_manifest(40, 4);
+  (void)SegmentStore::create(parts(), manifest);
+  {
+    const RankNote running(parts(), 1, "rank 1 of 2 (node7), process 4711");
+    const std::string in_use = "is in use by rank 1 of 2 (node7), process 4711";
+    EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::resume(parts(), manifest); }), in_use));
+    EXPECT_TRUE(contains(store_error([&] { SegmentStore::discard(parts()); }), in_use));
+    EXPECT_TRUE(contains(store_error([&] { (void)RankNote(parts(), 1, "another"); }), "is in use"));
+  }
+  EXPECT_EQ(SegmentStore::resume(parts(), manifest).missing(), (Ranges{{0, 10}}));
 }
 
 TEST_F(SegmentsTest, DiscardRemovesTheFolder) {

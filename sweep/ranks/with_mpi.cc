@@ -1,0 +1,302 @@
+// Ranks over MPI: a module of its own (see launch.h).
+//
+// The counter is a number in a window of rank 0, advanced by MPI_Fetch_and_op. Reports and requests to stop
+// are small messages; a thread of each rank, the pulse, sends and receives them while the others compute, and
+// so drives what an MPI library does for others only inside calls of its own. Whoever waits, sleeps in
+// between: MPI's own waiting takes a whole core. All calls are made under one mutex, as MPI_THREAD_SERIALIZED
+// asks. Errors of MPI itself end the whole job, with MPI's message (MPI_ERRORS_ARE_FATAL).
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+
+#include "sweep/ranks/mpi_entry.h"
+
+namespace shardscape::ranks {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// How long a rank may be silent before it counts as lost. Its pulse needs neither the disk nor what it
+/// computes, and beats 600 times in this while: only a machine or a process that stands still is silent.
+constexpr std::chrono::milliseconds kSilence = 120s;
+/// The same while all are stopping. Open MPI's mpirun tells the others of a rank that was killed by a request
+/// to stop, after a second, and ends them a second later: rank 0 has to have named it by then.
+constexpr std::chrono::milliseconds kSilenceInStop = 1500ms;
+constexpr auto kBeat = 200ms;
+
+enum Kind : int { kReport = 1, kStop, kLast };
+
+static_assert(std::is_trivially_copyable_v<Report>);
+
+class MpiRanks final : public Ranks {
+ public:
+  MpiRanks() {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+    if (provided < MPI_THREAD_SERIALIZED) {
+      throw std::runtime_error("MPI: the library gives no MPI_THREAD_SERIALIZED");
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &together_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &messages_);
+    MPI_Comm_rank(together_, &rank_);
+    MPI_Comm_size(together_, &size_);
+    count_neighbours();
+    share_names();
+    open_counter();
+    reports_.resize(static_cast<std::size_t>(size_));
+    heard_.assign(static_cast<std::size_t>(size_), 0ms);
+    last_.assign(static_cast<std::size_t>(size_), false);
+    pulse_ = std::thread([this] { beat(); });
+  }
+  ~MpiRanks() override { end_pulse(); }
+  MpiRanks(const MpiRanks&) = delete;
+  MpiRanks& operator=(const MpiRanks&) = delete;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] int on_this_machine() const override { return neighbours_; }
+  [[nodiscard]] std::string name(int rank) const override {
+    return "rank " + std::to_string(rank) + " of " + std::to_string(size_) + " (" +
+           hosts_[static_cast<std::size_t>(rank)] + ")";
+  }
+
+  std::vector<std::string> gather(const std::string& text) override {
+    const int length = static_cast<int>(text.size());
+    std::vector<int> lengths(static_cast<std::size_t>(size_)), starts(lengths.size());
+    wait([&](MPI_Request* request) {
+      MPI_Igather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, together_, request);
+    });
+    int total = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      starts[i] = total;
+      total += lengths[i];
+    }
+    std::string all(static_cast<std::size_t>(total), '\0');
+    wait([&](MPI_Request* request) {
+      MPI_Igatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, 0,
+                   together_, request);
+    });
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; rank_ == 0 && i < lengths.size(); ++i) {
+      texts.push_back(all.substr(static_cast<std::size_t>(starts[i]), static_cast<std::size_t>(lengths[i])));
+    }
+    return texts;
+  }
+
+  std::string broadcast(const std::string& text) override {
+    std::string received = rank_ == 0 ? text : "";
+    int length = static_cast<int>(received.size());
+    wait([&](MPI_Request* request) { MPI_Ibcast(&length, 1, MPI_INT, 0, together_, request); });
+    received.resize(static_cast<std::size_t>(length));
+    wait([&](MPI_Request* request) { MPI_Ibcast(received.data(), length, MPI_CHAR, 0, together_, request); });
+    return received;
+  }
+
+  std::uint64_t take() override {
+    constexpr std::uint64_t kOne = 1;
+    std::uint64_t taken = 0;
+    const std::lock_guard lock(mutex_);
+    MPI_Fetch_and_op(&kOne, &taken, MPI_UINT64_T, 0, 0, MPI_SUM, window_);
+    MPI_Win_flush(0, window_);
+    return taken;
+  }
+
+  void report(const Report& report) override {
+    const std::lock_guard lock(mutex_);
+    reports_[static_cast<std::size_t>(rank_)] = report;
+  }
+
+  std::vector<Report> reports() override {
+    require_all();
+    const std::lock_guard lock(mutex_);
+    return reports_;
+  }
+
+  void ask_to_stop() override {
+    if (stop_.exchange(true)) return;
+    const std::lock_guard lock(mutex_);
+    pass_on_stop();
+  }
+  [[nodiscard]] bool asked_to_stop() const override { return stop_; }
+
+  void close() override {
+    // Messages between two ranks overtake none: after the last one nothing is left to receive.
+    const int last_of = rank_ == 0 ? size_ : 1;
+    if (rank_ != 0) send(kLast, 0);
+    const int first = rank_ == 0 ? 1 : 0;
+    sleep_until([&] { return std::all_of(last_.begin() + first, last_.begin() + last_of, std::identity()); });
+    for (int other = 1; rank_ == 0 && other < size_; ++other) send(kLast, other);
+    end_pulse();
+    MPI_Win_unlock_all(window_);
+    MPI_Win_free(&window_);
+    MPI_Comm_free(&messages_);
+    MPI_Comm_free(&together_);
+    MPI_Finalize();
+  }
+
+ private:
+  void count_neighbours() {
+    MPI_Comm machine = MPI_COMM_NULL;
+    MPI_Comm_split_type(together_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine);
+    MPI_Comm_size(machine, &neighbours_);
+    MPI_Comm_free(&machine);
+  }
+
+  void share_names() {
+    using Name = std::array<char, MPI_MAX_PROCESSOR_NAME>;
+    Name own{};
+    int length = 0;
+    MPI_Get_processor_name(own.data(), &length);
+    std::vector<Name> names(static_cast<std::size_t>(size_));
+    constexpr int kLength = MPI_MAX_PROCESSOR_NAME;
+    MPI_Gather(own.data(), kLength, MPI_CHAR, names.data(), kLength, MPI_CHAR, 0, together_);
+    names[static_cast<std::size_t>(rank_)] = own;
+    for (const Name& name : names) hosts_.emplace_back(name.data(), strnlen(name.data(), name.size()));
+  }
+
+  void open_counter() {
+    const MPI_Aint bytes = rank_ == 0 ? sizeof(std::uint64_t) : 0;
+    std::uint64_t* counter = nullptr;
+    MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, together_, &counter, &window_);
+    MPI_Win_lock_all(0, window_);
+    if (rank_ == 0) {
+      const std::uint64_t zero = 0;
+      MPI_Put(&zero, 1, MPI_UINT64_T, 0, 0, 1, MPI_UINT64_T, window_);
+      MPI_Win_flush(0, window_);
+    }
+    MPI_Barrier(together_);
+  }
+
+  /// Starts a collective operation and sleeps until it is done.
+  template <class StartOperation>
+  void wait(const StartOperation& start) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      const std::lock_guard lock(mutex_);
+      start(&request);
+    }
+    sleep_until([&] {
+      int done = 0;
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      return done != 0;
+    });
+  }
+
+  /// `done` is asked under the mutex.
+  template <class Done>
+  void sleep_until(const Done& done) {
+    for (auto pause = 50us;; pause = std::min<std::chrono::microseconds>(2 * pause, 5ms)) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (done()) return;
+      }
+      require_all();
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  /// RankLost on rank 0 where a rank is silent.
+  void require_all() {
+    if (rank_ != 0) return;
+    const std::chrono::milliseconds limit = stop_ ? kSilenceInStop : kSilence;
+    const std::lock_guard lock(mutex_);
+    for (int other = 1; other < size_; ++other) {
+      const auto i = static_cast<std::size_t>(other);
+      if (last_[i] || awake_ - heard_[i] < limit) continue;
+      const auto silent = std::chrono::duration_cast<std::chrono::seconds>(awake_ - heard_[i]);
+      throw RankLost(name(other) + ": nothing has been heard of it for " + std::to_string(silent.count()) +
+                     " s; it was killed or hangs, or its machine is gone");
+    }
+  }
+
+  // ---- messages ----
+
+  void send(Kind kind, int to) {
+    const std::lock_guard lock(mutex_);
+    send_locked(kind, to);
+  }
+  void send_locked(Kind kind, int to) {
+    const Report& report = reports_[static_cast<std::size_t>(rank_)];
+    MPI_Send(&report, sizeof(Report), MPI_BYTE, to, kind, messages_);
+  }
+
+  /// From whoever is asked first to rank 0, from there to all.
+  void pass_on_stop() {
+    if (rank_ != 0) return send_locked(kStop, 0);
+    for (int other = 1; other < size_; ++other) send_locked(kStop, other);
+  }
+
+  void receive_all() {
+    for (;;) {
+      int there = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, messages_, &there, &status);
+      if (there == 0) return;
+      Report report;
+      MPI_Recv(&report, sizeof(Report), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, messages_,
+               MPI_STATUS_IGNORE);
+      const auto source = static_cast<std::size_t>(status.MPI_SOURCE);
+      heard_[source] = awake_;
+      if (rank_ == 0) reports_[source] = report;
+      if (status.MPI_TAG == kLast) last_[source] = true;
+      if (status.MPI_TAG == kStop && !stop_.exchange(true) && rank_ == 0) pass_on_stop();
+    }
+  }
+
+  void beat() {
+    // Rank 0 answers for the counter, too, where the network's hardware does not.
+    const auto pause = rank_ == 0 ? 1ms : 5ms;
+    Clock::time_point next = Clock::now(), before = next;
+    bool told_finished = false;
+    while (!end_) {
+      {
+        const std::lock_guard lock(mutex_);
+        const Clock::time_point now = Clock::now();
+        awake_ += std::min<Clock::duration>(now - before, kBeat);
+        before = now;
+        receive_all();
+        const bool finished = reports_[static_cast<std::size_t>(rank_)].finished;
+        const bool due = now >= next || finished != told_finished;
+        if (rank_ != 0 && due) {
+          send_locked(kReport, 0);
+          next = now + kBeat;
+          told_finished = finished;
+        }
+      }
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  void end_pulse() {
+    end_ = true;
+    if (pulse_.joinable()) pulse_.join();
+  }
+
+  int rank_ = 0, size_ = 1, neighbours_ = 1;
+  std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
+  MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::mutex mutex_;             ///< of MPI and of what follows
+  std::vector<Report> reports_;  ///< by rank
+  /// How long the pulse has been running, without the time in which the whole job was suspended.
+  Clock::duration awake_{};
+  std::vector<Clock::duration> heard_;  ///< by rank: then
+  std::vector<bool> last_;              ///< whose last message has come
+  std::atomic<bool> stop_{false}, end_{false};
+  std::thread pulse_;
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) Ranks* shardscape_join_ranks_1() { return new MpiRanks; }
+
+}  // namespace shardscape::ranks

@@ -1,0 +1,151 @@
+#include "sweep/runner/shared_sweep.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "sweep/runner/block_worker.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+ranks::Report report_of(const SweepProgress& progress, bool finished) {
+  ranks::Report report;
+  report.rows = progress.rows_evaluated;
+  report.feasible = progress.tally.count(Status::ok);
+  report.finished = finished;
+  if (progress.tally.best) {
+    report.has_best = true;
+    report.best_value = progress.tally.best->objective;
+    report.best_point = progress.tally.best->point_id;
+  }
+  return report;
+}
+
+/// What the ranks have said of themselves, as the progress of one sweep. Of the points' statuses only `ok` is
+/// counted.
+SweepProgress progress_of(std::span<const ranks::Report> reports, SweepProgress progress,
+                          results::Better better) {
+  for (const ranks::Report& report : reports) {
+    Tally tally;
+    tally.by_status[static_cast<std::size_t>(Status::ok)] = report.feasible;
+    if (report.has_best) tally.best = BestPoint{report.best_value, report.best_point};
+    add(progress.tally, tally, better);
+    progress.rows_evaluated += report.rows;
+  }
+  return progress;
+}
+
+/// Passes on what this rank and the others say.
+class SharedProgress {
+ public:
+  SharedProgress(const SweepJob& job, const SweepOptions& options, const SharedStart& start,
+                 ranks::Ranks& ranks)
+      : observer_(options.observer), stop_wanted_(options.stop), ranks_(ranks) {
+    if (const auto objective = first_objective(job)) better_ = objective->better;
+    before_.rows_total = job.layout().rows();
+    before_.rows_before = start.rows_before;
+  }
+
+  /// After each block of this rank, from its writer.
+  void update(const SweepProgress& own) {
+    last_ = own;
+    ranks_.report(report_of(own, false));
+    try {
+      look_around();
+    } catch (const ranks::RankLost&) {
+      stop_all();  // finish() says it, when what is computed has been sealed
+    }
+  }
+
+  /// This rank takes no more; rank 0 waits for the others.
+  void finish(const SweepProgress& own) {
+    ranks_.report(report_of(own, true));
+    while (ranks_.rank() == 0) {
+      const std::vector<ranks::Report> reports = look_around();
+      if (std::ranges::all_of(reports, [](const ranks::Report& report) { return report.finished; })) return;
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+
+  [[nodiscard]] const std::atomic<bool>& stop() const { return stop_; }
+  [[nodiscard]] const SweepProgress& last() const { return last_; }
+  /// No rank takes any more.
+  void stop_all() {
+    stop_ = true;
+    ranks_.ask_to_stop();
+  }
+
+ private:
+  std::vector<ranks::Report> look_around() {
+    if (stop_wanted_ != nullptr && stop_wanted_->load(std::memory_order_relaxed)) stop_all();
+    if (ranks_.asked_to_stop()) stop_ = true;
+    if (ranks_.rank() != 0) return {};
+    std::vector<ranks::Report> reports = ranks_.reports();
+    if (observer_) observer_(progress_of(reports, before_, better_));
+    return reports;
+  }
+
+  const std::function<void(const SweepProgress&)> observer_;
+  const std::atomic<bool>* const stop_wanted_;
+  ranks::Ranks& ranks_;
+  results::Better better_ = results::Better::smaller;
+  SweepProgress before_, last_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace
+
+std::vector<results::BlockRange> cut_into_pieces(std::span<const results::BlockRange> missing,
+                                                 const results::BlockLayout& layout, int ranks,
+                                                 std::uint64_t rows_of_segment) {
+  constexpr std::uint64_t kPieces = 8;  // the last of them decide how unevenly the ranks end: 1/8 of little
+  SHARDSCAPE_CHECK(ranks >= 1, ranks);
+  std::vector<results::BlockRange> pieces;
+  if (ranks == 1) return {missing.begin(), missing.end()};
+  std::uint64_t left = 0;
+  for (const results::BlockRange& range : missing) left += range.count;
+  const std::uint64_t most = std::max<std::uint64_t>(rows_of_segment / layout.rows_per_block, 1);
+  for (results::BlockRange range : missing) {
+    while (range.count > 0) {
+      const std::uint64_t wanted = left / (kPieces * static_cast<std::uint64_t>(ranks));
+      const std::uint64_t count = std::min(std::clamp<std::uint64_t>(wanted, 1, most), range.count);
+      pieces.push_back({range.first, count});
+      range = {range.first + count, range.count - count};
+      left -= count;
+    }
+  }
+  return pieces;
+}
+
+SweepOutcome run_shared_sweep(const SweepJob& job, const results::SegmentStore& store, SweepOptions options,
+                              const SharedStart& start, ranks::Ranks& ranks) {
+  const auto pieces = cut_into_pieces(start.missing, job.layout(), ranks.size(), options.seal.rows);
+  SharedProgress progress(job, options, start, ranks);
+  options.observer = [&](const SweepProgress& own) { progress.update(own); };
+  options.stop = &progress.stop();
+  options.next = [&]() -> std::optional<results::BlockRange> {
+    const std::uint64_t number = ranks.take();
+    if (number >= pieces.size()) return std::nullopt;
+    if (start.took) start.took(pieces[number]);
+    return pieces[number];
+  };
+  SweepOutcome outcome;
+  try {
+    outcome = run_sweep(job, store, options);
+    if (start.sealed) start.sealed();
+  } catch (...) {
+    progress.stop_all();
+    progress.finish(progress.last());
+    throw;
+  }
+  progress.finish(outcome.progress);
+  return outcome;
+}
+
+}  // namespace shardscape::sweep
