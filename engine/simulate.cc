@@ -68,6 +68,7 @@ struct Simulator::Impl {
         pools(evaluate::pool_evaluator(machine)) {}
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
+  Prediction judge(const ParallelPlan& plan);
   Prediction rerun(const FaultSet& faults);
 
   [[nodiscard]] Evaluator& evaluator_of(const ParallelPlan& plan) const {
@@ -113,6 +114,15 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
   const Prediction out = point.out;
   if (faults.empty() && out.status == Status::ok) healthy.emplace(Healthy{std::move(point)});
   return out;
+}
+
+Prediction Simulator::Impl::judge(const ParallelPlan& plan) {
+  Evaluator& evaluator = evaluator_of(plan);
+  if (machine.options().reference) evaluator.forget();
+  Point point;
+  point.plan = plan;
+  if (check(point) && partition(point, evaluator)) fit(point, evaluator);
+  return point.out;
 }
 
 bool Simulator::Impl::check(Point& point) const {
@@ -194,6 +204,8 @@ Simulator& Simulator::operator=(Simulator&&) noexcept = default;
 Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
   return impl_->run(plan, faults, details);
 }
+
+Prediction Simulator::judge(const ParallelPlan& plan) { return impl_->judge(plan); }
 
 Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 

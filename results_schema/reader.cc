@@ -198,7 +198,8 @@ std::uint64_t ResultReader::total_points() const { return impl_->manifest.layout
 const BlockLayout& ResultReader::layout() const { return impl_->manifest.layout; }
 const ShardRange& ResultReader::shards() const { return impl_->manifest.shards; }
 bool ResultReader::stands_for_study() const {
-  return layout().selection.kind != SelectionKind::first && row_count() == layout().total_points;
+  return layout().selection.kind != SelectionKind::first &&
+         layout().selection.kind != SelectionKind::search && row_count() == layout().total_points;
 }
 const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->manifest.columns; }
 const ColumnInfo* ResultReader::find(std::string_view name) const { return impl_->find(name); }

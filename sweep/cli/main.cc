@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kMainFooter);
   add_sweep_command(app, common, action);
+  add_search_command(app, common, action);
   add_check_command(app, common, action);
   add_simulate_command(app, common, action);
   add_top_command(app, common, action);
