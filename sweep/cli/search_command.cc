@@ -156,7 +156,7 @@ class TemporaryFolder {
 };
 
 /// Looks at the place of the file before any work is done.
-results::OutputPath place_of(const fs::path& output, bool force, const sweep::Study& study) {
+results::OutputPath checked_place(const fs::path& output, bool force, const sweep::Study& study) {
   const fs::path parts = results::parts_folder(output);
   std::error_code error;
   if (!force && fs::exists(parts, error))
@@ -224,7 +224,7 @@ int run_search_command(const SearchArguments& arguments, const CommonOptions& co
   std::optional<TemporaryFolder> temporary;
   if (arguments.output.empty()) temporary.emplace();
   const fs::path output = temporary ? temporary->path() / "search.h5" : arguments.output;
-  const results::OutputPath place = place_of(output, arguments.force, study);
+  const results::OutputPath place = checked_place(output, arguments.force, study);
   const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
   const Writing writing{place, output, arguments.force, threads, common};
   const InterruptGuard interrupt(shell_line(common.command_line));

@@ -49,7 +49,7 @@ const char* meaning_of(Fate fate) {
   return "not decided";
 }
 
-std::string shown(const sweep::SweepJob& job, const std::string& objective, double value) {
+std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value) {
   return format_value(value, job.columns().find(objective)->unit);
 }
 
@@ -92,8 +92,8 @@ std::string SearchReporter::line(const sweep::SearchProgress& progress) const {
   std::string text = fmt::format(
       "{} visited, {} cut off ({}), bound {}", format_count(count_of(progress.counts, Fate::visited)),
       format_count(cut), format_percent(static_cast<double>(cut) / static_cast<double>(progress.points)),
-      shown(job_, objective_, progress.bound));
-  if (progress.best) text += ", best " + shown(job_, objective_, progress.best->objective);
+      objective_text(job_, objective_, progress.bound));
+  if (progress.best) text += ", best " + objective_text(job_, objective_, progress.best->objective);
   return text;
 }
 
@@ -135,7 +135,7 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const results::
     out << "certified: within " << format_percent(info.within) << " of the best\n";
   } else if (!std::isnan(info.bound) && worst) {
     const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
-    out << "stopped: no point that was not visited is better than " << shown(job, objective, info.bound)
+    out << "stopped: no point that was not visited is better than " << objective_text(job, objective, info.bound)
         << "; these are within " << format_percent(gap) << " of that\n";
   } else {
     out << "stopped: points that were not visited may belong here\n";
