@@ -105,7 +105,6 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kMainFooter);
   add_sweep_command(app, common, action);
-  add_search_command(app, common, action);
   add_check_command(app, common, action);
   add_simulate_command(app, common, action);
   add_top_command(app, common, action);
@@ -115,6 +114,7 @@ int run(int argc, char** argv) {
   add_merge_command(app, common, action);
   add_verify_command(app, common, action);
   add_diff_command(app, common, action);
+  add_search_command(app, common, action);
   add_gemm_command(app, common, action);
   add_attention_command(app, common, action);
   add_experts_command(app, common, action);

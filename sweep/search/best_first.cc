@@ -47,7 +47,7 @@ class Search {
         front_(goal.front && goal.objectives.size() > 1),
         within_(goal.within),
         regions_(job.space()),
-        shared_(job, regions_),
+        floors_(job, regions_),
         answer_(objective_, goal) {}
 
   SearchOutcome run() {
@@ -66,11 +66,6 @@ class Search {
   }
 
  private:
-  [[nodiscard]] ParallelPlan with(ParallelPlan plan, Recompute recompute, std::int32_t microbatch) const {
-    plan.recompute = recompute;
-    plan.microbatch = microbatch;
-    return plan;
-  }
   std::uint64_t& count(Fate fate) { return counts_[static_cast<std::size_t>(fate)]; }
 
   /// So many points of a region whose floor is `cost` are not looked at.
@@ -81,46 +76,24 @@ class Search {
   }
 
   /// Turns step times into costs: rates are in proportion to their inverse.
-  void scale_costs(PlanFloor& floor) {
-    const Prediction at_one_second = floor.rates(regions_.families().front().plan, Seconds(1));
+  void scale_costs(std::uint64_t index) {
+    const Setting setting = job_.study().setting(index);
+    const Prediction at_one_second = PlanFloor(setting).rates(regions_.families().front().plan, Seconds(1));
     per_second_ = kRounding * cost_of(objective_, value_of(objective_, at_one_second));
   }
 
-  /// The floor of a family with a microbatch, over all its schedules.
-  double family_floor(std::uint64_t setting, const Family& family, std::size_t microbatch, PlanFloor& floor) {
-    const std::int32_t samples = regions_.microbatches()[microbatch];
-    const PassFloors* passes = nullptr;
-    double least = kNever;
-    for (const std::size_t variant : family.schedules) {
-      const ParallelPlan plan = with(family.variants[variant].plan, regions_.least_recompute(), samples);
-      if (passes == nullptr) {
-        if (!floor.possible(plan)) continue;
-        passes = &shared_.of(setting, family, microbatch, plan, floor);
-      }
-      least = std::min(least, floor.least(plan, *passes));
-    }
-    return least * per_second_;
-  }
-
   std::vector<double> setting_floors() {
-    std::vector<double> floors;
-    for (std::uint64_t s = 0; s < job_.space().settings(); ++s) {
+    std::vector<double> costs;
+    for (std::uint64_t setting = 0; setting < job_.space().settings(); ++setting) {
       stopped_ = stopped_ || (options_.go_on && !options_.go_on(progress(0)));
       if (stopped_) {
-        floors.push_back(0);
+        costs.push_back(0);
         continue;
       }
-      const Setting setting = job_.study().setting(s);
-      PlanFloor floor(setting);
-      scale_costs(floor);
-      double least = kNever;
-      for (const Family& family : regions_.families()) {
-        for (std::size_t m = 0; m < regions_.microbatches().size(); ++m)
-          least = std::min(least, family_floor(s, family, m, floor));
-      }
-      floors.push_back(least);
+      scale_costs(setting);
+      costs.push_back(per_second_ * std::ranges::min(floors_.steps(setting)));
     }
-    return floors;
+    return costs;
   }
 
   /// Choices of the free axes with this microbatch.
@@ -146,12 +119,14 @@ class Search {
     placement_ = placement_of(job_.study(), index / job_.study().workloads.size());
     floor_ = std::make_unique<PlanFloor>(*setting_);
     evaluator_ = options_.evaluator(*setting_, placement_);
-    scale_costs(*floor_);
-    for (std::uint32_t f = 0; f < regions_.families().size(); ++f) {
-      for (std::uint32_t m = 0; m < regions_.microbatches().size(); ++m) {
-        Node node{family_floor(index, regions_.families()[f], m, *floor_), 0, Node::Kind::family, f, m};
-        node.cost == kNever ? leave(kNever, points_of(node), Fate::rule) : push(node);
-      }
+    scale_costs(index);
+    const std::vector<double>& steps = floors_.steps(index);
+    const std::size_t microbatches = regions_.microbatches().size();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Node node{steps[i] * per_second_, 0, Node::Kind::family,
+                      static_cast<std::uint32_t>(i / microbatches),
+                      static_cast<std::uint32_t>(i % microbatches)};
+      node.cost == kNever ? leave(kNever, points_of(node), Fate::rule) : push(node);
     }
     while (!queue_.empty()) {
       const Node node = queue_.top();
@@ -187,12 +162,11 @@ class Search {
   void sharpen(Node node) {
     const Family& family = regions_.families()[node.family];
     const std::int32_t microbatch = regions_.microbatches()[node.choice];
-    const PassFloors passes = passes_of(family, with(family.plan, regions_.least_recompute(), microbatch));
+    const FreeChoice choice{regions_.least_recompute(), microbatch};
+    const PassFloors passes = passes_of(family, with_choice(family.plan, choice));
     double least = kNever;
     for (const std::size_t variant : family.schedules) {
-      least = std::min(
-          least,
-          floor_->least(with(family.variants[variant].plan, regions_.least_recompute(), microbatch), passes));
+      least = std::min(least, floor_->least(with_choice(family.variants[variant].plan, choice), passes));
     }
     node.cost = std::max(node.cost, least * per_second_);
     node.kind = Node::Kind::called;
@@ -205,9 +179,9 @@ class Search {
     for (std::uint32_t c = 0; c < regions_.choices().size(); ++c) {
       const FreeChoice& choice = regions_.choices()[c];
       if (choice.microbatch != microbatch) continue;
-      const PassFloors passes = passes_of(family, with(family.plan, choice.recompute, microbatch));
+      const PassFloors passes = passes_of(family, with_choice(family.plan, choice));
       for (std::uint32_t v = 0; v < family.variants.size(); ++v) {
-        const ParallelPlan plan = with(family.variants[v].plan, choice.recompute, microbatch);
+        const ParallelPlan plan = with_choice(family.variants[v].plan, choice);
         Node variant{floor_->least(plan, passes) * per_second_, 0, Node::Kind::variant, node.family, c, v};
         if (variant.cost == kNever) {
           leave(kNever, points_of(variant), Fate::rule);
@@ -223,8 +197,7 @@ class Search {
 
   ParallelPlan plan_of(const Node& variant) const {
     const FreeChoice& choice = regions_.choices()[variant.choice];
-    return with(regions_.families()[variant.family].variants[variant.variant].plan, choice.recompute,
-                choice.microbatch);
+    return with_choice(regions_.families()[variant.family].variants[variant.variant].plan, choice);
   }
 
   /// The peak memory of a variant; nothing, and its points are counted, where none of them is a result.
@@ -276,7 +249,7 @@ class Search {
   bool front_;
   double within_;
   Regions regions_;
-  SharedFloors shared_;
+  FamilyFloors floors_;
   Answer answer_;
   std::uint64_t plans_ = job_.space().plans();
   double per_second_ = 1;  ///< cost of a second, rounding included
