@@ -194,6 +194,7 @@ ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
 
 bool ResultReader::complete() const { return impl_->complete; }
 std::uint64_t ResultReader::row_count() const { return impl_->rows; }
+const std::optional<SearchInfo>& ResultReader::search() const { return impl_->manifest.search; }
 std::uint64_t ResultReader::total_points() const { return impl_->manifest.layout.rows(); }
 const BlockLayout& ResultReader::layout() const { return impl_->manifest.layout; }
 const ShardRange& ResultReader::shards() const { return impl_->manifest.shards; }

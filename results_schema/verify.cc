@@ -58,6 +58,7 @@ class Verifier {
 
   Verification run() {
     check_fingerprints();
+    check_search();
     SummaryBuilder builder(directions_of(reader_.objectives(), reader_.columns()));
     for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsVerified) {
       check_rows(begin, builder);
@@ -92,6 +93,20 @@ class Verifier {
       problems_.add("/study is not what study_sha256 says");
     if (columns_sha256(reader_.columns()) != attribute("columns_sha256"))
       problems_.add("/points has other columns than columns_sha256 says");
+  }
+
+  /// Every point of the study has one fate, and the visited ones are rows (the first point stands for none).
+  void check_search() {
+    const BlockLayout& layout = reader_.layout();
+    const std::optional<SearchInfo>& search = reader_.search();
+    if (!search) return;
+    std::uint64_t points = 0;
+    for (const std::uint64_t count : search->counts) points += count;
+    const std::uint64_t visited = search->counts[static_cast<std::size_t>(Fate::visited)];
+    if (points != layout.selection.study_points)
+      problems_.add("/search/count does not add up to the points of the study");
+    if (std::max<std::uint64_t>(visited, 1) != layout.total_points)
+      problems_.add("/search/count has another number of visited points than there are rows");
   }
 
   void check_rows(std::uint64_t begin, SummaryBuilder& builder) {

@@ -131,5 +131,55 @@ TEST(PlanFloor, NoStepOfExpertsIsShorter) {
   EXPECT_GE(seen.plans, test::at_least(100));
 }
 
+/// Four stages of equal blocks, one rank each, links that take no time to speak of.
+Setting bare_pipeline() {
+  Setting s;
+  s.model = test::llama(16, 2048, 16, 16, 8192, 1000);
+  s.system.device = test::round_device();
+  s.system.device.hbm.capacity_per_stack *= 100;
+  s.system.fabric = {"chain", {test::dimension("switch", DimensionKind::switched, {4}, 1e15, 0)}};
+  s.system.stack = test::plain_stack();
+  s.workload = test::training(1024, 16);
+  return s;
+}
+
+// With nothing but passes in a step the chain is the step: what is left of it are the optimizer and the messages between
+// stages, which the prediction says. (p - 1) / m of the work is bubble, so a floor that forgot it would lie 16 % lower.
+TEST(PlanFloor, IsTheStepWhereOnlyPassesTakeTime) {
+  const Setting setting = bare_pipeline();
+  for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+                                  ScheduleKind::zero_bubble}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      ParallelPlan plan;
+      plan.pipeline = 4;
+      plan.schedule = kind;
+      plan.recompute = recompute;
+      if (kind == ScheduleKind::interleaved) plan.virtual_stages = 2;
+      const Prediction out = Simulator(setting).run(plan);
+      ASSERT_EQ(out.status, Status::ok) << name_of(out.reason);
+      const double passes = (out.step_time - out.breakdown[TimeClass::optimizer] -
+                             out.breakdown[TimeClass::pipeline_comm] - out.breakdown[TimeClass::data_comm])
+                                .value();
+      PlanFloor floor(setting);
+      const double least = floor.least(plan, floor.without_calls(plan));
+      EXPECT_LE(least, passes * (1 + 1e-6)) << name_of(kind) << name_of(recompute);
+      EXPECT_GE(least, passes * 0.98) << name_of(kind) << name_of(recompute);
+    }
+  }
+}
+
+// A layer takes what its operators take, or its launches: by hand on one rank and one stage.
+TEST(PlanFloor, OfOneStageIsTheSumOfItsPasses) {
+  Setting setting = bare_pipeline();
+  setting.system.fabric.dimensions.clear();
+  setting.system.stack.host.forward_layer = Seconds(1);  // far beyond what any operator takes
+  setting.system.stack.host.backward_layer = Seconds(3);
+  setting.system.stack.host.step_fixed = Seconds(5);
+  const ParallelPlan plan;
+  PlanFloor floor(setting);
+  // 16 blocks, embedding and head, forward and backward of 16 microbatches.
+  EXPECT_NEAR(floor.least(plan, floor.without_calls(plan)), 16.0 * 18 * 4 + 5, 1e-6);
+}
+
 }  // namespace
 }  // namespace shardscape
