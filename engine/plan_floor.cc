@@ -92,9 +92,10 @@ const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
   const model::LayerKey key = model::layer_key(plan, plan.microbatch);
   const auto known = std::ranges::find(costs_, key, [](const auto& entry) { return entry.first; });
   if (known != costs_.end()) return known->second;
-  if (costs_.size() == kKept) costs_.erase(costs_.begin());
-  costs_.emplace_back(key, step::price_layers(setting_, key));
-  return costs_.back().second;
+  if (costs_.size() < kKept) costs_.emplace_back();
+  auto& oldest = costs_[next_cost_++ % kKept];
+  oldest = {key, step::price_layers(setting_, key)};
+  return oldest.second;
 }
 
 const PlanFloor::Split& PlanFloor::split(const ParallelPlan& plan) {

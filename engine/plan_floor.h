@@ -35,7 +35,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -93,7 +92,8 @@ class PlanFloor {
 
   const Setting& setting_;
   std::vector<step::LayerKind> kinds_;
-  std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;
+  std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< priced last
+  std::size_t next_cost_ = 0;
   std::map<std::array<std::int32_t, 3>, Split> splits_;  ///< by stages, virtual stages, both ways
   std::unique_ptr<evaluate::Machine> machine_;           ///< for calls
 };
