@@ -68,6 +68,7 @@ struct Simulator::Impl {
         pools(evaluate::pool_evaluator(machine)) {}
 
   Prediction run(const ParallelPlan& plan, const FaultSet& faults, Details* details);
+  Prediction judge(const ParallelPlan& plan);
   Prediction rerun(const FaultSet& faults);
 
   [[nodiscard]] Evaluator& evaluator_of(const ParallelPlan& plan) const {
@@ -111,6 +112,15 @@ Prediction Simulator::Impl::run(const ParallelPlan& plan, const FaultSet& faults
     time(point, evaluator);  // operators, collectives, pipeline or server, tail; cut off, out of range
   point.details = nullptr;
   healthy.timed = timed && faults.empty() && point.out.status == Status::ok;
+  return point.out;
+}
+
+Prediction Simulator::Impl::judge(const ParallelPlan& plan) {
+  Evaluator& evaluator = evaluator_of(plan);
+  if (machine.options().reference) evaluator.forget();
+  Point point;
+  point.plan = plan;
+  if (check(point) && partition(point, evaluator)) fit(point, evaluator);
   return point.out;
 }
 
@@ -193,6 +203,8 @@ Simulator& Simulator::operator=(Simulator&&) noexcept = default;
 Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Details* details) {
   return impl_->run(plan, faults, details);
 }
+
+Prediction Simulator::judge(const ParallelPlan& plan) { return impl_->judge(plan); }
 
 Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 

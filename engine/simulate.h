@@ -26,6 +26,10 @@ class Simulator {
   /// may leave its last ranks idle.
   Prediction run(const ParallelPlan& plan, const FaultSet& faults = {}, Details* details = nullptr);
 
+  /// The verdict on a plan without its time: status and reason, of a plan that divides its memory, too. As run() on a
+  /// healthy machine says them, but that a plan which is ok here may be unreachable or out of range there.
+  Prediction judge(const ParallelPlan& plan);
+
   /// The plan of the last run(), which found it ok without faults, on a machine with these faults: the same
   /// as run() with them, without what faults do not change. Where no message of the plan crosses a faulty
   /// link and no device is sick, the prediction is the healthy one, to the bit.

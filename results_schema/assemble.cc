@@ -285,6 +285,8 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
         return "the first " + count;
       case SelectionKind::sample:
         return fmt::format("a sample of {} (seed {})", count, layout.selection.seed);
+      case SelectionKind::search:
+        return count + " that a search visited";
       case SelectionKind::all:
         break;
     }

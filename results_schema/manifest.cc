@@ -150,6 +150,44 @@ RunInfo read_run(const H5File& file) {
   return run;
 }
 
+void write_search(const H5File& file, const SearchInfo& search) {
+  file.create_group("/search");
+  std::vector<std::int32_t> fates;
+  std::vector<std::string> names;
+  for (const Fate fate : enum_values<Fate>()) {
+    fates.push_back(static_cast<std::int32_t>(fate));
+    names.emplace_back(name_of(fate));
+  }
+  const Dataset fate =
+      file.write_values<std::int32_t>("/search/fate", fates, "1", "what became of points of the study");
+  set_codes(fate, ColumnType::i32, names);
+  file.write_values<std::uint64_t>("/search/count", search.counts, "1", "points with that fate");
+  const auto number = [&](const char* name, double value, const char* meaning) {
+    file.write_values<double>(name, std::span(&value, 1), "1", meaning);
+  };
+  number("/search/complete", search.complete ? 1 : 0, "1 where every point was visited or cut off");
+  number("/search/within", search.within, "how much worse than the best the answer may be, relative");
+  number("/search/bound", search.bound,
+         "value of the first objective that no point beats which was not visited");
+}
+
+std::optional<SearchInfo> read_search(const H5File& file) {
+  if (!file.has("/search")) return std::nullopt;
+  const auto number = [&](const char* name) {
+    const auto values = file.dataset(name).read_all<double>();
+    if (values.size() != 1) file.fail(std::string(name) + " is not one number");
+    return values.front();
+  };
+  SearchInfo search;
+  const auto counts = file.dataset("/search/count").read_all<std::uint64_t>();
+  if (counts.size() != search.counts.size()) file.fail("/search/count has another number of fates");
+  std::ranges::copy(counts, search.counts.begin());
+  search.complete = number("/search/complete") != 0;
+  search.within = number("/search/within");
+  search.bound = number("/search/bound");
+  return search;
+}
+
 /// Files of schema version 1 do not say how their points were chosen.
 PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
   if (schema_version(file) < 2) return {};
@@ -158,7 +196,9 @@ PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
                                  file.number_attribute("sample_seed")};
   const bool some = selection.kind != SelectionKind::all;
   const bool recorded = selection.study_points != 0 || some;  // not so where files of version 1 were merged
-  const bool fits = total_points <= selection.study_points && some == (total_points < selection.study_points);
+  const bool fits =
+      total_points <= selection.study_points &&
+      (some == (total_points < selection.study_points) || selection.kind == SelectionKind::search);
   if (!kind || (recorded && !fits)) {
     file.fail("its selection does not fit its number of points");
   }
@@ -243,6 +283,7 @@ void write_manifest(const H5File& file, const char* schema, const Manifest& mani
   write_root(file, schema, manifest, run, complete);
   write_study(file, manifest.study);
   write_links(file, manifest.study);
+  if (manifest.search) write_search(file, *manifest.search);
   file.create_group("/points");
 }
 
@@ -302,6 +343,7 @@ Manifest read_manifest(const H5File& file) {
   manifest.run = read_run(file);
   manifest.layout = read_layout(file);
   manifest.shards = read_shards(file);
+  manifest.search = read_search(file);
   for (const std::string& name : file.children("/points")) {
     manifest.columns.push_back(column_info(file.dataset("/points/" + name), name));
     if (schema_version(file) < 2) manifest.columns.back().fill = missing_mark(name);

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "results_schema/block.h"
 #include "results_schema/columns.h"
 #include "results_schema/records.h"
+#include "results_schema/search_info.h"
 
 namespace shardscape::results {
 
@@ -49,6 +51,8 @@ struct Manifest {
   std::vector<ColumnInfo> columns;
   /// Of /fault_samples (fault_sample_columns()); empty where the study has no faults.
   std::vector<ColumnInfo> sample_columns;
+  /// Of a search: what became of the points that are no rows.
+  std::optional<SearchInfo> search = std::nullopt;
 };
 
 /// The identity of a study: SHA-256 (hexadecimal) over title, resolved YAML, sources and seed.

@@ -9,6 +9,7 @@
 namespace shardscape::results {
 
 std::uint64_t PointSelection::point(std::uint64_t row, std::uint64_t rows) const {
+  if (ids != nullptr) return (*ids)[row];
   return kind == SelectionKind::sample ? stratified_choice(study_points, rows, row, seed) : row;
 }
 

@@ -201,11 +201,13 @@ ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
 
 bool ResultReader::complete() const { return impl_->complete; }
 std::uint64_t ResultReader::row_count() const { return impl_->rows; }
+const std::optional<SearchInfo>& ResultReader::search() const { return impl_->manifest.search; }
 std::uint64_t ResultReader::total_points() const { return impl_->manifest.layout.rows(); }
 const BlockLayout& ResultReader::layout() const { return impl_->manifest.layout; }
 const ShardRange& ResultReader::shards() const { return impl_->manifest.shards; }
 bool ResultReader::stands_for_study() const {
-  return layout().selection.kind != SelectionKind::first && row_count() == layout().total_points;
+  return layout().selection.kind != SelectionKind::first &&
+         layout().selection.kind != SelectionKind::search && row_count() == layout().total_points;
 }
 const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->manifest.columns; }
 const ColumnInfo* ResultReader::find(std::string_view name) const { return impl_->find(name); }

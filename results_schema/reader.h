@@ -62,6 +62,9 @@ class ResultReader {
   /// Their point_id without loss; ascending.
   [[nodiscard]] std::vector<std::uint64_t> sample_point_ids(RowRange rows = {}) const;
 
+  /// Of a file of visited points: what became of the others.
+  [[nodiscard]] const std::optional<SearchInfo>& search() const;
+
   /// Root attributes as text.
   [[nodiscard]] const std::map<std::string, std::string>& attributes() const;
   [[nodiscard]] const std::vector<std::string>& objectives() const;

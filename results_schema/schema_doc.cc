@@ -41,7 +41,7 @@ constexpr const char* kLayout = R"( |
 | `seed` | of the study's random draws |
 | `objectives` | names of columns, the first one ranks |
 | `study_points` | points of the whole study |
-| `selection` | which of them were chosen: "all", "first" (`--limit`) or "sample" (`--sample`: one of each of `total_points` equal parts, drawn with `sample_seed`) |
+| `selection` | which of them were chosen: "all", "first" (`--limit`), "sample" (`--sample`: one of each of `total_points` equal parts, drawn with `sample_seed`) or "search" (those that `search` visited: each stands for itself alone) |
 | `total_points`, `rows_per_block` | points chosen; rows per chunk of every column |
 | `first_block`, `block_count`, `shard` | the part of the chosen points that this file holds: blocks of `rows_per_block` rows; as "I/N" ("1/1": all of them; "1-2/3": shards put together) |
 | `complete` | 1 in a finished file, 0 in a manifest |
@@ -55,6 +55,7 @@ constexpr const char* kLayout = R"( |
 | `/points/*` | one 1-D dataset per column, one row per point, ascending by `point_id`; listed below |
 | `/fault_samples/*` | studies with faults: one 1-D dataset per column, one row per fault of a sample, ascending by `point_id`, `sample`, `fault`; points that are ok only; listed below |
 | `/links/*` | `link_id`, `source`, `destination`, `dimension`, `bandwidth_bytes_per_s`, `latency_s` of every link of the fabric |
+| `/search/*` | files of `search`: `count` of the study's points by `fate` (`visited`: the rows; `bound`, `memory`, `constraint`, `rule`: cut off with a whole region; `open`: not decided when it was stopped); of the answer `complete` (1: exact, or `within` so much, relative) and `bound` (a value of the first objective that no point beats which was not visited; NaN where none is left) |
 | `/summary/status_counts/*` | `status`, `count`, `example_point_id` (the first) of each status that occurs |
 | `/summary/reason_counts/*` | the same by `reason` |
 | `/summary/pareto/*` | `point_id` and objectives of the feasible points that no other dominates; of points with equal objectives the first |

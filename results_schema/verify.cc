@@ -58,6 +58,7 @@ class Verifier {
 
   Verification run() {
     check_fingerprints();
+    check_search();
     SummaryBuilder builder(directions_of(reader_.objectives(), reader_.columns()));
     for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsVerified) {
       check_rows(begin, builder);
@@ -94,6 +95,20 @@ class Verifier {
       problems_.add("/points has other columns than columns_sha256 says");
   }
 
+  /// Every point of the study has one fate, and the visited ones are rows (the first point stands for none).
+  void check_search() {
+    const BlockLayout& layout = reader_.layout();
+    const std::optional<SearchInfo>& search = reader_.search();
+    if (!search) return;
+    std::uint64_t points = 0;
+    for (const std::uint64_t count : search->counts) points += count;
+    const std::uint64_t visited = search->counts[static_cast<std::size_t>(Fate::visited)];
+    if (points != layout.selection.study_points)
+      problems_.add("/search/count does not add up to the points of the study");
+    if (std::max<std::uint64_t>(visited, 1) != layout.total_points)
+      problems_.add("/search/count has another number of visited points than there are rows");
+  }
+
   void check_rows(std::uint64_t begin, SummaryBuilder& builder) {
     const RowRange range{begin, begin + kRowsVerified};
     const auto ids = reader_.point_ids(range);
@@ -110,7 +125,7 @@ class Verifier {
       if (last_id_ && ids[i] <= *last_id_) problems_.add("/points/point_id does not ascend", ids[i]);
       const BlockLayout& layout = reader_.layout();
       const std::uint64_t row_of_sweep = layout.first_row(layout.blocks.first) + begin + i;
-      if (reader_.complete() && ids[i] != layout.point(row_of_sweep))
+      if (reader_.complete() && layout.selection.knows_points() && ids[i] != layout.point(row_of_sweep))
         problems_.add("/points misses rows before", ids[i]);
       last_id_ = ids[i];
       if (ok != (static_cast<Reason>(reason[i]) == Reason::none))

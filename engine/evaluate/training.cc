@@ -141,13 +141,8 @@ class Training final : public Evaluator {
 
   void memory(Point& point) override {
     const ParallelPlan& plan = point.plan;
-    const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
-    point.out.microbatches = static_cast<std::int32_t>(setting_.workload.global_batch / per_microbatch);
-    // On one stage there is no bubble to fill: zero_bubble and dualpipe are plain accumulation.
-    const bool plain = plan.pipeline == 1 && plan.schedule != ScheduleKind::gpipe && plan.virtual_stages == 1;
-    point.pipeline = {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
-                      plan.both_ways() ? 2 : plan.virtual_stages, point.out.microbatches,
-                      step::overlaps_exchanges(setting_, plan)};
+    point.pipeline = step::pipeline_shape(setting_, plan);
+    point.out.microbatches = point.pipeline.microbatches;
     const ParameterMemo::Known& parameters = parameters_of(point);
     const memory::MemoryInputs inputs{setting_,
                                       plan,

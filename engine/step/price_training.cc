@@ -39,11 +39,17 @@ GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::
   return times;
 }
 
+Seconds launch_of(const TrainingStep& in, LayerKind kind, const Segments& segments);
+
 /// Times of the pieces that the stages of a slice are put together from.
 class LayerTimer {
  public:
   LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
              network::CollectiveModel& collectives, const Slice& slice)
+      : LayerTimer(in, costs, groups, &collectives, slice) {}
+  /// Without collectives calls take no time.
+  LayerTimer(const TrainingStep& in, const LayerCosts& costs, const RankGroups& groups,
+             network::CollectiveModel* collectives, const Slice& slice)
       : in_(in),
         costs_(costs),
         groups_(groups),
@@ -53,17 +59,21 @@ class LayerTimer {
 
   /// The device waits where the host launches more slowly than it computes.
   [[nodiscard]] PassTime operator()(LayerKind kind, Pass pass) const {
+    return of(kind, in_.segments(kind, pass));
+  }
+  [[nodiscard]] PassTime of(LayerKind kind, const Segments& segments) const {
     PassTime time;
-    for (const Segment& segment : in_.segments(kind, pass)) add_device(costs_[kind], segment, time);
-    time[TimeClass::host] = std::max(Seconds(0), pass_launch(in_, kind, pass) - time.total());
+    for (const Segment& segment : segments) add_device(costs_[kind], segment, time);
+    time[TimeClass::host] = std::max(Seconds(0), launch_of(in_, kind, segments) - time.total());
     return time;
   }
 
  private:
   void add_device(const LayerCost& layer, const Segment& segment, PassTime& time) const {
     const PartCost& part = layer[segment.part];
-    const GroupTimes comm = price_calls(part, groups_, collectives_, slice_);
     time[segment.again ? TimeClass::recompute : TimeClass::compute] += part.device;
+    if (collectives_ == nullptr) return;
+    const GroupTimes comm = price_calls(part, groups_, *collectives_, slice_);
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
       if (comm[group] > Seconds(0))
         time[class_of(group)] += split_calls(communication_, group, comm[group], part.attention_core).exposed;
@@ -73,7 +83,7 @@ class LayerTimer {
   const TrainingStep& in_;
   const LayerCosts& costs_;
   const RankGroups& groups_;
-  network::CollectiveModel& collectives_;
+  network::CollectiveModel* collectives_;
   const StackProfile::Communication& communication_;
   Slice slice_;
 };
@@ -82,6 +92,45 @@ compute::OptimizerState optimizer_state(const Setting& setting) {
   const StackProfile::State& state = setting.system.stack.state;
   return {state.gradient_bytes, state.master_bytes, state.moment_bytes,
           bytes_per_element(setting.policy().weights)};
+}
+
+/// As pass_launch(), of a pass that consists of these segments.
+Seconds launch_of(const TrainingStep& in, LayerKind kind, const Segments& segments) {
+  const StackProfile::Host& host = in.setting.system.stack.host;
+  const LayerCost& layer = in.costs[kind];
+  const StackProfile::Experts& experts = in.setting.system.stack.experts;
+  const Seconds each =
+      (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
+  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
+                          layer.plain_forward * experts.plain_launch;
+  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
+                           layer.plain_backward * experts.plain_launch;
+  const auto own = [&](Part part) {
+    switch (part) {
+      case Part::forward:
+        return forward;
+      case Part::backward:
+        return backward;
+      case Part::input:
+        return (1 - layer.weight_kernels) * backward;
+      case Part::weight:
+        return layer.weight_kernels * backward;
+      case Part::repeated:
+        return layer.repeated_kernels * forward;
+    }
+    return Seconds(0);
+  };
+  Seconds sum;
+  for (const Segment& segment : segments) {
+    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;  // the attention core alone
+    Seconds launch = own(segment.part), progress;
+    for (const model::CollectiveCall& call : layer[segment.part].calls) {
+      launch += call.repeats * host.per_collective;
+      progress += call.repeats * ranks_of(in.plan, call.group) * host.per_collective_rank;
+    }
+    sum += std::max(launch, progress);
+  }
+  return sum;
 }
 
 /// One microbatch over all chunks of a stage, or over one.
@@ -436,41 +485,21 @@ Seconds hidden_gather(const StackProfile::Communication& stack, Seconds gather, 
 }
 
 Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
-  const StackProfile::Host& host = in.setting.system.stack.host;
-  const LayerCost& layer = in.costs[kind];
-  const StackProfile::Experts& experts = in.setting.system.stack.experts;
-  const Seconds each =
-      (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
-  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
-                          layer.plain_forward * experts.plain_launch;
-  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
-                           layer.plain_backward * experts.plain_launch;
-  const auto own = [&](Part part) {
-    switch (part) {
-      case Part::forward:
-        return forward;
-      case Part::backward:
-        return backward;
-      case Part::input:
-        return (1 - layer.weight_kernels) * backward;
-      case Part::weight:
-        return layer.weight_kernels * backward;
-      case Part::repeated:
-        return layer.repeated_kernels * forward;
-    }
-    return Seconds(0);
-  };
-  Seconds sum;
-  for (const Segment& segment : in.segments(kind, pass)) {
-    if (segment.part == Part::repeated && layer.repeated_kernels == 0) continue;  // the attention core alone
-    Seconds launch = own(segment.part), progress;
-    for (const model::CollectiveCall& call : layer[segment.part].calls) {
-      launch += call.repeats * host.per_collective;
-      progress += call.repeats * ranks_of(in.plan, call.group) * host.per_collective_rank;
-    }
-    sum += std::max(launch, progress);
-  }
-  return sum;
+  return launch_of(in, kind, in.segments(kind, pass));
+}
+
+PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& segments,
+                       const RankGroups& groups, network::CollectiveModel* collectives) {
+  return LayerTimer(in, in.costs, groups, collectives, {}).of(kind, segments);
+}
+
+schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPlan& plan) {
+  const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
+  const bool plain = plan.pipeline == 1 && plan.schedule != ScheduleKind::gpipe && plan.virtual_stages == 1;
+  return {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
+          plan.both_ways() ? 2 : plan.virtual_stages,
+          static_cast<std::int32_t>(setting.workload.global_batch / per_microbatch),
+          overlaps_exchanges(setting, plan)};
 }
 
 OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {

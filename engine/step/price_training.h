@@ -150,6 +150,10 @@ struct ChunkPasses {
   Seconds hidden;  ///< as below, of its forward beside the other chunk's backward
 };
 
+/// The pipeline of a plan whose microbatches divide the batch. On one stage there is no bubble to fill: zero_bubble and
+/// dualpipe are plain accumulation.
+schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPlan& plan);
+
 /// Whether forwards and backwards of this plan run in pairs, beside those of dualpipe: where the stack overlaps the
 /// exchanges of experts, tokens are dispatched, the schedule is interleaved or has one stage and no traffic of data
 /// parallelism runs beside every microbatch.
@@ -191,6 +195,11 @@ std::int32_t time_training(const TrainingStep& inputs, network::CollectiveModel&
 /// both parts in proportion to their kernels; every call goes with the input gradient. The attention core that
 /// is computed again is launched with the backward that it is for.
 Seconds pass_launch(const TrainingStep& inputs, LayerKind kind, Pass pass);
+
+/// A pass through a layer that consists of these segments, on the healthy machine; without `collectives` its calls cost
+/// what the host needs to launch them and nothing else. It reads of `inputs` the setting, the plan and the costs.
+PassTime time_segments(const TrainingStep& inputs, LayerKind kind, const Segments& segments,
+                       const network::RankGroups& groups, network::CollectiveModel* collectives);
 
 /// One step of the optimizer.
 struct OptimizerCost {

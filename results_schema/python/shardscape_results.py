@@ -183,7 +183,8 @@ class _Results:
         if not attributes.get("study_points"):
             return "how many there are in the study is not recorded, as in all files of schema version 1"
         total, study = int(attributes["total_points"]), int(attributes["study_points"])
-        kinds = {"all": "", "first": f"the first {total:,}", "sample": f"a sample of {total:,}"}
+        kinds = {"all": "", "first": f"the first {total:,}", "sample": f"a sample of {total:,}",
+                 "search": f"{total:,} that a search visited"}
         chosen = kinds[attributes["selection"]]
         if attributes["shard"] != "1/1":
             numbers, _, count = attributes["shard"].partition("/")

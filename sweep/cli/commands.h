@@ -20,6 +20,10 @@
 #include "sweep/yaml/catalog.h"
 #include "sweep/yaml/diagnostics.h"
 
+namespace shardscape::sweep {
+class SweepJob;
+}  // namespace shardscape::sweep
+
 namespace shardscape::cli {
 
 enum ExitCode : int { kDone = 0, kEnvironment = 1, kBadInput = 2, kInaccurate = 3, kInterrupted = 130 };
@@ -99,6 +103,7 @@ void run_when_chosen(CLI::App& command, Action& action, Run run) {
 
 /// Each adds its subcommand to `app` and, where that is chosen, sets `action`. The options outlive the run.
 void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action);
+void add_search_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_check_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_simulate_command(CLI::App& app, const CommonOptions& common, Action& action);
 void add_top_command(CLI::App& app, const CommonOptions& common, Action& action);
@@ -134,12 +139,19 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
 /// Every file that went into the study.
 std::vector<std::filesystem::path> input_files(const sweep::Study& study);
 
+/// BadInput where a study has no points at all.
+void require_points(const sweep::SweepJob& job, const std::filesystem::path& study);
+
 /// Adds --force, with which outputs are replaced.
 CLI::Option* add_force(CLI::App& command, bool& force);
 
 /// Opens OUT.h5, or the OUT.h5.parts of a sweep that is not finished; clears away what a sweep that was
 /// killed in its last moment left beside it.
 results::ResultReader open_results(const std::filesystem::path& file);
+
+/// What `top` prints of a result file: the best rows by its first objective, or the front over columns.
+int show_top(const std::filesystem::path& file, std::optional<std::uint64_t> count, const std::string& pareto,
+             const std::string& format);
 
 /// Names of the columns that can be objectives in some phase.
 std::vector<std::string> objective_columns();

@@ -114,6 +114,7 @@ int run(int argc, char** argv) {
   add_merge_command(app, common, action);
   add_verify_command(app, common, action);
   add_diff_command(app, common, action);
+  add_search_command(app, common, action);
   add_gemm_command(app, common, action);
   add_attention_command(app, common, action);
   add_experts_command(app, common, action);

@@ -29,6 +29,7 @@ std::string of_the_study(const results::BlockLayout& layout, const results::Shar
   std::string chosen;
   if (layout.selection.kind == SelectionKind::first) chosen = "the first " + count;
   if (layout.selection.kind == SelectionKind::sample) chosen = "a sample of " + count;
+  if (layout.selection.kind == SelectionKind::search) chosen = count + " that a search visited";
   if (!layout.is_unsharded()) {
     chosen = part_text(layout, shards) + (chosen.empty() ? "" : " of " + chosen);
   }

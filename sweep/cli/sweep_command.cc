@@ -289,13 +289,8 @@ int report_interrupted(const CommonOptions& common, const sweep::SweepOutcome& o
 }
 
 /// One shard's rows may be none at all: more shards than blocks.
-void require_points(const sweep::SweepJob& job, const SweepArguments& arguments) {
-  if (job.space().size() == 0) {
-    throw BadInput(
-        fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
-                    "takes what the others leave",
-                    arguments.study.file.string(), job.study().gpus));
-  }
+void require_rows(const sweep::SweepJob& job, const SweepArguments& arguments) {
+  require_points(job, arguments.study.file);
   if (job.layout().rows() == 0) {
     throw BadInput(fmt::format(
         "--shard: part {} of the study holds no points; it has {} blocks to share out", arguments.shard,
@@ -313,7 +308,7 @@ struct WantedSweep {
         job(study, arguments.limit, shard, sample_of(arguments)),
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)),
         manifest(job.manifest(run_info(common, threads))) {
-    require_points(job, arguments);
+    require_rows(job, arguments);
   }
   WantedSweep(const WantedSweep&) = delete;
   WantedSweep& operator=(const WantedSweep&) = delete;
@@ -518,6 +513,14 @@ int run_sweep_command(const SweepArguments& arguments, const CommonOptions& comm
 }
 
 }  // namespace
+
+void require_points(const sweep::SweepJob& job, const fs::path& study) {
+  if (job.space().size() > 0) return;
+  throw BadInput(
+      fmt::format("{}: space: no tp * cp * pp * dp of these axes makes {} GPUs; 'data_parallel: fill' "
+                  "takes what the others leave",
+                  study.string(), job.study().gpus));
+}
 
 void add_sweep_command(CLI::App& app, const CommonOptions& common, Action& action) {
   CLI::App* const command = app.add_subcommand("sweep", "Evaluate every point of a study into one HDF5 file");

@@ -119,6 +119,16 @@ int run_top(const TopArguments& arguments) {
 
 }  // namespace
 
+int show_top(const std::filesystem::path& file, std::optional<std::uint64_t> count, const std::string& pareto,
+             const std::string& format) {
+  TopArguments arguments;
+  arguments.file = file;
+  arguments.count = count;
+  arguments.pareto = pareto;
+  arguments.format = format;
+  return run_top(arguments);
+}
+
 void add_top_command(CLI::App& app, const CommonOptions& /*common*/, Action& action) {
   CLI::App* const command = app.add_subcommand("top", "The best points of a result file, finished or not");
   const auto arguments = std::make_shared<TopArguments>();

@@ -15,6 +15,7 @@ class SimulatorEvaluator final : public Evaluator {
  public:
   SimulatorEvaluator(const Setting& setting, const SimulateOptions& options) : simulator_(setting, options) {}
   Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
+  Prediction judge(const ParallelPlan& plan) override { return simulator_.judge(plan); }
   Prediction evaluate_again(const FaultSet& faults) override { return simulator_.rerun(faults); }
 
  private:
@@ -42,6 +43,8 @@ class PlacingEvaluator final : public Evaluator {
     placed_ = on(placement::optimise_placement(fabric_, plan, demand, time).best.placement);
     return placed_->run(plan);
   }
+
+  Prediction judge(const ParallelPlan& plan) override { return plain_.judge(plan); }
 
   Prediction evaluate_again(const FaultSet& faults) override {
     return placed_ ? placed_->rerun(faults) : plain_.rerun(faults);

@@ -15,6 +15,8 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual Prediction evaluate(const ParallelPlan& plan) = 0;
+  /// The verdict on a plan as evaluate() gives it, perhaps without its times (Simulator::judge()).
+  virtual Prediction judge(const ParallelPlan& plan) { return evaluate(plan); }
   /// The plan evaluated last, which was ok, on a machine with faults.
   virtual Prediction evaluate_again(const FaultSet& faults) = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/network/fabric.h"
@@ -108,6 +109,15 @@ SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard
       shards_(layout_.is_unsharded() ? results::ShardRange{}
                                      : results::ShardRange{shard.index, shard.index, shard.count}),
       hardware_(hardware_values(study)) {}
+
+SweepJob::SweepJob(const Study& study, std::vector<std::uint64_t> ids) : SweepJob(study) {
+  SHARDSCAPE_CHECK(!ids.empty() && ids.back() < space_.size(), ids.size(), space_.size());
+  const std::uint64_t rows = ids.size();
+  layout_ = results::BlockLayout::whole(
+      rows, rows_per_block(rows, evaluations_per_point(study, fault_draws_.get())));
+  layout_.selection = {results::SelectionKind::search, space_.size(), 0,
+                       std::make_shared<const std::vector<std::uint64_t>>(std::move(ids))};
+}
 
 std::span<const double> SweepJob::hardware(std::uint64_t setting) const {
   const std::size_t axes = study_->hardware.size();

@@ -46,6 +46,9 @@ class SweepJob {
   explicit SweepJob(const Study& study, std::optional<std::uint64_t> limit = std::nullopt, Shard shard = {},
                     std::optional<Sample> sample = std::nullopt);
 
+  /// Those of its points alone that have these ids: ascending, distinct, one at least.
+  SweepJob(const Study& study, std::vector<std::uint64_t> ids);
+
   [[nodiscard]] const Study& study() const { return *study_; }
   [[nodiscard]] const DesignSpace& space() const { return space_; }
   [[nodiscard]] const results::ColumnTable& columns() const { return columns_; }

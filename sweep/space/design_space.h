@@ -50,7 +50,8 @@ class DesignSpace {
   [[nodiscard]] std::uint64_t size() const { return settings_ * plans(); }
   [[nodiscard]] std::uint64_t plans() const { return listed_.size() * free_; }  ///< per setting
   [[nodiscard]] std::uint64_t settings() const { return settings_; }
-  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }  ///< distinct (tp, cp, pp, dp) and pools
+  [[nodiscard]] std::uint64_t free_choices() const { return free_; }  ///< ids of one listed entry
+  [[nodiscard]] std::uint64_t tuples() const { return tuples_; }      ///< distinct (tp, cp, pp, dp) and pools
   /// The point of an id below size(). O(1).
   [[nodiscard]] PointIndex point(std::uint64_t id) const;
   /// The id of a plan in a setting; nothing where the plan is not in the space. Axes without effect are

@@ -1,0 +1,101 @@
+// Floors: times that no plan of a kind beats, whatever its axes that are still open. They are what search prunes by.
+//
+//   layers   of every layer its passes without, or with, the calls that they expose (step/price_training.h prices both)
+//   step     the longest chain of operations that a schedule forces, of passes of those lengths
+//
+// Why nothing is faster. step_time = max over stages of (end of the last backward + tail) + the stack's fixed time,
+// tails and fixed times >= 0, so the end of any chain of operations that wait for each other is a floor. Let stage s take
+// F_s and B_s for a microbatch over all of its v chunks, every chunk a v-th of that (engine/schedule/pipeline.h).
+//
+//   one way   The first operation of stage s waits for the forwards of the first chunks of all stages before it. The
+//             stage then runs m F_s + m B_s one after the other, and its last operation is the backward of a first
+//             chunk, which those of all stages before it wait for:
+//                 sum_{j<s} F_j / v + m (F_s + B_s) + sum_{j<s} B_j / v
+//             With stages alike the maximum is what pipeline.h says of gpipe, 1f1b and interleaved: m (F + B) and
+//             a bubble of (p - 1) (F + B) / v.
+//   cut       zero_bubble hands on input gradients, I = B - W. Before its last one stage s has run the weight gradients
+//             of all but the last s + 1 microbatches, and stage 0 ends with one:
+//                 sum_{j<s} F_j + m (F_s + I_s) + max(0, m - 1 - s) W_s + sum_{j<s} I_j + W_0
+//             or, without what follows on other stages, sum_{j<s} F_j + m (F_s + I_s + W_s).
+//   deferred  What the head puts off leaves the chain through the last stage, but not the stage: it runs in its tail.
+//             The two parts of a backward that is cut take no less than the whole one (their device times add up to
+//             it, and so do their launches).
+//   two ways  Of dualpipe only that a stage works: m / 2 (F_s + B_s) over both chunks.
+//
+// Where passes run in pairs, these are shorter by what one hides of the other's exchanges of experts, at most all of
+// them (step/paired_passes.h): in place of F and B the floors then have what is left without exchanges and without
+// waiting for the host.
+//
+// What boundaries, data parallelism, the optimizer and the order of ranks (unless calls are asked for) cost is left out:
+// it only adds. More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one.
+// Property tests hold all of it against predictions.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/evaluate/machine.h"
+#include "engine/model/partition.h"
+#include "engine/step/price_training.h"
+
+namespace shardscape {
+
+/// Seconds that passes of one microbatch through a layer take at least.
+struct LayerFloor {
+  double forward = 0, backward = 0;
+  double input = 0, weight = 0;  ///< of a backward that is cut
+};
+/// By kind of layer (LayerKind::index()).
+using LayerFloors = std::array<LayerFloor, step::kLayerKinds>;
+
+/// Of plans with one LayerKey.
+struct PassFloors {
+  LayerFloors alone;   ///< where every pass runs alone
+  LayerFloors paired;  ///< where forwards and backwards run in pairs
+};
+
+/// Floors of training plans in one setting, in hierarchical mode and without faults. One object per thread.
+class PlanFloor {
+ public:
+  /// `setting` is valid and outlives the object.
+  explicit PlanFloor(const Setting& setting);
+
+  /// Of plans that agree with `plan` in degrees, sequence parallelism, experts, microbatch and in whether tokens are
+  /// dispatched, and recompute no less. Depends on the model, the device but its capacity, the stack but its
+  /// communication rates, the sequence length and the numbers' formats alone.
+  [[nodiscard]] PassFloors without_calls(const ParallelPlan& plan);
+  /// The same with the calls of the layers, of plans in one of these rank orders.
+  [[nodiscard]] PassFloors with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders);
+
+  /// Whether a plan divides and is supported. Passes are of such plans only.
+  [[nodiscard]] bool possible(const ParallelPlan& plan) const;
+  /// Seconds of a step of any plan that differs from `plan` at most in its rank order, a greater ZeRO stage and more
+  /// recomputation; infinite where all of them are indivisible or unsupported. `passes`: of it. O(stages).
+  [[nodiscard]] double least(const ParallelPlan& plan, const PassFloors& passes);
+
+  /// What a step of so many seconds says of the rates: tokens_per_s_per_gpu and mfu, both in proportion to 1 / step.
+  [[nodiscard]] Prediction rates(const ParallelPlan& plan, Seconds step);
+
+ private:
+  struct Split {
+    bool met = false;
+    std::vector<model::StageLayers> layers;
+  };
+  const Split& split(const ParallelPlan& plan);
+  const step::LayerCosts& costs(const ParallelPlan& plan);
+  template <class TimeOf>
+  PassFloors floors(const ParallelPlan& plan, const TimeOf& time_of);
+
+  const Setting& setting_;
+  std::vector<step::LayerKind> kinds_;
+  std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< priced last
+  std::size_t next_cost_ = 0;
+  std::map<std::array<std::int32_t, 3>, Split> splits_;  ///< by stages, virtual stages, both ways
+  std::unique_ptr<evaluate::Machine> machine_;           ///< for calls
+};
+
+}  // namespace shardscape

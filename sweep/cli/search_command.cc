@@ -1,0 +1,296 @@
+// shardscape search: the best points of a study without visiting them all.
+#include <fmt/format.h>
+
+#include <oneapi/tbb/info.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "engine/base/suggest.h"
+#include "results_schema/assemble.h"
+#include "results_schema/output_file.h"
+#include "results_schema/segments.h"
+#include "sweep/cli/commands.h"
+#include "sweep/cli/cpu_time.h"
+#include "sweep/cli/interrupt.h"
+#include "sweep/cli/search_report.h"
+#include "sweep/cli/usage.h"
+#include "sweep/runner/run_sweep.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSearchFooter =
+    "Examples:\n"
+    "  shardscape search study.yaml                            the ten best, as sweep and top would show "
+    "them\n"
+    "  shardscape search study.yaml -n 3 -o best.h5            keep what was visited: a result file like any "
+    "other\n"
+    "  shardscape search study.yaml --pareto step_time_s,memory_peak_bytes\n"
+    "  shardscape search study.yaml --within 2%                sooner: nothing left out is better by more "
+    "than 2 %\n"
+    "  shardscape search study.yaml --budget 10s               the best found by then, and what the rest can "
+    "reach\n"
+    "\n"
+    "Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that "
+    "of a "
+    "sweep.\n"
+    "Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, and for a front of one of "
+    "them and\n"
+    "memory_peak_bytes. For anything else every point is evaluated.";
+
+struct SearchArguments {
+  StudyArguments study;
+  fs::path output;
+  std::uint64_t count = results::kTopCount;
+  std::string pareto, within = "0%", budget, format = "table", progress = "auto";
+  bool force = false;
+  int threads = 0;  ///< 0: as many as the machine has
+};
+
+/// "12.5" of "12.5%": the number before one of the units; nothing for other texts.
+std::optional<double> number_before(std::string_view text, std::string_view unit) {
+  if (!text.ends_with(unit)) return std::nullopt;
+  text.remove_suffix(unit.size());
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(value) || value < 0) return std::nullopt;
+  return value;
+}
+
+double parse_within(const std::string& text) {
+  if (const auto percent = number_before(text, "%"); percent && *percent <= 1000) return *percent / 100;
+  throw BadInput("--within: '" + text + "' is not a share from 0% to 1000%, such as 2%");
+}
+
+/// What a search may take.
+struct Budget {
+  double cpu_seconds = HUGE_VAL;
+  double points = HUGE_VAL;
+};
+
+Budget parse_budget(const std::string& text) {
+  Budget budget;
+  if (text.empty()) return budget;
+  if (const auto points = number_before(text, "points")) {
+    budget.points = *points;
+  } else if (const auto minutes = number_before(text, "min")) {
+    budget.cpu_seconds = 60 * *minutes;
+  } else if (const auto seconds = number_before(text, "s")) {
+    budget.cpu_seconds = *seconds;
+  } else {
+    throw BadInput("--budget: '" + text +
+                   "' is no CPU time, such as 10s or 5min, and no number of points, such as "
+                   "'20000 points'");
+  }
+  return budget;
+}
+
+ProgressMode parse_search_progress(const std::string& text) {
+  if (const auto mode = parse_enum<ProgressMode>(text)) return *mode;
+  const auto names = enum_names<ProgressMode>();
+  throw BadInput("--progress: '" + text + "' is not one of " + join_names(names) + did_you_mean(text, names));
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJob& job) {
+  sweep::SearchGoal goal;
+  goal.count = arguments.count;
+  goal.within = parse_within(arguments.within);
+  goal.front = !arguments.pareto.empty();
+  if (!goal.front) {
+    if (job.study().objectives.empty())
+      throw BadInput(arguments.study.file.string() +
+                     ": objectives: names none; search ranks by the first one");
+    goal.objectives = {job.study().objectives.front()};
+    return goal;
+  }
+  goal.objectives = split_names(arguments.pareto);
+  for (const std::string& name : goal.objectives) {
+    const results::ColumnInfo* const column = job.columns().find(name);
+    if (column != nullptr && column->better != results::Better::neither) continue;
+    const std::vector<std::string> names = objective_columns();
+    throw BadInput(fmt::format("--pareto: '{}' is no column with a better direction{}; such columns: {}",
+                               name, did_you_mean(name, names), join_names(names)));
+  }
+  return goal;
+}
+
+/// A folder for a result that nobody asked to keep.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "shardscape-search-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw fs::filesystem_error("no temporary folder", fs::temp_directory_path(),
+                                 std::error_code(errno, std::generic_category()));
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Looks at the place of the file before any work is done.
+results::OutputPath checked_place(const fs::path& output, bool force, const sweep::Study& study) {
+  const fs::path parts = results::parts_folder(output);
+  std::error_code error;
+  if (!force && fs::exists(parts, error))
+    throw BadInput(parts.string() + ": holds an unfinished sweep; --force replaces it");
+  return {output, force, input_files(study)};
+}
+
+struct Writing {
+  const results::OutputPath& place;
+  fs::path output;
+  bool force = false;
+  int threads = 1;
+  const CommonOptions& common;
+};
+
+/// Evaluates the points of `job` and writes them, with all that a sweep computes of a point. False where it was
+/// interrupted; nothing is left then.
+bool write_points(const sweep::SweepJob& job, const std::optional<results::SearchInfo>& info,
+                  const Writing& to, const std::atomic<bool>* stop) {
+  const results::RunInfo run = run_info(to.common, to.threads);
+  results::Manifest manifest = job.manifest(run);
+  manifest.search = info;
+  const fs::path parts = results::parts_folder(to.output);
+  if (to.force) results::SegmentStore::discard(parts);
+  auto store = results::SegmentStore::create(parts, manifest, to.force);
+  sweep::SweepOptions options;
+  options.threads = to.threads;
+  options.evaluator = sweep::simulator_factory({.reference = to.common.reference, .mode = job.study().mode});
+  options.stop = stop;
+  if (!run_sweep(job, store, options).complete) {
+    std::move(store).abandon();
+    return false;
+  }
+  results::assemble(std::move(store), to.place, run);
+  return true;
+}
+
+sweep::SearchOutcome run_search(const sweep::SweepJob& job, const sweep::SearchGoal& goal,
+                                const Budget& budget, ProgressMode mode, const CommonOptions& common,
+                                const std::atomic<bool>& stop) {
+  SearchReporter reporter(job, goal.objectives.front(), mode);
+  const double start = cpu_seconds();
+  std::uint64_t asked = 0;
+  sweep::SearchOptions options;
+  options.evaluator = sweep::simulator_factory({.reference = common.reference});
+  options.go_on = [&](const sweep::SearchProgress& progress) {
+    const std::uint64_t visited = progress.counts[static_cast<std::size_t>(results::Fate::visited)];
+    if (stop.load(std::memory_order_relaxed) || static_cast<double>(visited) >= budget.points) return false;
+    if (asked++ % 64 != 0) return true;  // clocks take their time
+    reporter.update(progress);
+    return cpu_seconds() - start < budget.cpu_seconds;
+  };
+  sweep::SearchOutcome outcome = search(job, goal, options);
+  reporter.close();
+  return outcome;
+}
+
+int run_search_command(const SearchArguments& arguments, const CommonOptions& common) {
+  const ProgressMode mode = parse_search_progress(arguments.progress);
+  const Budget budget = parse_budget(arguments.budget);
+  const sweep::Study study = load(arguments.study, common);
+  const sweep::SweepJob job(study);
+  require_points(job, arguments.study.file);
+  const sweep::SearchGoal goal = goal_of(arguments, job);
+  std::optional<TemporaryFolder> temporary;
+  if (arguments.output.empty()) temporary.emplace();
+  const fs::path output = temporary ? temporary->path() / "search.h5" : arguments.output;
+  const results::OutputPath place = checked_place(output, arguments.force, study);
+  const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
+  const Writing writing{place, output, arguments.force, threads, common};
+  const InterruptGuard interrupt(shell_line(common.command_line));
+  const double start = cpu_seconds();
+
+  const std::string unbounded = why_unbounded(job, goal);
+  const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
+  if (!unbounded.empty()) {
+    std::cerr << "warning: search prunes by bounds, and " << unbounded
+              << ": every point is evaluated, as sweep does"
+              << (arguments.budget.empty() ? "" : ", whatever the budget") << "\n";
+    if (!write_points(job, std::nullopt, writing, &interrupt.stop())) return kInterrupted;
+    return show_top(output, shown, arguments.pareto, arguments.format);
+  }
+  sweep::SearchOutcome found = run_search(job, goal, budget, mode, common, interrupt.stop());
+  const bool interrupted = interrupt.stop().load();
+  const std::optional<double> worst =
+      found.best.empty() || goal.front ? std::nullopt : std::optional(found.best.back().objective);
+  if (found.visited.empty()) {
+    // A file has a row at least: the first point stands for all that are none.
+    found.visited.push_back(0);
+  }
+  write_points(sweep::SweepJob(study, found.visited), found.info, writing, nullptr);
+  std::ostream& out = arguments.format == "table" ? std::cout : std::cerr;
+  print_search(out, job, found.info, goal.objectives.front(), worst, cpu_seconds() - start);
+  const int code = show_top(output, shown, arguments.pareto, arguments.format);
+  return interrupted ? kInterrupted : code;
+}
+
+}  // namespace
+
+void add_search_command(CLI::App& app, const CommonOptions& common, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("search", "The best points of a study, certified, without visiting them all");
+  const auto arguments = std::make_shared<SearchArguments>();
+  add_study_arguments(*command, arguments->study);
+  command->add_option("-n,--count", arguments->count, "Points to find (default 10)")
+      ->type_name("N")
+      ->check(whole_number(1, 1'000'000));
+  command->add_option("--pareto", arguments->pareto, "Find the Pareto front over these columns instead")
+      ->type_name("A,B,...")
+      ->excludes("-n");
+  command
+      ->add_option("--within", arguments->within,
+                   "Stop where nothing left out can be better by more than this share (default 0%: exact)")
+      ->type_name("SHARE");
+  command
+      ->add_option("--budget", arguments->budget,
+                   "CPU time (10s, 5min) or points ('20000 points') after which the best found is the answer")
+      ->type_name("BUDGET");
+  command
+      ->add_option("-o,--output", arguments->output, "Keep the points that were visited in this result file")
+      ->type_name("OUT.h5");
+  add_force(*command, arguments->force);
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Worker threads that write the file (default: all); the search itself is serial")
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
+  command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");
+  command
+      ->add_option("--progress", arguments->progress,
+                   "auto, plain, json (one object per line on stdout) or none")
+      ->type_name("MODE");
+  command->footer(kSearchFooter);
+  run_when_chosen(*command, action, [arguments, &common] { return run_search_command(*arguments, common); });
+}
+
+}  // namespace shardscape::cli

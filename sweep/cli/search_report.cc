@@ -1,0 +1,146 @@
+#include "sweep/cli/search_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/base/safe_text.h"
+#include "sweep/cli/format.h"
+#include "sweep/cli/text_table.h"
+#include "sweep/space/point_text.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+using results::Fate;
+
+std::uint64_t count_of(const results::FateCounts& counts, Fate fate) {
+  return counts[static_cast<std::size_t>(fate)];
+}
+
+std::uint64_t cut_off(const results::FateCounts& counts) {
+  std::uint64_t cut = 0;
+  for (const Fate fate : {Fate::bound, Fate::memory, Fate::constraint, Fate::rule})
+    cut += count_of(counts, fate);
+  return cut;
+}
+
+const char* meaning_of(Fate fate) {
+  switch (fate) {
+    case Fate::visited:
+      return "evaluated";
+    case Fate::bound:
+      return "beyond the answer, by a bound";
+    case Fate::memory:
+      return "do not fit in memory";
+    case Fate::constraint:
+      return "against a constraint";
+    case Fate::rule:
+      return "indivisible or unsupported";
+    case Fate::open:
+      break;
+  }
+  return "not decided";
+}
+
+std::string objective_text(const sweep::SweepJob& job, const std::string& objective, double value) {
+  return format_value(value, job.columns().find(objective)->unit);
+}
+
+}  // namespace
+
+SearchReporter::SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode)
+    : job_(job), objective_(std::move(objective)), mode_(mode) {
+  if (mode_ == ProgressMode::automatic)
+    mode_ = isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::plain;
+  interval_ = mode_ == ProgressMode::line ? 200ms : mode_ == ProgressMode::json ? 1s : 5s;
+  next_ = Clock::now() + interval_;
+}
+
+void SearchReporter::update(const sweep::SearchProgress& progress) {
+  const Clock::time_point now = Clock::now();
+  if (mode_ == ProgressMode::none || now < next_) return;
+  next_ = now + interval_;
+  if (mode_ == ProgressMode::json) {
+    std::cout << json(progress) << std::endl;
+    return;
+  }
+  const std::string text = line(progress);
+  if (mode_ == ProgressMode::plain) {
+    std::cerr << text << '\n';
+    return;
+  }
+  const std::size_t blanks = width_ > text.size() ? width_ - text.size() : 0;
+  std::cerr << '\r' << text << std::string(blanks, ' ') << std::flush;
+  width_ = text.size();
+}
+
+void SearchReporter::close() {
+  if (width_ > 0) std::cerr << '\n';
+  width_ = 0;
+  mode_ = ProgressMode::none;
+}
+
+std::string SearchReporter::line(const sweep::SearchProgress& progress) const {
+  const std::uint64_t cut = cut_off(progress.counts);
+  std::string text = fmt::format(
+      "{} visited, {} cut off ({}), bound {}", format_count(count_of(progress.counts, Fate::visited)),
+      format_count(cut), format_percent(static_cast<double>(cut) / static_cast<double>(progress.points)),
+      objective_text(job_, objective_, progress.bound));
+  if (progress.best) text += ", best " + objective_text(job_, objective_, progress.best->objective);
+  return text;
+}
+
+std::string SearchReporter::json(const sweep::SearchProgress& progress) const {
+  nlohmann::ordered_json line = {{"event", "progress"},
+                                 {"points", progress.points},
+                                 {"visited", count_of(progress.counts, Fate::visited)},
+                                 {"cut_off", cut_off(progress.counts)}};
+  if (std::isfinite(progress.bound)) line["bound"] = progress.bound;
+  if (const auto& best = progress.best) {
+    line["best"] = {
+        {"point_id", best->point_id},
+        {objective_, best->objective},
+        {"plan", sweep::to_point_text(job_.space().point(best->point_id).plan, job_.study().phase())}};
+  }
+  return json_text(line);
+}
+
+void print_search(std::ostream& out, const sweep::SweepJob& job, const results::SearchInfo& info,
+                  const std::string& objective, std::optional<double> worst, double cpu_seconds) {
+  const auto points = static_cast<double>(job.space().size());
+  out << echo(job.study().title) << ": searched " << format_count(job.space().size()) << " points, "
+      << format_duration(cpu_seconds) << " of CPU\n";
+  TextTable table;
+  table.add_column("", TextTable::Align::left);
+  table.add_column("points");
+  table.add_column("");
+  table.add_column("", TextTable::Align::left);
+  for (const Fate fate : enum_values<Fate>()) {
+    const std::uint64_t count = count_of(info.counts, fate);
+    if (count == 0 && fate != Fate::visited) continue;
+    table.add_row({std::string(name_of(fate)), format_count(count),
+                   format_percent(static_cast<double>(count) / points, 3), meaning_of(fate)});
+  }
+  table.print(out, 2);
+  if (info.complete && info.within == 0) {
+    out << "exact: no point that was not visited belongs here\n";
+  } else if (info.complete) {
+    out << "certified: within " << format_percent(info.within) << " of the best\n";
+  } else if (!std::isnan(info.bound) && worst) {
+    const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
+    out << "stopped: no point that was not visited is better than " << objective_text(job, objective, info.bound)
+        << "; these are within " << format_percent(gap) << " of that\n";
+  } else {
+    out << "stopped: points that were not visited may belong here\n";
+  }
+  out << '\n';
+}
+
+}  // namespace shardscape::cli

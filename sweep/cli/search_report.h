@@ -1,0 +1,42 @@
+// What a search says while it runs and when it is done.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "sweep/cli/progress.h"
+#include "sweep/search/best_first.h"
+
+namespace shardscape::cli {
+
+/// A line now and then, as ProgressReporter has them: visited, cut off, the bound of what is left, the best.
+class SearchReporter {
+ public:
+  /// `job` outlives the reporter; `objective` is one of its columns.
+  SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode);
+
+  void update(const sweep::SearchProgress& progress);
+  /// Leaves the terminal on a fresh line.
+  void close();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] std::string line(const sweep::SearchProgress& progress) const;
+  [[nodiscard]] std::string json(const sweep::SearchProgress& progress) const;
+
+  const sweep::SweepJob& job_;
+  std::string objective_;
+  ProgressMode mode_;
+  Clock::duration interval_;
+  Clock::time_point next_;
+  std::size_t width_ = 0;  ///< of the line on the terminal
+};
+
+/// What became of the points, and what the answer is worth. `worst`: of the answer, by the objective; nothing where
+/// there is no answer, or where it is a front.
+void print_search(std::ostream& out, const sweep::SweepJob& job, const results::SearchInfo& info,
+                  const std::string& objective, std::optional<double> worst, double cpu_seconds);
+
+}  // namespace shardscape::cli

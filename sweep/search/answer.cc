@@ -1,0 +1,79 @@
+#include "sweep/search/answer.h"
+
+#include <algorithm>
+
+namespace shardscape::sweep {
+
+std::optional<TimeObjective> time_objective(std::string_view column) {
+  if (column == "step_time_s") return TimeObjective::step_time;
+  if (column == "tokens_per_s_per_gpu") return TimeObjective::tokens;
+  if (column == "mfu") return TimeObjective::mfu;
+  return std::nullopt;
+}
+
+double value_of(TimeObjective objective, const Prediction& prediction) {
+  switch (objective) {
+    case TimeObjective::step_time:
+      return prediction.step_time.value();
+    case TimeObjective::tokens:
+      return prediction.tokens_per_s_per_gpu;
+    case TimeObjective::mfu:
+      break;
+  }
+  return prediction.mfu;
+}
+
+Answer::Answer(TimeObjective objective, const SearchGoal& goal)
+    : objective_(objective),
+      count_(goal.front && goal.objectives.size() == 1 ? 1 : goal.count),
+      front_(goal.front && goal.objectives.size() > 1),
+      slack_(1 + goal.within) {}
+
+results::Better Answer::better() const {
+  return objective_ == TimeObjective::step_time ? results::Better::smaller : results::Better::larger;
+}
+
+void Answer::offer(std::uint64_t id, const Prediction& prediction) {
+  if (prediction.status != Status::ok) return;
+  const double value = value_of(objective_, prediction);
+  const Entry entry{{value, id}, cost_of(objective_, value), prediction.memory_peak.value()};
+  if (front_) return offer_front(entry);
+  const auto after = [&](const Entry& one, const Entry& other) {
+    return ranks_before(one.point, other.point, better());
+  };
+  entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, after), entry);
+  if (entries_.size() > count_) entries_.pop_back();
+}
+
+void Answer::offer_front(const Entry& entry) {
+  const auto beats = [&](const Entry& a, const Entry& b) {
+    const bool as_good = a.cost <= b.cost && a.memory <= b.memory;
+    const bool equal = a.cost == b.cost && a.memory == b.memory;
+    return as_good && (!equal || a.point.point_id < b.point.point_id);
+  };
+  if (std::ranges::any_of(entries_, [&](const Entry& known) { return beats(known, entry); })) return;
+  std::erase_if(entries_, [&](const Entry& known) { return beats(entry, known); });
+  const auto less = [](const Entry& a, const Entry& b) { return a.cost < b.cost; };
+  entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, less), entry);
+}
+
+bool Answer::cuts(double cost, double memory) const {
+  if (!front_) return entries_.size() == count_ && cost * slack_ > entries_.back().cost;
+  // Along the front memory falls as costs rise: of the entries that cost less the last one takes least.
+  const auto less = [](const Entry& entry, double limit) { return entry.cost < limit; };
+  const auto end = std::lower_bound(entries_.begin(), entries_.end(), cost * slack_, less);
+  return end != entries_.begin() && std::prev(end)->memory <= memory * slack_;
+}
+
+std::vector<BestPoint> Answer::best() const {
+  std::vector<BestPoint> points;
+  for (const Entry& entry : entries_) points.push_back(entry.point);
+  return points;
+}
+
+std::optional<BestPoint> Answer::first() const {
+  if (entries_.empty()) return std::nullopt;
+  return entries_.front().point;
+}
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,51 @@
+// What a search has found so far, and which regions can't add to it.
+//
+// Costs are step times, or reciprocals of rates that are in proportion to 1 / step time: smaller is better for both.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/prediction.h"
+#include "sweep/runner/block_worker.h"
+#include "sweep/search/best_first.h"
+
+namespace shardscape::sweep {
+
+/// An objective with floors.
+enum class TimeObjective : std::uint8_t { step_time, tokens, mfu };
+std::optional<TimeObjective> time_objective(std::string_view column);
+double value_of(TimeObjective objective, const Prediction& prediction);
+/// The cost of a value, and its inverse.
+inline double cost_of(TimeObjective objective, double value) {
+  return objective == TimeObjective::step_time ? value : 1 / value;
+}
+
+class Answer {
+ public:
+  Answer(TimeObjective objective, const SearchGoal& goal);
+
+  void offer(std::uint64_t id, const Prediction& prediction);
+  /// Whether no point that costs at least `cost` and takes at least `memory` bytes belongs to the answer.
+  [[nodiscard]] bool cuts(double cost, double memory) const;
+  /// Best first.
+  [[nodiscard]] std::vector<BestPoint> best() const;
+  [[nodiscard]] std::optional<BestPoint> first() const;
+  [[nodiscard]] results::Better better() const;
+
+ private:
+  struct Entry {
+    BestPoint point;
+    double cost = 0, memory = 0;
+  };
+  void offer_front(const Entry& entry);
+
+  TimeObjective objective_;
+  std::uint64_t count_;
+  bool front_;
+  double slack_;                ///< 1 + within
+  std::vector<Entry> entries_;  ///< best first
+};
+
+}  // namespace shardscape::sweep

@@ -1,0 +1,64 @@
+// Search: the best points of a design space without visiting most of them.
+//
+// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors; inside one the
+// region with the least floor is opened next: a family gets a sharper floor (with the calls of its layers), then falls
+// into variants, a variant into points, which are visited: evaluated as a sweep evaluates them. A region is cut off
+//
+//   bound       where its floor lies beyond the worst point of the answer so far: no point in it can enter the answer
+//   memory      where the device is too small for its plans, exactly as the evaluator says it
+//   constraint  where a constraint of the study fails; none can name a rank order
+//   rule        where its plans are indivisible, unsupported or out of range
+//
+// So the answer is that of a sweep: what is cut by a bound is beyond all of it. Floors are taken a billionth lower than
+// computed, for sums that are rounded in another order; regions whose floor ties with the worst point are opened, so
+// that ties go by point id as in a sweep. The search is serial: its answer and what it visits are the same in every run
+// unless it is stopped.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results_schema/search_info.h"
+#include "results_schema/summary.h"
+#include "sweep/runner/block_worker.h"
+
+namespace shardscape::sweep {
+
+struct SearchGoal {
+  std::uint64_t count = results::kTopCount;  ///< best points by the first objective; of a front all of them
+  bool front = false;                        ///< the points that no other beats in all objectives
+  std::vector<std::string> objectives;       ///< columns
+  double within = 0;  ///< the answer may be so much worse than the best, relative; >= 0
+};
+
+/// Why no floors are known for a goal, as a clause; empty where they are: training in hierarchical mode, by
+/// step_time_s, tokens_per_s_per_gpu or mfu, for a front beside memory_peak_bytes, too.
+std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
+
+struct SearchProgress {
+  std::uint64_t points = 0;  ///< of the study
+  results::FateCounts counts{};
+  double bound = 0;  ///< what the rest of the setting at hand can reach at best, in the first objective
+  std::optional<BestPoint> best;
+};
+
+struct SearchOptions {
+  EvaluatorFactory evaluator = simulator_factory();
+  /// Called before each region is opened; the search stops where it says false. May be empty.
+  std::function<bool(const SearchProgress&)> go_on;
+};
+
+struct SearchOutcome {
+  std::vector<std::uint64_t> visited;  ///< ids, ascending
+  std::vector<BestPoint> best;         ///< the answer by its first objective, best first
+  results::SearchInfo info;
+};
+
+/// `job`: a whole study, for which why_unbounded(job, goal) is empty.
+SearchOutcome search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options);
+
+}  // namespace shardscape::sweep

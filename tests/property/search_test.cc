@@ -1,0 +1,215 @@
+// Search against the plain truth: every point of a small space evaluated, ranked and compared.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/simulate.h"
+#include "sweep/search/best_first.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::sweep {
+namespace {
+
+using results::Fate;
+
+/// Two capacities of memory, two bandwidths of it and two of the links, times two batches: groups of settings that share
+/// floors and settings that don't.
+Study random_search_study(std::uint64_t seed) {
+  test::ScenarioGenerator random(seed);
+  Setting setting = random.setting(Phase::training);
+  setting.workload.global_batch = 32;
+  setting.system.fabric = {"nodes",
+                           {test::dimension("inner", DimensionKind::switched, {8}, random.between(5e9, 300e9),
+                                            random.between(0, 5e-6))}};
+  setting.system.stack.head.deferred_weight_gradient = random.coin();
+  Study study;
+  study.title = "search";
+  study.gpus = 8;
+  study.model = setting.model;
+  const auto axis = [](const char* path, const char* column) {
+    HardwareAxis result;
+    result.path = path;
+    result.column = column;
+    result.unit = "1";
+    result.labels = {"1", "2"};
+    result.values = {1, 2};
+    return result;
+  };
+  study.hardware = {axis("device.hbm.capacity", "capacity"), axis("device.hbm.bandwidth", "bandwidth"),
+                    axis("fabric.inner.bandwidth", "links")};
+  const double capacity = random.pick({0.05, 0.2, 1.0});
+  for (std::size_t i = 0; i < 8; ++i) {
+    System system = setting.system;
+    system.device.hbm.capacity_per_stack *= capacity * (i / 4 == 0 ? 1 : 2);
+    system.device.hbm.bandwidth_per_stack *= i / 2 % 2 == 0 ? 1 : 2;
+    system.fabric.dimensions[0].bandwidth *= i % 2 == 0 ? 1 : 2;
+    study.systems.push_back(system);
+  }
+  study.workloads = {setting.workload, setting.workload};
+  study.workloads[1].global_batch = 64;
+  SpaceSpec& space = study.space;
+  for (const PlanKey key : {PlanKey::tensor, PlanKey::context, PlanKey::pipeline})
+    space[key].values = {1, 2, 4, 8};
+  space[PlanKey::sequence_parallel].values = {0, 1};
+  space[PlanKey::zero_stage].values = {0, 1, 3};
+  space[PlanKey::recompute].values = codes_of({Recompute::none, Recompute::full});
+  space[PlanKey::microbatch].values = {1, 2};
+  space[PlanKey::schedule].values =
+      codes_of({ScheduleKind::one_f_one_b, ScheduleKind::interleaved, ScheduleKind::zero_bubble});
+  space[PlanKey::virtual_stages].values = {2};
+  space[PlanKey::order].values = {0, static_cast<std::int32_t>(1 + random.below(kRankOrders - 1))};
+  if (random.coin()) space.constraints = {"tp * cp <= 4 or zero == 3"};
+  study.objectives = {random.pick({"step_time_s", "tokens_per_s_per_gpu", "mfu"}), "memory_peak_bytes"};
+  study.resolved_yaml = "study: search\n";
+  return study;
+}
+
+struct Truth {
+  std::uint64_t id = 0;
+  double value = 0, memory = 0;
+};
+
+/// Every feasible point of a study.
+std::vector<Truth> all_points(const SweepJob& job) {
+  std::vector<Truth> points;
+  std::optional<Setting> setting;
+  std::optional<Simulator> simulator;
+  std::optional<std::uint64_t> current;
+  const std::string& objective = job.study().objectives.front();
+  for (std::uint64_t id = 0; id < job.space().size(); ++id) {
+    const PointIndex point = job.space().point(id);
+    if (!job.admits(point.plan, job.workload(point.setting))) continue;
+    if (current != point.setting) {
+      simulator.reset();
+      setting.emplace(job.study().setting(point.setting));
+      simulator.emplace(*setting);
+      current = point.setting;
+    }
+    const Prediction out = simulator->run(point.plan);
+    if (out.status != Status::ok) continue;
+    const double value = objective == "step_time_s" ? out.step_time.value()
+                         : objective == "mfu"       ? out.mfu
+                                                    : out.tokens_per_s_per_gpu;
+    points.push_back({id, value, out.memory_peak.value()});
+  }
+  return points;
+}
+
+/// 1 where small values are better, else -1.
+double sign_of(const SweepJob& job) { return job.study().objectives.front() == "step_time_s" ? 1 : -1; }
+
+std::vector<Truth> ranked(const SweepJob& job, std::vector<Truth> points) {
+  const double sign = sign_of(job);
+  std::ranges::sort(points, [&](const Truth& a, const Truth& b) {
+    return a.value == b.value ? a.id < b.id : sign * a.value < sign * b.value;
+  });
+  return points;
+}
+
+/// The definition: points that no other beats in both; of equal ones the first.
+std::vector<Truth> front_of(const SweepJob& job, const std::vector<Truth>& points) {
+  std::vector<Truth> front;
+  double least = HUGE_VAL;
+  std::vector<Truth> sorted = points;
+  const double sign = sign_of(job);
+  std::ranges::sort(sorted, [&](const Truth& a, const Truth& b) {
+    if (a.value != b.value) return sign * a.value < sign * b.value;
+    return a.memory == b.memory ? a.id < b.id : a.memory < b.memory;
+  });
+  for (const Truth& point : sorted) {
+    if (point.memory >= least) continue;
+    least = point.memory;
+    front.push_back(point);
+  }
+  return front;
+}
+
+void expect_same(const std::vector<BestPoint>& found, const std::vector<Truth>& truth, std::size_t count) {
+  ASSERT_EQ(found.size(), std::min(count, truth.size()));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].point_id, truth[i].id) << i;
+    EXPECT_EQ(found[i].objective, truth[i].value) << i;
+  }
+}
+
+/// Every point has one fate, and none that was not visited beats the bound.
+void expect_certified(const SweepJob& job, const SearchOutcome& outcome, const std::vector<Truth>& truth) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : outcome.info.counts) sum += count;
+  EXPECT_EQ(sum, job.space().size());
+  EXPECT_EQ(outcome.info.counts[static_cast<std::size_t>(Fate::visited)], outcome.visited.size());
+  EXPECT_TRUE(std::ranges::is_sorted(outcome.visited));
+  for (const Truth& point : truth) {
+    if (std::ranges::binary_search(outcome.visited, point.id)) continue;
+    ASSERT_LE(sign_of(job) * outcome.info.bound, sign_of(job) * point.value) << point.id;
+  }
+}
+
+TEST(SearchProperty, FindsWhatAllPointsSay) {
+  std::uint64_t points = 0, visited = 0, studies = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(20); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_search_study(seed);
+    const SweepJob job(study);
+    const std::vector<Truth> truth = all_points(job);
+    const std::vector<Truth> best = ranked(job, truth);
+    for (const std::uint64_t count : {1UL, 10UL, 100UL}) {
+      const SearchOutcome outcome = search(job, {count, false, {study.objectives.front()}, 0}, {});
+      EXPECT_TRUE(outcome.info.complete);
+      expect_same(outcome.best, best, count);
+      expect_certified(job, outcome, truth);
+      if (count != 10) continue;
+      points += job.space().size();
+      visited += outcome.visited.size();
+      ++studies;
+    }
+    const SearchOutcome front = search(job, {0, true, study.objectives, 0}, {});
+    const std::vector<Truth> expected = front_of(job, truth);
+    expect_same(front.best, expected, expected.size());
+    expect_certified(job, front, truth);
+    if (HasFailure()) return;
+  }
+  // Spaces of some thousand points are no hard case for a search, but it must save something.
+  EXPECT_LT(visited, points / 4) << studies;
+}
+
+TEST(SearchProperty, WithinAShareIsWithinIt) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(10); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_search_study(seed);
+    const SweepJob job(study);
+    const std::vector<Truth> truth = all_points(job), best = ranked(job, truth);
+    if (best.size() < 10) continue;
+    const SearchOutcome exact = search(job, {10, false, {study.objectives.front()}, 0}, {});
+    const SearchOutcome outcome = search(job, {10, false, {study.objectives.front()}, 0.1}, {});
+    EXPECT_LE(outcome.visited.size(), exact.visited.size());
+    const double found = outcome.best.back().objective, true_one = best[9].value;
+    EXPECT_LE(std::max(found / true_one, true_one / found), 1.1);
+    expect_certified(job, outcome, truth);
+  }
+}
+
+TEST(SearchProperty, StoppedItStillKnowsItsBound) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(10); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_search_study(seed);
+    const SweepJob job(study);
+    const std::vector<Truth> truth = all_points(job);
+    for (const int steps : {0, 10, 50, 300}) {
+      int asked = 0;
+      SearchOptions options;
+      options.go_on = [&](const SearchProgress&) { return asked++ < steps; };
+      const SearchOutcome outcome = search(job, {10, false, {study.objectives.front()}, 0}, options);
+      EXPECT_EQ(outcome.info.complete, asked <= steps);
+      expect_certified(job, outcome, truth);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::sweep
