@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/suggest.h"
 #include "results_schema/reader.h"
 #include "results_schema/summary.h"
 #include "sweep/cli/commands.h"
