@@ -89,8 +89,9 @@ TEST(SelectiveRecompute, BothModesAgree) {
       const Prediction fast = test::outcome_of(setting, plan).prediction;
       const Prediction slow = test::outcome_of(setting, plan, ExecutionMode::flattened).prediction;
       EXPECT_NEAR(fast.step_time / slow.step_time, 1, 5e-3) << parts.size() << ' ' << pipeline;
-      if (pipeline == 1)  // else the modes may take different stages for the critical one
+      if (pipeline == 1) {  // else the modes may take different stages for the critical one
         EXPECT_NEAR(fast.breakdown[TimeClass::recompute] / slow.breakdown[TimeClass::recompute], 1, 1e-6);
+      }
       EXPECT_GT(fast.step_time,
                 test::outcome_of(setting, on_eight(pipeline, Recompute::none)).prediction.step_time);
     }
