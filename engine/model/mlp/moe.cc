@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <vector>
 
-#include "engine/compute/expert_replicas.h"
+#include "engine/model/expert_shares.h"
 #include "engine/model/mlp/activation.h"
 #include "engine/model/mlp/expert_biases.h"
 #include "engine/model/mlp/expert_exchange.h"
@@ -127,33 +126,6 @@ double busiest(double mean, double variance, std::int32_t ranks, double most) {
   constexpr double kShort = 0.6;
   const double deviations = std::sqrt(2 * std::log(static_cast<double>(ranks))) - kShort;
   return std::min(most, mean + std::max(0.0, deviations) * std::sqrt(std::max(0.0, variance)));
-}
-
-/// The experts that a member holds, or copies of them, by the share of tokens that come to each; kBusiest: the member
-/// that gets most.
-std::vector<double> experts_of(std::span<const double> popularity, const ExpertSplit& split,
-                               std::int32_t member) {
-  if (split.redundant > 0) {
-    const std::vector<std::vector<double>> slots =
-        compute::dealt_slots(popularity, split.redundant, split.ranks);
-    return slots[member == LayerKey::kBusiest ? compute::busiest_of(slots)
-                                              : static_cast<std::size_t>(member)];
-  }
-  const std::vector<double> shares =
-      compute::member_shares(popularity, static_cast<std::size_t>(split.ranks));
-  const std::size_t each = popularity.size() / shares.size();
-  const auto which =
-      member == LayerKey::kBusiest ? std::ranges::max_element(shares) - shares.begin() : member;
-  const auto part = popularity.subspan(static_cast<std::size_t>(which) * each, each);
-  return {part.begin(), part.end()};
-}
-
-/// Of experts that are all alike, what the busiest rank has over the mean. As many of each on every rank need no
-/// copies: those stand idle. Else some ranks have more whole experts than others, and copies are what fills the rest.
-double uneven_slots(const MixtureOfExperts& moe, const ExpertSplit& split) {
-  if (split.redundant == 0 || moe.experts % split.ranks == 0) return 1;
-  const std::vector<double> all = compute::popularity({}, moe.experts, moe.top_k);
-  return split.ranks * compute::busiest_share(compute::dealt_slots(all, split.redundant, split.ranks));
 }
 
 }  // namespace
