@@ -115,6 +115,13 @@ void Fabric::add_axis(std::int32_t dimension, DimensionKind kind, std::int32_t s
   vertices_ += axis.lines * wiring->switches();
   axes_.push_back(axis);
   wiring_.push_back(std::move(wiring));
+  seats_.reserve(seats_.size() + static_cast<std::size_t>(ranks_));
+  for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+    const std::int32_t coordinate = rank / stride % size;
+    const Place place = place_of(axis, rank);
+    seats_.push_back({coordinate, coordinate * axis.lanes + place.lane,
+                      axis.first_link + place.line * axis.links_per_line});
+  }
   links_.reserve(links_.size() +
                  static_cast<std::size_t>(axis.lines) * static_cast<std::size_t>(axis.links_per_line));
   for (std::int32_t line = 0; line < axis.lines; ++line) add_line(axes_.size() - 1, line);
@@ -141,13 +148,12 @@ void Fabric::append_route(std::int32_t source, std::int32_t destination,
   std::int32_t at = source;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     const Axis& axis = axes_[i];
-    const std::int32_t from = at / axis.stride % axis.size;
-    const std::int32_t to = destination / axis.stride % axis.size;
-    if (from == to) continue;
-    const Place place = place_of(axis, at);
-    wiring_[i]->append_route(from * axis.lanes + place.lane, to * axis.lanes + place.lane,
-                             axis.first_link + place.line * axis.links_per_line, path);
-    at += (to - from) * axis.stride;
+    const Seat* const seats = seats_.data() + i * static_cast<std::size_t>(ranks_);
+    const Seat& from = seats[at];
+    const std::int32_t steps = seats[destination].coordinate - from.coordinate;
+    if (steps == 0) continue;
+    wiring_[i]->append_route(from.endpoint, from.endpoint + steps * axis.lanes, from.first_link, path);
+    at += steps * axis.stride;
   }
 }
 

@@ -86,6 +86,13 @@ class Fabric {
   std::int32_t vertices_ = 0;
   std::vector<Axis> axes_;
   std::vector<std::shared_ptr<const LineGraph>> wiring_;  ///< of one line of each axis
+  /// Where a rank sits on an axis. Routes of all pairs are asked for: they would divide for nothing else.
+  struct Seat {
+    std::int32_t coordinate = 0;
+    std::int32_t endpoint = 0;    ///< of its line
+    std::int32_t first_link = 0;  ///< of its line
+  };
+  std::vector<Seat> seats_;  ///< [axis * ranks + rank]
   std::vector<Link> links_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/network/flow_set.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace shardscape::network {
 
@@ -8,11 +9,12 @@ FlowSet::FlowSet(PricedNetwork& network)
     : network_(network),
       begin_{0},
       load_(network.fabric().links().size(), 0),
+      share_(network.fabric().links().size(), 0),
       on_link_(network.fabric().links().size()) {}
 
 void FlowSet::reset() {
   for (const std::int32_t link : links_) {
-    load_[static_cast<std::size_t>(link)] = 0;
+    load_[static_cast<std::size_t>(link)] = share_[static_cast<std::size_t>(link)] = 0;
     on_link_[static_cast<std::size_t>(link)] = {};
   }
   flows_.clear();
@@ -41,11 +43,15 @@ void FlowSet::settle() {
   const std::span<const double> rate = network_.bytes_per_second();
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     RoutedFlow& flow = flows_[f];
+    double narrowest = std::numeric_limits<double>::infinity();
     for (const std::int32_t id : path(f)) {
       const auto link = static_cast<std::size_t>(id);
-      flow.alone = std::max(flow.alone, 1 / rate[link]);
-      flow.shared = std::max(flow.shared, load_[link] / rate[link]);
+      double& share = share_[link];
+      if (share <= 0) share = load_[link] / rate[link];
+      narrowest = std::min(narrowest, rate[link]);
+      flow.shared = std::max(flow.shared, share);
     }
+    flow.alone = std::max(flow.alone, 1 / narrowest);
     slowest_ = std::max(slowest_, flow.shared);
     uncontended_ = uncontended_ && same_number(flow.alone, flow.shared);
     uniform_ = uniform_ && same_number(flow.shared, flows_.front().shared) &&

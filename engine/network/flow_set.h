@@ -99,7 +99,8 @@ class FlowSet {
   std::vector<RoutedFlow> flows_;
   std::vector<std::size_t> begin_;
   std::vector<std::int32_t> links_;
-  std::vector<double> load_;  ///< flows on each link
+  std::vector<double> load_;   ///< flows on each link
+  std::vector<double> share_;  ///< seconds per byte of each link with all of them; 0: not known yet
   /// Of the flows on each link, where they are not uniform.
   struct OnLink {
     double slowest = 0;  ///< largest `shared`
