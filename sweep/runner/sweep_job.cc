@@ -89,7 +89,7 @@ results::BlockLayout block_layout(results::BlockLayout layout, Shard shard) {
 std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
   constexpr std::uint64_t kMostEvaluations = 32'768, kLeastRows = 8;
   SHARDSCAPE_CHECK(evaluations >= 1, evaluations);
-  const std::uint64_t many = std::bit_ceil(std::clamp<std::uint64_t>(points / 256, 64, 4096));
+  const std::uint64_t many = std::bit_ceil(std::clamp<std::uint64_t>(points / 128, 64, 4096));
   const std::uint64_t quick = std::bit_floor(std::max(kMostEvaluations / evaluations, kLeastRows));
   return static_cast<std::uint32_t>(std::min(many, quick));
 }

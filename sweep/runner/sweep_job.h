@@ -32,9 +32,10 @@ struct Sample {
 };
 
 /// Rows of one block: a function of the study alone, so that every run of it cuts it alike. Enough blocks for
-/// every thread to have many: 1/256 of the space, a power of two in 64 .. 4096. Short enough that none takes
-/// long, as an interrupted sweep finishes those in flight: at most 32,768 evaluations, each some ten
-/// microseconds, where a point takes `evaluations` of them, but at least 8 rows.
+/// every thread to have many, and so few that the fixed cost of their chunks is small: 1/128 of the space, a power
+/// of two in 64 .. 4096. Short enough that none takes long, as an interrupted sweep finishes those in flight: at
+/// most 32,768 evaluations, each some ten microseconds, where a point takes `evaluations` of them, but at least 8
+/// rows.
 std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations = 1);
 
 /// Immutable; any number of threads may use one object.

@@ -192,9 +192,10 @@ TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
 
 TEST(SweepJob, BlocksAreAFunctionOfTheSpace) {
   EXPECT_EQ(rows_per_block(1), 64U);
-  EXPECT_EQ(rows_per_block(64 * 256), 64U);
-  EXPECT_EQ(rows_per_block(65 * 256), 128U);
-  EXPECT_EQ(rows_per_block(1'000'000), 4096U);  // 3906 rounded up
+  EXPECT_EQ(rows_per_block(64 * 128), 64U);
+  EXPECT_EQ(rows_per_block(65 * 128), 128U);
+  EXPECT_EQ(rows_per_block(1'000'000), 4096U);  // 7812 is too many
+  EXPECT_EQ(rows_per_block(400'000), 4096U);    // 3125 rounded up
   EXPECT_EQ(rows_per_block(~std::uint64_t{0}), 4096U);
   EXPECT_EQ(rows_per_block(5103, 301), 64U);        // 32,768 / 301 is 108
   EXPECT_EQ(rows_per_block(1'000'000, 17), 1024U);  // 1,927
