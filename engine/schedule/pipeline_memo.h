@@ -19,11 +19,17 @@ class PipelineMemo {
  private:
   void make_key(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
 
+  /// One list, so that an answer is found in one place of memory.
+  struct Slot {
+    std::vector<double> numbers;  ///< key, ends of the stages, of their chunks, ends without messages
+    std::size_t key = 0, stages = 0, chunks = 0;  ///< lengths; no key: not used yet
+    void keep(std::span<const double> question, const PipelineEnds& answer);
+    [[nodiscard]] bool answers(std::span<const double> question) const;
+    [[nodiscard]] PipelineEnds ends() const;
+  };
+
   PipelineTimer timer_;
   std::vector<double> key_;
-  struct Slot {
-    std::vector<double> key, stages, chunks, free;  ///< no key: not used yet
-  };
   std::vector<Slot> slots_;
 };
 

@@ -115,12 +115,12 @@ double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
     listed.push_back({in.layers[stage], {}, {}, {}});
     calls = std::prev(listed.end());
   }
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
-  const bool beside = !traffic.forward_gather.empty() || !traffic.backward_gather.empty() ||
-                      !traffic.backward_scatter.empty();
+  const bool beside = sends_beside_passes(in);
   if (!fresh && !beside) return calls->siblings / step;
   ContentionSum sum(in, collectives, *calls, shared);
   if (fresh) sum.list_calls();
+  if (!beside) return sum.sum() / step;
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
   for (const Pass pass : kTrainingPasses) {
     for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
       sum.add_data(part, in.pipeline.per_chunk(), step);

@@ -35,6 +35,10 @@ void add_traffic(const TrainingStep& in, const model::ParameterGroup& parameters
 
 }  // namespace
 
+bool sends_beside_passes(const TrainingStep& in) {
+  return scatters_each_microbatch(in.plan, in.setting.system.stack);
+}
+
 DataTraffic data_traffic(const TrainingStep& in, const model::ParameterGroups& parameters) {
   DataTraffic traffic;
   for (const model::ParameterGroup& group : parameters) add_traffic(in, group, traffic);

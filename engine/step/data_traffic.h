@@ -29,6 +29,9 @@ struct DataTraffic {
                                                                                      bool cut) const;
 };
 
+/// Whether anything goes beside the passes of every microbatch: else all of it goes once, at the end of a step.
+bool sends_beside_passes(const TrainingStep& inputs);
+
 /// `parameters`: of the stage, on one rank before ZeRO.
 DataTraffic data_traffic(const TrainingStep& inputs, const model::ParameterGroups& parameters);
 

@@ -279,6 +279,10 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
 /// Adds to the passes of each stage what data parallelism costs every microbatch.
 void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                        network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  if (!sends_beside_passes(in)) {
+    std::ranges::fill(scratch.beside, StageTraffic());
+    return;
+  }
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     if (like_the_one_before(in, s, collectives)) {
