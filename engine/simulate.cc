@@ -193,6 +193,10 @@ Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Deta
   return impl_->run(plan, faults, details);
 }
 
+void Simulator::take_over(Simulator& other) {
+  impl_->machine.collectives().take_curves(other.impl_->machine.collectives());
+}
+
 Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 
 }  // namespace shardscape

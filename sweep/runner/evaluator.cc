@@ -16,6 +16,9 @@ class SimulatorEvaluator final : public Evaluator {
   SimulatorEvaluator(const Setting& setting, const SimulateOptions& options) : simulator_(setting, options) {}
   Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
   Prediction evaluate_again(const FaultSet& faults) override { return simulator_.rerun(faults); }
+  void take_over(Evaluator& other) override {
+    if (auto* const same = dynamic_cast<SimulatorEvaluator*>(&other)) simulator_.take_over(same->simulator_);
+  }
 
  private:
   Simulator simulator_;
