@@ -11,8 +11,8 @@
 
 namespace shardscape::network {
 
-/// Of one fabric and the shares of its links that one stack achieves, healthy, every rank at its own number. Holds curves
-/// that need no simulation: the others refer to the network of their model.
+/// Of one fabric and the shares of its links that one stack achieves, healthy, every rank at its own number. Holds
+/// curves that need no simulation: the others refer to the network of their model.
 class CurveStore {
  public:
   struct Key {
