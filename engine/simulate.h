@@ -35,6 +35,10 @@ class Simulator {
   /// link and no device is sick, the prediction is the healthy one, to the bit.
   Prediction rerun(const FaultSet& faults);
 
+  /// Goes on with what the simulator of another setting has learned of the fabric, and which loses it; nothing where
+  /// the fabric or the stack's communication is another. Changes no result.
+  void take_over(Simulator& other);
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

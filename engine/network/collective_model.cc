@@ -11,6 +11,7 @@
 #include "engine/base/hash.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
+#include "engine/network/curve_store.h"
 #include "engine/network/expert_dispatch.h"
 #include "engine/network/placement.h"
 #include "engine/network/ring_order.h"
@@ -466,10 +467,29 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
   return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
 }
 
+CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& candidate,
+                                         const SiblingGroups& groups, const RankGroup::Level& slice) {
+  // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
+  if (reference_ || !memoise_ || is_skewed(costs.op) || !placement_.empty())
+    return make_curve(*healthy_maker_, costs.op, candidate, groups);
+  if (!store_) store_ = std::make_unique<CurveStore>();
+  const CurveStore::Key key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
+  if (const CostCurve* const known = store_->find(key)) return *known;
+  CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups);
+  store_->keep(key, curve);
+  return curve;
+}
+
+void CollectiveModel::take_curves(CollectiveModel& other) {
+  const bool same = placement_.empty() && other.placement_.empty() &&
+                    fabric_.spec() == other.fabric_.spec() && communication_ == other.communication_;
+  if (same) store_ = std::move(other.store_);
+}
+
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
   std::vector<Candidate> offered;
   for (Candidate& candidate : costs.candidates) {
-    candidate.healthy = make_curve(*healthy_maker_, costs.op, candidate, groups);
+    candidate.healthy = healthy_curve(costs, candidate, groups);
     SHARDSCAPE_CHECK(!candidate.healthy.cut_off, name_of(candidate.choice.algorithm));
     double messages = 0;
     for (const CostCurve::Contended& part : candidate.healthy.contended) {

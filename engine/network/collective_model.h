@@ -177,6 +177,8 @@ double steps_of(Operation operation, Algorithm algorithm, std::int32_t n,
 /// 3 + 1/n. Sends and all-to-all: 0, their copies hide behind the wire.
 double copied_bytes(Operation operation, Algorithm algorithm, std::int32_t n);
 
+class CurveStore;
+
 /// Pure but for its memos; one object per thread.
 class CollectiveModel {
  public:
@@ -216,6 +218,10 @@ class CollectiveModel {
   void set_expert_loads(std::vector<double> shares);
   /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
+
+  /// Goes on with the curves that another model has made, which loses them. Nothing where its links, the stack's
+  /// use of them or its ranks' places are others.
+  void take_curves(CollectiveModel& other);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
@@ -317,6 +323,10 @@ class CollectiveModel {
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                        const SiblingGroups& groups) const;
+  /// The same on the healthy network, from the store where it is there. `groups`: all, or those of the first slice
+  /// along an axis.
+  CostCurve healthy_curve(const OpCosts& costs, const Candidate& candidate, const SiblingGroups& groups,
+                          const RankGroup::Level& slice = {});
   CostCurve& sick_curve(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] bool healthy() const { return faults_.links.empty(); }
   PricedNetwork& sick_network();
@@ -369,6 +379,7 @@ class CollectiveModel {
   };
   std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
+  std::unique_ptr<CurveStore> store_;  ///< made with the first curve
   std::optional<RankGroup> cut_group_;
 };
 

@@ -260,7 +260,7 @@ Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const R
   const auto [entry, fresh] = candidate->within.try_emplace(axis);
   if (fresh) {
     const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, 0});
-    entry->second = make_curve(*healthy_maker_, costs.op, *candidate, groups);
+    entry->second = healthy_curve(costs, *candidate, groups, axis);
   }
   constexpr double kAnyBound = 1e9;
   double alone = std::min(together, entry->second.at(one, *healthy_, kAnyBound));

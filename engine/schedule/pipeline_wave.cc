@@ -135,7 +135,8 @@ void PipelineWave::run_alternating() {
   const bool cut = shape_.kind == ScheduleKind::zero_bubble;
   // All stages take part, and under zero_bubble with their weight gradients, too.
   const std::int32_t steady = stages_ + 2 + (cut ? 2 * stages_ : 0);
-  // A message that goes down the pipeline and comes back as a gradient makes a cycle of S microbatches.
+  // A message that goes down the pipeline and comes back as a gradient makes a cycle of S microbatches, or of one or
+  // two less where the stages at the ends are quick.
   const std::int32_t round = stages_ * ((3 + stages_) / stages_);
   for (std::int32_t n = 1; n <= 2 * total_ - 2 + stages_; ++n) {
     const std::int32_t joined = n <= stages_ ? stages_ - n : (n - stages_) % 2;
@@ -239,13 +240,13 @@ bool PipelineWave::settled(std::int32_t period, std::int32_t round) {
     return true;
   };
   const std::int32_t phase = period % round;
-  if (phase > 2) return false;
+  if (phase > 2 && phase < round - 2) return false;
   snapshot();
   if (round == 1) return moved(1, 1) || moved(2, 2);
-  if (phase > 0) return moved(index(phase), phase);
-  const bool over_round = moved(3, round);  // after those of phases 1 and 2
-  snapshot_count_ = 1;
-  return over_round;
+  const std::size_t since = snapshot_count_ - 1;  // the snapshot of the last phase 0
+  const bool repeats = since > 0 && moved(since, phase == 0 ? round : phase);
+  if (phase == 0) snapshot_count_ = 1;
+  return repeats;
 }
 
 void PipelineWave::snapshot() {

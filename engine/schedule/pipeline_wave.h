@@ -74,7 +74,7 @@ class PipelineWave {
   void alternate(std::int32_t backward_first, std::int32_t backward_last, std::int32_t forward_first);
 
   /// Whether the state has come to move by one constant per cycle of periods; then `cycle_` and `per_period_`
-  /// say how. Looked for after one and two periods, and after `round` (not 2 or 3) of them.
+  /// say how. Looked for after one and two periods, and after `round` (not 2 or 3) of them and one or two less.
   bool settled(std::int32_t period, std::int32_t round);
   /// `operations`: of each direction in a period.
   void skip(std::int32_t periods, std::int32_t operations);
@@ -101,7 +101,7 @@ class PipelineWave {
   double skipped_ = 0;                              ///< periods
   TwoTimes per_period_;                             ///< seconds, mean over a cycle
   std::int32_t cycle_ = 1;                          ///< periods
-  std::array<std::vector<TwoTimes>, 4> snapshots_;  ///< latest first
+  std::array<std::vector<TwoTimes>, 6> snapshots_;  ///< latest first
   std::size_t snapshot_count_ = 0;
 
   std::vector<double> stage_ends_, chunk_ends_, free_ends_;  ///< the results

@@ -77,6 +77,7 @@ struct FatTreeSpec {
   [[nodiscard]] std::int64_t capacity(std::int64_t with_levels) const;
   /// The least number of levels for so many endpoints; one leaf holds its ports down.
   [[nodiscard]] std::int64_t levels_for(std::int64_t endpoints) const;
+  friend bool operator==(const FatTreeSpec&, const FatTreeSpec&) = default;
 };
 
 /// Routers of a group are linked pairwise, and so is each pair of groups by one link: group i meets the other
@@ -88,6 +89,7 @@ struct DragonflySpec {
   std::int64_t hosts_per_router = 0;
   std::optional<BytesPerSecond> global_bandwidth;  ///< of a link between groups; as the others' where absent
   std::optional<Seconds> global_latency;           ///< likewise
+  friend bool operator==(const DragonflySpec&, const DragonflySpec&) = default;
 };
 
 /// Vertices 0 .. size-1 are the ranks of a line, size .. size+switches-1 are extra. Routes have the fewest
@@ -99,9 +101,11 @@ struct CustomSpec {
     bool one_way = false;  ///< only from a to b
     BytesPerSecond bandwidth;
     Seconds latency;
+    friend bool operator==(const Link&, const Link&) = default;
   };
   std::int64_t switches = 0;
   std::vector<Link> links;
+  friend bool operator==(const CustomSpec&, const CustomSpec&) = default;
 };
 
 struct DimensionSpec {
@@ -135,6 +139,7 @@ struct DimensionSpec {
   [[nodiscard]] bool shaped() const;
   /// Links of each rank, or nothing where ranks differ.
   [[nodiscard]] std::optional<std::int64_t> links_per_rank() const;
+  friend bool operator==(const DimensionSpec&, const DimensionSpec&) = default;
 };
 
 /// How the GPUs of a node reach a dimension of kind switch or fat_tree: GPU i by adapter i / sharing, adapter
@@ -156,6 +161,7 @@ struct FabricSpec {
   [[nodiscard]] std::int64_t size() const;
   /// Every broken rule, at fields such as "dimensions[1].links[3]". Settings without effect are broken rules.
   [[nodiscard]] Problems validate() const;
+  friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
 };
 
 /// A fabric whose outermost dimension may grow with the number of GPUs (kFill as its only shape entry).

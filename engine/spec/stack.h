@@ -140,6 +140,7 @@ struct StackProfile {
     AllReduceKernels all_reduce = AllReduceKernels::library;
     /// Every algorithm that carries out an operation which the engine prices.
     static std::vector<Algorithm> all_algorithms();
+    friend bool operator==(const Communication&, const Communication&) = default;
   };
   /// Bytes per parameter of each copy that training keeps. The compute copy of the weights follows the
   /// precision.

@@ -10,10 +10,10 @@ namespace shardscape::step {
 namespace {
 
 // A power of two: the plans of one choice of degrees in large studies, one or two megabytes in all.
-constexpr std::size_t kSlots = 512;
+constexpr std::size_t kLayerSlots = 512;
 
 /// The plan without what its layers do not mind.
-ParallelPlan layers_of(const TrainingStep& in) {
+ParallelPlan plan_of_layers(const TrainingStep& in) {
   ParallelPlan plan = in.plan;
   plan.zero_stage = 0;
   plan.virtual_stages = 1;
@@ -22,7 +22,7 @@ ParallelPlan layers_of(const TrainingStep& in) {
   return plan;
 }
 
-std::uint64_t hash_of(const ParallelPlan& plan) {
+std::uint64_t hash_of_layers(const ParallelPlan& plan) {
   std::int64_t order = 0;
   for (const PlanAxis axis : plan.order) order = 8 * order + static_cast<std::int64_t>(axis);
   const std::array<std::int64_t, 11> words = {plan.tensor,
@@ -42,10 +42,10 @@ std::uint64_t hash_of(const ParallelPlan& plan) {
 }  // namespace
 
 LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
-  slots_.resize(kSlots);
-  const ParallelPlan plan = layers_of(in);
+  slots_.resize(kLayerSlots);
+  const ParallelPlan plan = plan_of_layers(in);
   const bool defers = in.deferred() > 0;
-  Slot& slot = slots_[hash_of(plan) % kSlots];
+  Slot& slot = slots_[hash_of_layers(plan) % kLayerSlots];
   if (slot.used && slot.defers == defers && slot.plan == plan) return slot.times;
   slot.plan = plan;
   slot.defers = defers;

@@ -64,7 +64,7 @@ TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& la
 }
 
 /// Sums in another order differ by this much, relative, at most: some 1e-16 for each of the layers of a stage.
-constexpr double kRounding = 1e-12;
+constexpr double kSumRounding = 1e-12;
 
 /// When a stage has done its last pass.
 Seconds at_work(const TrainingStep& in, const TrainingScratch& scratch, std::size_t s) {
@@ -93,7 +93,7 @@ bool exposes_no_more(const TrainingStep& in, const TrainingScratch& scratch, std
   const double* const those = scratch.chunk_end.data() + than * chunks;
   for (std::size_t c = 0; c < chunks; ++c) {
     const bool alike = in.chunks[stage * chunks + c] == in.chunks[than * chunks + c];
-    if (!alike || ends[0] - ends[c] < (those[0] - those[c]) - kRounding * ends[0]) return false;
+    if (!alike || ends[0] - ends[c] < (those[0] - those[c]) - kSumRounding * ends[0]) return false;
   }
   return true;
 }
@@ -129,7 +129,7 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
       Seconds most;
       for (const GroupGradients& group : costs.gradients) most += group.time;
       if (known && exposes_no_more(in, scratch, s, known->stage)) most = std::min(most, known->time);
-      const bool may_end_last = s == 0 || (1 + kRounding) * (end_of(in, scratch, s) + most) >= last.end;
+      const bool may_end_last = s == 0 || (1 + kSumRounding) * (end_of(in, scratch, s) + most) >= last.end;
       if (may_end_last || scratch.every_tail) {
         const Seconds exposed = exposed_gradients(in, static_cast<std::int32_t>(s),
                                                   last_backward(in, scratch, s), costs.gradients);

@@ -17,6 +17,9 @@ class SimulatorEvaluator final : public Evaluator {
   Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
   Prediction judge(const ParallelPlan& plan) override { return simulator_.judge(plan); }
   Prediction evaluate_again(const FaultSet& faults) override { return simulator_.rerun(faults); }
+  void take_over(Evaluator& other) override {
+    if (auto* const same = dynamic_cast<SimulatorEvaluator*>(&other)) simulator_.take_over(same->simulator_);
+  }
 
  private:
   Simulator simulator_;

@@ -19,6 +19,8 @@ class Evaluator {
   virtual Prediction judge(const ParallelPlan& plan) { return evaluate(plan); }
   /// The plan evaluated last, which was ok, on a machine with faults.
   virtual Prediction evaluate_again(const FaultSet& faults) = 0;
+  /// Goes on with what the evaluator of another setting has learned and this one may use; changes no result.
+  virtual void take_over(Evaluator& /*other*/) {}
 };
 
 /// Makes the evaluator of a setting; the setting outlives it. Called from any worker thread.

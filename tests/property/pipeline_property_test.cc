@@ -159,6 +159,33 @@ TEST(PipelineProperty, PeriodsThatMessagesMakeAreSkippedExactly) {
   }
 }
 
+TEST(PipelineProperty, QuickEndsMakeShorterPeriods) {
+  // Where the first stage or the last is quick, the way between the others sets the pace, and is shorter by one or two
+  // microbatches. The pipeline without messages runs along and has a period of its own.
+  PipelineTimer timer;
+  for (std::uint64_t seed = 0; seed < test::seeds(200); ++seed) {
+    CounterRng random(seed, 6);
+    Case c = random_case(random, 24, 600);
+    const double work = 0.5 + random.uniform();
+    std::ranges::fill(c.times, StageTime{work, 2 * work, 0.8 * work});
+    for (StageTime* const end : {&c.times.front(), &c.times.back()}) {
+      const double share = random.below(3) == 0 ? 1 + 0.2 * random.uniform() : random.uniform();
+      *end = {share * work, 2 * share * work, 0.8 * share * work};
+    }
+    c.transfer = Transfer(0.1 * random.uniform() * work, random.below(2) == 0);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(c));
+    const std::vector<double> expected = run_in_order(c.shape, c.times, c.transfer);
+    const std::vector<double> free = run_in_order(c.shape, c.times, {0, c.transfer.blocking});
+    const PipelineEnds fast = timer.run(c.shape, c.times, c.transfer);
+    ASSERT_EQ(fast.stages.size(), expected.size());
+    ASSERT_EQ(fast.free.size(), free.size());
+    for (std::size_t s = 0; s < expected.size(); ++s) {
+      EXPECT_NEAR(fast.stages[s], expected[s], 1e-12 * expected[s]);
+      EXPECT_NEAR(fast.free[s], free[s], 1e-12 * free[s]);
+    }
+  }
+}
+
 TEST(PipelineProperty, NearlyEqualStagesDoNotLookPeriodicTooSoon) {
   // A stage slower than the others by one part in 10^3 .. 10^11 takes over only slowly; skipped periods must
   // carry the slow one's rate.

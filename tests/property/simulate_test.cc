@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/model/block_kinds.h"
 #include "engine/network/fabric.h"
@@ -218,6 +220,39 @@ TEST(TrainingPredictions, NeighboursShareWithoutATrace) {
       timed_plans += has_time(out) ? 1 : 0;
       if (out.status == Status::ok && setting.system.fabric.size() > 1 && generator.below(4) == 0)
         (void)simulator.rerun({{{0, 0.25, Seconds(1e-3)}}});
+    }
+  }
+  if (test::all_seeds()) {
+    EXPECT_GT(timed_plans, 600);
+  }
+}
+
+TEST(TrainingPredictions, SettingsOnTheSameLinksShareTheirCurves) {
+  // One simulator after the other, as in a sweep over hardware: other devices and batches go on with the curves of the
+  // last one, other links or shares of them must not. All as if each had been the first, to the last bit.
+  int timed_plans = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
+    test::ScenarioGenerator generator(seed);
+    const Setting setting = generator.setting(Phase::training);
+    Setting device = setting, stack = setting, links = setting;
+    device.system.device.hbm.bandwidth_per_stack *= 1.5;
+    stack.system.stack.communication.scale_up_fraction *= 0.5;
+    stack.system.stack.communication.scale_out_fraction *= 0.5;
+    for (DimensionSpec& dimension : links.system.fabric.dimensions) dimension.latency = 3 * dimension.latency;
+    std::vector<ParallelPlan> plans;
+    for (int i = 0; i < 6; ++i) plans.push_back(generator.plan(setting));
+    std::optional<Simulator> last;
+    const std::vector<const Setting*> settings = {&setting, &device, &links, &setting, &stack, &device};
+    for (const Setting* const next : settings) {
+      Simulator simulator(*next, timed());
+      if (last) simulator.take_over(*last);
+      for (const ParallelPlan& plan : plans) {
+        SCOPED_TRACE(test::describe(seed, plan));
+        const Prediction out = simulator.run(plan);
+        ASSERT_EQ(difference(out, Simulator(*next, timed()).run(plan), 0), "");
+        timed_plans += has_time(out) ? 1 : 0;
+      }
+      last.emplace(std::move(simulator));
     }
   }
   if (test::all_seeds()) {
