@@ -75,9 +75,9 @@ class RanksTest : public ProgramTest {
     EXPECT_FALSE(fs::exists(work() / "out.h5.parts"));
   }
 
-  /// A sweep of some seconds with a segment every few blocks.
+  /// A sweep of some ten seconds of CPU: two jobs that are ended by force after a second or two do not finish it.
   static Words long_study() {
-    return {test::source_dir() + "/sweep/studies/million.yaml", "--sample", "400000", "--threads", "1"};
+    return {test::source_dir() + "/sweep/studies/million.yaml", "--sample", "800000"};
   }
   [[nodiscard]] fs::path note(int rank) const {
     return work() / "out.h5.parts" / ("rank-00000" + std::to_string(rank));
@@ -155,7 +155,8 @@ TEST_F(RanksTest, AKilledRankLosesNoSealedSegmentAndIsNamed) {
   const std::vector<std::pair<int, int>> kills = {{3, 1}, {2, 0}};  // ranks, the one that is killed
   std::string named;
   for (const auto& [ranks, victim] : kills) {
-    Running job = start_words(mpirun(ranks, sweep_of(long_study(), "out.h5", {"--resume"})));
+    Running job =
+        start_words(mpirun(ranks, sweep_of(long_study(), "out.h5", {"--resume", "--threads", "1"})));
     const int before = sealed();
     const auto process = process_of(victim, job, before + 2);
     ASSERT_TRUE(process) << "it ended before it could be killed: " << job.wait().err;
@@ -180,7 +181,7 @@ TEST_F(RanksTest, AKilledRankLosesNoSealedSegmentAndIsNamed) {
 /// One is asked to stop, as by a Slurm that sends it a signal: all finish their blocks, and rank 0 says so.
 TEST_F(RanksTest, InterruptedItGoesOn) {
   ASSERT_EQ(run(sweep_of(long_study(), "whole.h5")).code, 0);
-  Running job = start_words(mpirun(2, sweep_of(long_study(), "out.h5")));
+  Running job = start_words(mpirun(2, sweep_of(long_study(), "out.h5", {"--threads", "1"})));
   const auto process = process_of(1, job, 2);
   ASSERT_TRUE(process) << job.wait().err;
   kill(*process, SIGTERM);
