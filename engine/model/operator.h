@@ -50,6 +50,7 @@ struct Operator {
   bool routes = false;    ///< a router: the layer has experts
   compute::ExpertLoads loads;   ///< of what experts do, where they differ: gemm has the mean
   Seconds wait;                 ///< pointwise: of the device for the host, in forward
+  bool plain = false;           ///< its kernels are launched one by one (StackProfile::Experts::plain_launch)
   bool naive_core = false;      ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
   bool attention_core = false;  ///< repeated by selective recompute
   bool cut = true;              ///< of a product: its weight gradient may run apart from that of its input

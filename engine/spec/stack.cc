@@ -91,6 +91,7 @@ Problems StackProfile::validate() const {
   check(experts.backward_layer, "experts.backward_layer", ranges::kTime);
   check(experts.per_expert, "experts.per_expert", ranges::kTime);
   check(experts.load_wait, "experts.load_wait", ranges::kTime);
+  check(experts.plain_launch, "experts.plain_launch", ranges::kTime);
   check(communication.expert_hidden, "communication.expert_hidden", ranges::kFraction);
   problems.require(quantisation.passes >= 0 && quantisation.passes <= 10, "quantisation.passes",
                    "is a number of passes over a tensor, 0..10");

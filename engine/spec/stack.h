@@ -170,6 +170,8 @@ struct StackProfile {
     /// Experts with biases run as fused as those without; false: activation, weighting by the router and the second
     /// bias are plain operators, each of which streams its tensors (model/mlp/expert_biases.h).
     bool fused_bias = true;
+    /// Of the host for each kernel of these operators, beside a block's other launches.
+    Seconds plain_launch;
   };
   /// The LM head in training.
   struct Head {

@@ -182,6 +182,10 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
   for (const Operator& op : operators) {
     kernels += backward_kernels(op);
     if (op.routes) ++cost.routers;
+    if (op.plain) {
+      cost.plain_forward += op.forward.kernels;
+      cost.plain_backward += op.backward.kernels;
+    }
     if (op.kind == OperatorKind::gemm && op.cut) ++products;
   }
   if (kernels > 0) cost.weight_kernels = products / kernels;

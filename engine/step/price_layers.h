@@ -55,7 +55,8 @@ struct PartCost {
 
 struct LayerCost {
   std::array<PartCost, kParts> parts;
-  double routers = 0;            ///< layers of experts in it
+  double routers = 0;                            ///< layers of experts in it
+  double plain_forward = 0, plain_backward = 0;  ///< kernels of plain operators (model::Operator::plain)
   double weight_kernels = 0;     ///< share of the kernels of backward that compute gradients of weights, 0..1
   std::array<Bytes, 3> saved{};  ///< by Recompute
   Bytes put_off;                 ///< what weight gradients that wait need, see model::put_off_bytes

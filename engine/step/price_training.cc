@@ -513,8 +513,10 @@ Seconds pass_launch(const TrainingStep& in, LayerKind kind, Pass pass) {
   const StackProfile::Experts& experts = in.setting.system.stack.experts;
   const Seconds each =
       (in.setting.model.moe ? static_cast<double>(in.setting.model.moe->experts) : 0) * experts.per_expert;
-  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each);
-  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each);
+  const Seconds forward = host.forward_layer + layer.routers * (experts.forward_layer + each) +
+                          layer.plain_forward * experts.plain_launch;
+  const Seconds backward = host.backward_layer + layer.routers * (experts.backward_layer + each) +
+                           layer.plain_backward * experts.plain_launch;
   const auto own = [&](Part part) {
     switch (part) {
       case Part::forward:

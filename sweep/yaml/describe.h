@@ -452,6 +452,7 @@ void describe(V& v, StackProfile& s) {
     experts.optional("per_expert", s.experts.per_expert);
     experts.optional("load_wait", s.experts.load_wait);
     experts.optional("fused_bias", s.experts.fused_bias);
+    experts.optional("plain_launch", s.experts.plain_launch);
   });
   v.optional_group("head", [&](V& head) {
     head.optional("deferred_weight_gradient", s.head.deferred_weight_gradient);

@@ -14,6 +14,7 @@ Operator plain_biased_activation(const OperatorBuilder& b, double elements, doub
   op.backward.traffic = Bytes((backward + weights_gradient) * elements);
   op.forward.kernels = gated ? 7 : 3;
   op.backward.kernels = (gated ? 11 : 6) + experts;
+  op.plain = true;
   op.saved = op.saved_selective = Bytes((gated ? 6 : 2) * e * elements);
   return op;
 }
@@ -25,6 +26,7 @@ Operator plain_expert_bias(const OperatorBuilder& b, double elements, double exp
   op.name = "expert_bias";
   op.forward = {Bytes((2 * e + 6 * kFp32Bytes) * elements), Flops(kFlops * elements), 2 * experts + 2};
   op.backward = {Bytes((4 * e + 8 * kFp32Bytes) * elements), Flops(2 * kFlops * elements), 4 * experts + 3};
+  op.plain = true;
   return op;
 }
 

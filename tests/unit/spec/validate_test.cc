@@ -223,6 +223,7 @@ TEST(Validate, Stack) {
        {"experts.backward_layer", [](S& s) { s.experts.backward_layer = Seconds(-1); }},
        {"experts.per_expert", [](S& s) { s.experts.per_expert = Seconds(kNan); }},
        {"experts.load_wait", [](S& s) { s.experts.load_wait = Seconds(-1); }},
+       {"experts.plain_launch", [](S& s) { s.experts.plain_launch = Seconds(-1); }},
        {"communication.expert_hidden", [](S& s) { s.communication.expert_hidden = -0.1; }},
        {"expert_software_from",
         [](S& s) {

@@ -208,6 +208,14 @@ TEST(ExpertStack, BiasesOfExpertsArePlainOperators) {
   // Six tensors in place of two wait for the backward of one microbatch.
   EXPECT_NEAR(plain.prediction.memory_peak.value() - fused_memory, kExpertBlocks * 4 * 2 * inner, 1);
   expect_modes_agree(setting, dealt(4), 1e-3);
+  // A host slower than all else launches their kernels, 7 and 2 * 2 + 2 of forward, 11 + 2 and 4 * 2 + 3 of backward.
+  Setting slow = setting;
+  slow.system.stack.experts.plain_launch = Seconds(10e-3);
+  const double launched = layers * (7 + 2 * 2 + 2 + 11 + 2 + 4 * 2 + 3) * 10e-3;
+  const double waited = test::outcome_of(slow, dealt(4)).prediction.step_time.value();
+  EXPECT_GT(waited, launched);
+  EXPECT_LT(waited, 1.05 * launched);
+  expect_modes_agree(slow, dealt(4), 0.01);
   // Experts without biases, and MLPs that are none of them, run as before.
   setting.model.mlp_bias = false;
   const double without = test::outcome_of(setting, dealt(4)).prediction.step_time.value();
