@@ -204,8 +204,8 @@ ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
   return plan;
 }
 
-/// As stated or, where the table does not state it, with as little computed again as fits; where nothing fits, with all:
-/// what was measured did fit, and that comes closest.
+/// As stated or, where the table does not state it, with as little computed again as fits; where nothing fits, with
+/// all: what was measured did fit, and that comes closest.
 Prediction run_row(Simulator& simulator, const PlanRow& row, ParallelPlan plan) {
   Prediction prediction = simulator.run(plan);
   if (!row.recompute_unstated) return prediction;

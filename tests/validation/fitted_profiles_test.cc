@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped, FittedProfiles,
                          testing::Values("megatron-lm", "nanotron-a", "nanotron-b", "pytorch",
                                          "llama2-latency", "nim", "nccl-tests", "trtllm", "vllm", "sglang",
                                          "sglang-0.5.1", "megatron-core", "megatron-core-plain",
-                                         "megatron-core-alltoall", "maxtext"),
+                                         "megatron-core-alltoall", "megatron-core-alltoall-25.05", "maxtext"),
                          [](const auto& profile) {
                            std::string name = profile.param;
                            std::ranges::replace(name, '-', '_');
