@@ -41,7 +41,8 @@ TEST(RowFilter, RowsOfARelease) {
       "t.csv");
   const auto ids = [&](const char* expression) {
     std::string text;
-    for (const validate::TableRow& row : rows_where(table, expression)->rows) text += row.cells[0];
+    const auto kept = rows_where(table, expression);
+    for (const validate::TableRow& row : kept->rows) text += row.cells[0];
     return text;
   };
   EXPECT_EQ(ids("release < 26.06"), "ac");
