@@ -126,7 +126,8 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
 }
 
 // Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
-// than an all-to-all of a copy for each expert.
+// than an all-to-all of a copy for each expert. Between nodes 3 %: what ranks with few tokens send back early leaves
+// their node's links to the others, which hierarchical pricing does not see of kernels.
 TEST(LawsExperts, KernelsSendUnequalLoadsInBothModes) {
   for (const std::int64_t gpus : {8, 16}) {
     for (const double exponent : {0.3, 1.2}) {
@@ -139,7 +140,7 @@ TEST(LawsExperts, KernelsSendUnequalLoadsInBothModes) {
       setting.system.stack.experts.dispatch = ExpertDispatcher::kernels;
       const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
       const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
-      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02) << gpus << " exponent " << exponent;
+      EXPECT_NEAR(h.step_time / f.step_time, 1, gpus == 8 ? 1e-3 : 0.03) << gpus << " exponent " << exponent;
       EXPECT_LT(h.breakdown[TimeClass::expert_comm], library.breakdown[TimeClass::expert_comm]) << gpus;
     }
   }
@@ -219,7 +220,7 @@ TEST(LawsExperts, SickLinksHideBehindWorkInBothModes) {
         const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical, sick);
         const Prediction f = in_mode(setting, plan, ExecutionMode::flattened, sick);
         EXPECT_GT(h.step_time / f.step_time, 0.98) << exponent << ' ' << share << ' ' << link;
-        EXPECT_LT(h.step_time / f.step_time, exponent > 0 ? 1.13 : 1.02)
+        EXPECT_LT(h.step_time / f.step_time, exponent > 0 ? 1.16 : 1.025)
             << exponent << ' ' << share << ' ' << link;
       }
     }
