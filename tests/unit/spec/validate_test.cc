@@ -230,8 +230,12 @@ TEST(Validate, Stack) {
           s.tables.expert_software = {"engine"};
           s.tables.expert_software_from = "26.13";
         }},
-       {"expert_software", [](S& s) { s.tables.expert_software_from = "26.06"; }},
-       {"expert_software", [](S& s) { s.tables.expert_software_on = Architecture::blackwell; }},
+       // After the one above: what is said of no software, and is no release either.
+       {"expert_software",
+        [](S& s) {
+          s.tables.expert_software.clear();
+          s.tables.expert_software_on = Architecture::blackwell;
+        }},
        {"pipeline_layout", [](S& s) { s.pipeline_layout = "Et|t"; }},
        {"quantisation.passes", [](S& s) { s.quantisation.passes = -1; }},
        {"quantisation.weight_bytes", [](S& s) { s.quantisation.weight_bytes = kNan; }},

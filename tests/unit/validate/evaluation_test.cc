@@ -292,7 +292,7 @@ TEST(Benchmarks, ExchangesHaveTwoTimes) {
   const Evaluation evaluation = evaluated(
       "b200-sxm-180gb,ll,1,7168,1,8,256,,,,,,,20,21\n"
       "h100-sxm-80gb,normal,2,7168,128,8,256,20,50,30,20,100,0.0,,\n"
-      "b200-sxm-180gb,normal,2,7168,128,8,256,20,50,30,20,100,0.0,,\n"
+      "b200-sxm-180gb,ll,2,7168,1,8,256,,,,,,,20,21\n"
       "h100-sxm-80gb,normal,2,7168,128,8,256,,50,30,20,100,0.0,,\n",
       "device,op_name,node_num,hidden_size,num_token,num_topk,num_experts,dispatch_sms,dispatch_transmit_us,"
       "dispatch_notify_us,combine_sms,combine_transmit_us,combine_notify_us,dispatch_avg_t_us,combine_avg_t_"
@@ -303,7 +303,8 @@ TEST(Benchmarks, ExchangesHaveTwoTimes) {
   ASSERT_EQ(evaluation.rows.size(), 2U);
   EXPECT_EQ(evaluation.predictions[0].size(), 2U);
   EXPECT_NE(evaluation.predictions[0][0], evaluation.predictions[0][1]);
-  // The row without the SMs that its kernel ran on is a fault; Blackwell between nodes is not known.
+  // The row without the SMs that its kernel ran on is a fault; Blackwell's low latency between nodes is not
+  // known.
   ASSERT_EQ(evaluation.problems.size(), 1U);
   EXPECT_EQ(evaluation.problems[0].line, 5);
   ASSERT_EQ(evaluation.unpredicted.size(), 1U);
