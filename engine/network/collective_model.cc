@@ -470,7 +470,8 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
 CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& candidate,
                                          const SiblingGroups& groups, const RankGroup::Level& slice) {
   // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
-  if (reference_ || !memoise_ || is_skewed(costs.op) || !placement_.empty())
+  const bool of_loads = is_skewed(costs.op) || (is_exchange(costs.op) && !expert_loads_.empty());
+  if (reference_ || !memoise_ || of_loads || !placement_.empty())
     return make_curve(*healthy_maker_, costs.op, candidate, groups);
   if (!store_) store_ = std::make_unique<CurveStore>();
   const CurveStore::Key key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
