@@ -135,8 +135,9 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const results::
     out << "certified: within " << format_percent(info.within) << " of the best\n";
   } else if (!std::isnan(info.bound) && worst) {
     const double gap = *worst > info.bound ? *worst / info.bound - 1 : info.bound / *worst - 1;
-    out << "stopped: no point that was not visited is better than " << objective_text(job, objective, info.bound)
-        << "; these are within " << format_percent(gap) << " of that\n";
+    out << "stopped: no point that was not visited is better than "
+        << objective_text(job, objective, info.bound) << "; these are within " << format_percent(gap)
+        << " of that\n";
   } else {
     out << "stopped: points that were not visited may belong here\n";
   }
