@@ -100,6 +100,10 @@ Problems StackProfile::validate() const {
   check(communication.expert_overlap, "communication.expert_overlap", ranges::kFraction);
   problems.require(experts.dispatch_sms >= 1 && experts.dispatch_sms <= 1000, "experts.dispatch_sms",
                    "is a number of SMs, 1..1000");
+  problems.require(
+      !experts.shared_overlap || communication.expert_overlap == 0, "experts.shared_overlap",
+      "excludes communication.expert_overlap: exchanges hide behind shared experts or behind the "
+      "other of two passes");
   check(experts.forward_layer, "experts.forward_layer", ranges::kTime);
   check(experts.backward_layer, "experts.backward_layer", ranges::kTime);
   check(experts.per_expert, "experts.per_expert", ranges::kTime);

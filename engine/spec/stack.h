@@ -185,6 +185,9 @@ struct StackProfile {
     bool fused_bias = true;
     /// Of the host for each kernel of these operators, beside a block's other launches.
     Seconds plain_launch;
+    /// In training the first product of the shared experts, with its nonlinearity, runs beside the dispatch of a layer,
+    /// the second one beside the combine (Megatron Core: moe_shared_expert_overlap). Not where passes run in pairs.
+    bool shared_overlap = false;
   };
   /// The LM head in training.
   struct Head {

@@ -46,6 +46,7 @@ LayerEmitter::Step LayerEmitter::compute_step(std::string_view name, double seco
           builder_.bound(name_of(here.bound)),
           here.time.value() / seconds,
           {},
+          false,
           false};
 }
 
@@ -120,7 +121,13 @@ void LayerEmitter::append_steps(std::vector<Item>& items, const std::vector<Step
     if (is_call(i)) {
       const double exposed = 1 - hidden(i);
       append_calls(items, step.comm, exposed);
-      append_join(items, step.comm.group, std::exchange(outlasting, 0) + seconds_of(step.comm, exposed));
+      double beside = 0;
+      for (; i + 1 < steps.size() && steps[i + 1].beside_exchange; ++i) {
+        append_compute(items, steps[i + 1], seconds(i + 1));
+        beside += seconds(i + 1);
+      }
+      const double left = std::max(0.0, seconds_of(step.comm, exposed) - beside);
+      append_join(items, step.comm.group, std::exchange(outlasting, 0) + left);
       continue;
     }
     const double of_next = is_call(i + 1) && hides_before(i + 1) ? hidden(i + 1) : 0;

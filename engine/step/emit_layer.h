@@ -37,6 +37,7 @@ class LayerEmitter {
     /// Compute (the attention core) with the exchange of context parallelism in `comm`, which runs beside it
     /// for the share of its time that the stack's context_overlap allows.
     bool hidden_context = false;
+    bool beside_exchange = false;  ///< compute while the exchange of experts before it is under way
   };
   /// An instruction with the time that it is expected to take.
   struct Item {
@@ -66,10 +67,11 @@ class LayerEmitter {
     for (const Node& node : nodes(operators, part)) {
       if (!node.call) {
         const Costs costs = cost(node);
-        if (costs.healthy > Seconds(0))
-          steps.push_back(compute_step(node.op->name, costs.healthy.value(), account, costs.here));
+        if (costs.healthy <= Seconds(0)) continue;
+        steps.push_back(compute_step(node.op->name, costs.healthy.value(), account, costs.here));
+        steps.back().beside_exchange = node.beside_exchange;
       } else if (!node.beside_core) {
-        steps.push_back({0, account, 0, 0, 1, node.comm(), false});
+        steps.push_back({0, account, 0, 0, 1, node.comm(), false, false});
       } else if (!steps.empty() && steps.back().seconds > 0) {
         steps.back().comm = node.comm();
         steps.back().hidden_context = true;

@@ -33,8 +33,31 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
     return comm_of(op).repeats > 0 && comm_of(op).group == ParallelGroup::context;
   };
   const auto ring = std::ranges::find_if(operators, is_ring);
-  std::vector<Node> list;
+  std::vector<Node> list, held;  // held: what stands before its exchange in backward
   list.reserve(operators.size());
+  const auto is_exchange = [](const Node& node) {
+    return node.call && node.comm().group == ParallelGroup::expert;
+  };
+  const auto add_call = [&](const Node& call) {
+    list.push_back(call);
+    if (!is_exchange(call)) return;
+    for (Node& node : held) {
+      node.beside_exchange = true;
+      list.push_back(node);
+    }
+    held.clear();
+  };
+  const auto let_go = [&] {
+    list.insert(list.end(), held.begin(), held.end());
+    held.clear();
+  };
+  const auto add_work = [&](const Node& node) {
+    if (!node.op->beside_exchange) return list.push_back(node);
+    if (!forward) return held.push_back(node);
+    list.push_back(node);
+    const Node* const before = list.size() > 1 ? &list[list.size() - 2] : nullptr;
+    list.back().beside_exchange = before != nullptr && (is_exchange(*before) || before->beside_exchange);
+  };
   const auto add = [&](const Operator& op) {
     if (part == Part::repeated && !op.again) return;
     const bool whole = op.kind != OperatorKind::gemm || !op.cut;
@@ -42,8 +65,9 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
     const Part share = part == Part::repeated         ? Part::forward
                        : part == Part::input && whole ? Part::backward
                                                       : part;
-    if (op.kind != OperatorKind::collective) list.push_back({&op, share});
-    if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op)) list.push_back({&op, share, true});
+    if (!op.beside_exchange && op.kind != OperatorKind::collective) let_go();
+    if (op.kind != OperatorKind::collective) add_work({&op, share});
+    if (part != Part::weight && comm_of(op).repeats > 0 && !is_ring(op)) add_call({&op, share, true});
     if (op.attention_core && ring != operators.end()) list.push_back({&*ring, share, true, true});
   };
   if (forward) {
@@ -51,6 +75,7 @@ std::vector<Node> nodes(const std::vector<Operator>& operators, Part part) {
   } else {
     for (std::size_t i = operators.size(); i-- > 0;) add(operators[i]);
   }
+  let_go();
   return list;
 }
 

@@ -12,7 +12,8 @@
 // The head has a cut backward, too, where the stack defers its weight gradient (spec/deferred_head.h): of the product
 // with the vocabulary alone.
 //
-// A ring of keys and values runs beside the attention core: its node stands behind that of the core.
+// A ring of keys and values runs beside the attention core: its node stands behind that of the core. Work beside an
+// exchange of experts (model::Operator::beside_exchange) stands behind that call, in backward, too.
 //
 // Sums over parts are LayerCost; prices (price_training.h), programs of ranks (emit_training.h), timelines and
 // traces (export_training.h), bytes (training_bytes.h) and the operator table (operator_table.h) all read this
@@ -62,6 +63,8 @@ struct Node {
   Part part = Part::forward;  ///< whose share of the operator's work it is
   bool call = false;
   bool beside_core = false;  ///< a call that runs beside the attention core, the node before
+  /// Work that runs while the exchange of experts before it is under way, as do all such nodes up to this one.
+  bool beside_exchange = false;
 
   [[nodiscard]] const model::CollectiveCall& comm() const {
     return runs_forward(part) ? op->forward_comm : op->backward_comm;

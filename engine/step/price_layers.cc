@@ -1,6 +1,7 @@
 #include "engine/step/price_layers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/compute/expert_products.h"
@@ -191,13 +192,22 @@ LayerCost price_layer(const std::vector<Operator>& operators, const Setting& set
       if (!node.op->loads.runs.empty()) sum.experts += time;
     }
     sum.between.assign(1, Seconds(0));
+    const model::CollectiveCall* exchange = nullptr;  // the node before, where that is a call
     for (const Node& node : nodes(operators, part)) {
-      const OperatorTimes& of_operator = times[static_cast<std::size_t>(node.op - operators.data())];
-      if (!node.call) {
-        sum.between.back() += cost_of(of_operator, node.part).time;
-      } else if (node.comm().group == ParallelGroup::expert) {
-        sum.between.emplace_back(0);
+      if (node.call) {
+        exchange = &node.comm();
+        if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
+        continue;
       }
+      const OperatorTimes& of_operator = times[static_cast<std::size_t>(node.op - operators.data())];
+      const Seconds time = cost_of(of_operator, node.part).time;
+      sum.between.back() += time;
+      if (!node.beside_exchange) {
+        exchange = nullptr;
+        continue;
+      }
+      if (exchange != nullptr) sum.overlaps.push_back({*std::exchange(exchange, nullptr), Seconds(0)});
+      sum.overlaps.back().beside += time;
     }
   }
   part_cost(Part::input).device = cost[Part::backward].device - cost[Part::weight].device;

@@ -49,6 +49,12 @@ struct PartCost {
   Seconds experts;                           ///< likewise of experts whose loads differ
   std::vector<model::CollectiveCall> calls;  ///< in the order of the operators
   double call_count = 0;
+  /// Exchanges of experts, and the compute that runs while they are under way.
+  struct Overlap {
+    model::CollectiveCall exchange;
+    Seconds beside;
+  };
+  std::vector<Overlap> overlaps;
   /// Compute before, between and behind its exchanges of experts, in the order of execution.
   std::vector<Seconds> between;
 };

@@ -36,6 +36,11 @@ GroupTimes price_calls(const PartCost& part, const RankGroups& groups, network::
       });
   times[ParallelGroup::expert] += crowding(part, groups, collectives, slice);
   times[ParallelGroup::expert] -= hidden_by_lead(part, groups, collectives, slice);
+  for (const PartCost::Overlap& overlap : part.overlaps) {
+    const model::CollectiveCall& call = overlap.exchange;
+    const Seconds one = collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
+    times[ParallelGroup::expert] -= std::min(call.repeats * one, overlap.beside);
+  }
   return times;
 }
 

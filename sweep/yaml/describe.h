@@ -458,6 +458,7 @@ void describe(V& v, StackProfile& s) {
     experts.optional("dispatch", s.experts.dispatch);
     experts.optional("dispatch_sms", s.experts.dispatch_sms);
     experts.optional("fp8_dispatch", s.experts.fp8_dispatch);
+    experts.optional("shared_overlap", s.experts.shared_overlap);
     experts.optional("forward_layer", s.experts.forward_layer);
     experts.optional("backward_layer", s.experts.backward_layer);
     experts.optional("per_expert", s.experts.per_expert);

@@ -125,6 +125,28 @@ TEST(LawsExperts, BothModesAgreeOnRandomPlans) {
   }
 }
 
+// Likewise where shared experts run beside the exchanges.
+TEST(LawsExperts, SharedExpertsHideExchangesInBothModes) {
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 400 && seen < test::cases(20); ++seed) {
+    test::ScenarioGenerator random(seed);
+    Setting setting = experts_setting(8);
+    setting.model.moe->shared_ffn_hidden = random.pick({512, 2048, 8192});
+    const ParallelPlan plan = random_expert_plan(random, setting);
+    if (plan.schedule == ScheduleKind::dualpipe) continue;  // passes in pairs
+    setting.workload.expert_load = power_law(random.between(0.2, 1.5), seed);
+    const Prediction without = in_mode(setting, plan, ExecutionMode::hierarchical);
+    if (!has_time(without)) continue;
+    setting.system.stack.experts.shared_overlap = true;
+    const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+    const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+    ++seen;
+    EXPECT_LE(h.step_time, without.step_time * (1 + 1e-12)) << describe_experts(seed, setting, plan);
+    EXPECT_NEAR(h.step_time / f.step_time, 1, 0.01) << describe_experts(seed, setting, plan);
+  }
+  EXPECT_EQ(seen, test::cases(20));
+}
+
 // Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
 // than an all-to-all of a copy for each expert. Between nodes 3 %: what ranks with few tokens send back early leaves
 // their node's links to the others, which hierarchical pricing does not see of kernels.

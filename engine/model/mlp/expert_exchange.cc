@@ -53,9 +53,11 @@ Operator over_experts(const OperatorBuilder& b, std::string_view name, bool out,
 
 }  // namespace
 
-void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share) {
+void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share,
+                     std::span<const Operator> beside) {
   if (!b.key().dispatches) return;
   ops.push_back(over_experts(b, "dispatch", true, share));
+  ops.insert(ops.end(), beside.begin(), beside.end());
   ops.push_back(over_expert_tensor(b, "expert_gather", CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
                                    share.rows));
 }

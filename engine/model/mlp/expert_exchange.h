@@ -15,6 +15,7 @@
 // Backward sends the gradients the other way: the same operations the other way round, of the same bytes.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/model/operator_builder.h"
@@ -23,7 +24,9 @@ namespace shardscape::model {
 
 struct ExpertShare;
 
-void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share);
+/// `beside`: what runs while the dispatch is under way.
+void append_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share,
+                     std::span<const Operator> beside = {});
 void append_combine(std::vector<Operator>& ops, const OperatorBuilder& b, const ExpertShare& share);
 
 }  // namespace shardscape::model

@@ -78,16 +78,31 @@ bool runs_plain_biases(const OperatorBuilder& b) {
          !b.stack().experts.fused_bias;
 }
 
-void append_shared(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
+bool overlaps_shared(const OperatorBuilder& b) {
+  return b.mode() == Mode::training && b.key().dispatches && b.model().moe->routes() &&
+         b.stack().experts.shared_overlap;
+}
+
+/// Of the shared experts: up to the second product, and that one.
+void append_shared_in(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
   const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
   const double in = b.model().gated() ? 2 : 1;
-  const Precision operands = b.policy().expert_products;
   ops.push_back(b.remade(b.gemm("shared_in", b.hidden(), in * inner, input), b.repeats_norms()));
-  ops.back().operands = operands;
+  ops.back().operands = b.policy().expert_products;
+  ops.back().beside_exchange = overlaps_shared(b);
   ops.push_back(activation(b, b.tokens() * inner));
+  ops.back().beside_exchange = overlaps_shared(b);
+}
+void append_shared_out(std::vector<Operator>& ops, const OperatorBuilder& b) {
+  const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
   ops.push_back(
       b.remade(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)), b.repeats_activations()));
-  ops.back().operands = operands;
+  ops.back().operands = b.policy().expert_products;
+  ops.back().beside_exchange = overlaps_shared(b);
+}
+
+/// Their output to that of the others.
+void append_shared_sum(std::vector<Operator>& ops, const OperatorBuilder& b) {
   const double elements = b.tokens() * b.hidden();
   if (b.model().moe->shared_gate) {
     // A score of each token out of its hidden state, whose sigmoid scales the output, which its gradient needs. The
@@ -171,6 +186,8 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
   const ExpertShare share = expert_share(b);
   const double in = b.model().gated() ? 2 : 1;
   const double operand = b.policy().operand_bytes(b.policy().products);
+  const bool shared = moe.shared_experts > 0, early = shared && overlaps_shared(b);
+  const Bytes shared_input = b.policy().casts() && moe.routes() ? input : Bytes(0);
   Bytes copied = input;
   if (moe.routes()) {
     // The router's input is that of the shared experts, but for their copy of it where products cast.
@@ -187,7 +204,9 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
       if (b.stack().experts.load_wait > Seconds(0)) ops.push_back(load_wait(b));
       // What is sent has the order of experts already; ranks that send nothing have all copies themselves.
       ops.push_back(reorder(b, "permute", b.key().dispatches ? share.mean : share.rows));
-      append_dispatch(ops, b, share);
+      std::vector<Operator> beside;
+      if (early) append_shared_in(beside, b, shared_input);
+      append_dispatch(ops, b, share, beside);
     }
     copied = Bytes(operand * share.rows * b.hidden());
   }
@@ -211,10 +230,16 @@ void ExpertMlp::append_operators(std::vector<Operator>& ops, const OperatorBuild
       append_served_combine(ops, b);
     } else {
       append_combine(ops, b, share);
+      if (early) append_shared_out(ops, b);
     }
     ops.push_back(reorder(b, "unpermute", b.key().dispatches ? share.mean : share.rows));
   }
-  if (moe.shared_experts > 0) append_shared(ops, b, b.policy().casts() && moe.routes() ? input : Bytes(0));
+  if (!shared) return;
+  if (!early) {
+    append_shared_in(ops, b, shared_input);
+    append_shared_out(ops, b);
+  }
+  append_shared_sum(ops, b);
 }
 
 bool ExpertMlp::in_tensor_region(const OperatorBuilder& b) const {

@@ -152,6 +152,56 @@ TEST(ExpertStack, NarrowDispatchSendsHalfOnTheWayOutOfForward) {
                    wide);
 }
 
+/// With a shared expert of that width, over wires of that rate.
+Setting sharing(std::int64_t width, double wire, bool overlap) {
+  Setting setting = stack_setting();
+  setting.model.moe->shared_experts = 1;
+  setting.model.moe->shared_ffn_hidden = width;
+  setting.system.fabric = test::crossbar(8, wire);
+  setting.system.stack.experts.dispatch = ExpertDispatcher::library;
+  setting.system.stack.experts.shared_overlap = overlap;
+  return setting;
+}
+
+TEST(ExpertStack, WideSharedExpertsHideTheExchanges) {
+  // Products of 1024 x 1024 x 65536 and more last longer than exchanges of 4 MB on wires of 100 GB/s.
+  const Prediction plain = test::outcome_of(sharing(65536, kWireRate, false), dealt(4)).prediction;
+  const Prediction beside = test::outcome_of(sharing(65536, kWireRate, true), dealt(4)).prediction;
+  EXPECT_GT(plain.breakdown[TimeClass::expert_comm], Seconds(1e-4));
+  EXPECT_NEAR(beside.breakdown[TimeClass::expert_comm].value(), 0, 1e-12);
+  EXPECT_NEAR((plain.step_time - beside.step_time).value(), plain.breakdown[TimeClass::expert_comm].value(),
+              1e-9);
+}
+
+TEST(ExpertStack, SlowExchangesHideNoMoreThanTheSharedExpertsTake) {
+  // What is hidden then is the work of the shared experts, the same on wires of any rate; none of it is gone.
+  const auto hidden = [&](double wire) {
+    const Prediction plain = test::outcome_of(sharing(512, wire, false), dealt(4)).prediction;
+    const Prediction beside = test::outcome_of(sharing(512, wire, true), dealt(4)).prediction;
+    EXPECT_DOUBLE_EQ(plain.breakdown[TimeClass::compute].value(),
+                     beside.breakdown[TimeClass::compute].value());
+    return (plain.step_time - beside.step_time).value();
+  };
+  EXPECT_GT(hidden(1e9), 0);
+  EXPECT_NEAR(hidden(1e9) / hidden(2e9), 1, 1e-9);
+}
+
+TEST(ExpertStack, SharedExpertsRunBesideExchangesInBothModes) {
+  for (const std::int64_t width : {512, 65536}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      ParallelPlan plan = dealt(4);
+      plan.recompute = recompute;
+      expect_modes_agree(sharing(width, kWireRate, true), plan, 1e-6);
+    }
+  }
+}
+
+TEST(ExpertStack, NothingRunsBesideExchangesThatNobodyMakes) {
+  const ParallelPlan plan = dealt(1);
+  EXPECT_DOUBLE_EQ(test::outcome_of(sharing(512, kWireRate, true), plan).prediction.step_time.value(),
+                   test::outcome_of(sharing(512, kWireRate, false), plan).prediction.step_time.value());
+}
+
 TEST(ExpertStack, TheDeviceWaitsForLoadsOnceAForwardAndLayer) {
   Setting setting = stack_setting();
   const double without = test::outcome_of(setting, dealt(4)).prediction.step_time.value();
