@@ -34,7 +34,8 @@ bool meet_elsewhere(const network::RankGroups& groups) {
 Seconds crowding(const ExpertExchanges& of) {
   const double others = of.members - 1, r = (1 - of.most) / others / of.most;
   const bool two = of.members == 2;
-  const Seconds none(0), before = (two && !of.together ? 1 : 1 - r) * of.dispatch;
+  const Seconds none(0), sooner = (two && !of.together ? 1 : 1 - r) * of.dispatch;
+  const Seconds before = std::max(of.dispatch, of.beside) - std::max(of.dispatch - sooner, of.beside);
   const Seconds of_dispatch = two ? std::min(before, r * of.gather) : none;
   const Seconds ahead = (1 - r) * (of.gather + of.work + of.scatter) + before;
   const Seconds left = std::max(none, r * of.dispatch - std::max(none, ahead - of.scatter));
@@ -65,8 +66,12 @@ Seconds crowding(const PartCost& part, const network::RankGroups& groups,
   };
   const network::LinkSet of_scatters = links(*scatter);
   if (!of_scatters.contains_all(links(*dispatch))) return Seconds(0);
+  Seconds beside;
+  for (const PartCost::Overlap& overlap : part.overlaps) {
+    if (overlap.exchange.op == CollectiveOp::dispatch) beside += overlap.beside;
+  }
   return crowding({static_cast<double>(members), most, time(*dispatch), time(*gather), part.experts,
-                   time(*scatter), meet_elsewhere(groups)});
+                   time(*scatter), meet_elsewhere(groups), beside});
 }
 
 Seconds hidden_by_lead(const PartCost& part, const network::RankGroups& groups,

@@ -9,7 +9,8 @@
 //             what it still sends the busiest, over the same link of its own, half each, until one of both is through:
 //             the busiest waits min(b, r g) longer. Where no tensor or context group brings both together between two
 //             layers, b = d: the busiest has left the last combine first, so that what it sends comes while the other
-//             one waits. Of more members that link has room: the busiest one's takes what n - 1 of them send.
+//             one waits. Of more members that link has room: the busiest one's takes what n - 1 of them send. Where
+//             all work for s seconds meanwhile (shared experts), the other one is only max(d, s) - max(d - b, s) ahead.
 //   combine   The others end their scatter ahead of the busiest by
 //                 e = (1 - r) (g + w + q) + b
 //             and what they send it, r d on its link, runs beside its scatter: n - 1 messages and one of the scatter,
@@ -41,6 +42,7 @@ struct ExpertExchanges {
   double most = 0.5;  ///< the busiest member's share of all tokens, above 1 / members
   Seconds dispatch, gather, work, scatter;
   bool together = true;  ///< members enter the dispatch at the same time
+  Seconds beside;        ///< work of every member while the dispatch is under way
 };
 
 /// By how much the busiest member is later for links that others use. O(1).
