@@ -37,7 +37,10 @@ network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_
   network::CollectiveModel model(fabric_, setting_.system.stack.communication,
                                  setting_.system.device.hbm_peak(), &setting_.system.device.node,
                                  exchange_of(setting_));
-  std::vector<double> shares = model::expert_shares(setting_);
+  // What servers send is dealt evenly: copies of busy experts are there to see to it, and which ranks hold them is the
+  // plan's (compute/expert_replicas.h).
+  std::vector<double> shares;
+  if (setting_.workload.phase == Phase::training) shares = model::expert_shares(setting_);
   if (!shares.empty()) model.set_expert_loads(std::move(shares));
   model.use_reference(options_.reference);
   model.set_tolerance(options_.collective_tolerance);
