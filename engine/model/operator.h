@@ -54,9 +54,9 @@ struct Operator {
   bool naive_core = false;     ///< attention of a fused stack that runs the naive kernels (fused_sinks_from)
   bool attention_core = false;
   bool beside_exchange = false;  ///< runs while the exchange of experts before it, in forward, is under way
-  bool again = false;        ///< repeated by selective recompute, with its call
-  bool input_again = false;  ///< of a product: what it would keep of its input is made again there
-  bool cut = true;           ///< of a product: its weight gradient may run apart from that of its input
+  bool again = false;            ///< repeated by selective recompute, with its call
+  bool input_again = false;      ///< of a product: what it would keep of its input is made again there
+  bool cut = true;               ///< of a product: its weight gradient may run apart from that of its input
   /// Another product's output has the same gradient, one tensor for both.
   bool shares_output_gradient = false;
 };

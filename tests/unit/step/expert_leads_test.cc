@@ -9,7 +9,8 @@ namespace {
 double crowding_ms(double members, double most, double dispatch, double gather, double work, double scatter,
                    bool together) {
   const auto ms = [](double value) { return Seconds(1e-3 * value); };
-  return 1e3 * crowding({members, most, ms(dispatch), ms(gather), ms(work), ms(scatter), together, {}}).value();
+  return 1e3 *
+         crowding({members, most, ms(dispatch), ms(gather), ms(work), ms(scatter), together, {}}).value();
 }
 
 TEST(ExpertLeads, AMemberAheadGathersBesideWhatItSends) {
