@@ -70,19 +70,7 @@ class SummaryFeed {
   static void widen(ColumnType type, std::span<const std::byte> values, std::uint32_t rows,
                     std::vector<double>& out) {
     out.resize(rows);
-    switch (type) {
-      case ColumnType::u8:
-      case ColumnType::boolean:
-        return widen_from<std::uint8_t>(values, rows, out);
-      case ColumnType::i32:
-        return widen_from<std::int32_t>(values, rows, out);
-      case ColumnType::u64:
-        return widen_from<std::uint64_t>(values, rows, out);
-      case ColumnType::f4:
-        return widen_from<float>(values, rows, out);
-      case ColumnType::f8:
-        return widen_from<double>(values, rows, out);
-    }
+    with_stored_type(type, [&](auto zero) { widen_from<decltype(zero)>(values, rows, out); });
   }
 
   SummaryBuilder builder_;

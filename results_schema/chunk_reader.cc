@@ -29,19 +29,7 @@ bool converts(ColumnType type) {
 
 template <class T>
 void convert(ColumnType type, std::span<const std::byte> packed, std::uint64_t first, std::span<T> to) {
-  switch (type) {
-    case ColumnType::u8:
-    case ColumnType::boolean:
-      return convert<std::uint8_t>(packed, first, to);
-    case ColumnType::i32:
-      return convert<std::int32_t>(packed, first, to);
-    case ColumnType::u64:
-      return convert<std::uint64_t>(packed, first, to);
-    case ColumnType::f4:
-      return convert<float>(packed, first, to);
-    case ColumnType::f8:
-      return convert<double>(packed, first, to);
-  }
+  with_stored_type(type, [&](auto zero) { convert<decltype(zero)>(packed, first, to); });
 }
 
 }  // namespace

@@ -282,19 +282,7 @@ void pack(std::size_t rows, std::byte* out, const Get& get) {
 
 template <class Get>
 void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) {
-  switch (type) {
-    case ColumnType::u8:
-    case ColumnType::boolean:
-      return pack<std::uint8_t>(rows, out, get);
-    case ColumnType::i32:
-      return pack<std::int32_t>(rows, out, get);
-    case ColumnType::u64:
-      return pack<std::uint64_t>(rows, out, get);
-    case ColumnType::f4:
-      return pack<float>(rows, out, get);
-    case ColumnType::f8:
-      return pack<double>(rows, out, get);
-  }
+  with_stored_type(type, [&](auto zero) { pack<decltype(zero)>(rows, out, get); });
 }
 
 using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);

@@ -33,6 +33,24 @@ SHARDSCAPE_ENUM_NAMES(results::Better, "neither", "smaller", "larger");
 
 namespace shardscape::results {
 
+/// Calls `visit` with a zero of the C++ type that values of the column are stored as.
+template <class Visit>
+void with_stored_type(ColumnType type, const Visit& visit) {
+  switch (type) {
+    case ColumnType::u8:
+    case ColumnType::boolean:
+      return visit(std::uint8_t{});
+    case ColumnType::i32:
+      return visit(std::int32_t{});
+    case ColumnType::u64:
+      return visit(std::uint64_t{});
+    case ColumnType::f4:
+      return visit(float{});
+    case ColumnType::f8:
+      return visit(double{});
+  }
+}
+
 /// Bytes of one stored value.
 constexpr std::size_t size_of(ColumnType type) {
   constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8, 1};
