@@ -1,8 +1,9 @@
 // Ranks over MPI: a module of its own (see launch.h).
 //
-// The counter is a number in a window of rank 0, advanced by MPI_Fetch_and_op. Reports and requests to stop
-// are small messages; a thread of each rank, the pulse, sends and receives them while the others compute, and
-// so drives what an MPI library does for others only inside calls of its own. Whoever waits, sleeps in
+// The counter is a number in a window of rank 0, advanced by MPI_Fetch_and_op; where the network between the
+// machines has no windows, rank 0 counts and is asked by message. Reports and requests to stop are small
+// messages; a thread of each rank, the pulse, sends and receives them while the others compute, and so drives
+// what an MPI library does for others only inside calls of its own. Whoever waits, sleeps in
 // between: MPI's own waiting takes a whole core. All calls are made under one mutex, as MPI_THREAD_SERIALIZED
 // asks. Errors of MPI itself end the whole job, with MPI's message (MPI_ERRORS_ARE_FATAL).
 #include <mpi.h>
@@ -13,8 +14,10 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "sweep/ranks/mpi_entry.h"
 
@@ -33,9 +36,14 @@ constexpr std::chrono::milliseconds kSilence = 120s;
 constexpr std::chrono::milliseconds kSilenceInStop = 1500ms;
 constexpr auto kBeat = 200ms;
 
-enum Kind : int { kReport = 1, kStop, kLast };
+enum Kind : int { kReport = 1, kStop, kLast, kTake, kTaken };
 
-static_assert(std::is_trivially_copyable_v<Report>);
+/// Sent as its bytes.
+struct Message {
+  Report report;            ///< the sender's
+  std::uint64_t taken = 0;  ///< kTaken: the number that the receiver has asked for
+};
+static_assert(std::is_trivially_copyable_v<Message>);
 
 class MpiRanks final : public Ranks {
  public:
@@ -102,6 +110,7 @@ class MpiRanks final : public Ranks {
   }
 
   std::uint64_t take() override {
+    if (window_ == MPI_WIN_NULL) return take_by_message();
     constexpr std::uint64_t kOne = 1;
     std::uint64_t taken = 0;
     const std::lock_guard lock(mutex_);
@@ -136,8 +145,10 @@ class MpiRanks final : public Ranks {
     sleep_until([&] { return std::all_of(last_.begin() + first, last_.begin() + last_of, std::identity()); });
     for (int other = 1; rank_ == 0 && other < size_; ++other) send(kLast, other);
     end_pulse();
-    MPI_Win_unlock_all(window_);
-    MPI_Win_free(&window_);
+    if (window_ != MPI_WIN_NULL) {
+      MPI_Win_unlock_all(window_);
+      MPI_Win_free(&window_);
+    }
     MPI_Comm_free(&messages_);
     MPI_Comm_free(&together_);
     MPI_Finalize();
@@ -163,10 +174,19 @@ class MpiRanks final : public Ranks {
     for (const Name& name : names) hosts_.emplace_back(name.data(), strnlen(name.data(), name.size()));
   }
 
+  /// The window; none where the network has none, as Open MPI's over TCP has not with the settings of Debian
+  /// (`osc = ^ucx,pt2pt`).
   void open_counter() {
     const MPI_Aint bytes = rank_ == 0 ? sizeof(std::uint64_t) : 0;
     std::uint64_t* counter = nullptr;
-    MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, together_, &counter, &window_);
+    MPI_Win window = MPI_WIN_NULL;
+    MPI_Comm_set_errhandler(together_, MPI_ERRORS_RETURN);
+    int opened = MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, together_, &counter,
+                                  &window) == MPI_SUCCESS;
+    MPI_Comm_set_errhandler(together_, MPI_ERRORS_ARE_FATAL);
+    MPI_Allreduce(MPI_IN_PLACE, &opened, 1, MPI_INT, MPI_MIN, together_);
+    if (opened == 0) return;
+    window_ = window;
     MPI_Win_lock_all(0, window_);
     if (rank_ == 0) {
       const std::uint64_t zero = 0;
@@ -174,6 +194,22 @@ class MpiRanks final : public Ranks {
       MPI_Win_flush(0, window_);
     }
     MPI_Barrier(together_);
+  }
+
+  /// Rank 0's pulse answers.
+  std::uint64_t take_by_message() {
+    if (rank_ == 0) {
+      const std::lock_guard lock(mutex_);
+      return counted_++;
+    }
+    send(kTake, 0);
+    std::uint64_t taken = 0;
+    sleep_until([&] {
+      if (!answer_) return false;
+      taken = *std::exchange(answer_, std::nullopt);
+      return true;
+    });
+    return taken;
   }
 
   /// Starts a collective operation and sleeps until it is done.
@@ -224,9 +260,9 @@ class MpiRanks final : public Ranks {
     const std::lock_guard lock(mutex_);
     send_locked(kind, to);
   }
-  void send_locked(Kind kind, int to) {
-    const Report& report = reports_[static_cast<std::size_t>(rank_)];
-    MPI_Send(&report, sizeof(Report), MPI_BYTE, to, kind, messages_);
+  void send_locked(Kind kind, int to, std::uint64_t taken = 0) {
+    const Message message{reports_[static_cast<std::size_t>(rank_)], taken};
+    MPI_Send(&message, sizeof(Message), MPI_BYTE, to, kind, messages_);
   }
 
   /// From whoever is asked first to rank 0, from there to all.
@@ -241,12 +277,14 @@ class MpiRanks final : public Ranks {
       MPI_Status status;
       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, messages_, &there, &status);
       if (there == 0) return;
-      Report report;
-      MPI_Recv(&report, sizeof(Report), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, messages_,
+      Message message;
+      MPI_Recv(&message, sizeof(Message), MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, messages_,
                MPI_STATUS_IGNORE);
       const auto source = static_cast<std::size_t>(status.MPI_SOURCE);
       heard_[source] = awake_;
-      if (rank_ == 0) reports_[source] = report;
+      if (rank_ == 0) reports_[source] = message.report;
+      if (status.MPI_TAG == kTake) send_locked(kTaken, status.MPI_SOURCE, counted_++);
+      if (status.MPI_TAG == kTaken) answer_ = message.taken;
       if (status.MPI_TAG == kLast) last_[source] = true;
       if (status.MPI_TAG == kStop && !stop_.exchange(true) && rank_ == 0) pass_on_stop();
     }
@@ -284,13 +322,15 @@ class MpiRanks final : public Ranks {
   int rank_ = 0, size_ = 1, neighbours_ = 1;
   std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
-  MPI_Win window_ = MPI_WIN_NULL;
-  std::mutex mutex_;             ///< of MPI and of what follows
-  std::vector<Report> reports_;  ///< by rank
+  MPI_Win window_ = MPI_WIN_NULL;  ///< of the counter; none where rank 0 counts
+  std::mutex mutex_;               ///< of MPI and of what follows
+  std::vector<Report> reports_;    ///< by rank
   /// How long the pulse has been running, without the time in which the whole job was suspended.
   Clock::duration awake_{};
-  std::vector<Clock::duration> heard_;  ///< by rank: then
-  std::vector<bool> last_;              ///< whose last message has come
+  std::vector<Clock::duration> heard_;   ///< by rank: then
+  std::vector<bool> last_;               ///< whose last message has come
+  std::uint64_t counted_ = 0;            ///< without a window, on rank 0: the next number
+  std::optional<std::uint64_t> answer_;  ///< without a window: the number that rank 0 has sent
   std::atomic<bool> stop_{false}, end_{false};
   std::thread pulse_;
 };
