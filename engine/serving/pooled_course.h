@@ -64,10 +64,11 @@ struct DisaggregatedLoad {
   KvFabric fabric;
 };
 
-/// An iteration of one pool, and how many requests it served.
+/// Iterations in a row of one pool, and how many requests each of them served.
 struct ServedIteration {
-  Iteration iteration;
+  Iteration iteration;  ///< the first; each decoding sequence meets one token more from one to the next
   std::int64_t progressing = 0;
+  std::int64_t iterations = 1;
 };
 
 struct DisaggregatedMeasured {
@@ -83,7 +84,11 @@ struct DisaggregatedMeasured {
   std::vector<ServedIteration> prefill_iterations, decode_iterations;
 };
 
-/// Time proportional to iterations and flows.
+/// Time proportional to events: requests, their pieces, the flows of their caches that differ.
 DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations = false);
+
+/// The same by brute force: every iteration timed, every flow sent. The oracle of the one above.
+DisaggregatedMeasured serve_disaggregated_plainly(const DisaggregatedLoad& load,
+                                                  bool keep_iterations = false);
 
 }  // namespace shardscape::serving
