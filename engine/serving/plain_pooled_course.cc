@@ -1,6 +1,7 @@
 // The obvious course of two pools: every iteration and every flow is an event of its own.
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/network/fluid.h"
@@ -54,8 +55,8 @@ struct PlainDecoder {
 };
 
 struct Alarm {
-  enum class Kind : std::uint8_t { read, decoded, first_layer, send };
-  Kind kind = Kind::read;
+  enum class Kind : std::uint8_t { decoded, read, first_layer, send };  ///< in this order
+  Kind kind = Kind::decoded;
   std::int32_t who = 0;  ///< server or request
   double share = 0;      ///< send: of the cache
 };
@@ -91,26 +92,25 @@ class PlainPools {
 
   // Called by Fluid.
   void wake(std::int32_t id) {
-    const Alarm alarm = alarms_[static_cast<std::size_t>(id)];
+    due_.push_back(alarms_[static_cast<std::size_t>(id)]);
     free_alarms_.push_back(id);
-    switch (alarm.kind) {
-      case Alarm::Kind::read:
-        return end_reading(alarm.who);
-      case Alarm::Kind::decoded:
-        return end_decoding(alarm.who);
-      case Alarm::Kind::first_layer:
-        return send_early(alarm.who);
-      case Alarm::Kind::send:
-        return send(alarm.who, alarm.share);
-    }
   }
   /// A part of a request's cache.
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { finish_sending(parcel.request); }
-  static bool settle() { return false; }
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
+  /// What happens in an instant does so in the order that pooled_course.h states, not in that of its rounding.
+  bool settle() {
+    if (delivered_.empty() && due_.empty()) return false;
+    std::ranges::sort(delivered_);
+    for (const std::int32_t r : delivered_) finish_sending(r);
+    delivered_.clear();
+    const std::vector<Alarm> due = in_order(std::exchange(due_, {}));
+    for (const Alarm& alarm : due) go_off(alarm);
+    return true;
+  }
   static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
 
  private:
@@ -118,6 +118,27 @@ class PlainPools {
   [[nodiscard]] PlainReader& reader_of(std::int32_t s) { return readers_[static_cast<std::size_t>(s)]; }
   [[nodiscard]] PlainDecoder& decoder_of(std::int32_t s) { return decoders_[static_cast<std::size_t>(s)]; }
   [[nodiscard]] bool measuring() const { return from_ >= 0; }
+
+  static std::vector<Alarm> in_order(std::vector<Alarm> alarms) {
+    std::ranges::stable_sort(alarms, [](const Alarm& a, const Alarm& b) {
+      if (a.kind != b.kind) return a.kind < b.kind;
+      return a.kind != Alarm::Kind::send && a.who < b.who;  // sends: as they were begun
+    });
+    return alarms;
+  }
+
+  void go_off(const Alarm& alarm) {
+    switch (alarm.kind) {
+      case Alarm::Kind::decoded:
+        return end_decoding(alarm.who);
+      case Alarm::Kind::read:
+        return end_reading(alarm.who);
+      case Alarm::Kind::first_layer:
+        return send_early(alarm.who);
+      case Alarm::Kind::send:
+        return send(alarm.who, alarm.share);
+    }
+  }
 
   void alarm_at(double time, const Alarm& alarm) {
     std::int32_t id = 0;
@@ -412,6 +433,9 @@ class PlainPools {
   std::vector<PlainDecoder> decoders_;
   std::vector<Alarm> alarms_;
   std::vector<std::int32_t> free_alarms_;
+  // Of the instant, not yet heard:
+  std::vector<Alarm> due_;
+  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
   std::vector<PlainDecoder::Sequence> finished_;
   std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
   double from_ = -1;  ///< < 0: not measuring yet

@@ -133,19 +133,14 @@ class PooledCourse {
     double bytes = 0;
     std::int32_t request = 0;
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { finish_sending(parcel.request); }
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
   /// The servers' events of the instant, and the sends that they begin.
   bool settle() {
-    bool any = false;
-    for (const double limit = end_of_instant();; any = true) {
-      if (alarms_.value() <= limit) {
-        go_off(alarms_.index());
-      } else if (!sends_.empty()) {
-        send(sends_.pop());
-      } else {
-        return any;
-      }
-    }
+    const bool heard = hear_deliveries(), ended = hear_alarms();
+    if (heard || ended) return true;
+    if (sends_.empty()) return false;
+    while (!sends_.empty()) send(sends_.pop());
+    return true;
   }
   static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
 
@@ -169,8 +164,27 @@ class PooledCourse {
   }
   [[nodiscard]] std::size_t layer_alarm(std::int32_t s) const { return read_alarm(s) + readers_.size(); }
 
+  bool hear_deliveries() {
+    if (delivered_.empty()) return false;
+    if (delivered_.size() > 1) std::ranges::sort(delivered_);
+    for (const std::int32_t r : delivered_) finish_sending(r);
+    delivered_.clear();
+    return true;
+  }
+
+  /// In the order of the alarms, not in that of the rounding of their times.
+  bool hear_alarms() {
+    due_.clear();
+    for (const double limit = end_of_instant(); alarms_.value() <= limit;) {
+      due_.push_back(alarms_.index());
+      alarms_.set(alarms_.index(), kNever);
+    }
+    if (due_.size() > 1) std::ranges::sort(due_);
+    for (const std::size_t alarm : due_) go_off(alarm);
+    return !due_.empty();
+  }
+
   void go_off(std::size_t alarm) {
-    alarms_.set(alarm, kNever);
     if (alarm < decoders_.size()) return end_decoding(static_cast<std::int32_t>(alarm));
     alarm -= decoders_.size();
     if (alarm < readers_.size()) return end_reading(static_cast<std::int32_t>(alarm));
@@ -513,6 +527,9 @@ class PooledCourse {
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;
   std::vector<std::int32_t> touched_readers_, touched_decoders_;  ///< that may be able to go on
+  // Of the instant, not yet heard:
+  std::vector<std::size_t> due_;
+  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
   Least<double> alarms_;
   Least<std::int64_t> queued_;    ///< tokens at each reader that wait or are being read
   Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done
