@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,14 @@ class Fluid {
     drained_ = received_ = 0;
   }
 
+  /// Events closer than this, relative to the time, happen together.
+  static constexpr double kTie = 1e-12;
+
   [[nodiscard]] bool idle() const { return queue_.empty(); }
+  /// Of the next event; infinity where there is none.
+  [[nodiscard]] double next_time() const {
+    return queue_.empty() ? std::numeric_limits<double>::infinity() : queue_.next_time();
+  }
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] std::int64_t drained() const { return drained_; }
   [[nodiscard]] std::int64_t received() const { return received_; }
@@ -80,7 +88,13 @@ class Fluid {
   /// One instant: everything that happens now, then the rates. True where they had to be found anew.
   template <FluidHandler<Parcel> Handler>
   bool advance(Handler& handler) {
-    now_ = queue_.next_time();
+    return advance_at(queue_.next_time(), handler);
+  }
+
+  /// The same at a moment from now() up to next_time() that the handler has something of its own for, in settle().
+  template <FluidHandler<Parcel> Handler>
+  bool advance_at(double time, Handler& handler) {
+    now_ = time;
     const double limit = now_ * (1 + kTie);
     do {
       while (!queue_.empty() && queue_.next_time() <= limit) {
@@ -108,8 +122,6 @@ class Fluid {
  private:
   using Kind = EventQueue::Kind;
   static constexpr std::int32_t kNone = -1;
-  /// Events closer than this, relative to the time, happen together.
-  static constexpr double kTie = 1e-12;
 
   struct Node {
     Parcel parcel;

@@ -2,8 +2,7 @@
 #include <cmath>
 #include <span>
 
-#include "engine/base/nearest_rank.h"
-#include "engine/serving/percentile.h"
+#include "engine/serving/decode_times.h"
 #include "engine/serving/server.h"
 
 namespace shardscape::serving {
@@ -12,22 +11,6 @@ namespace {
 
 /// Rounding of sums of a few thousand durations, relative: a difference below it counts as none.
 constexpr double kRounding = 1e-12;
-
-/// Nearest-rank percentiles of plain values.
-Spread spread(std::vector<double>& values) {
-  Spread s;
-  if (values.empty()) return s;
-  for (const double value : values) s.mean += value;
-  s.mean /= static_cast<double>(values.size());
-  const auto rank = [&](double share) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank_index(values.size(), share));
-    std::ranges::nth_element(values, at);
-    return *at;
-  };
-  s.p50 = rank(0.5);
-  s.p95 = rank(0.95);
-  return s;
-}
 
 class Clock {
  public:
@@ -107,15 +90,6 @@ class Clock {
     return stretch(segment, a, middle) + stretch(segment, next, b);
   }
 
-  static bool on_line(const IterationTime& a, const IterationTime& b, const IterationTime& middle,
-                      double share) {
-    const double scale = total(middle);
-    for (const TimeClass c : kServingClasses) {
-      if (std::abs(a[c] + share * (b[c] - a[c]) - middle[c]) > 1e-12 * scale) return false;
-    }
-    return true;
-  }
-
   double line(const Trajectory::Segment& segment, const Step& a, const Step& b) {
     const std::int64_t count = b.index - a.index + 1;
     account(segment, a.time, b.time, count);
@@ -163,8 +137,8 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
 
   Measured out;
   out.periodic = course.periodic;
-  out.ttft = spread(ttft);
-  out.e2e = spread(e2e);
+  out.ttft = spread_of(ttft);
+  out.e2e = spread_of(e2e);
   out.requests_per_s = done / window;
   // Little's law. Over a period it holds by itself; where there is no period it makes means and rates agree.
   out.e2e.mean = clients / out.requests_per_s;

@@ -3,7 +3,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/nearest_rank.h"
+
 namespace shardscape::serving {
+
+Spread spread_of(std::vector<double>& values) {
+  Spread s;
+  if (values.empty()) return s;
+  for (const double value : values) s.mean += value;
+  s.mean /= static_cast<double>(values.size());
+  const auto rank = [&](double share) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank_index(values.size(), share));
+    std::ranges::nth_element(values, at);
+    return *at;
+  };
+  s.p50 = rank(0.5);
+  s.p95 = rank(0.95);
+  return s;
+}
 
 std::int64_t Progression::at_most(double limit) const {
   if (first > limit) return 0;

@@ -6,6 +6,13 @@
 
 namespace shardscape::serving {
 
+struct Spread {
+  double mean = 0, p50 = 0, p95 = 0;  ///< percentiles by nearest rank
+};
+
+/// Of plain values, which are put in another order; zeros where there are none.
+Spread spread_of(std::vector<double>& values);
+
 /// `weight` times each of first, first + step, ..., first + (count - 1) step.
 struct Progression {
   double first = 0, step = 0;

@@ -1,67 +1,91 @@
+// The course of two pools, event by event. What happens is what plain_pooled_course.cc says, iteration by iteration;
+// what makes it quick:
+//
+//   decode      Iterations of the same sequences are one run, in closed form (decode_times.h). A run ends when the
+//               first sequence does, or with the iteration during which the next one gets its cache. Sequences are
+//               alike, so they end in the order in which they joined.
+//   servers     Each has at most one alarm set; the next one to go off, the shortest queue and the emptiest decoder
+//               are looked up in trees (least.h). After an instant only servers that something happened to are asked
+//               whether they can go on.
+//   caches      Flows that always run at the same rate are one (alike_caches.h).
+//   prompts     Iterations of the same prompts are timed once.
 #include "engine/serving/pooled_course.h"
 
 #include <algorithm>
-#include <deque>
+#include <array>
+#include <limits>
+#include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/base/hash.h"
+#include "engine/execution/fifo.h"
 #include "engine/network/fluid.h"
-#include "engine/serving/percentile.h"
+#include "engine/serving/alike_caches.h"
+#include "engine/serving/decode_times.h"
+#include "engine/serving/least.h"
 
 namespace shardscape::serving {
 
 namespace {
 
-constexpr std::int32_t kNone = -1;
-
-void add(IterationTime& to, const IterationTime& time, double factor) {
-  for (const TimeClass c : kServingClasses) to[c] += factor * time[c];
-}
+constexpr std::int32_t kUnassigned = -1;
 
 struct Request {
   double sent = 0;
-  std::int32_t reader = kNone, decoder = kNone;  ///< servers
+  std::int32_t reader = kUnassigned, decoder = kUnassigned;  ///< servers
   std::int64_t unread = 0, piece = 0;
   bool read = false;         ///< all of the prompt
   bool moving = false;       ///< its transfer has begun
   std::int32_t awaited = 0;  ///< flows not received, and sends not begun
   double read_at = 0, moved_from = 0, first_token = 0;
-  double joined = 0;  ///< the decoding server's busy seconds when it joined
+  std::int64_t done_at = 0;  ///< the decoder's iterations when it has its last token
   IterationTime classes{};
 };
 
 struct Reader {
-  std::deque<std::int32_t> queue;     ///< prompts with something unread
-  std::vector<std::int32_t> reading;  ///< in the running iteration
-  std::int64_t waiting_tokens = 0;    ///< those of the running iteration included
-  std::int64_t held = 0;              ///< places taken
-  bool busy = false;
+  execution::Fifo<std::int32_t> queue;  ///< prompts with something unread
+  std::vector<std::int32_t> reading;    ///< in the running iteration
+  std::int64_t held = 0;                ///< places taken
+  bool busy = false, touched = false;
   Iteration iteration;
   IterationTime time{};
 };
 
 struct Decoder {
-  struct Sequence {
-    std::int32_t request = kNone;
-    std::int64_t left = 0;  ///< tokens
-  };
-  std::deque<std::int32_t> waiting;  ///< for a place, in order
-  std::vector<std::int32_t> ready;   ///< to join with the next iteration
-  std::vector<Sequence> running;
-  std::int64_t requests = 0;  ///< assigned and not done
-  std::int64_t held = 0;      ///< places taken
-  double cached = 0;          ///< tokens of the running sequences
-  IterationTime spent{};      ///< by all iterations so far
-  bool busy = false;
-  std::int64_t fresh = 0;  ///< sequences that joined with the running iteration, the last of `running`
-  Iteration iteration;
-  IterationTime time{};
+  execution::Fifo<std::int32_t> waiting;  ///< for a place, in order
+  std::vector<std::int32_t> ready;        ///< to join with the next iteration
+  execution::Fifo<std::int32_t> running;  ///< in order of joining, and so of ending
+  std::int64_t held = 0;                  ///< places taken
+  bool busy = false, touched = false;
+  // Before the run that goes on:
+  std::int64_t decoded = 0;  ///< iterations
+  double cached = 0;         ///< tokens of the running sequences
+  IterationTime spent{};     ///< by all iterations
+  // The run.
+  DecodeRun run;
+  DecodePiece own;              ///< where it is a batch's first
+  std::int64_t fresh = 0;       ///< sequences that joined with it, the last of `running`
+  std::int64_t unmeasured = 0;  ///< its first iterations, which ended before measuring began
 };
 
-struct Alarm {
-  enum class Kind : std::uint8_t { read, decoded, first_layer, send };
-  Kind kind = Kind::read;
-  std::int32_t who = 0;  ///< server or request
-  double share = 0;      ///< send: of the cache
+/// Times of iterations that read prompts.
+class PromptTimes {
+ public:
+  explicit PromptTimes(const Timer& timer) : timer_(timer) {}
+  const IterationTime& operator()(const Iteration& i) {
+    const auto [entry, fresh] =
+        times_.try_emplace({i.prompt_tokens, i.prompt_pairs, i.masked_pairs, i.window_pairs, i.first_tokens});
+    if (fresh) entry->second = timer_(i);
+    return entry->second;
+  }
+
+ private:
+  using Key = std::array<double, 5>;
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return hash_words(key); }
+  };
+  const Timer& timer_;
+  std::unordered_map<Key, IterationTime, Hash> times_;
 };
 
 class PooledCourse {
@@ -69,71 +93,127 @@ class PooledCourse {
   PooledCourse(const DisaggregatedLoad& in, bool keep)
       : in_(in),
         keep_(keep),
+        caches_(alike_caches(in.fabric)),
+        prompt_times_(in.prefill.timer),
+        decode_times_(in.load, in.decode.timer),
         requests_(static_cast<std::size_t>(in.load.clients)),
         readers_(static_cast<std::size_t>(in.prefill.servers)),
-        decoders_(static_cast<std::size_t>(in.decode.servers)) {
+        decoders_(static_cast<std::size_t>(in.decode.servers)),
+        alarms_(decoders_.size() + 2 * readers_.size(), kNever),
+        queued_(readers_.size(), 0),
+        assigned_(decoders_.size(), 0) {
     SHARDSCAPE_CHECK(in.load.clients >= 1 && in.load.prompt_tokens >= 1 && in.load.output_tokens >= 1,
                      in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
     SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
                      in.decode.rules.slots);
-    fluid_.reset(in.fabric.wires, in.fabric.bytes_per_second);
+    fluid_.reset(caches_.wires, caches_.bytes_per_second);
     begin_measuring_ = in.load.clients * (kGenerations / 2);
     end_measuring_ = in.load.clients * kGenerations;
+    ttft_.reserve(static_cast<std::size_t>(end_measuring_ - begin_measuring_));
+    e2e_.reserve(ttft_.capacity());
   }
 
   DisaggregatedMeasured run() {
     for (std::size_t r = 0; r < requests_.size(); ++r) arrive(static_cast<std::int32_t>(r));
     start_servers();
     while (out_.requests_done < end_measuring_) {
-      SHARDSCAPE_CHECK(!fluid_.idle(), out_.requests_done);
-      fluid_.advance(*this);
+      const double next = sends_.empty() ? std::min(alarms_.value(), fluid_.next_time()) : fluid_.now();
+      SHARDSCAPE_CHECK(next < kNever, out_.requests_done);
+      fluid_.advance_at(next, *this);
       start_servers();
-      if (from_ < 0 && out_.requests_done >= begin_measuring_) from_ = fluid_.now();
+      if (from_ < 0 && out_.requests_done >= begin_measuring_) begin_measuring();
     }
     return finish();
   }
 
   // Called by Fluid.
-  void wake(std::int32_t id) {
-    const Alarm alarm = alarms_[static_cast<std::size_t>(id)];
-    free_alarms_.push_back(id);
-    switch (alarm.kind) {
-      case Alarm::Kind::read:
-        return end_reading(alarm.who);
-      case Alarm::Kind::decoded:
-        return end_decoding(alarm.who);
-      case Alarm::Kind::first_layer:
-        return send_early(alarm.who);
-      case Alarm::Kind::send:
-        return send(alarm.who, alarm.share);
-    }
-  }
+  static void wake(std::int32_t /*id*/) {}
   /// A part of a request's cache.
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { finish_sending(parcel.request); }
-  static bool settle() { return false; }
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
+  /// The servers' events of the instant, and the sends that they begin.
+  bool settle() {
+    const bool heard = hear_deliveries(), ended = hear_alarms();
+    if (heard || ended) return true;
+    if (sends_.empty()) return false;
+    while (!sends_.empty()) send(sends_.pop());
+    return true;
+  }
   static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
 
  private:
+  using Network = network::Fluid<Parcel>;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  struct Send {
+    std::int32_t request = 0;
+    double share = 0;  ///< of its cache
+  };
+
   [[nodiscard]] Request& request_of(std::int32_t r) { return requests_[static_cast<std::size_t>(r)]; }
   [[nodiscard]] Reader& reader_of(std::int32_t s) { return readers_[static_cast<std::size_t>(s)]; }
   [[nodiscard]] Decoder& decoder_of(std::int32_t s) { return decoders_[static_cast<std::size_t>(s)]; }
   [[nodiscard]] bool measuring() const { return from_ >= 0; }
+  [[nodiscard]] double end_of_instant() const { return fluid_.now() * (1 + Network::kTie); }
 
-  void alarm_at(double time, const Alarm& alarm) {
-    std::int32_t id = 0;
-    if (free_alarms_.empty()) {
-      id = static_cast<std::int32_t>(alarms_.size());
-      alarms_.push_back(alarm);
-    } else {
-      id = free_alarms_.back();
-      free_alarms_.pop_back();
-      alarms_[static_cast<std::size_t>(id)] = alarm;
+  // Alarms: the ends of runs, then those of iterations that read, then those of their first layers.
+  [[nodiscard]] std::size_t read_alarm(std::int32_t s) const {
+    return decoders_.size() + static_cast<std::size_t>(s);
+  }
+  [[nodiscard]] std::size_t layer_alarm(std::int32_t s) const { return read_alarm(s) + readers_.size(); }
+
+  bool hear_deliveries() {
+    if (delivered_.empty()) return false;
+    if (delivered_.size() > 1) std::ranges::sort(delivered_);
+    for (const std::int32_t r : delivered_) finish_sending(r);
+    delivered_.clear();
+    return true;
+  }
+
+  /// In the order of the alarms, not in that of the rounding of their times.
+  bool hear_alarms() {
+    due_.clear();
+    for (const double limit = end_of_instant(); alarms_.value() <= limit;) {
+      due_.push_back(alarms_.index());
+      alarms_.set(alarms_.index(), kNever);
     }
-    fluid_.wake_at(time, id);
+    if (due_.size() > 1) std::ranges::sort(due_);
+    for (const std::size_t alarm : due_) go_off(alarm);
+    return !due_.empty();
+  }
+
+  void go_off(std::size_t alarm) {
+    if (alarm < decoders_.size()) return end_decoding(static_cast<std::int32_t>(alarm));
+    alarm -= decoders_.size();
+    if (alarm < readers_.size()) return end_reading(static_cast<std::int32_t>(alarm));
+    send_early(static_cast<std::int32_t>(alarm - readers_.size()));
+  }
+
+  template <class Server>
+  static void touch(Server& server, std::int32_t s, std::vector<std::int32_t>& list) {
+    if (server.touched) return;
+    server.touched = true;
+    list.push_back(s);
+  }
+
+  /// Decoders first: a request whose first token is its last is done there, and its client's next one is
+  /// read.
+  void start_servers() {
+    start_touched(decoders_, touched_decoders_, [&](std::int32_t s) { start_decoding(s); });
+    start_touched(readers_, touched_readers_, [&](std::int32_t s) { start_reading(s); });
+  }
+
+  template <class Servers, class Start>
+  static void start_touched(Servers& servers, std::vector<std::int32_t>& list, Start start) {
+    if (list.size() > 1) std::ranges::sort(list);
+    for (const std::int32_t s : list) {
+      auto& server = servers[static_cast<std::size_t>(s)];
+      server.touched = false;
+      if (!server.busy) start(s);
+    }
+    list.clear();
   }
 
   // ---- prefill ----
@@ -143,21 +223,12 @@ class PooledCourse {
     request = {};
     request.sent = fluid_.now();
     request.unread = in_.load.prompt_tokens;
-    const auto shortest = std::ranges::min_element(readers_, {}, &Reader::waiting_tokens);
-    request.reader = static_cast<std::int32_t>(shortest - readers_.begin());
-    shortest->queue.push_back(r);
-    shortest->waiting_tokens += request.unread;
-  }
-
-  /// Decoders first: a request whose first token is its last is done there, and its client's next one is
-  /// read.
-  void start_servers() {
-    for (std::size_t s = 0; s < decoders_.size(); ++s) {
-      if (!decoders_[s].busy) start_decoding(static_cast<std::int32_t>(s));
-    }
-    for (std::size_t s = 0; s < readers_.size(); ++s) {
-      if (!readers_[s].busy) start_reading(static_cast<std::int32_t>(s));
-    }
+    const std::size_t shortest = queued_.index();
+    queued_.set(shortest, queued_[shortest] + request.unread);
+    request.reader = static_cast<std::int32_t>(shortest);
+    Reader& reader = readers_[shortest];
+    reader.queue.push(r);
+    touch(reader, request.reader, touched_readers_);
   }
 
   void start_reading(std::int32_t s) {
@@ -166,7 +237,8 @@ class PooledCourse {
     std::int64_t left = in_.prefill.rules.token_budget;
     server.iteration = {};
     server.reading.clear();
-    for (const std::int32_t r : server.queue) {
+    for (std::size_t i = 0; i < server.queue.size(); ++i) {
+      const std::int32_t r = server.queue[i];
       Request& request = request_of(r);
       const bool begun = request.unread < in_.load.prompt_tokens;
       if (left <= 0 || (!begun && server.held == in_.prefill.rules.slots)) break;
@@ -180,13 +252,11 @@ class PooledCourse {
     }
     if (server.reading.empty()) return;
     server.busy = true;
-    server.time = in_.prefill.timer(server.iteration);
+    server.time = prompt_times_(server.iteration);
     const double seconds = total(server.time);
-    alarm_at(fluid_.now() + seconds, {Alarm::Kind::read, s, 0});
-    if (in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1) {
-      alarm_at(fluid_.now() + seconds / static_cast<double>(in_.fabric.layers),
-               {Alarm::Kind::first_layer, s, 0});
-    }
+    alarms_.set(read_alarm(s), fluid_.now() + seconds);
+    if (in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1)
+      alarms_.set(layer_alarm(s), fluid_.now() + seconds / static_cast<double>(in_.fabric.layers));
   }
 
   void add_piece(const Request& request, Iteration& iteration) const {
@@ -209,42 +279,42 @@ class PooledCourse {
   void end_reading(std::int32_t s) {
     Reader& server = reader_of(s);
     server.busy = false;
-    if (measuring() && keep_) {
+    touch(server, s, touched_readers_);
+    if (measuring() && keep_)
       out_.prefill_iterations.push_back({server.iteration, static_cast<std::int64_t>(server.reading.size())});
-    }
+    std::int64_t tokens = 0;
     for (const std::int32_t r : server.reading) {
       Request& request = request_of(r);
       add(request.classes, server.time, 1);
-      server.waiting_tokens -= request.piece;
+      tokens += request.piece;
       if (request.unread > 0) continue;
-      server.queue.pop_front();  // prompts end in order
+      server.queue.pop();  // prompts end in order
       request.read = true;
       request.read_at = fluid_.now();
       if (request.moving) {
         begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
         continue;
       }
-      if (request.decoder == kNone) assign(r);
-      decoder_of(request.decoder).waiting.push_back(r);
+      if (request.decoder == kUnassigned) assign(r);
+      decoder_of(request.decoder).waiting.push(r);
       fill_places(request.decoder);
     }
+    const auto reader = static_cast<std::size_t>(s);
+    queued_.set(reader, queued_[reader] - tokens);
   }
 
   // ---- transfer ----
 
   void assign(std::int32_t r) {
-    const auto least = std::ranges::min_element(decoders_, {}, &Decoder::requests);
-    ++least->requests;
-    request_of(r).decoder = static_cast<std::int32_t>(least - decoders_.begin());
+    const std::size_t least = assigned_.index();
+    assigned_.set(least, assigned_[least] + 1);
+    request_of(r).decoder = static_cast<std::int32_t>(least);
   }
 
   void fill_places(std::int32_t s) {
     Decoder& server = decoder_of(s);
-    while (!server.waiting.empty() && server.held < in_.decode.rules.slots) {
-      const std::int32_t r = server.waiting.front();
-      server.waiting.pop_front();
-      begin_transfer(r);
-    }
+    while (!server.waiting.empty() && server.held < in_.decode.rules.slots)
+      begin_transfer(server.waiting.pop());
   }
 
   void begin_transfer(std::int32_t r) {
@@ -257,10 +327,10 @@ class PooledCourse {
     begin_send(r, 1 - late);
   }
 
-  /// Begins a send at the present moment, by way of an alarm: flows may change only where alarms go off.
+  /// At the present moment, when servers have had their turn: flows may change only in an instant of the network.
   void begin_send(std::int32_t r, double share) {
     ++request_of(r).awaited;
-    alarm_at(fluid_.now(), {Alarm::Kind::send, r, share});
+    sends_.push({r, share});
   }
 
   /// The replica of a server that has the request: its coupled ones take turns.
@@ -269,24 +339,24 @@ class PooledCourse {
     return server / (servers * coupled / replicas) * coupled + request % coupled;
   }
 
-  [[nodiscard]] const std::vector<KvFlow>& flows_of(std::int32_t r, const Request& request) const {
+  [[nodiscard]] std::size_t pair_of(std::int32_t r, const Request& request) const {
     const KvFabric& fabric = in_.fabric;
     const std::int64_t from =
         replica_of(request.reader, in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled, r);
     const std::int64_t to =
         replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled, r);
-    return in_.fabric.flows[static_cast<std::size_t>(from * in_.fabric.decode_replicas + to)];
+    return static_cast<std::size_t>(from * in_.fabric.decode_replicas + to);
   }
 
-  void send(std::int32_t r, double share) {
-    Request& request = request_of(r);
-    const std::vector<KvFlow>& flows = flows_of(r, request);
+  void send(const Send& part) {
+    Request& request = request_of(part.request);
+    const std::size_t pair = pair_of(part.request, request);
+    const std::span<const KvFlow> flows = caches_.of(pair);
     request.awaited += static_cast<std::int32_t>(flows.size());
-    for (const KvFlow& flow : flows) {
-      out_.bytes_sent += share * flow.bytes;
-      fluid_.send(flow.connection, {share * flow.bytes, r}, *this);
-    }
-    finish_sending(r);
+    out_.bytes_sent += part.share * caches_.bytes[pair];
+    for (const KvFlow& flow : flows)
+      fluid_.send(flow.connection, {part.share * flow.bytes, part.request}, *this);
+    finish_sending(part.request);
   }
 
   void finish_sending(std::int32_t r) {
@@ -297,9 +367,14 @@ class PooledCourse {
   void end_transfer(std::int32_t r) {
     Request& request = request_of(r);
     ++out_.transfers_done;
-    --reader_of(request.reader).held;
+    Reader& reader = reader_of(request.reader);
+    --reader.held;
+    touch(reader, request.reader, touched_readers_);
     request.first_token = fluid_.now();
-    decoder_of(request.decoder).ready.push_back(r);
+    Decoder& decoder = decoder_of(request.decoder);
+    decoder.ready.push_back(r);
+    if (!decoder.busy) return touch(decoder, request.decoder, touched_decoders_);
+    if (decoder.ready.size() == 1) cut_run(request.decoder);
   }
 
   // ---- decode ----
@@ -314,86 +389,119 @@ class PooledCourse {
         continue;
       }
       ++server.fresh;
-      server.running.push_back({r, in_.load.output_tokens - 1});
+      Request& request = request_of(r);
+      request.done_at = server.decoded + in_.load.output_tokens - 1;
+      server.running.push(r);
       server.cached += static_cast<double>(in_.load.prompt_tokens);
-      add(request_of(r).classes, server.spent, -1);
+      add(request.classes, server.spent, -1);
     }
     server.ready.clear();
     if (server.running.empty()) return;
-    server.iteration = {};
-    server.iteration.decoding = static_cast<double>(server.running.size());
-    server.cached += server.iteration.decoding;  // each meets the token that the step before gave
-    server.iteration.cached = server.cached;
-    server.time = in_.decode.timer(server.iteration);
+    const auto count = static_cast<std::int64_t>(server.running.size());
+    const std::int64_t left = request_of(server.running.front()).done_at - server.decoded;
+    // Each meets the token that the step before gave.
+    server.run =
+        decode_times_.run(fluid_.now(), count, server.cached + static_cast<double>(count), left, server.own);
+    server.unmeasured = 0;
     server.busy = true;
-    alarm_at(fluid_.now() + total(server.time), {Alarm::Kind::decoded, s, 0});
+    set_end(s);
+  }
+
+  void set_end(std::int32_t s) {
+    const DecodeRun& run = decoder_of(s).run;
+    alarms_.set(static_cast<std::size_t>(s), run.begin + run.seconds(run.iterations));
+  }
+
+  /// A sequence waits to join: not before the iteration that runs has ended.
+  void cut_run(std::int32_t s) {
+    DecodeRun& run = decoder_of(s).run;
+    if (run.iterations == 1) return;
+    const std::int64_t ended = run.ended_before(fluid_.now() * (1 - Network::kTie));
+    if (ended + 1 >= run.iterations) return;
+    run.iterations = ended + 1;
+    set_end(s);
   }
 
   void end_decoding(std::int32_t s) {
     Decoder& server = decoder_of(s);
+    const DecodeRun& run = server.run;
     server.busy = false;
-    add(server.spent, server.time, 1);
-    const auto count = static_cast<std::int64_t>(server.running.size());
-    if (measuring()) record_gaps(server, count);
-    for (Decoder::Sequence& sequence : server.running) --sequence.left;
-    const auto ends =
-        std::stable_partition(server.running.begin(), server.running.end(),
-                              [](const Decoder::Sequence& sequence) { return sequence.left > 0; });
-    finished_.assign(ends, server.running.end());
-    server.running.erase(ends, server.running.end());
-    for (const Decoder::Sequence& sequence : finished_) {
+    touch(server, s, touched_decoders_);
+    if (measuring()) record(server, run.iterations);
+    run.add_to(server.spent, run.iterations);
+    server.decoded += run.iterations;
+    server.cached += run.sequences * static_cast<double>(run.iterations);
+    while (!server.running.empty() && request_of(server.running.front()).done_at == server.decoded) {
+      const std::int32_t r = server.running.pop();
       server.cached -= static_cast<double>(in_.load.prompt_tokens + in_.load.output_tokens - 1);
-      add(request_of(sequence.request).classes, server.spent, 1);
-      done(sequence.request);
+      add(request_of(r).classes, server.spent, 1);
+      done(r);
     }
   }
 
-  void record_gaps(const Decoder& server, std::int64_t count) {
-    const double seconds = total(server.time);
-    if (count > server.fresh) gaps_.push_back({seconds, 0, 1, count - server.fresh});
-    for (std::int64_t i = count - server.fresh; i < count; ++i) {
-      const std::int32_t r = server.running[static_cast<std::size_t>(i)].request;
-      gaps_.push_back({fluid_.now() - request_of(r).first_token, 0, 1, 1});
+  /// The gaps between tokens of the run's first `count` iterations, as far as they are measured.
+  void record(const Decoder& server, std::int64_t count) {
+    const DecodeRun& run = server.run;
+    const auto sequences = static_cast<std::int64_t>(run.sequences);
+    std::int64_t from = server.unmeasured;
+    if (count <= from) return;
+    decode_iterations_ += static_cast<double>(count - from);
+    decoded_ += static_cast<double>((count - from) * sequences);
+    if (keep_) keep_run(run, from, count);
+    if (from == 0 && server.fresh > 0) {
+      const double seconds = run.first();
+      if (sequences > server.fresh) gaps_.push_back({seconds, 0, 1, sequences - server.fresh});
+      for (auto i = static_cast<std::size_t>(sequences - server.fresh); i < server.running.size(); ++i)
+        gaps_.push_back({run.begin + seconds - request_of(server.running[i]).first_token, 0, 1, 1});
+      from = 1;
     }
-    decode_iterations_ += 1;
-    decoded_ += static_cast<double>(count);
-    if (keep_) out_.decode_iterations.push_back({server.iteration, count});
+    if (count == from) return;
+    const double first = run.first() + run.step() * static_cast<double>(from);
+    gaps_.push_back({first, count - from > 1 ? run.step() : 0, count - from, sequences});
+  }
+
+  void keep_run(const DecodeRun& run, std::int64_t from, std::int64_t count) {
+    Iteration first;
+    first.decoding = run.sequences;
+    first.cached = run.cached + run.sequences * static_cast<double>(from);
+    out_.decode_iterations.push_back({first, static_cast<std::int64_t>(run.sequences), count - from});
   }
 
   void done(std::int32_t r) {
     const Request& request = request_of(r);
     ++out_.requests_done;
     if (measuring()) {
-      const double exposed = request.first_token - std::max(request.read_at, request.moved_from);
-      ttft_.push_back({request.first_token - request.sent, 0, 1, 1});
-      e2e_.push_back({fluid_.now() - request.sent, 0, 1, 1});
-      out_.exposed_transfer += exposed;
+      ttft_.push_back(request.first_token - request.sent);
+      e2e_.push_back(fluid_.now() - request.sent);
+      out_.exposed_transfer += request.first_token - std::max(request.read_at, request.moved_from);
       out_.transfer += request.first_token - request.moved_from;
       add(out_.requests.classes, request.classes, 1);
     }
     const std::int32_t s = request.decoder;
-    Decoder& server = decoder_of(s);
-    --server.requests;
-    --server.held;
+    const auto decoder = static_cast<std::size_t>(s);
+    assigned_.set(decoder, assigned_[decoder] - 1);
+    --decoder_of(s).held;
     arrive(r);
     fill_places(s);
   }
 
-  // ---- the end ----
+  // ---- the measured part ----
 
-  static Spread spread(const std::vector<Progression>& values) {
-    Spread s{0, percentile(values, 0.5), percentile(values, 0.95)};
-    for (const Progression& p : values) s.mean += p.first / static_cast<double>(values.size());
-    return s;
+  void begin_measuring() {
+    from_ = fluid_.now();
+    for (Decoder& server : decoders_)
+      if (server.busy) server.unmeasured = server.run.ended_before(end_of_instant());
   }
 
   DisaggregatedMeasured finish() {
+    for (const Decoder& server : decoders_)
+      if (server.busy) record(server, server.run.ended_before(end_of_instant()));
     Measured& m = out_.requests;
     const auto count = static_cast<double>(e2e_.size());
     out_.requests_measured = count;
     m.periodic = false;
-    m.ttft = spread(ttft_);
-    m.e2e = spread(e2e_);
+    m.ttft = spread_of(ttft_);
+    m.e2e = spread_of(e2e_);
     m.itl = {0, percentile(gaps_, 0.5), percentile(gaps_, 0.95)};
     if (in_.load.output_tokens > 1)
       m.itl.mean = (m.e2e.mean - m.ttft.mean) / static_cast<double>(in_.load.output_tokens - 1);
@@ -410,16 +518,25 @@ class PooledCourse {
 
   const DisaggregatedLoad& in_;
   const bool keep_;
-  network::Fluid<Parcel> fluid_;
+  const AlikeCaches caches_;
+  PromptTimes prompt_times_;
+  DecodeTimes decode_times_;
+  Network fluid_;
+  execution::Fifo<Send> sends_;  ///< that begin now
   std::vector<Request> requests_;
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;
-  std::vector<Alarm> alarms_;
-  std::vector<std::int32_t> free_alarms_;
-  std::vector<Decoder::Sequence> finished_;
+  std::vector<std::int32_t> touched_readers_, touched_decoders_;  ///< that may be able to go on
+  // Of the instant, not yet heard:
+  std::vector<std::size_t> due_;
+  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
+  Least<double> alarms_;
+  Least<std::int64_t> queued_;    ///< tokens at each reader that wait or are being read
+  Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done
   std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
   double from_ = -1;  ///< < 0: not measuring yet
-  std::vector<Progression> ttft_, e2e_, gaps_;
+  std::vector<double> ttft_, e2e_;
+  std::vector<Progression> gaps_;
   double decode_iterations_ = 0, decoded_ = 0;
   DisaggregatedMeasured out_;
 };

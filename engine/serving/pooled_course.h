@@ -16,7 +16,10 @@
 //   decode    All sequences of a server get one token in each iteration; those whose cache has arrived join
 //             with the next one.
 //
-// A prompt holds its place in the first pool until its cache has left. Ties go to the lower number. Requests
+// A prompt holds its place in the first pool until its cache has left. Ties go to the lower number. Of what happens in
+// one instant, which is what lies closer together than rounding may move it, caches arrive first, by request, then
+// iterations end, those that decode before those that read, by server; what these send leaves then, and in the end
+// servers start. Requests
 // are alike but the pools run at their own pace, so events are timed one by one. Each client has kGenerations
 // requests done on average; measured are those of the second half.
 //
@@ -64,10 +67,11 @@ struct DisaggregatedLoad {
   KvFabric fabric;
 };
 
-/// An iteration of one pool, and how many requests it served.
+/// Iterations in a row of one pool, and how many requests each of them served.
 struct ServedIteration {
-  Iteration iteration;
+  Iteration iteration;  ///< the first; each decoding sequence meets one token more from one to the next
   std::int64_t progressing = 0;
+  std::int64_t iterations = 1;
 };
 
 struct DisaggregatedMeasured {
@@ -83,7 +87,11 @@ struct DisaggregatedMeasured {
   std::vector<ServedIteration> prefill_iterations, decode_iterations;
 };
 
-/// Time proportional to iterations and flows.
+/// Time proportional to events: requests, their pieces, the flows of their caches that differ.
 DisaggregatedMeasured serve_disaggregated(const DisaggregatedLoad& load, bool keep_iterations = false);
+
+/// The same by brute force: every iteration timed, every flow sent. The oracle of the one above.
+DisaggregatedMeasured serve_disaggregated_plainly(const DisaggregatedLoad& load,
+                                                  bool keep_iterations = false);
 
 }  // namespace shardscape::serving

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "engine/base/quantity.h"
+#include "engine/serving/percentile.h"
 #include "engine/spec/causal_window.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/time_class.h"
@@ -92,13 +93,13 @@ inline double total(const IterationTime& time) {
   return sum;
 }
 
+inline void add(IterationTime& to, const IterationTime& time, double factor) {
+  for (const TimeClass c : kServingClasses) to[c] += factor * time[c];
+}
+
 /// The time of an iteration. Must be a pure function, and as a function of the cached tokens alone convex and
 /// piecewise linear: then a run of decode iterations is summed up exactly without timing each.
 using Timer = std::function<IterationTime(const Iteration&)>;
-
-struct Spread {
-  double mean = 0, p50 = 0, p95 = 0;  ///< percentiles by nearest rank
-};
 
 struct Measured {
   Spread ttft;  ///< from sending a request to its first token

@@ -47,7 +47,8 @@ void explain(const Setting& setting, const PoolInputs& pool, network::Collective
              std::vector<OperatorRow>& rows) {
   std::vector<WeightedIterations> weighted;
   for (const serving::ServedIteration& served : iterations)
-    weighted.push_back({served.iteration, 1, static_cast<double>(served.progressing) / requests});
+    weighted.push_back(
+        {served.iteration, served.iterations, static_cast<double>(served.progressing) / requests});
   explain_iterations(inputs_of(setting, pool), collectives, memo, weighted, rows);
 }
 
@@ -117,7 +118,9 @@ bool time_disaggregated(const DisaggregatedInputs& in, const PoolCollectives& co
       setting.model.layers, in.prefill.shape.coupled,   in.decode.shape.coupled};
   const serving::DisaggregatedLoad load{load_of(prefill), pool_of(setting, in.prefill, read),
                                         pool_of(setting, in.decode, write), fabric};
-  const DisaggregatedMeasured measured = serving::serve_disaggregated(load, operators != nullptr);
+  const bool keep = operators != nullptr;
+  const DisaggregatedMeasured measured =
+      plainly ? serving::serve_disaggregated_plainly(load, keep) : serving::serve_disaggregated(load, keep);
   fill(setting, in.prefill.plan.gpus() + in.decode.plan.gpus(), measured, out);
   out.kv_bytes = traffic.request;
   if (operators == nullptr) return true;

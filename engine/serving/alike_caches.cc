@@ -1,0 +1,228 @@
+#include "engine/serving/alike_caches.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "engine/base/hash.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+constexpr std::int32_t kNone = -1;
+/// Numbers of the colours of things, in order of their first appearance.
+struct Classes {
+  std::vector<std::int32_t> of;     ///< by thing; kNone where it has no colour
+  std::vector<std::int32_t> first;  ///< of each class, a thing that is in it
+};
+
+/// Numbers equal colours alike; 0 is no colour.
+Classes number(const std::vector<std::uint64_t>& colours) {
+  Classes classes;
+  classes.of.assign(colours.size(), kNone);
+  const std::size_t mask = std::bit_ceil(2 * colours.size() + 1) - 1;
+  std::vector<std::int32_t> table(mask + 1, kNone);
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    if (colours[i] == 0) continue;
+    for (std::size_t slot = hash_word(0, colours[i]) & mask;; slot = (slot + 1) & mask) {
+      if (table[slot] == kNone) {
+        table[slot] = static_cast<std::int32_t>(classes.first.size());
+        classes.first.push_back(static_cast<std::int32_t>(i));
+      }
+      const std::int32_t candidate = table[slot];
+      if (colours[static_cast<std::size_t>(classes.first[static_cast<std::size_t>(candidate)])] != colours[i])
+        continue;
+      classes.of[i] = candidate;
+      break;
+    }
+  }
+  return classes;
+}
+
+class Reducer {
+ public:
+  explicit Reducer(const KvFabric& fabric) : fabric_(fabric), wires_(fabric.wires) {}
+
+  AlikeCaches reduce() {
+    join_bytes();
+    colour();
+    weigh_links();
+    join_links();
+    lay_out();
+    return std::move(out_);
+  }
+
+ private:
+  /// One link that stands for its class: how often each class of connections counts on it.
+  struct Link {
+    double capacity = 0;
+    std::vector<std::pair<std::int32_t, std::int32_t>> counts;  ///< class of connections, times; ascending
+  };
+
+  [[nodiscard]] std::span<const std::int32_t> path(std::size_t connection) const {
+    const network::Connection& c = wires_.connections[connection];
+    return std::span(wires_.path_links)
+        .subspan(static_cast<std::size_t>(c.path_begin), static_cast<std::size_t>(c.path_end - c.path_begin));
+  }
+
+  /// What one request sends on one connection follows itself there: one parcel.
+  void join_bytes() {
+    pair_.assign(wires_.connections.size(), kNone);
+    bytes_.assign(wires_.connections.size(), 0);
+    for (std::size_t pair = 0; pair < fabric_.flows.size(); ++pair) {
+      for (const KvFlow& flow : fabric_.flows[pair]) {
+        const auto connection = static_cast<std::size_t>(flow.connection);
+        const auto number = static_cast<std::int32_t>(pair);
+        shared_ = shared_ || (pair_[connection] != kNone && pair_[connection] != number);
+        pair_[connection] = number;
+        bytes_[connection] += flow.bytes;
+      }
+    }
+  }
+
+  /// Refines until no more classes are told apart.
+  void colour() {
+    std::vector<std::uint64_t> connections(wires_.connections.size(), 0);
+    std::vector<std::uint64_t> links(fabric_.bytes_per_second.size(), 0);
+    for (std::size_t c = 0; c < connections.size(); ++c) {
+      if (pair_[c] == kNone) continue;
+      const auto pair = static_cast<std::uint64_t>(pair_[c]);
+      connections[c] = hash_word(hash_word(hash_word(1, pair), std::bit_cast<std::uint64_t>(bytes_[c])),
+                                 std::bit_cast<std::uint64_t>(wires_.connections[c].latency));
+      // Of a connection that two pairs use nothing is known before they do.
+      if (shared_) connections[c] = hash_word(1, c);
+      for (const std::int32_t link : path(c)) {
+        const auto l = static_cast<std::size_t>(link);
+        links[l] = hash_word(1, std::bit_cast<std::uint64_t>(fabric_.bytes_per_second[l]));
+      }
+    }
+    for (std::size_t before = 0;;) {
+      connection_classes_ = number(connections);
+      link_classes_ = number(links);
+      const std::size_t count = connection_classes_.first.size() + link_classes_.first.size();
+      if (count == before) return;
+      before = count;
+      refine(connections, links);
+    }
+  }
+
+  void refine(std::vector<std::uint64_t>& connections, std::vector<std::uint64_t>& links) const {
+    std::vector<std::uint64_t> met(links.size(), 0);  // sums do not mind the order
+    for (std::size_t c = 0; c < connections.size(); ++c) {
+      if (connections[c] == 0) continue;
+      std::uint64_t sum = 0;
+      for (const std::int32_t link : path(c)) {
+        sum += hash_word(2, links[static_cast<std::size_t>(link)]);
+        met[static_cast<std::size_t>(link)] += hash_word(3, connections[c]);
+      }
+      connections[c] = hash_word(connections[c], sum);
+    }
+    for (std::size_t l = 0; l < links.size(); ++l)
+      if (links[l] != 0) links[l] = hash_word(links[l], met[l]);
+  }
+
+  void weigh_links() {
+    links_.resize(link_classes_.first.size());
+    for (std::size_t l = 0; l < links_.size(); ++l)
+      links_[l].capacity = fabric_.bytes_per_second[static_cast<std::size_t>(link_classes_.first[l])];
+    // In order of classes, so that those of each link ascend.
+    std::vector<std::pair<std::int32_t, std::int32_t>> order;
+    for (std::size_t c = 0; c < wires_.connections.size(); ++c)
+      if (connection_classes_.of[c] != kNone)
+        order.emplace_back(connection_classes_.of[c], static_cast<std::int32_t>(c));
+    std::ranges::sort(order);
+    for (const auto& [number, connection] : order) {
+      for (const std::int32_t link : path(static_cast<std::size_t>(connection))) {
+        const std::int32_t l = link_classes_.of[static_cast<std::size_t>(link)];
+        if (link_classes_.first[static_cast<std::size_t>(l)] != link) continue;
+        auto& counts = links_[static_cast<std::size_t>(l)].counts;
+        if (counts.empty() || counts.back().first != number) counts.emplace_back(number, 0);
+        ++counts.back().second;
+      }
+    }
+    for (Link& link : links_) {
+      std::int32_t common = 0;
+      for (const auto& [number, times] : link.counts) common = std::gcd(common, times);
+      link.capacity /= common;
+      for (auto& [number, times] : link.counts) times /= common;
+    }
+  }
+
+  /// Of links with the same flows the narrowest decides.
+  void join_links() {
+    std::vector<std::uint64_t> colours;
+    for (const Link& link : links_) {
+      std::uint64_t colour = 1;
+      for (const auto& [number, times] : link.counts)
+        colour = hash_word(hash_word(colour, static_cast<std::uint64_t>(number)),
+                           static_cast<std::uint64_t>(times));
+      colours.push_back(colour);
+    }
+    const Classes same = number(colours);
+    for (std::size_t l = 0; l < links_.size(); ++l) {
+      const auto first = static_cast<std::size_t>(same.first[static_cast<std::size_t>(same.of[l])]);
+      if (first == l || links_[first].counts != links_[l].counts) continue;
+      links_[first].capacity = std::min(links_[first].capacity, links_[l].capacity);
+      links_[l].counts.clear();
+    }
+  }
+
+  void lay_out() {
+    std::vector<std::vector<std::int32_t>> paths(connection_classes_.first.size());
+    for (const Link& link : links_) {
+      if (link.counts.empty()) continue;
+      const auto number = static_cast<std::int32_t>(out_.bytes_per_second.size());
+      out_.bytes_per_second.push_back(link.capacity);
+      for (const auto& [connection, times] : link.counts)
+        paths[static_cast<std::size_t>(connection)].insert(paths[static_cast<std::size_t>(connection)].end(),
+                                                           static_cast<std::size_t>(times), number);
+    }
+    for (std::size_t c = 0; c < paths.size(); ++c) {
+      network::Connection connection =
+          wires_.connections[static_cast<std::size_t>(connection_classes_.first[c])];
+      connection.path_begin = static_cast<std::int32_t>(out_.wires.path_links.size());
+      out_.wires.path_links.insert(out_.wires.path_links.end(), paths[c].begin(), paths[c].end());
+      connection.path_end = static_cast<std::int32_t>(out_.wires.path_links.size());
+      out_.wires.connections.push_back(connection);
+    }
+    lay_out_flows();
+  }
+
+  void lay_out_flows() {
+    std::vector<std::int32_t> listed(out_.wires.connections.size(),
+                                     kNone);  // the pair that has the connection
+    out_.begin.push_back(0);
+    for (std::size_t pair = 0; pair < fabric_.flows.size(); ++pair) {
+      double bytes = 0;
+      for (const KvFlow& flow : fabric_.flows[pair]) {
+        bytes += flow.bytes;
+        const std::int32_t number = connection_classes_.of[static_cast<std::size_t>(flow.connection)];
+        std::int32_t& last = listed[static_cast<std::size_t>(number)];
+        if (!shared_ && last == static_cast<std::int32_t>(pair)) continue;
+        last = static_cast<std::int32_t>(pair);
+        out_.flows.push_back(
+            {number, shared_ ? flow.bytes : bytes_[static_cast<std::size_t>(flow.connection)]});
+      }
+      out_.begin.push_back(static_cast<std::int32_t>(out_.flows.size()));
+      out_.bytes.push_back(bytes);
+    }
+  }
+
+  const KvFabric& fabric_;
+  const network::Traffic& wires_;
+  AlikeCaches out_;
+  bool shared_ = false;  ///< some connection is used by two pairs
+  // By connection: the pair whose caches it carries, and how much of each.
+  std::vector<std::int32_t> pair_;
+  std::vector<double> bytes_;
+  Classes connection_classes_, link_classes_;
+  std::vector<Link> links_;
+};
+
+}  // namespace
+
+AlikeCaches alike_caches(const KvFabric& fabric) { return Reducer(fabric).reduce(); }
+
+}  // namespace shardscape::serving

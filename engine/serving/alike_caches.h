@@ -1,0 +1,42 @@
+// Caches on as few flows as will do.
+//
+// The flows of one request set out together. Those among them that meet alike links, with alike flows on them, run at
+// the same rate at all times, so that one can stand for all. What is alike is found by refinement of colours: two
+// connections are alike where they belong to one pair of replicas, carry as many bytes at the same latency, and cross
+// alike links; two links are alike where they have the same capacity and are crossed by alike connections. When no
+// round tells more of them apart the partition is equitable: every link of a class is crossed by n(C, L) connections
+// of class C, whichever it is. As classes of connections start and stop as a whole, progressive filling (max-min
+// fairness; Bertsekas and Gallager 1992, 6.5.2) then treats all of a class alike at every level, by induction over its
+// rounds. One connection for each class is left, which counts n(C, L) times on the one link that stands for each class
+// L; where all counts of a link have a common divisor, its capacity is divided by it instead.
+//
+// Links that are crossed by the same connections as often as each other are one, too: the narrowest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/network/traffic.h"
+#include "engine/serving/pooled_course.h"
+
+namespace shardscape::serving {
+
+struct AlikeCaches {
+  network::Traffic wires;
+  std::vector<double> bytes_per_second;
+  /// Of each pair of replicas, one after the other; [pair] begins at begin[pair]. No connection comes twice.
+  std::vector<KvFlow> flows;
+  std::vector<std::int32_t> begin;
+  std::vector<double> bytes;  ///< of all flows that these stand for, by pair
+
+  [[nodiscard]] std::span<const KvFlow> of(std::size_t pair) const {
+    return std::span(flows).subspan(static_cast<std::size_t>(begin[pair]),
+                                    static_cast<std::size_t>(begin[pair + 1] - begin[pair]));
+  }
+};
+
+/// Complexity: links of all paths, a few times over.
+AlikeCaches alike_caches(const KvFabric& fabric);
+
+}  // namespace shardscape::serving

@@ -1,0 +1,453 @@
+// The obvious course of two pools: every iteration and every flow is an event of its own.
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/network/fluid.h"
+#include "engine/serving/percentile.h"
+#include "engine/serving/pooled_course.h"
+
+namespace shardscape::serving {
+
+namespace {
+
+constexpr std::int32_t kNobody = -1;
+
+struct PlainRequest {
+  double sent = 0;
+  std::int32_t reader = kNobody, decoder = kNobody;  ///< servers
+  std::int64_t unread = 0, piece = 0;
+  bool read = false;         ///< all of the prompt
+  bool moving = false;       ///< its transfer has begun
+  std::int32_t awaited = 0;  ///< flows not received, and sends not begun
+  double read_at = 0, moved_from = 0, first_token = 0;
+  double joined = 0;  ///< the decoding server's busy seconds when it joined
+  IterationTime classes{};
+};
+
+struct PlainReader {
+  std::deque<std::int32_t> queue;     ///< prompts with something unread
+  std::vector<std::int32_t> reading;  ///< in the running iteration
+  std::int64_t waiting_tokens = 0;    ///< those of the running iteration included
+  std::int64_t held = 0;              ///< places taken
+  bool busy = false;
+  Iteration iteration;
+  IterationTime time{};
+};
+
+struct PlainDecoder {
+  struct Sequence {
+    std::int32_t request = kNobody;
+    std::int64_t left = 0;  ///< tokens
+  };
+  std::deque<std::int32_t> waiting;  ///< for a place, in order
+  std::vector<std::int32_t> ready;   ///< to join with the next iteration
+  std::vector<Sequence> running;
+  std::int64_t requests = 0;  ///< assigned and not done
+  std::int64_t held = 0;      ///< places taken
+  double cached = 0;          ///< tokens of the running sequences
+  IterationTime spent{};      ///< by all iterations so far
+  bool busy = false;
+  std::int64_t fresh = 0;  ///< sequences that joined with the running iteration, the last of `running`
+  Iteration iteration;
+  IterationTime time{};
+};
+
+struct Alarm {
+  enum class Kind : std::uint8_t { decoded, read, first_layer, send };  ///< in this order
+  Kind kind = Kind::decoded;
+  std::int32_t who = 0;  ///< server or request
+  double share = 0;      ///< send: of the cache
+};
+
+class PlainPools {
+ public:
+  PlainPools(const DisaggregatedLoad& in, bool keep)
+      : in_(in),
+        keep_(keep),
+        requests_(static_cast<std::size_t>(in.load.clients)),
+        readers_(static_cast<std::size_t>(in.prefill.servers)),
+        decoders_(static_cast<std::size_t>(in.decode.servers)) {
+    SHARDSCAPE_CHECK(in.load.clients >= 1 && in.load.prompt_tokens >= 1 && in.load.output_tokens >= 1,
+                     in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
+    SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
+                     in.decode.rules.slots);
+    fluid_.reset(in.fabric.wires, in.fabric.bytes_per_second);
+    begin_measuring_ = in.load.clients * (kGenerations / 2);
+    end_measuring_ = in.load.clients * kGenerations;
+  }
+
+  DisaggregatedMeasured run() {
+    for (std::size_t r = 0; r < requests_.size(); ++r) arrive(static_cast<std::int32_t>(r));
+    start_servers();
+    while (out_.requests_done < end_measuring_) {
+      SHARDSCAPE_CHECK(!fluid_.idle(), out_.requests_done);
+      fluid_.advance(*this);
+      start_servers();
+      if (from_ < 0 && out_.requests_done >= begin_measuring_) from_ = fluid_.now();
+    }
+    return finish();
+  }
+
+  // Called by Fluid.
+  void wake(std::int32_t id) {
+    due_.push_back(alarms_[static_cast<std::size_t>(id)]);
+    free_alarms_.push_back(id);
+  }
+  /// A part of a request's cache.
+  struct Parcel {
+    double bytes = 0;
+    std::int32_t request = 0;
+  };
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
+  /// What happens in an instant does so in the order that pooled_course.h states, not in that of its rounding.
+  bool settle() {
+    if (delivered_.empty() && due_.empty()) return false;
+    std::ranges::sort(delivered_);
+    for (const std::int32_t r : delivered_) finish_sending(r);
+    delivered_.clear();
+    const std::vector<Alarm> due = in_order(std::exchange(due_, {}));
+    for (const Alarm& alarm : due) go_off(alarm);
+    return true;
+  }
+  static void rate_changed(std::int32_t /*connection*/, double /*rate*/) {}
+
+ private:
+  [[nodiscard]] PlainRequest& request_of(std::int32_t r) { return requests_[static_cast<std::size_t>(r)]; }
+  [[nodiscard]] PlainReader& reader_of(std::int32_t s) { return readers_[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] PlainDecoder& decoder_of(std::int32_t s) { return decoders_[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] bool measuring() const { return from_ >= 0; }
+
+  static std::vector<Alarm> in_order(std::vector<Alarm> alarms) {
+    std::ranges::stable_sort(alarms, [](const Alarm& a, const Alarm& b) {
+      if (a.kind != b.kind) return a.kind < b.kind;
+      return a.kind != Alarm::Kind::send && a.who < b.who;  // sends: as they were begun
+    });
+    return alarms;
+  }
+
+  void go_off(const Alarm& alarm) {
+    switch (alarm.kind) {
+      case Alarm::Kind::decoded:
+        return end_decoding(alarm.who);
+      case Alarm::Kind::read:
+        return end_reading(alarm.who);
+      case Alarm::Kind::first_layer:
+        return send_early(alarm.who);
+      case Alarm::Kind::send:
+        return send(alarm.who, alarm.share);
+    }
+  }
+
+  void alarm_at(double time, const Alarm& alarm) {
+    std::int32_t id = 0;
+    if (free_alarms_.empty()) {
+      id = static_cast<std::int32_t>(alarms_.size());
+      alarms_.push_back(alarm);
+    } else {
+      id = free_alarms_.back();
+      free_alarms_.pop_back();
+      alarms_[static_cast<std::size_t>(id)] = alarm;
+    }
+    fluid_.wake_at(time, id);
+  }
+
+  // ---- prefill ----
+
+  void arrive(std::int32_t r) {
+    PlainRequest& request = request_of(r);
+    request = {};
+    request.sent = fluid_.now();
+    request.unread = in_.load.prompt_tokens;
+    const auto shortest = std::ranges::min_element(readers_, {}, &PlainReader::waiting_tokens);
+    request.reader = static_cast<std::int32_t>(shortest - readers_.begin());
+    shortest->queue.push_back(r);
+    shortest->waiting_tokens += request.unread;
+  }
+
+  /// Decoders first: a request whose first token is its last is done there, and its client's next one is
+  /// read.
+  void start_servers() {
+    for (std::size_t s = 0; s < decoders_.size(); ++s) {
+      if (!decoders_[s].busy) start_decoding(static_cast<std::int32_t>(s));
+    }
+    for (std::size_t s = 0; s < readers_.size(); ++s) {
+      if (!readers_[s].busy) start_reading(static_cast<std::int32_t>(s));
+    }
+  }
+
+  void start_reading(std::int32_t s) {
+    PlainReader& server = reader_of(s);
+    const bool chunked = in_.prefill.rules.policy == ServingPolicy::chunked;
+    std::int64_t left = in_.prefill.rules.token_budget;
+    server.iteration = {};
+    server.reading.clear();
+    for (const std::int32_t r : server.queue) {
+      PlainRequest& request = request_of(r);
+      const bool begun = request.unread < in_.load.prompt_tokens;
+      if (left <= 0 || (!begun && server.held == in_.prefill.rules.slots)) break;
+      if (!chunked && !server.reading.empty() && request.unread > left) break;
+      request.piece = chunked ? std::min(left, request.unread) : request.unread;
+      if (!begun) ++server.held;
+      add_piece(request, server.iteration);
+      left -= request.piece;
+      request.unread -= request.piece;
+      server.reading.push_back(r);
+    }
+    if (server.reading.empty()) return;
+    server.busy = true;
+    server.time = in_.prefill.timer(server.iteration);
+    const double seconds = total(server.time);
+    alarm_at(fluid_.now() + seconds, {Alarm::Kind::read, s, 0});
+    if (in_.fabric.when == KvTransfer::per_layer && in_.fabric.layers > 1) {
+      alarm_at(fluid_.now() + seconds / static_cast<double>(in_.fabric.layers),
+               {Alarm::Kind::first_layer, s, 0});
+    }
+  }
+
+  void add_piece(const PlainRequest& request, Iteration& iteration) const {
+    const auto piece = static_cast<double>(request.piece);
+    const auto before = static_cast<double>(in_.load.prompt_tokens - request.unread);
+    iteration.add_piece(before, piece, in_.load.window);
+    if (request.piece == request.unread) iteration.first_tokens += 1;
+  }
+
+  /// Every layer but the last of the prompts that end in this iteration, where there is room for them.
+  void send_early(std::int32_t s) {
+    for (const std::int32_t r : reader_of(s).reading) {
+      if (request_of(r).unread > 0) continue;
+      assign(r);
+      PlainDecoder& decoder = decoder_of(request_of(r).decoder);
+      if (decoder.waiting.empty() && decoder.held < in_.decode.rules.slots) begin_transfer(r);
+    }
+  }
+
+  void end_reading(std::int32_t s) {
+    PlainReader& server = reader_of(s);
+    server.busy = false;
+    if (measuring() && keep_) {
+      out_.prefill_iterations.push_back({server.iteration, static_cast<std::int64_t>(server.reading.size())});
+    }
+    for (const std::int32_t r : server.reading) {
+      PlainRequest& request = request_of(r);
+      add(request.classes, server.time, 1);
+      server.waiting_tokens -= request.piece;
+      if (request.unread > 0) continue;
+      server.queue.pop_front();  // prompts end in order
+      request.read = true;
+      request.read_at = fluid_.now();
+      if (request.moving) {
+        begin_send(r, 1.0 / static_cast<double>(in_.fabric.layers));
+        continue;
+      }
+      if (request.decoder == kNobody) assign(r);
+      decoder_of(request.decoder).waiting.push_back(r);
+      fill_places(request.decoder);
+    }
+  }
+
+  // ---- transfer ----
+
+  void assign(std::int32_t r) {
+    const auto least = std::ranges::min_element(decoders_, {}, &PlainDecoder::requests);
+    ++least->requests;
+    request_of(r).decoder = static_cast<std::int32_t>(least - decoders_.begin());
+  }
+
+  void fill_places(std::int32_t s) {
+    PlainDecoder& server = decoder_of(s);
+    while (!server.waiting.empty() && server.held < in_.decode.rules.slots) {
+      const std::int32_t r = server.waiting.front();
+      server.waiting.pop_front();
+      begin_transfer(r);
+    }
+  }
+
+  void begin_transfer(std::int32_t r) {
+    PlainRequest& request = request_of(r);
+    ++decoder_of(request.decoder).held;
+    request.moving = true;
+    request.moved_from = fluid_.now();
+    ++out_.transfers_started;
+    const double late = request.read ? 0 : 1.0 / static_cast<double>(in_.fabric.layers);
+    begin_send(r, 1 - late);
+  }
+
+  /// Begins a send at the present moment, by way of an alarm: flows may change only where alarms go off.
+  void begin_send(std::int32_t r, double share) {
+    ++request_of(r).awaited;
+    alarm_at(fluid_.now(), {Alarm::Kind::send, r, share});
+  }
+
+  /// The replica of a server that has the request: its coupled ones take turns.
+  static std::int64_t replica_of(std::int32_t server, std::int64_t servers, std::int64_t replicas,
+                                 std::int64_t coupled, std::int32_t request) {
+    return server / (servers * coupled / replicas) * coupled + request % coupled;
+  }
+
+  [[nodiscard]] const std::vector<KvFlow>& flows_of(std::int32_t r, const PlainRequest& request) const {
+    const KvFabric& fabric = in_.fabric;
+    const std::int64_t from =
+        replica_of(request.reader, in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled, r);
+    const std::int64_t to =
+        replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled, r);
+    return in_.fabric.flows[static_cast<std::size_t>(from * in_.fabric.decode_replicas + to)];
+  }
+
+  void send(std::int32_t r, double share) {
+    PlainRequest& request = request_of(r);
+    const std::vector<KvFlow>& flows = flows_of(r, request);
+    request.awaited += static_cast<std::int32_t>(flows.size());
+    for (const KvFlow& flow : flows) {
+      out_.bytes_sent += share * flow.bytes;
+      fluid_.send(flow.connection, {share * flow.bytes, r}, *this);
+    }
+    finish_sending(r);
+  }
+
+  void finish_sending(std::int32_t r) {
+    PlainRequest& request = request_of(r);
+    if (--request.awaited == 0 && request.read) end_transfer(r);
+  }
+
+  void end_transfer(std::int32_t r) {
+    PlainRequest& request = request_of(r);
+    ++out_.transfers_done;
+    --reader_of(request.reader).held;
+    request.first_token = fluid_.now();
+    decoder_of(request.decoder).ready.push_back(r);
+  }
+
+  // ---- decode ----
+
+  void start_decoding(std::int32_t s) {
+    PlainDecoder& server = decoder_of(s);
+    server.fresh = 0;
+    for (std::size_t i = 0; i < server.ready.size(); ++i) {
+      const std::int32_t r = server.ready[i];
+      if (in_.load.output_tokens == 1) {
+        done(r);
+        continue;
+      }
+      ++server.fresh;
+      server.running.push_back({r, in_.load.output_tokens - 1});
+      server.cached += static_cast<double>(in_.load.prompt_tokens);
+      add(request_of(r).classes, server.spent, -1);
+    }
+    server.ready.clear();
+    if (server.running.empty()) return;
+    server.iteration = {};
+    server.iteration.decoding = static_cast<double>(server.running.size());
+    server.cached += server.iteration.decoding;  // each meets the token that the step before gave
+    server.iteration.cached = server.cached;
+    server.time = in_.decode.timer(server.iteration);
+    server.busy = true;
+    alarm_at(fluid_.now() + total(server.time), {Alarm::Kind::decoded, s, 0});
+  }
+
+  void end_decoding(std::int32_t s) {
+    PlainDecoder& server = decoder_of(s);
+    server.busy = false;
+    add(server.spent, server.time, 1);
+    const auto count = static_cast<std::int64_t>(server.running.size());
+    if (measuring()) record_gaps(server, count);
+    for (PlainDecoder::Sequence& sequence : server.running) --sequence.left;
+    const auto ends =
+        std::stable_partition(server.running.begin(), server.running.end(),
+                              [](const PlainDecoder::Sequence& sequence) { return sequence.left > 0; });
+    finished_.assign(ends, server.running.end());
+    server.running.erase(ends, server.running.end());
+    for (const PlainDecoder::Sequence& sequence : finished_) {
+      server.cached -= static_cast<double>(in_.load.prompt_tokens + in_.load.output_tokens - 1);
+      add(request_of(sequence.request).classes, server.spent, 1);
+      done(sequence.request);
+    }
+  }
+
+  void record_gaps(const PlainDecoder& server, std::int64_t count) {
+    const double seconds = total(server.time);
+    if (count > server.fresh) gaps_.push_back({seconds, 0, 1, count - server.fresh});
+    for (std::int64_t i = count - server.fresh; i < count; ++i) {
+      const std::int32_t r = server.running[static_cast<std::size_t>(i)].request;
+      gaps_.push_back({fluid_.now() - request_of(r).first_token, 0, 1, 1});
+    }
+    decode_iterations_ += 1;
+    decoded_ += static_cast<double>(count);
+    if (keep_) out_.decode_iterations.push_back({server.iteration, count});
+  }
+
+  void done(std::int32_t r) {
+    const PlainRequest& request = request_of(r);
+    ++out_.requests_done;
+    if (measuring()) {
+      const double exposed = request.first_token - std::max(request.read_at, request.moved_from);
+      ttft_.push_back({request.first_token - request.sent, 0, 1, 1});
+      e2e_.push_back({fluid_.now() - request.sent, 0, 1, 1});
+      out_.exposed_transfer += exposed;
+      out_.transfer += request.first_token - request.moved_from;
+      add(out_.requests.classes, request.classes, 1);
+    }
+    const std::int32_t s = request.decoder;
+    PlainDecoder& server = decoder_of(s);
+    --server.requests;
+    --server.held;
+    arrive(r);
+    fill_places(s);
+  }
+
+  // ---- the end ----
+
+  static Spread spread(const std::vector<Progression>& values) {
+    Spread s{0, percentile(values, 0.5), percentile(values, 0.95)};
+    for (const Progression& p : values) s.mean += p.first / static_cast<double>(values.size());
+    return s;
+  }
+
+  DisaggregatedMeasured finish() {
+    Measured& m = out_.requests;
+    const auto count = static_cast<double>(e2e_.size());
+    out_.requests_measured = count;
+    m.periodic = false;
+    m.ttft = spread(ttft_);
+    m.e2e = spread(e2e_);
+    m.itl = {0, percentile(gaps_, 0.5), percentile(gaps_, 0.95)};
+    if (in_.load.output_tokens > 1)
+      m.itl.mean = (m.e2e.mean - m.ttft.mean) / static_cast<double>(in_.load.output_tokens - 1);
+    m.requests_per_s = count / (fluid_.now() - from_);
+    if (decode_iterations_ > 0) m.decode_batch = decoded_ / decode_iterations_;
+    for (double& part : m.classes) part /= count;
+    out_.exposed_transfer /= count;
+    out_.transfer /= count;
+    m.waiting = m.e2e.mean - total(m.classes) - out_.exposed_transfer;
+    // Rounding of sums of a few thousand durations counts as nothing.
+    if (m.waiting < 1e-12 * m.e2e.mean) m.waiting = 0;
+    return std::move(out_);
+  }
+
+  const DisaggregatedLoad& in_;
+  const bool keep_;
+  network::Fluid<Parcel> fluid_;
+  std::vector<PlainRequest> requests_;
+  std::vector<PlainReader> readers_;
+  std::vector<PlainDecoder> decoders_;
+  std::vector<Alarm> alarms_;
+  std::vector<std::int32_t> free_alarms_;
+  // Of the instant, not yet heard:
+  std::vector<Alarm> due_;
+  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
+  std::vector<PlainDecoder::Sequence> finished_;
+  std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
+  double from_ = -1;  ///< < 0: not measuring yet
+  std::vector<Progression> ttft_, e2e_, gaps_;
+  double decode_iterations_ = 0, decoded_ = 0;
+  DisaggregatedMeasured out_;
+};
+
+}  // namespace
+
+DisaggregatedMeasured serve_disaggregated_plainly(const DisaggregatedLoad& load, bool keep_iterations) {
+  return PlainPools(load, keep_iterations).run();
+}
+
+}  // namespace shardscape::serving
