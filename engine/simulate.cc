@@ -21,7 +21,7 @@ struct Healthy {
   Point point;         ///< that of the last run()
   bool timed = false;  ///< and ok
   bool links_known = false;
-  network::LinkSet links{0};  ///< that carry anything
+  network::LinkSet links;  ///< that carry anything
 };
 
 void forget_times(Details* details) {

@@ -264,8 +264,19 @@ class CollectiveModel {
   Seconds time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                             RankGroup::Level axis);
 
+  /// As of time().
+  struct Asked {
+    CollectiveOp op;
+    Bytes bytes;
+    const RankGroup& group;
+    double calls = 1;
+  };
   /// Links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
-  const LinkSet& links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
+  const LinkSet& links(const Asked& asked);
+  /// Those of the first groups, which stand for the others (tiles.h): much sooner found.
+  const LinkSet& tile_links(const Asked& asked);
+  /// Whether links() of both have one in common.
+  bool meet(const Asked& one, const Asked& other);
 
   /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
@@ -306,6 +317,11 @@ class CollectiveModel {
   GroupCosts& group_costs(const RankGroup& group);
   OpCosts& boundary_costs(GroupCosts& costs, const RankGroup& group, std::int32_t boundary);
   [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
+  /// Those that have to be looked at on healthy links.
+  [[nodiscard]] SiblingGroups representatives(const OpCosts& costs, const Slice& slice = {}) const;
+  [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
+  LinkSet find_links(const OpCosts& costs, const Candidate& candidate, const SiblingGroups& groups);
+  const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
@@ -322,7 +338,7 @@ class CollectiveModel {
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
-                       const SiblingGroups& groups) const;
+                       const SiblingGroups& groups, bool with_links = true) const;
   /// The same on the healthy network, from the store where it is there. `groups`: all, or those of the first slice
   /// along an axis.
   CostCurve healthy_curve(const OpCosts& costs, const Candidate& candidate, const SiblingGroups& groups,
@@ -332,7 +348,7 @@ class CollectiveModel {
   PricedNetwork& sick_network();
   CurveMaker& sick_maker();  ///< of that network
   void forget_sick_prices();
-  [[nodiscard]] bool touched(const CostCurve& curve) const;
+  [[nodiscard]] bool touched(const LinkSet& links) const;
   [[nodiscard]] bool touched(const OpCosts& costs, Candidate& candidate, const Slice& slice);
   [[nodiscard]] bool detours() const;
   SliceLinks slice_links(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);

@@ -14,6 +14,7 @@ namespace shardscape::network {
 struct SiblingGroups {
   std::size_t size = 0;             ///< ranks of each group, >= 1
   std::vector<std::int32_t> ranks;  ///< of the fabric, group by group
+  double copies = 1;  ///< that each stands for, itself included: alike, over other links (tiles.h)
 
   [[nodiscard]] std::size_t count() const { return ranks.size() / size; }
   [[nodiscard]] std::span<const std::int32_t> group(std::size_t g) const {
@@ -24,10 +25,17 @@ struct SiblingGroups {
 };
 
 /// The groups that tile the logical ranks, or a slice of them that none of them leaves (groups with a mirror: those that
-/// have members in it), in the order of their first ones; logical rank i lies on rank placement[i] of the fabric (on i where the placement is empty:
-/// all).
+/// have members in it), in the order of their first ones; logical rank i lies on rank placement[i] of the fabric (on i
+/// where the placement is empty: all).
 SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
                              std::span<const std::int32_t> placement, const Slice& slice = {});
+
+/// Of these groups those of the first tile, with every rank at its own number: the others are copies of them, and take
+/// the same time over other links. All groups where that is not known.
+SiblingGroups first_tile(const RankGroup& group, const Fabric& fabric, const Slice& slice = {});
+
+/// The pairs of these members of each group.
+SiblingGroups pairs_of(const SiblingGroups& groups, std::size_t first, std::size_t second);
 
 /// The same groups, each in the order of ring_order(). The groups must be boxes.
 SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric);
