@@ -206,10 +206,6 @@ Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Deta
 
 Prediction Simulator::judge(const ParallelPlan& plan) { return impl_->judge(plan); }
 
-void Simulator::take_over(Simulator& other) {
-  impl_->machine.collectives().take_curves(other.impl_->machine.collectives());
-}
-
 Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 
 }  // namespace shardscape

@@ -478,22 +478,17 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
 CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& candidate,
                                          const SiblingGroups& groups, const RankGroup::Level& slice) {
   // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
-  const bool of_loads = is_skewed(costs.op) || (is_exchange(costs.op) && !expert_loads_.empty());
-  if (reference_ || !memoise_ || of_loads || !placement_.empty())
+  const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !expert_loads_.empty();
+  if (store_ == nullptr || !knows_tiles() || of_loads)
     return make_curve(*healthy_maker_, costs.op, candidate, groups, false);
-  if (!store_) store_ = std::make_unique<CurveStore>();
-  const CurveStore::Key key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
-  if (const CostCurve* const known = store_->find(key)) return *known;
+  const CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
+  if (std::optional<CostCurve> known = store_->find(key)) return *std::move(known);
   CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups, false);
   store_->keep(key, curve);
   return curve;
 }
 
-void CollectiveModel::take_curves(CollectiveModel& other) {
-  const bool same = placement_.empty() && other.placement_.empty() &&
-                    fabric_.spec() == other.fabric_.spec() && communication_ == other.communication_;
-  if (same) store_ = std::move(other.store_);
-}
+void CollectiveModel::share_curves(std::shared_ptr<CurveStore> store) { store_ = std::move(store); }
 
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
   std::vector<Candidate> offered;

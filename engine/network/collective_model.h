@@ -219,9 +219,9 @@ class CollectiveModel {
   /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
 
-  /// Goes on with the curves that another model has made, which loses them. Nothing where its links, the stack's
-  /// use of them or its ranks' places are others.
-  void take_curves(CollectiveModel& other);
+  /// Looks for curves there before it makes them, and keeps there what it makes. Of this fabric and the stack's shares
+  /// of its links; null: each curve is made here.
+  void share_curves(std::shared_ptr<CurveStore> store);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
@@ -395,7 +395,7 @@ class CollectiveModel {
   };
   std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
-  std::unique_ptr<CurveStore> store_;  ///< made with the first curve
+  std::shared_ptr<CurveStore> store_;  ///< perhaps null
   std::optional<RankGroup> cut_group_;
 };
 
