@@ -49,7 +49,7 @@ class SharedNetworks {
     std::shared_ptr<const Fabric> fabric;
     std::shared_ptr<CurveStore> curves;
   };
-  /// The same for the same arguments as long as somebody has it.
+  /// The same for the same arguments, unless it was forgotten meanwhile.
   virtual Network of(const FabricSpec& fabric, const LinkShares& shares) = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace shardscape::sweep {
 
-/// Keeps what the settings of the last few fabrics have learned, and what is in use. A curve that two threads ask for at
+/// Keeps what the settings of the last few fabrics have learned. A curve that two threads ask for at
 /// the same time may be made twice; they are equal.
 std::shared_ptr<network::SharedNetworks> shared_networks();
 
