@@ -45,7 +45,7 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
   for (const DimensionSpec& dimension : fabric.spec().dimensions) {
     const std::int64_t size = dimension.size();
     if (dimension.scope == LinkScope::scale_out) {
-      for (std::size_t g = 0; g < groups.count(); ++g) {
+      for (std::size_t g = 0; g < groups.shapes(); ++g) {
         const std::span<const std::int32_t> group = groups.group(g);
         const auto coordinate = [&](std::int32_t rank) { return rank / stride % size; };
         const std::int64_t first = coordinate(group.front());
@@ -79,7 +79,7 @@ std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::
 /// The most of them that a group spans.
 double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   std::size_t most = 1;
-  for (std::size_t g = 0; g < groups.count(); ++g) {
+  for (std::size_t g = 0; g < groups.shapes(); ++g) {
     std::vector<std::int64_t> domains = domains_of(fabric, groups.group(g));
     std::ranges::sort(domains);
     const auto distinct = std::unique(domains.begin(), domains.end()) - domains.begin();
@@ -91,7 +91,7 @@ double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
 /// The bandwidth of a rank's link where every group lies behind one switch of a node; else 0.
 BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& groups) {
   BytesPerSecond least(std::numeric_limits<double>::infinity());
-  for (std::size_t g = 0; g < groups.count(); ++g) {
+  for (std::size_t g = 0; g < groups.shapes(); ++g) {
     GroupBox box;
     if (!split_into_box(fabric, groups.group(g), box) || box.levels.size() != 1) return BytesPerSecond(0);
     const auto index = static_cast<std::size_t>(box.levels.front().dimension);
@@ -106,7 +106,7 @@ BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& gro
 Boxes boxes_of(const Fabric& fabric, const SiblingGroups& groups) {
   Boxes result;
   std::int32_t most = -1;
-  for (std::size_t g = 0; g < groups.count() && result.all; ++g) {
+  for (std::size_t g = 0; g < groups.shapes() && result.all; ++g) {
     GroupBox box;
     result.all = split_into_box(fabric, groups.group(g), box);
     if (!result.all) break;
@@ -480,10 +480,10 @@ CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& 
   // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
   const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !expert_loads_.empty();
   if (store_ == nullptr || !knows_tiles() || of_loads)
-    return make_curve(*healthy_maker_, costs.op, candidate, groups, false);
+    return make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
   const CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
   if (std::optional<CostCurve> known = store_->find(key)) return *std::move(known);
-  CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups, false);
+  CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
   store_->keep(key, curve);
   return curve;
 }
@@ -547,16 +547,15 @@ SiblingGroups CollectiveModel::representatives(const OpCosts& costs, const Slice
   return between(first_tile(costs.group, fabric_, slice), costs.boundary);
 }
 
-LinkSet CollectiveModel::find_links(const OpCosts& costs, const Candidate& candidate,
-                                    const SiblingGroups& groups) {
-  if (is_pass(costs.op)) return healthy_maker_->links(sends_of(costs.op, groups));
-  const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
-  return healthy_maker_->links(pattern_of(costs.op, candidate),
-                               turned ? along_wires(groups, fabric_) : groups);
-}
-
+/// On healthy links, found when asked for: curves know those of the groups that were looked at.
 const LinkSet& CollectiveModel::links_of(const OpCosts& costs, Candidate& candidate) {
-  if (!candidate.all_links) candidate.all_links = find_links(costs, candidate, siblings(costs));
+  if (candidate.all_links) return *candidate.all_links;
+  const SiblingGroups groups = siblings(costs);
+  const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
+  candidate.all_links = is_pass(costs.op)
+                            ? healthy_maker_->links(sends_of(costs.op, groups))
+                            : healthy_maker_->links(pattern_of(costs.op, candidate),
+                                                    turned ? along_wires(groups, fabric_) : groups);
   return *candidate.all_links;
 }
 

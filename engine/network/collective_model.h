@@ -273,7 +273,7 @@ class CollectiveModel {
   };
   /// Links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
   const LinkSet& links(const Asked& asked);
-  /// Those of the first groups, which stand for the others (tiles.h): much sooner found.
+  /// Some of them: those of what had to be looked at, which stand for the others (tiles.h). Known without a search.
   const LinkSet& tile_links(const Asked& asked);
   /// Whether links() of both have one in common.
   bool meet(const Asked& one, const Asked& other);
@@ -320,7 +320,6 @@ class CollectiveModel {
   /// Those that have to be looked at on healthy links.
   [[nodiscard]] SiblingGroups representatives(const OpCosts& costs, const Slice& slice = {}) const;
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
-  LinkSet find_links(const OpCosts& costs, const Candidate& candidate, const SiblingGroups& groups);
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;

@@ -273,11 +273,9 @@ const LinkSet& CollectiveModel::links(const Asked& asked) {
 }
 
 const LinkSet& CollectiveModel::tile_links(const Asked& asked) {
-  if (!knows_tiles()) return links(asked);
   OpCosts& costs = costs_of(asked.op, asked.group);
-  Candidate& candidate = *healthy_choice(costs, costs.wire_share * asked.bytes.value() / asked.calls).first;
-  if (!candidate.first_links) candidate.first_links = find_links(costs, candidate, representatives(costs));
-  return *candidate.first_links;
+  const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
+  return healthy_choice(costs, sent).first->healthy.links();
 }
 
 bool CollectiveModel::meet(const Asked& one, const Asked& other) {

@@ -57,6 +57,13 @@ void append_lines(const GroupBox& box, std::size_t level, std::vector<std::int32
   }
 }
 
+/// A level of boxes, gone through once or, where scattering turns into gathering, twice.
+struct Turn {
+  std::size_t level = 0;
+  int passes = 1;
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
 }  // namespace
 
 CurveMaker::CurveMaker(PricedNetwork& network)
@@ -418,10 +425,39 @@ CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& group
   return curve;
 }
 
-CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups& groups) {
-  std::vector<GroupBox> boxes(groups.count());
-  bool equal = true;
+/// Of all groups, along one level of their boxes. Where the groups stand for all, the lines are all that there are along
+/// it, and fewer have to be looked at than of the groups.
+CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t level,
+                                    const SiblingGroups& groups) const {
+  const GroupBox::Level& along = boxes.front().levels[level];
+  const std::int32_t step = along.positions[1] - along.positions[0];
+  const bool even = std::ranges::adjacent_find(along.positions, [&](std::int32_t a, std::int32_t b) {
+                      return b - a != step;
+                    }) == along.positions.end();
+  if (groups.tile_of && even) {
+    RankGroup line;
+    line.push(static_cast<std::int32_t>(along.positions.size()), step * along.stride);
+    SiblingGroups tile = first_tile(line, network_.fabric(), *groups.tile_of);
+    if (tile.tile_of) return tile;
+  }
+  Rings result;
+  result.size = along.positions.size();
+  GroupBox box = boxes.front();
   for (std::size_t g = 0; g < groups.count(); ++g) {
+    if (g < boxes.size()) {
+      append_lines(boxes[g], level, result.ranks);
+      continue;
+    }
+    box.origin = std::ranges::min(groups.group(g));
+    append_lines(box, level, result.ranks);
+  }
+  return result;
+}
+
+CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups& groups) {
+  std::vector<GroupBox> boxes(groups.shapes());
+  bool equal = true;
+  for (std::size_t g = 0; g < boxes.size(); ++g) {
     const bool is_box = split_into_box(network_.fabric(), groups.group(g), boxes[g]);
     SHARDSCAPE_CHECK(is_box, g);
     equal = equal && boxes[g].levels.size() == boxes[0].levels.size();
@@ -432,10 +468,6 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
 
   // Scattering goes through the levels inwards and gathering outwards; where it turns, the two passes of a
   // level are one ring.
-  struct Turn {
-    std::size_t level;
-    int passes;
-  };
   const std::size_t levels = boxes[0].levels.size();
   std::vector<Turn> turns;
   const bool scatters = pattern.operation != Operation::all_gather;
@@ -449,16 +481,20 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
   bool exact = true, together = true;
   double messages = 0;
   for (const Turn& turn : turns) {
-    Rings lines;
-    lines.size = boxes[0].levels[turn.level].positions.size();
     double share = 1;
     for (std::size_t l = 0; l <= turn.level; ++l)
       share /= static_cast<double>(boxes[0].levels[l].positions.size());
-    for (const GroupBox& box : boxes) append_lines(box, turn.level, lines.ranks);
-    stages.push_back(rings(lines, turn.passes * static_cast<int>(lines.size - 1), share));
+    const auto before = std::ranges::find(turns, turn);
+    const auto same = static_cast<std::size_t>(before - turns.begin());
+    if (same < stages.size()) {  // out as in
+      stages.push_back(RingParts(stages[same]));
+    } else {
+      const Rings along = lines(boxes, turn.level, groups);
+      stages.push_back(rings(along, turn.passes * static_cast<int>(along.size - 1), share));
+      if (!stages.back().reachable) return unreachable();
+      collect(curve.links);
+    }
     const RingParts& parts = stages.back();
-    if (!parts.reachable) return unreachable();
-    collect(curve.links);
     exact = exact && parts.contended.empty() && (together || (parts.uniform && parts.uncontended));
     together = together && parts.uniform;
     messages += static_cast<double>(groups.size) * parts.steps;

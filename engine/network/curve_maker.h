@@ -30,6 +30,7 @@
 #include "engine/network/cost_curve.h"
 #include "engine/network/flow_set.h"
 #include "engine/network/priced_network.h"
+#include "engine/network/ring_order.h"
 #include "engine/network/sibling_groups.h"
 #include "engine/network/traffic.h"
 
@@ -77,6 +78,8 @@ class CurveMaker {
   [[nodiscard]] static std::vector<Round> rounds_of(const Pattern& pattern, std::size_t n);
   CurveParts rounds(const Pattern& pattern, const SiblingGroups& groups, const std::vector<Round>& rounds);
   CurveParts general(const Pattern& pattern, const SiblingGroups& groups);
+  [[nodiscard]] Rings lines(std::span<const GroupBox> boxes, std::size_t level,
+                            const SiblingGroups& groups) const;
   static AffineCost stages_from_below(std::span<const RingParts> stages, std::size_t busiest);
 
   RingParts rings(const Rings& rings, int steps, double share);

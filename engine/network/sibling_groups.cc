@@ -83,6 +83,7 @@ SiblingGroups first_tile(const RankGroup& group, const Fabric& fabric, const Sli
   SiblingGroups result;
   result.size = static_cast<std::size_t>(group.size());
   result.copies = tile.copies;
+  result.tile_of = slice;
   result.ranks.reserve(starts.size() * result.size);
   const std::vector<std::int32_t> offsets = offsets_of(group);
   for (const std::int32_t start : starts) {

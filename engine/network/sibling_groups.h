@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,9 +15,13 @@ namespace shardscape::network {
 struct SiblingGroups {
   std::size_t size = 0;             ///< ranks of each group, >= 1
   std::vector<std::int32_t> ranks;  ///< of the fabric, group by group
-  double copies = 1;  ///< that each stands for, itself included: alike, over other links (tiles.h)
+  double copies = 1;             ///< that each stands for, itself included: alike, over other links (tiles.h)
+  std::optional<Slice> tile_of;  ///< they stand for all groups of this slice, on healthy links
 
   [[nodiscard]] std::size_t count() const { return ranks.size() / size; }
+  /// So many of the first ones have the shapes of all: groups whose levels nest with the axes of the fabric (tiles.h) are
+  /// boxes of one shape.
+  [[nodiscard]] std::size_t shapes() const { return tile_of ? 1 : count(); }
   [[nodiscard]] std::span<const std::int32_t> group(std::size_t g) const {
     return std::span(ranks).subspan(g * size, size);
   }

@@ -25,9 +25,13 @@ std::vector<Level> digits_of(const RankGroup& group, const Fabric& fabric, const
   };
   for (std::int32_t i = 0; i < group.depth; ++i) cut(group.levels[static_cast<std::size_t>(i)]);
   cut(slice.axis);
-  for (const Fabric::Axis& axis : fabric.axes()) {
-    cut({axis.size, axis.stride});
-    cut({axis.rails, axis.sharing});
+  for (const Fabric::Axis& axis : fabric.axes()) cut({axis.rails, axis.sharing});
+  std::int32_t stride = 1;
+  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
+    for (const std::int64_t extent : dimension.shape) {
+      cut({static_cast<std::int32_t>(extent), stride});
+      stride *= static_cast<std::int32_t>(extent);
+    }
   }
   std::ranges::sort(cuts);
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
