@@ -21,7 +21,7 @@ struct Healthy {
   Point point;         ///< that of the last run()
   bool timed = false;  ///< and ok
   bool links_known = false;
-  network::LinkSet links{0};  ///< that carry anything
+  network::LinkSet links;  ///< that carry anything
 };
 
 void forget_times(Details* details) {
@@ -205,10 +205,6 @@ Prediction Simulator::run(const ParallelPlan& plan, const FaultSet& faults, Deta
 }
 
 Prediction Simulator::judge(const ParallelPlan& plan) { return impl_->judge(plan); }
-
-void Simulator::take_over(Simulator& other) {
-  impl_->machine.collectives().take_curves(other.impl_->machine.collectives());
-}
 
 Prediction Simulator::rerun(const FaultSet& faults) { return impl_->rerun(faults); }
 

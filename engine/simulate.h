@@ -2,7 +2,7 @@
 //
 // A Simulator is bound to one Setting (model, machine, software, workload) and evaluates plans on it. It owns
 // the memo tables that make neighbouring plans cheap; they never change a result (`reference` bypasses them).
-// One object per thread; no object shares state with another.
+// One object per thread; objects share nothing but what SimulateOptions::networks keeps for them.
 #pragma once
 
 #include <memory>
@@ -34,10 +34,6 @@ class Simulator {
   /// as run() with them, without what faults do not change. Where no message of the plan crosses a faulty
   /// link and no device is sick, the prediction is the healthy one, to the bit.
   Prediction rerun(const FaultSet& faults);
-
-  /// Goes on with what the simulator of another setting has learned of the fabric, and which loses it; nothing where
-  /// the fabric or the stack's communication is another. Changes no result.
-  void take_over(Simulator& other);
 
  private:
   struct Impl;

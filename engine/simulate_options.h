@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/spec/execution_mode.h"
 
 namespace shardscape {
+
+namespace network {
+class SharedNetworks;
+}
 
 struct SimulateOptions {
   bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
@@ -17,6 +22,9 @@ struct SimulateOptions {
   double collective_tolerance = 0.005;
   /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
   std::vector<std::int32_t> placement = {};
+  /// Fabrics and costs of collectives that simulators have in common (network/curve_store.h); null: each has its own.
+  /// Changes no result.
+  std::shared_ptr<network::SharedNetworks> networks = {};
 };
 
 }  // namespace shardscape

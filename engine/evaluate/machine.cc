@@ -7,10 +7,21 @@
 
 namespace shardscape::evaluate {
 
+namespace {
+
+network::SharedNetworks::Network network_of(const Setting& setting, const SimulateOptions& options) {
+  const FabricSpec& fabric = setting.system.fabric;
+  if (options.networks == nullptr || options.reference)
+    return {std::make_shared<network::Fabric>(fabric), nullptr};
+  return options.networks->of(fabric, network::link_shares(setting.system.stack.communication, fabric));
+}
+
+}  // namespace
+
 Machine::Machine(const Setting& setting, SimulateOptions options)
     : setting_(setting),
       options_(std::move(options)),
-      fabric_(setting.system.fabric),
+      shared_(network_of(setting, options_)),
       collectives_(pool_collectives(options_.placement)) {}
 
 namespace {
@@ -34,7 +45,7 @@ network::TokenExchange exchange_of(const Setting& setting) {
 }  // namespace
 
 network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
-  network::CollectiveModel model(fabric_, setting_.system.stack.communication,
+  network::CollectiveModel model(fabric(), setting_.system.stack.communication,
                                  setting_.system.device.hbm_peak(), &setting_.system.device.node,
                                  exchange_of(setting_));
   // What servers send is dealt evenly: copies of busy experts are there to see to it, and which ranks hold them is the
@@ -45,6 +56,7 @@ network::CollectiveModel Machine::pool_collectives(const std::vector<std::int32_
   model.use_reference(options_.reference);
   model.set_tolerance(options_.collective_tolerance);
   if (!placement.empty()) model.set_placement(placement);
+  model.share_curves(shared_.curves);
   model.set_faults(faults_);
   return model;
 }
@@ -56,7 +68,7 @@ void Machine::set_faults(const FaultSet& faults) {
 
 network::PricedNetwork& Machine::network() {
   if (!network_)
-    network_ = std::make_unique<network::PricedNetwork>(fabric_, setting_.system.stack.communication);
+    network_ = std::make_unique<network::PricedNetwork>(fabric(), setting_.system.stack.communication);
   network_->set_faults(faults_);
   return *network_;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/execution/executor.h"
 #include "engine/network/collective_model.h"
+#include "engine/network/curve_store.h"
 #include "engine/network/fabric.h"
 #include "engine/network/priced_network.h"
 #include "engine/simulate_options.h"
@@ -20,7 +21,7 @@ class Machine {
 
   [[nodiscard]] const Setting& setting() const { return setting_; }
   [[nodiscard]] const SimulateOptions& options() const { return options_; }
-  [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
+  [[nodiscard]] const network::Fabric& fabric() const { return *shared_.fabric; }
   [[nodiscard]] bool flattened() const { return options_.mode == ExecutionMode::flattened; }
 
   void set_faults(const FaultSet& faults);
@@ -41,7 +42,7 @@ class Machine {
   const Setting& setting_;
   SimulateOptions options_;
   FaultSet faults_;
-  network::Fabric fabric_;
+  network::SharedNetworks::Network shared_;
   network::CollectiveModel collectives_;
   std::unique_ptr<network::PricedNetwork> network_;
   execution::Executor executor_;

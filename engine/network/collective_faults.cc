@@ -67,8 +67,9 @@ CurveMaker& CollectiveModel::sick_maker() {
   return *actual_maker_;
 }
 
-bool CollectiveModel::touched(const CostCurve& curve) const {
-  return std::ranges::any_of(faults_.links, [&](const LinkFault& f) { return curve.links.contains(f.link); });
+bool CollectiveModel::touched(const LinkSet& links) const {
+  return std::ranges::any_of(faults_.links,
+                             [&](const LinkFault& fault) { return links.contains(fault.link); });
 }
 
 bool CollectiveModel::detours() const { return std::ranges::any_of(faults_.links, &LinkFault::removed); }
@@ -80,10 +81,10 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
   const bool detour = detours();
   for (std::int32_t i = 0; i < axis.extent; ++i) {
     const SiblingGroups groups = siblings(costs, {axis, i});
-    links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links);
+    links.push_back(make_curve(*healthy_maker_, costs.op, candidate, groups).links());
     if (!detour) continue;
     const CostCurve sick = make_curve(sick_maker(), costs.op, candidate, groups);
-    if (!sick.cut_off) links.back().insert_all(sick.links);
+    if (!sick.cut_off()) links.back().insert_all(sick.links());
   }
   return SliceLinks(std::move(links));
 }
@@ -91,7 +92,7 @@ SliceLinks CollectiveModel::slice_links(const OpCosts& costs, const Candidate& c
 /// The same links, found from the messages instead of from formulas.
 SliceLinks CollectiveModel::slice_links_plainly(const OpCosts& costs, const Candidate& candidate,
                                                 RankGroup::Level axis) {
-  std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent), LinkSet(fabric_.links().size()));
+  std::vector<LinkSet> links(static_cast<std::size_t>(axis.extent));
   for (std::int32_t i = 0; i < axis.extent; ++i) {
     const SiblingGroups groups = siblings(costs, {axis, i});
     const Pattern pattern = pattern_of(costs.op, candidate, groups, 1);
@@ -113,7 +114,7 @@ bool CollectiveModel::touched(const OpCosts& costs, Candidate& candidate, const 
     return slice.everything() ||
            slice_links_plainly(costs, candidate, slice.axis).touched(slice.index, faults_.links);
   }
-  if (!touched(candidate.healthy)) return false;
+  if (!touched(links_of(costs, candidate))) return false;
   if (slice.everything()) return true;
   const std::pair key(slice.axis, detours() ? fault_epoch_ : 0);
   auto entry = candidate.slices.find(key);
@@ -180,7 +181,7 @@ void CollectiveModel::Candidate::split(CollectiveModel& model, const OpCosts& co
   std::vector<std::int32_t> user(links, -1);
   for (std::size_t g = 0; g < groups.count(); ++g) {
     const LinkSet used =
-        model.make_curve(*model.healthy_maker_, costs.op, *this, chosen(groups, std::span(&g, 1))).links;
+        model.make_curve(*model.healthy_maker_, costs.op, *this, chosen(groups, std::span(&g, 1))).links();
     for (std::size_t link = 0; link < links; ++link) {
       if (!used.contains(static_cast<std::int32_t>(link))) continue;
       if (user[link] < 0) user[link] = static_cast<std::int32_t>(g);

@@ -45,7 +45,7 @@ bool crosses_scale_out(const Fabric& fabric, const SiblingGroups& groups) {
   for (const DimensionSpec& dimension : fabric.spec().dimensions) {
     const std::int64_t size = dimension.size();
     if (dimension.scope == LinkScope::scale_out) {
-      for (std::size_t g = 0; g < groups.count(); ++g) {
+      for (std::size_t g = 0; g < groups.shapes(); ++g) {
         const std::span<const std::int32_t> group = groups.group(g);
         const auto coordinate = [&](std::int32_t rank) { return rank / stride % size; };
         const std::int64_t first = coordinate(group.front());
@@ -79,7 +79,7 @@ std::vector<std::int64_t> domains_of(const Fabric& fabric, std::span<const std::
 /// The most of them that a group spans.
 double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
   std::size_t most = 1;
-  for (std::size_t g = 0; g < groups.count(); ++g) {
+  for (std::size_t g = 0; g < groups.shapes(); ++g) {
     std::vector<std::int64_t> domains = domains_of(fabric, groups.group(g));
     std::ranges::sort(domains);
     const auto distinct = std::unique(domains.begin(), domains.end()) - domains.begin();
@@ -91,7 +91,7 @@ double most_domains(const Fabric& fabric, const SiblingGroups& groups) {
 /// The bandwidth of a rank's link where every group lies behind one switch of a node; else 0.
 BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& groups) {
   BytesPerSecond least(std::numeric_limits<double>::infinity());
-  for (std::size_t g = 0; g < groups.count(); ++g) {
+  for (std::size_t g = 0; g < groups.shapes(); ++g) {
     GroupBox box;
     if (!split_into_box(fabric, groups.group(g), box) || box.levels.size() != 1) return BytesPerSecond(0);
     const auto index = static_cast<std::size_t>(box.levels.front().dimension);
@@ -106,7 +106,7 @@ BytesPerSecond link_behind_switch(const Fabric& fabric, const SiblingGroups& gro
 Boxes boxes_of(const Fabric& fabric, const SiblingGroups& groups) {
   Boxes result;
   std::int32_t most = -1;
-  for (std::size_t g = 0; g < groups.count() && result.all; ++g) {
+  for (std::size_t g = 0; g < groups.shapes() && result.all; ++g) {
     GroupBox box;
     result.all = split_into_box(fabric, groups.group(g), box);
     if (!result.all) break;
@@ -165,6 +165,13 @@ std::vector<PointToPoint> sends_of(CollectiveOp op, const SiblingGroups& groups)
     }
   }
   return sends;
+}
+
+/// The groups themselves or, of a boundary between stages, the pairs that it lies between.
+SiblingGroups between(SiblingGroups groups, std::int32_t boundary) {
+  if (boundary < 0) return groups;
+  const auto here = static_cast<std::size_t>(boundary);
+  return pairs_of(groups, here, (here + 1) % groups.size);
 }
 
 }  // namespace
@@ -282,7 +289,7 @@ void CollectiveModel::set_memory_share(double share) {
 }
 
 void CollectiveModel::record_links(bool on) {
-  if (on) recorded_ = LinkSet(fabric_.links().size());
+  if (on) recorded_ = {};
   recording_ = on;
 }
 
@@ -461,8 +468,9 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate,
 }
 
 CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
-                                      const SiblingGroups& groups) const {
-  if (is_pass(op)) return maker.one_round(sends_of(op, groups));
+                                      const SiblingGroups& groups, bool with_links) const {
+  maker.collect_links(with_links);
+  if (is_pass(op)) return maker.one_round(sends_of(op, groups), groups.copies);
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
   return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);
 }
@@ -470,30 +478,25 @@ CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const 
 CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& candidate,
                                          const SiblingGroups& groups, const RankGroup::Level& slice) {
   // What experts get is the workload's, and placed ranks are searched over: nobody has the same again.
-  const bool of_loads = is_skewed(costs.op) || (is_exchange(costs.op) && !expert_loads_.empty());
-  if (reference_ || !memoise_ || of_loads || !placement_.empty())
-    return make_curve(*healthy_maker_, costs.op, candidate, groups);
-  if (!store_) store_ = std::make_unique<CurveStore>();
-  const CurveStore::Key key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
-  if (const CostCurve* const known = store_->find(key)) return *known;
-  CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups);
+  const bool of_loads = (is_skewed(costs.op) || is_exchange(costs.op)) && !expert_loads_.empty();
+  if (store_ == nullptr || !knows_tiles() || of_loads)
+    return make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
+  const CurveKey key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
+  if (std::optional<CostCurve> known = store_->find(key)) return *std::move(known);
+  CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups, costs.boundary < 0);
   store_->keep(key, curve);
   return curve;
 }
 
-void CollectiveModel::take_curves(CollectiveModel& other) {
-  const bool same = placement_.empty() && other.placement_.empty() &&
-                    fabric_.spec() == other.fabric_.spec() && communication_ == other.communication_;
-  if (same) store_ = std::move(other.store_);
-}
+void CollectiveModel::share_curves(std::shared_ptr<CurveStore> store) { store_ = std::move(store); }
 
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
   std::vector<Candidate> offered;
   for (Candidate& candidate : costs.candidates) {
     candidate.healthy = healthy_curve(costs, candidate, groups);
-    SHARDSCAPE_CHECK(!candidate.healthy.cut_off, name_of(candidate.choice.algorithm));
+    SHARDSCAPE_CHECK(!candidate.healthy.cut_off(), name_of(candidate.choice.algorithm));
     double messages = 0;
-    for (const CostCurve::Contended& part : candidate.healthy.contended) {
+    for (const CurveParts::Contended& part : candidate.healthy.contended()) {
       if (part.upper.empty()) messages += part.messages;
     }
     if (takes_chunks(operation_of(costs.op), candidate.choice.algorithm)) messages *= kMostChunksToChoose;
@@ -505,7 +508,7 @@ void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {
 void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& group) {
   costs.op = op;
   costs.group = group;
-  const SiblingGroups groups = siblings(costs);
+  const SiblingGroups groups = representatives(costs);
   costs.node_link = node_link(op, groups);
   costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
   const Skew skew = skew_of(op, groups);
@@ -536,16 +539,24 @@ void CollectiveModel::fill(OpCosts& costs, CollectiveOp op, const RankGroup& gro
 /// All groups of the operation, or those of the slice where one is given. Of a boundary between stages: of
 /// each group the two members that it lies between.
 SiblingGroups CollectiveModel::siblings(const OpCosts& costs, const Slice& slice) const {
-  SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, slice);
-  if (costs.boundary < 0) return groups;
-  SiblingGroups pairs;
-  pairs.size = 2;
-  const auto here = static_cast<std::size_t>(costs.boundary), next = (here + 1) % groups.size;
-  for (std::size_t g = 0; g < groups.count(); ++g) {
-    const std::span<const std::int32_t> group = groups.group(g);
-    pairs.ranks.insert(pairs.ranks.end(), {group[here], group[next]});
-  }
-  return pairs;
+  return between(sibling_groups(costs.group, fabric_, placement_, slice), costs.boundary);
+}
+
+SiblingGroups CollectiveModel::representatives(const OpCosts& costs, const Slice& slice) const {
+  if (!knows_tiles()) return siblings(costs, slice);
+  return between(first_tile(costs.group, fabric_, slice), costs.boundary);
+}
+
+/// On healthy links, found when asked for: curves know those of the groups that were looked at.
+const LinkSet& CollectiveModel::links_of(const OpCosts& costs, Candidate& candidate) {
+  if (candidate.all_links) return *candidate.all_links;
+  const SiblingGroups groups = siblings(costs);
+  const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
+  candidate.all_links = is_pass(costs.op)
+                            ? healthy_maker_->links(sends_of(costs.op, groups))
+                            : healthy_maker_->links(pattern_of(costs.op, candidate),
+                                                    turned ? along_wires(groups, fabric_) : groups);
+  return *candidate.all_links;
 }
 
 CollectiveModel::GroupCosts& CollectiveModel::group_costs(const RankGroup& group) {

@@ -219,9 +219,9 @@ class CollectiveModel {
   /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
 
-  /// Goes on with the curves that another model has made, which loses them. Nothing where its links, the stack's
-  /// use of them or its ranks' places are others.
-  void take_curves(CollectiveModel& other);
+  /// Looks for curves there before it makes them, and keeps there what it makes. Of this fabric and the stack's shares
+  /// of its links; null: each curve is made here.
+  void share_curves(std::shared_ptr<CurveStore> store);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
   void use_memo(bool on) { memoise_ = on; }
@@ -264,8 +264,19 @@ class CollectiveModel {
   Seconds time_within_slice(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls,
                             RankGroup::Level axis);
 
+  /// As of time().
+  struct Asked {
+    CollectiveOp op;
+    Bytes bytes;
+    const RankGroup& group;
+    double calls = 1;
+  };
   /// Links that carry the operation on a healthy fabric, all siblings at once; not for groups of one rank.
-  const LinkSet& links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls = 1);
+  const LinkSet& links(const Asked& asked);
+  /// Some of them: those of what had to be looked at, which stand for the others (tiles.h). Known without a search.
+  const LinkSet& tile_links(const Asked& asked);
+  /// Whether links() of both have one in common.
+  bool meet(const Asked& one, const Asked& other);
 
   /// The algorithm that time() takes for these arguments; nothing for passes and groups of one rank.
   std::optional<CollectiveChoice> choice(CollectiveOp op, Bytes bytes, const RankGroup& group,
@@ -306,6 +317,10 @@ class CollectiveModel {
   GroupCosts& group_costs(const RankGroup& group);
   OpCosts& boundary_costs(GroupCosts& costs, const RankGroup& group, std::int32_t boundary);
   [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
+  /// Those that have to be looked at on healthy links.
+  [[nodiscard]] SiblingGroups representatives(const OpCosts& costs, const Slice& slice = {}) const;
+  [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
+  const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
   [[nodiscard]] BytesPerSecond node_link(CollectiveOp op, const SiblingGroups& groups) const;
   [[nodiscard]] static Candidate in_node(CollectiveOp op, const SiblingGroups& groups);
@@ -322,7 +337,7 @@ class CollectiveModel {
   [[nodiscard]] Pattern pattern_of(CollectiveOp op, const Candidate& candidate, const SiblingGroups& groups,
                                    double bytes) const;
   CostCurve make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
-                       const SiblingGroups& groups) const;
+                       const SiblingGroups& groups, bool with_links = true) const;
   /// The same on the healthy network, from the store where it is there. `groups`: all, or those of the first slice
   /// along an axis.
   CostCurve healthy_curve(const OpCosts& costs, const Candidate& candidate, const SiblingGroups& groups,
@@ -332,7 +347,7 @@ class CollectiveModel {
   PricedNetwork& sick_network();
   CurveMaker& sick_maker();  ///< of that network
   void forget_sick_prices();
-  [[nodiscard]] bool touched(const CostCurve& curve) const;
+  [[nodiscard]] bool touched(const LinkSet& links) const;
   [[nodiscard]] bool touched(const OpCosts& costs, Candidate& candidate, const Slice& slice);
   [[nodiscard]] bool detours() const;
   SliceLinks slice_links(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
@@ -379,7 +394,7 @@ class CollectiveModel {
   };
   std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
-  std::unique_ptr<CurveStore> store_;  ///< made with the first curve
+  std::shared_ptr<CurveStore> store_;  ///< perhaps null
   std::optional<RankGroup> cut_group_;
 };
 

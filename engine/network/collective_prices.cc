@@ -78,7 +78,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 double CollectiveModel::sick_time(OpCosts& costs, Candidate& candidate, double bytes) {
   if (const auto time = candidate.part_by_part(*this, costs, bytes)) return *time;
   CostCurve& curve = sick_curve(costs, candidate);
-  if (curve.cut_off) return kNever;
+  if (curve.cut_off()) return kNever;
   return curve.at(bytes, curve.needs_no_simulation() ? *healthy_ : sick_network(), tolerance_);
 }
 
@@ -130,7 +130,7 @@ Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const Ran
 
 Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
   auto [chosen, seconds] = chosen_time(costs, bytes, slice);
-  if (recording_) recorded_.insert_all(costs.candidates[chosen].healthy.links);
+  if (recording_) recorded_.insert_all(links_of(costs, costs.candidates[chosen]));
   if (!std::isfinite(seconds)) {
     if (!cut_group_) cut_group_ = costs.group;
     return Seconds(0);
@@ -259,8 +259,7 @@ Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const R
   const auto [candidate, together] = healthy_choice(costs, one);
   const auto [entry, fresh] = candidate->within.try_emplace(axis);
   if (fresh) {
-    const SiblingGroups groups = sibling_groups(costs.group, fabric_, placement_, {axis, 0});
-    entry->second = healthy_curve(costs, *candidate, groups, axis);
+    entry->second = healthy_curve(costs, *candidate, representatives(costs, {axis, 0}), axis);
   }
   constexpr double kAnyBound = 1e9;
   double alone = std::min(together, entry->second.at(one, *healthy_, kAnyBound));
@@ -268,9 +267,33 @@ Seconds CollectiveModel::time_within_slice(CollectiveOp op, Bytes bytes, const R
   return calls * Seconds(at_ranks(*candidate, one, memory_share_) + alone);
 }
 
-const LinkSet& CollectiveModel::links(CollectiveOp op, Bytes bytes, const RankGroup& group, double calls) {
-  OpCosts& costs = costs_of(op, group);
-  return healthy_choice(costs, costs.wire_share * bytes.value() / calls).first->healthy.links;
+const LinkSet& CollectiveModel::links(const Asked& asked) {
+  OpCosts& costs = costs_of(asked.op, asked.group);
+  return links_of(costs, *healthy_choice(costs, costs.wire_share * asked.bytes.value() / asked.calls).first);
+}
+
+const LinkSet& CollectiveModel::tile_links(const Asked& asked) {
+  OpCosts& costs = costs_of(asked.op, asked.group);
+  const double sent = costs.wire_share * asked.bytes.value() / asked.calls;
+  return healthy_choice(costs, sent).first->healthy.links();
+}
+
+bool CollectiveModel::meet(const Asked& one, const Asked& other) {
+  if (!knows_tiles()) {
+    const LinkSet of_one = links(one);  // what is not remembered does not outlive the next question
+    return of_one.intersects(links(other));
+  }
+  const LinkSet &first = tile_links(one), &second = tile_links(other);
+  if (first.intersects(second)) return true;
+  // Copies use links of the dimensions that the first groups use.
+  std::vector<char> used(fabric_.spec().dimensions.size(), 0);
+  const auto dimension = [&](std::int32_t link) {
+    return static_cast<std::size_t>(fabric_.links()[static_cast<std::size_t>(link)].dimension);
+  };
+  bool common = false;
+  first.for_each([&](std::int32_t link) { used[dimension(link)] = 1; });
+  second.for_each([&](std::int32_t link) { common = common || used[dimension(link)] != 0; });
+  return common && links(one).intersects(links(other));
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,

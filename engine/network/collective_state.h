@@ -28,6 +28,8 @@ struct CollectiveModel::Candidate {
   double far_steps = 0;  ///< those of the steps that cross the scale-out network
   bool shorter = false;  ///< the same ring as the candidate before it, in an order that crosses fewer links
   CostCurve healthy;
+  std::optional<LinkSet>
+      all_links;  ///< that carry it on healthy links, all siblings at once, where asked for
   std::unordered_map<std::uint64_t, CostCurve> sick;  ///< where faults touch it, by their epoch
 
   // Made with the first soft fault.

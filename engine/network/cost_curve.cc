@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/check.h"
 
@@ -19,7 +20,7 @@ double sum_of(const std::vector<CostCurve::Stage>& stages, double bytes) {
   return sum;
 }
 
-double simulate(Pattern& pattern, double bytes, PricedNetwork& network) {
+double simulate(Pattern pattern, double bytes, PricedNetwork& network) {
   pattern.bytes = bytes;
   pattern.chunks = chunks_of(pattern.operation, pattern.algorithm, bytes);
   for (PointToPoint& send : pattern.sends) send.bytes = bytes;
@@ -41,21 +42,16 @@ CostCurve::Stage drained(const Pattern& pattern, PricedNetwork& network) {
   return stage;
 }
 
-double time_of(CostCurve::Contended& part, double bytes, PricedNetwork& network, double tolerance) {
-  if (!part.upper.empty()) {
-    const double upper = sum_of(part.upper, bytes);
-    if (part.messages > kMostSimulatedMessages) return upper;
-    if (upper <= sum_of(part.lower, bytes) * (1 + tolerance)) return upper;
+/// The parts as one line, where they are one.
+std::optional<AffineCost> one_line(const CurveParts& parts) {
+  if (!parts.contended.empty() || parts.cut_off) return std::nullopt;
+  AffineCost sum;
+  for (const CurveParts::Stage& stage : parts.stages) {
+    if (stage.lines.size() != 1 || !stage.rings.empty()) return std::nullopt;
+    sum.latency += stage.lines.front().latency;
+    sum.seconds_per_byte += stage.share * stage.lines.front().seconds_per_byte;
   }
-  if (part.one_round) {
-    if (!part.drained) part.drained = drained(part.pattern, network);
-    return part.drained->at(bytes);
-  }
-  if (!part.split) return simulate(part.pattern, bytes, network);
-  if (part.classes.empty()) part.classes = part.split();
-  double longest = 0;
-  for (Pattern& pattern : part.classes) longest = std::max(longest, simulate(pattern, bytes, network));
-  return longest;
+  return sum;
 }
 
 }  // namespace
@@ -83,37 +79,51 @@ std::int32_t chunks_of(Operation operation, Algorithm algorithm, double bytes) {
   return static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(slices)));
 }
 
-double CostCurve::Stage::at(double bytes) const {
+double CurveParts::Stage::at(double bytes) const {
   double longest = 0;
   for (const AffineCost& line : lines) longest = std::max(longest, line.at(share * bytes));
   for (const RingTime& ring : rings) longest = std::max(longest, ring.at(share * bytes));
   return longest;
 }
 
-void CostCurve::simplify() {
-  if (!contended.empty() || cut_off) return;
-  AffineCost sum;
-  for (const Stage& stage : stages) {
-    if (stage.lines.size() != 1 || !stage.rings.empty()) return;
-    sum.latency += stage.lines.front().latency;
-    sum.seconds_per_byte += stage.share * stage.lines.front().seconds_per_byte;
-  }
-  affine_ = sum;
-}
+CostCurve::CostCurve(CurveParts parts)
+    : parts_(std::make_shared<const CurveParts>(std::move(parts))), affine_(one_line(*parts_)) {}
 
 double CostCurve::at(double bytes, PricedNetwork& network, double tolerance) {
   if (affine_) return affine_->at(bytes);
-  double time = sum_of(stages, bytes);
-  for (Contended& part : contended) {
+  double time = sum_of(parts_->stages, bytes);
+  for (std::size_t i = 0; i < parts_->contended.size(); ++i) {
+    const CurveParts::Contended& part = parts_->contended[i];
     if (!part.upper.empty() && sum_of(part.upper, bytes) <= time) continue;
-    time = std::max(time, time_of(part, bytes, network, tolerance));
+    time = std::max(time, time_of(i, bytes, network, tolerance));
   }
   return time;
 }
 
+double CostCurve::time_of(std::size_t index, double bytes, PricedNetwork& network, double tolerance) {
+  const CurveParts::Contended& part = parts_->contended[index];
+  if (!part.upper.empty()) {
+    const double upper = sum_of(part.upper, bytes);
+    if (part.messages > kMostSimulatedMessages) return upper;
+    if (upper <= sum_of(part.lower, bytes) * (1 + tolerance)) return upper;
+  }
+  if (!part.one_round && !part.split) return simulate(part.pattern, bytes, network);
+  simulated_.resize(parts_->contended.size());
+  Simulated& known = simulated_[index];
+  if (part.one_round) {
+    if (!known.drained) known.drained = drained(part.pattern, network);
+    return known.drained->at(bytes);
+  }
+  if (known.classes.empty()) known.classes = part.split(network);
+  double longest = 0;
+  for (const Pattern& pattern : known.classes) longest = std::max(longest, simulate(pattern, bytes, network));
+  return longest;
+}
+
 double CostCurve::at_least(double bytes) const {
-  double time = sum_of(stages, bytes);
-  for (const Contended& part : contended) time = std::max(time, sum_of(part.lower, bytes));
+  double time = sum_of(parts_->stages, bytes);
+  for (const CurveParts::Contended& part : parts_->contended)
+    time = std::max(time, sum_of(part.lower, bytes));
   return time;
 }
 

@@ -36,7 +36,9 @@
 // all its bytes to carry after that, and what its last receiver passes on walks round every later ring.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -64,8 +66,8 @@ constexpr double kMostSimulatedMessages = 1 << 15;
 /// 8 steps: NCCL_BUFFSIZE, NCCL_STEPS), at most 32, from where on the fill of the pipeline is below 3 %.
 std::int32_t chunks_of(Operation operation, Algorithm algorithm, double bytes);
 
-class CostCurve {
- public:
+/// What a curve is made of.
+struct CurveParts {
   struct Stage {
     double share = 1;  ///< bytes of a message over those of the operation
     std::vector<AffineCost> lines;
@@ -77,35 +79,51 @@ class CostCurve {
     Pattern pattern;  ///< bytes and chunks are filled in
     double messages = 0;
     std::vector<Stage> lower, upper;  ///< bounds, sums of stages; upper is empty where there is none
-    /// Set where `pattern` is all siblings: called once for one pattern of each class of components.
-    std::function<std::vector<Pattern>()> split;
-    std::vector<Pattern> classes;
-    /// All messages start at once: one simulation tells the time for all bytes (PricedNetwork::drains), which is
-    /// that of `drained` from then on.
+    /// Set where `pattern` has no groups yet: of all siblings, one pattern of each class of components.
+    std::function<std::vector<Pattern>(PricedNetwork&)> split;
+    /// All messages start at once: one simulation tells the time for all bytes (PricedNetwork::drains).
     bool one_round = false;
-    std::optional<Stage> drained;
   };
 
   std::vector<Stage> stages;
   std::vector<Contended> contended;
   bool cut_off = false;  ///< dead links leave some pair without a way; the rest means nothing then
-  LinkSet links;         ///< that carry anything
+  LinkSet links;         ///< that carry anything; empty where the maker was not asked for them
+};
 
-  /// Makes one line of the curve where that is the same; to be called when the curve is complete.
-  void simplify();
+/// Copies share the parts, which nothing changes any more, and keep what they simulate to themselves: one copy per
+/// thread.
+class CostCurve {
+ public:
+  using Stage = CurveParts::Stage;
+  CostCurve() : CostCurve(CurveParts()) {}
+  explicit CostCurve(CurveParts parts);
+
+  [[nodiscard]] bool cut_off() const { return parts_->cut_off; }
+  [[nodiscard]] const LinkSet& links() const { return parts_->links; }
+  [[nodiscard]] const std::vector<CurveParts::Contended>& contended() const { return parts_->contended; }
   [[nodiscard]] bool is_affine() const { return affine_.has_value(); }
   [[nodiscard]] const AffineCost& affine() const { return *affine_; }
   /// Whether the curve is exact (to rounding) for all bytes without a simulation.
-  [[nodiscard]] bool needs_no_simulation() const { return contended.empty(); }
+  [[nodiscard]] bool needs_no_simulation() const { return parts_->contended.empty(); }
 
-  /// Seconds. `network` is the one that the curve was made for, in the same state.
+  /// Seconds. `network`: the one that the curve was made for, or one like it, in the same state.
   /// `tolerance`: relative, of bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
   /// A time that is not above at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 
  private:
-  std::optional<AffineCost> affine_;
+  /// Of a contended part, what simulations need or said.
+  struct Simulated {
+    std::vector<Pattern> classes;  ///< of `split`
+    std::optional<Stage> drained;  ///< of one round: the time from then on
+  };
+  double time_of(std::size_t part, double bytes, PricedNetwork& network, double tolerance);
+
+  std::shared_ptr<const CurveParts> parts_;
+  std::optional<AffineCost> affine_;  ///< the whole curve, where it is one line
+  std::vector<Simulated> simulated_;  ///< by contended part, made with the first simulation
 };
 
 }  // namespace shardscape::network

@@ -104,6 +104,9 @@ class Hypercube : public LineGraph {
       at ^= bit;
     }
   }
+  /// A wire keeps all bits of its ends but one, which differs between source and destination: digits in which these
+  /// agree are those of every vertex on the way.
+  [[nodiscard]] bool alike_by_digits() const override { return true; }
 
  private:
   std::vector<std::int32_t> first_pair_;  ///< of the pairs whose lower end an endpoint is

@@ -57,6 +57,13 @@ void append_lines(const GroupBox& box, std::size_t level, std::vector<std::int32
   }
 }
 
+/// A level of boxes, gone through once or, where scattering turns into gathering, twice.
+struct Turn {
+  std::size_t level = 0;
+  int passes = 1;
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
 }  // namespace
 
 CurveMaker::CurveMaker(PricedNetwork& network)
@@ -65,19 +72,37 @@ CurveMaker::CurveMaker(PricedNetwork& network)
       user_(network.fabric().links().size(), -1),
       label_(network.fabric().links().size(), -1) {}
 
-CostCurve CurveMaker::unreachable() {
-  CostCurve curve;
+CurveParts CurveMaker::unreachable() {
+  CurveParts curve;
   curve.cut_off = true;
   return curve;
 }
 
-CostCurve CurveMaker::empty_curve() const {
-  CostCurve curve;
-  curve.links = LinkSet(user_.size());
-  return curve;
+/// Those of flows_, where links are asked for.
+void CurveMaker::collect(LinkSet& links) const {
+  if (collects_) flows_.collect_links(links);
 }
 
 CostCurve CurveMaker::make(const Pattern& pattern, const SiblingGroups& groups) {
+  return CostCurve(parts(pattern, groups));
+}
+
+LinkSet CurveMaker::links(const Pattern& pattern, const SiblingGroups& groups) {
+  collects_ = true;
+  return parts(pattern, groups).links;
+}
+
+LinkSet CurveMaker::links(std::span<const PointToPoint> sends) {
+  flows_.reset();
+  LinkSet links;
+  for (const PointToPoint& send : sends) {
+    if (!flows_.add(send.source, send.destination)) return {};
+  }
+  flows_.collect_links(links);
+  return links;
+}
+
+CurveParts CurveMaker::parts(const Pattern& pattern, const SiblingGroups& groups) {
   if (pattern.operation == Operation::broadcast) return general(pattern, groups);
   if (pattern.algorithm == Algorithm::ring) return ring(pattern, groups);
   if (pattern.algorithm == Algorithm::dimension_wise) return dimension_wise(pattern, groups);
@@ -117,17 +142,16 @@ std::vector<CurveMaker::Round> CurveMaker::rounds_of(const Pattern& pattern, std
   return all;
 }
 
-CostCurve CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups) {
+CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups) {
   const std::size_t n = groups.size;
   RingParts parts =
       rings(groups, passes_of(pattern.operation) * static_cast<int>(n - 1), 1 / static_cast<double>(n));
   if (!parts.reachable) return unreachable();
-  CostCurve curve = empty_curve();
-  flows_.collect_links(curve.links);
+  CurveParts curve;
+  collect(curve.links);
   curve.stages.push_back(std::move(parts.exact));
   curve.contended = std::move(parts.contended);
-  for (CostCurve::Contended& part : curve.contended) part.pattern.operation = pattern.operation;
-  curve.simplify();
+  for (CurveParts::Contended& part : curve.contended) part.pattern.operation = pattern.operation;
   return curve;
 }
 
@@ -191,14 +215,14 @@ bool CurveMaker::keeps_step(std::span<const std::size_t> component, std::size_t 
   return true;
 }
 
-CostCurve::Contended CurveMaker::bounded(const Rings& rings, std::span<const std::size_t> component,
-                                         int steps, double share) const {
+CurveParts::Contended CurveMaker::bounded(const Rings& rings, std::span<const std::size_t> component,
+                                          int steps, double share) const {
   const std::size_t n = rings.size;
-  CostCurve::Contended part;
+  CurveParts::Contended part;
   part.pattern.algorithm = Algorithm::ring;
   part.pattern.groups = rings.nested(component);
   part.messages = static_cast<double>(component.size() * n) * steps;
-  CostCurve::Stage lower, upper;
+  CurveParts::Stage lower, upper;
   lower.share = upper.share = share;
   AffineCost load{flows_.flow(component.front() * n).latency, 0};
   for (const std::size_t ring : component) {
@@ -265,7 +289,7 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
     if (!seen.insert(signature).second) continue;
     if (!exact) {
       parts.contended.push_back(bounded(rings, component, steps, share));
-      const CostCurve::Stage& upper = parts.contended.back().upper.front();
+      const CurveParts::Stage& upper = parts.contended.back().upper.front();
       parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
       continue;
     }
@@ -284,26 +308,25 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
   }
 }
 
-CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends) {
+CostCurve CurveMaker::one_round(std::span<const PointToPoint> sends, double copies) {
   flows_.reset();
   for (const PointToPoint& send : sends) {
-    if (!flows_.add(send.source, send.destination)) return unreachable();
+    if (!flows_.add(send.source, send.destination)) return CostCurve(unreachable());
   }
   flows_.settle();
-  CostCurve curve = round_of_flows(false);
-  for (CostCurve::Contended& part : curve.contended) {
+  CurveParts curve = round_of_flows(false, copies);
+  for (CurveParts::Contended& part : curve.contended) {
     part.pattern.operation = Operation::point_to_point;
     part.pattern.sends.assign(sends.begin(), sends.end());
   }
-  curve.simplify();
-  return curve;
+  return CostCurve(std::move(curve));
 }
 
 /// The flows of flows_, settled, all at once: a stage where formulas tell their time, else a contended part
 /// without a pattern, bounded by its rigid flows and, if `by_links`, by its links and by each flow alone.
-CostCurve CurveMaker::round_of_flows(bool by_links) const {
-  CostCurve curve = empty_curve();
-  flows_.collect_links(curve.links);
+CurveParts CurveMaker::round_of_flows(bool by_links, double copies) const {
+  CurveParts curve;
+  collect(curve.links);
   const auto line = [&](std::size_t f) {
     return AffineCost{flows_.flow(f).latency, flows_.flow(f).weight * flows_.flow(f).shared};
   };
@@ -334,8 +357,8 @@ CostCurve CurveMaker::round_of_flows(bool by_links) const {
     const BusiestLink busiest = flows_.busiest();
     lower.push_back({busiest.least_latency, busiest.seconds_per_unit});
   }
-  CostCurve::Contended part;
-  part.messages = static_cast<double>(flows_.size());
+  CurveParts::Contended part;
+  part.messages = copies * static_cast<double>(flows_.size());
   part.upper.push_back({1, std::move(upper), {}});
   part.lower.push_back({1, upper_envelope(std::move(lower)), {}});
   curve.contended.push_back(std::move(part));
@@ -343,7 +366,7 @@ CostCurve CurveMaker::round_of_flows(bool by_links) const {
 }
 
 /// A direct all-to-all: every pair of a group at once.
-CostCurve CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& groups) {
+CurveParts CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& groups) {
   const std::size_t n = groups.size;
   flows_.reset();
   for (std::size_t g = 0; g < groups.count(); ++g) {
@@ -355,24 +378,23 @@ CostCurve CurveMaker::exchange(const Pattern& pattern, const SiblingGroups& grou
       }
     }
   }
-  if (flows_.size() == 0) return empty_curve();
+  if (flows_.size() == 0) return {};
   flows_.settle();
-  CostCurve curve = round_of_flows(true);
+  CurveParts curve = round_of_flows(true, groups.copies);
   if (!curve.contended.empty()) split_exchange(pattern, groups, curve);
-  curve.simplify();
   return curve;
 }
 
 /// A contended exchange by components of groups that share links, each with the bounds of all. One too large to be
 /// looked at stays whole, and its upper bound stands for it.
-void CurveMaker::split_exchange(const Pattern& pattern, const SiblingGroups& groups, CostCurve& curve) {
-  CostCurve::Contended whole = std::move(curve.contended.front());
+void CurveMaker::split_exchange(const Pattern& pattern, const SiblingGroups& groups, CurveParts& curve) {
+  CurveParts::Contended whole = std::move(curve.contended.front());
   curve.contended.clear();
   if (whole.messages > kMostSplitMessages) {
     curve.contended.push_back(std::move(whole));
     return;
   }
-  for (CostCurve::Contended& part : general(pattern, groups).contended) {
+  for (CurveParts::Contended& part : general(pattern, groups).contended) {
     part.upper = whole.upper;
     part.lower = whole.lower;
     part.one_round = true;
@@ -380,10 +402,10 @@ void CurveMaker::split_exchange(const Pattern& pattern, const SiblingGroups& gro
   }
 }
 
-CostCurve CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& groups,
-                             const std::vector<Round>& all) {
-  CostCurve curve = empty_curve();
-  CostCurve::Stage stage;
+CurveParts CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& groups,
+                              const std::vector<Round>& all) {
+  CurveParts curve;
+  CurveParts::Stage stage;
   stage.lines.emplace_back();
   for (const Round& round : all) {
     flows_.reset();
@@ -397,17 +419,45 @@ CostCurve CurveMaker::rounds(const Pattern& pattern, const SiblingGroups& groups
     if (!flows_.uniform()) return general(pattern, groups);
     stage.lines.front().latency += round.times * flows_.flow(0).latency;
     stage.lines.front().seconds_per_byte += round.times * round.share * flows_.flow(0).shared;
-    flows_.collect_links(curve.links);
+    collect(curve.links);
   }
   curve.stages.push_back(std::move(stage));
-  curve.simplify();
   return curve;
 }
 
-CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups& groups) {
-  std::vector<GroupBox> boxes(groups.count());
-  bool equal = true;
+/// Of all groups, along one level of their boxes. Where the groups stand for all, the lines are all that there are along
+/// it, and fewer have to be looked at than of the groups.
+CurveMaker::Rings CurveMaker::lines(std::span<const GroupBox> boxes, std::size_t level,
+                                    const SiblingGroups& groups) const {
+  const GroupBox::Level& along = boxes.front().levels[level];
+  const std::int32_t step = along.positions[1] - along.positions[0];
+  const bool even = std::ranges::adjacent_find(along.positions, [&](std::int32_t a, std::int32_t b) {
+                      return b - a != step;
+                    }) == along.positions.end();
+  if (groups.tile_of && even) {
+    RankGroup line;
+    line.push(static_cast<std::int32_t>(along.positions.size()), step * along.stride);
+    SiblingGroups tile = first_tile(line, network_.fabric(), *groups.tile_of);
+    if (tile.tile_of) return tile;
+  }
+  Rings result;
+  result.size = along.positions.size();
+  GroupBox box = boxes.front();
   for (std::size_t g = 0; g < groups.count(); ++g) {
+    if (g < boxes.size()) {
+      append_lines(boxes[g], level, result.ranks);
+      continue;
+    }
+    box.origin = std::ranges::min(groups.group(g));
+    append_lines(box, level, result.ranks);
+  }
+  return result;
+}
+
+CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups& groups) {
+  std::vector<GroupBox> boxes(groups.shapes());
+  bool equal = true;
+  for (std::size_t g = 0; g < boxes.size(); ++g) {
     const bool is_box = split_into_box(network_.fabric(), groups.group(g), boxes[g]);
     SHARDSCAPE_CHECK(is_box, g);
     equal = equal && boxes[g].levels.size() == boxes[0].levels.size();
@@ -418,10 +468,6 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
 
   // Scattering goes through the levels inwards and gathering outwards; where it turns, the two passes of a
   // level are one ring.
-  struct Turn {
-    std::size_t level;
-    int passes;
-  };
   const std::size_t levels = boxes[0].levels.size();
   std::vector<Turn> turns;
   const bool scatters = pattern.operation != Operation::all_gather;
@@ -430,21 +476,25 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
   turns.push_back({levels - 1, scatters && gathers ? 2 : 1});
   for (std::size_t l = levels - 1; gathers && l-- > 0;) turns.push_back({l, 1});
 
-  CostCurve curve = empty_curve();
+  CurveParts curve;
   std::vector<RingParts> stages;
   bool exact = true, together = true;
   double messages = 0;
   for (const Turn& turn : turns) {
-    Rings lines;
-    lines.size = boxes[0].levels[turn.level].positions.size();
     double share = 1;
     for (std::size_t l = 0; l <= turn.level; ++l)
       share /= static_cast<double>(boxes[0].levels[l].positions.size());
-    for (const GroupBox& box : boxes) append_lines(box, turn.level, lines.ranks);
-    stages.push_back(rings(lines, turn.passes * static_cast<int>(lines.size - 1), share));
+    const auto before = std::ranges::find(turns, turn);
+    const auto same = static_cast<std::size_t>(before - turns.begin());
+    if (same < stages.size()) {  // out as in
+      stages.push_back(RingParts(stages[same]));
+    } else {
+      const Rings along = lines(boxes, turn.level, groups);
+      stages.push_back(rings(along, turn.passes * static_cast<int>(along.size - 1), share));
+      if (!stages.back().reachable) return unreachable();
+      collect(curve.links);
+    }
     const RingParts& parts = stages.back();
-    if (!parts.reachable) return unreachable();
-    flows_.collect_links(curve.links);
     exact = exact && parts.contended.empty() && (together || (parts.uniform && parts.uncontended));
     together = together && parts.uniform;
     messages += static_cast<double>(groups.size) * parts.steps;
@@ -453,7 +503,7 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
   const bool cut = network_.routes().cut();
   if (!exact || (cut && !together)) {
     if (cut) return general(pattern, groups);
-    CostCurve::Contended part;
+    CurveParts::Contended part;
     part.pattern = pattern;
     part.messages = messages;
     part.lower.emplace_back();
@@ -461,9 +511,9 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
       part.lower.front().lines.push_back(stages_from_below(stages, k));
       part.upper.push_back(stages[k].upper);
     }
-    part.split = [this, pattern, groups] {
+    part.split = [pattern, groups](PricedNetwork& network) {
       std::vector<Pattern> classes;
-      for (CostCurve::Contended& c : general(pattern, groups).contended)
+      for (CurveParts::Contended& c : CurveMaker(network).general(pattern, groups).contended)
         classes.push_back(std::move(c.pattern));
       return classes;
     };
@@ -471,7 +521,6 @@ CostCurve CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroups
     return curve;
   }
   for (RingParts& parts : stages) curve.stages.push_back(std::move(parts.exact));
-  curve.simplify();
   return curve;
 }
 
@@ -519,8 +568,8 @@ void CurveMaker::sign(const Traffic& traffic, std::int32_t& links, Signature& si
   }
 }
 
-CostCurve CurveMaker::general(const Pattern& pattern, const SiblingGroups& groups) {
-  CostCurve curve = empty_curve();
+CurveParts CurveMaker::general(const Pattern& pattern, const SiblingGroups& groups) {
+  CurveParts curve;
   Pattern single = pattern;
   single.bytes = 1;
   single.chunks = 1;
@@ -538,7 +587,7 @@ CostCurve CurveMaker::general(const Pattern& pattern, const SiblingGroups& group
       std::int32_t& user = user_[static_cast<std::size_t>(link)];
       if (user < 0) user = static_cast<std::int32_t>(g);
       joined.join(static_cast<std::size_t>(user), g);
-      curve.links.insert(link);
+      if (collects_) curve.links.insert(link);
     }
   }
   for (const Traffic& t : traffic) forget(t.path_links);
@@ -546,7 +595,7 @@ CostCurve CurveMaker::general(const Pattern& pattern, const SiblingGroups& group
   std::set<Signature> seen;
   for (const std::vector<std::size_t>& component : joined.sets()) {
     Signature signature;
-    CostCurve::Contended part;
+    CurveParts::Contended part;
     std::int32_t links = 0;
     for (const std::size_t g : component) {
       sign(traffic[g], links, signature);

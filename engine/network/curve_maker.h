@@ -30,6 +30,7 @@
 #include "engine/network/cost_curve.h"
 #include "engine/network/flow_set.h"
 #include "engine/network/priced_network.h"
+#include "engine/network/ring_order.h"
 #include "engine/network/sibling_groups.h"
 #include "engine/network/traffic.h"
 
@@ -40,19 +41,25 @@ class CurveMaker {
  public:
   explicit CurveMaker(PricedNetwork& network);
 
+  /// Whether curves say which links carry anything. They do at first.
+  void collect_links(bool on) { collects_ = on; }
+
   /// The curve of an algorithm on groups of equal size that suit it. `pattern` names operation and algorithm;
   /// its groups, chunks and bytes are filled in from `groups`.
   CostCurve make(const Pattern& pattern, const SiblingGroups& groups);
-  /// Equal messages between pairs of ranks, all at once.
-  CostCurve one_round(std::span<const PointToPoint> sends);
+  /// Equal messages between pairs of ranks, all at once, each of which stands for so many like it on other links.
+  CostCurve one_round(std::span<const PointToPoint> sends, double copies = 1);
+  /// The links of the curve without the rest.
+  LinkSet links(const Pattern& pattern, const SiblingGroups& groups);
+  LinkSet links(std::span<const PointToPoint> sends);
 
  private:
   using Rings = SiblingGroups;
   struct RingParts {
-    CostCurve::Stage exact, upper;  ///< exact: of the rings that keep step; upper: bounds of all rings
+    CurveParts::Stage exact, upper;  ///< exact: of the rings that keep step; upper: bounds of all rings
     int steps = 0;
     double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
-    std::vector<CostCurve::Contended> contended;
+    std::vector<CurveParts::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;
   };
   /// The flows of one round from member to member, its share of the bytes, and how often the round comes.
@@ -62,14 +69,17 @@ class CurveMaker {
     double times = 1;
   };
 
-  CostCurve ring(const Pattern& pattern, const SiblingGroups& groups);
-  [[nodiscard]] CostCurve round_of_flows(bool by_links) const;
-  CostCurve exchange(const Pattern& pattern, const SiblingGroups& groups);
-  void split_exchange(const Pattern& pattern, const SiblingGroups& groups, CostCurve& curve);
-  CostCurve dimension_wise(const Pattern& pattern, const SiblingGroups& groups);
+  CurveParts parts(const Pattern& pattern, const SiblingGroups& groups);
+  CurveParts ring(const Pattern& pattern, const SiblingGroups& groups);
+  [[nodiscard]] CurveParts round_of_flows(bool by_links, double copies) const;
+  CurveParts exchange(const Pattern& pattern, const SiblingGroups& groups);
+  void split_exchange(const Pattern& pattern, const SiblingGroups& groups, CurveParts& curve);
+  CurveParts dimension_wise(const Pattern& pattern, const SiblingGroups& groups);
   [[nodiscard]] static std::vector<Round> rounds_of(const Pattern& pattern, std::size_t n);
-  CostCurve rounds(const Pattern& pattern, const SiblingGroups& groups, const std::vector<Round>& rounds);
-  CostCurve general(const Pattern& pattern, const SiblingGroups& groups);
+  CurveParts rounds(const Pattern& pattern, const SiblingGroups& groups, const std::vector<Round>& rounds);
+  CurveParts general(const Pattern& pattern, const SiblingGroups& groups);
+  [[nodiscard]] Rings lines(std::span<const GroupBox> boxes, std::size_t level,
+                            const SiblingGroups& groups) const;
   static AffineCost stages_from_below(std::span<const RingParts> stages, std::size_t busiest);
 
   RingParts rings(const Rings& rings, int steps, double share);
@@ -78,14 +88,15 @@ class CurveMaker {
   [[nodiscard]] std::vector<Hop> hops(std::size_t ring, std::size_t size, double RoutedFlow::*rate) const;
   [[nodiscard]] Signature signature_of(const Rings& rings, std::span<const std::size_t> component,
                                        bool exact);
-  CostCurve::Contended bounded(const Rings& rings, std::span<const std::size_t> component, int steps,
-                               double share) const;
+  CurveParts::Contended bounded(const Rings& rings, std::span<const std::size_t> component, int steps,
+                                double share) const;
   void sign(const Traffic& traffic, std::int32_t& links, Signature& signature);
+  void collect(LinkSet& links) const;
   void forget(std::span<const std::int32_t> links);
-  [[nodiscard]] CostCurve empty_curve() const;
-  static CostCurve unreachable();
+  static CurveParts unreachable();
 
   PricedNetwork& network_;
+  bool collects_ = true;
   FlowSet flows_;
   std::vector<std::int32_t> user_;   ///< by link: a ring or group that uses it, or -1
   std::vector<std::int32_t> label_;  ///< by link: the hop that uses it, -1 none, -2 several

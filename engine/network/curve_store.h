@@ -1,37 +1,56 @@
-// Cost curves that outlive the model which made them: settings of a study that differ in devices, models or workloads
-// only have the same links, and the curves of their groups are the same.
+// Cost curves that outlive the model which made them, and fabrics that outlive their simulator: threads, and settings of a
+// study that differ in devices, models or workloads, send over the same links, and what groups of ranks take on them is
+// the same. The engine asks; who keeps them, and for which threads, is the caller's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <memory>
+#include <optional>
 
 #include "engine/network/collective_model.h"
 #include "engine/network/cost_curve.h"
+#include "engine/network/fabric.h"
+#include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
 
 namespace shardscape::network {
 
-/// Of one fabric and the shares of its links that one stack achieves, healthy, every rank at its own number. Holds
-/// curves that need no simulation: the others refer to the network of their model.
+/// All that a curve depends on beside the fabric and the shares of its links, where every link is healthy, every rank at
+/// its own number and every member sends as much as the others.
+struct CurveKey {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  CollectiveChoice choice;
+  RankGroup group;
+  std::int32_t boundary = -1;  ///< >= 0: only between this member of each group and the next
+  RankGroup::Level slice;      ///< groups of the first slice along this axis; of extent 1: all
+  friend bool operator==(const CurveKey&, const CurveKey&) = default;
+};
+
+struct CurveKeyHash {
+  std::size_t operator()(const CurveKey& key) const;
+};
+
+/// Of one fabric at one set of shares. Holds curves for good; a curve is the same whoever makes it.
 class CurveStore {
  public:
-  struct Key {
-    CollectiveOp op = CollectiveOp::all_reduce;
-    CollectiveChoice choice;
-    RankGroup group;
-    std::int32_t boundary = -1;  ///< as OpCosts::boundary
-    RankGroup::Level slice;      ///< groups of the first slice along this axis; of extent 1: all
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  /// Null where it is not kept; valid until the next keep().
-  [[nodiscard]] const CostCurve* find(const Key& key) const;
-  void keep(const Key& key, const CostCurve& curve);
+  virtual ~CurveStore() = default;
+  /// Nothing where it is not kept.
+  [[nodiscard]] virtual std::optional<CostCurve> find(const CurveKey& key) const = 0;
+  /// Does nothing where it is kept already.
+  virtual void keep(const CurveKey& key, const CostCurve& curve) = 0;
+};
 
- private:
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
+/// What simulators have in common; safe to use from the threads that they run on.
+class SharedNetworks {
+ public:
+  virtual ~SharedNetworks() = default;
+  struct Network {
+    std::shared_ptr<const Fabric> fabric;
+    std::shared_ptr<CurveStore> curves;
   };
-  std::unordered_map<Key, CostCurve, Hash> curves_;
+  /// The same for the same arguments, unless it was forgotten meanwhile.
+  virtual Network of(const FabricSpec& fabric, const LinkShares& shares) = 0;
 };
 
 }  // namespace shardscape::network

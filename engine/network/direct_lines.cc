@@ -23,6 +23,8 @@ class FullMesh : public LineGraph {
     const std::int64_t pair = low * (2 * std::int64_t{size_} - low - 1) / 2 + (high - low - 1);
     path.push_back(base + static_cast<std::int32_t>(2 * pair) + (from < to ? 0 : 1));
   }
+  /// Every pair has wires of its own.
+  [[nodiscard]] bool alike_by_digits() const override { return true; }
 
  private:
   std::int32_t size_;
@@ -56,6 +58,9 @@ class Crossbar : public LineGraph {
     }
     path.push_back(base + 2 * to + 1);
   }
+
+  /// Every endpoint has wires of its own; those that share an adapter are never told apart by a digit (tiles.h).
+  [[nodiscard]] bool alike_by_digits() const override { return true; }
 
   [[nodiscard]] std::string switch_name(std::int32_t index) const override {
     if (sharing_ == 1) return {};

@@ -77,6 +77,12 @@ class Fabric {
   /// Innermost first.
   [[nodiscard]] const std::vector<Axis>& axes() const { return axes_; }
 
+  /// What LineGraph says of the lines of an axis: of aligned blocks of so many coordinates, of any digit.
+  [[nodiscard]] bool alike_by_blocks(std::size_t axis, std::int32_t coordinates) const {
+    return wiring_[axis]->alike_by_blocks(coordinates * axes_[axis].lanes);
+  }
+  [[nodiscard]] bool alike_by_digits(std::size_t axis) const { return wiring_[axis]->alike_by_digits(); }
+
  private:
   void add_axis(std::int32_t dimension, DimensionKind kind, std::int32_t size, std::int32_t stride);
   void add_line(std::size_t axis, std::int32_t line);

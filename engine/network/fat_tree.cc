@@ -48,6 +48,20 @@ class FatTree : public LineGraph {
     path.push_back(base + 2 * to + 1);
   }
 
+  /// Routes stay under the switches of one level, or go up through blocks of it that lie whole in one part. Ports up
+  /// by destination turn by T / copies where T adapters are between two parts: all switches of a level in one
+  /// direction, so that the ways of a part lead over switches of their own in the other one. Hashes do not move.
+  [[nodiscard]] bool alike_by_blocks(std::int32_t endpoints) const override {
+    if (endpoints % sharing_ != 0) return false;
+    const std::int64_t adapters = endpoints / sharing_;
+    for (const Level& level : levels_) {
+      if (level.span % adapters == 0) return true;
+      if (routing_ != UpRouting::destination || adapters % level.span != 0 || adapters % level.copies != 0)
+        return false;
+    }
+    return true;
+  }
+
   [[nodiscard]] std::string switch_name(std::int32_t index) const override {
     const std::int32_t tree = levels_.back().first_switch + levels_.back().copies;
     if (index >= tree) return fmt::format("adapter {}", index - tree);

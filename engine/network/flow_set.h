@@ -13,6 +13,7 @@
 // (weights), those of that link must not have less to send than it.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -41,27 +42,40 @@ struct BusiestLink {
   double least_latency = 0;     ///< of its flows; of the largest such where several links are as busy
 };
 
-/// Links that have been used, as bits.
+/// Links that have been used, as bits from the first to the last of them.
 class LinkSet {
  public:
-  explicit LinkSet(std::size_t links = 0) : words_((links + 63) / 64, 0) {}
-  void insert(std::int32_t link) { words_[word(link)] |= bit(link); }
-  [[nodiscard]] bool contains(std::int32_t link) const { return (words_[word(link)] & bit(link)) != 0; }
+  void insert(std::int32_t link) {
+    cover(word(link), word(link) + 1);
+    words_[word(link) - first_] |= bit(link);
+  }
+  [[nodiscard]] bool contains(std::int32_t link) const { return (at(word(link)) & bit(link)) != 0; }
   /// `other` belongs to the same fabric.
   void insert_all(const LinkSet& other) {
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+    if (other.words_.empty()) return;
+    cover(other.first_, other.end());
+    for (std::size_t i = other.first_; i < other.end(); ++i) words_[i - first_] |= other.at(i);
   }
   [[nodiscard]] bool contains_all(const LinkSet& other) const {
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      if ((other.words_[i] & ~words_[i]) != 0) return false;
+    for (std::size_t i = other.first_; i < other.end(); ++i) {
+      if ((other.at(i) & ~at(i)) != 0) return false;
     }
     return true;
   }
   [[nodiscard]] bool intersects(const LinkSet& other) const {
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      if ((words_[i] & other.words_[i]) != 0) return true;
+    for (std::size_t i = other.first_; i < other.end(); ++i) {
+      if ((at(i) & other.at(i)) != 0) return true;
     }
     return false;
+  }
+  [[nodiscard]] bool empty() const { return words_.empty(); }
+  /// Calls visit(link) for each, ascending.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::size_t i = first_; i < end(); ++i) {
+      for (std::uint64_t rest = at(i); rest != 0; rest &= rest - 1)
+        visit(static_cast<std::int32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest))));
+    }
   }
 
  private:
@@ -69,6 +83,21 @@ class LinkSet {
   static std::uint64_t bit(std::int32_t link) {
     return std::uint64_t{1} << (static_cast<unsigned>(link) % 64);
   }
+  [[nodiscard]] std::size_t end() const { return first_ + words_.size(); }
+  [[nodiscard]] std::uint64_t at(std::size_t i) const {
+    return i >= first_ && i < end() ? words_[i - first_] : 0;
+  }
+  /// Makes room for these words.
+  void cover(std::size_t begin, std::size_t end_of_range) {
+    if (words_.empty()) first_ = begin;
+    if (begin < first_) {
+      words_.insert(words_.begin(), first_ - begin, 0);
+      first_ = begin;
+    }
+    if (end_of_range > end()) words_.resize(end_of_range - first_, 0);
+  }
+
+  std::size_t first_ = 0;  ///< number of the first word
   std::vector<std::uint64_t> words_;
 };
 

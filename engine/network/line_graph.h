@@ -43,6 +43,14 @@ class LineGraph {
   /// Appends `base` + id of every wire from one endpoint to another, in order of travel; from != to.
   virtual void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                             std::vector<std::int32_t>& path) const = 0;
+  // Which parts of a line are alike: routes between endpoints of one part use no wire that routes inside of another
+  // part use, and the number of an endpoint moved to another part moves its routes, wire by wire, to wires of the
+  // same rates. (tiles.h)
+  /// Aligned blocks of so many endpoints.
+  [[nodiscard]] virtual bool alike_by_blocks(std::int32_t /*endpoints*/) const { return alike_by_digits(); }
+  /// Endpoints that agree in any digit of their numbers.
+  [[nodiscard]] virtual bool alike_by_digits() const { return false; }
+
   /// What the switch is in its line ("leaf 3"); empty where it is the only one.
   [[nodiscard]] virtual std::string switch_name(std::int32_t index) const {
     return fmt::format("switch {}", index);

@@ -8,12 +8,15 @@
 
 namespace shardscape::network {
 
+LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric) {
+  return {communication.scale_up_fraction, communication.scale_out_share(fabric)};
+}
+
 PricedNetwork::PricedNetwork(const Fabric& fabric, const StackProfile::Communication& communication)
     : communication_(communication), routes_(fabric) {
-  const double scale_out = communication.scale_out_share(fabric.spec());
-  for (const DimensionSpec& dimension : fabric.spec().dimensions) {
-    fraction_.push_back(dimension.scope == LinkScope::scale_up ? communication.scale_up_fraction : scale_out);
-  }
+  const LinkShares shares = link_shares(communication, fabric.spec());
+  for (const DimensionSpec& dimension : fabric.spec().dimensions)
+    fraction_.push_back(dimension.scope == LinkScope::scale_up ? shares.scale_up : shares.scale_out);
   scale();
 }
 

@@ -13,6 +13,13 @@
 
 namespace shardscape::network {
 
+/// Of the links' bandwidth, what a stack achieves.
+struct LinkShares {
+  double scale_up = 1, scale_out = 1;
+  friend bool operator==(const LinkShares&, const LinkShares&) = default;
+};
+LinkShares link_shares(const StackProfile::Communication& communication, const FabricSpec& fabric);
+
 /// Keeps detours and scratch memory: one object per thread.
 class PricedNetwork {
  public:

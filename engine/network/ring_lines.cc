@@ -31,6 +31,9 @@ class Ring : public LineGraph {
     }
   }
 
+  /// Inside of half a ring the shorter way stays there.
+  [[nodiscard]] bool alike_by_blocks(std::int32_t endpoints) const override { return 2 * endpoints <= size_; }
+
  private:
   std::int32_t size_;
 };
@@ -46,6 +49,7 @@ class OpenLine : public LineGraph {
     for (std::int32_t i = from; i < to; ++i) path.push_back(base + 2 * i);
     for (std::int32_t i = from; i > to; --i) path.push_back(base + 2 * (i - 1) + 1);
   }
+  [[nodiscard]] bool alike_by_blocks(std::int32_t /*endpoints*/) const override { return true; }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/network/ring_order.h"
+#include "engine/network/tiles.h"
 
 namespace shardscape::network {
 
@@ -69,9 +70,44 @@ SiblingGroups sibling_groups(const RankGroup& group, const Fabric& fabric,
   return result;
 }
 
+SiblingGroups first_tile(const RankGroup& group, const Fabric& fabric, const Slice& slice) {
+  const Tile tile = tile_of(group, fabric, slice);
+  if (!tile.known) return sibling_groups(group, fabric, {}, slice);
+  std::vector<std::int32_t> starts = {slice.everything() ? 0 : slice.index * slice.axis.stride};
+  for (const RankGroup::Level& digit : tile.digits) {
+    const std::size_t inner = starts.size();
+    for (std::int32_t k = 1; k < digit.extent; ++k) {
+      for (std::size_t i = 0; i < inner; ++i) starts.push_back(starts[i] + k * digit.stride);
+    }
+  }
+  SiblingGroups result;
+  result.size = static_cast<std::size_t>(group.size());
+  result.copies = tile.copies;
+  result.tile_of = slice;
+  result.ranks.reserve(starts.size() * result.size);
+  const std::vector<std::int32_t> offsets = offsets_of(group);
+  for (const std::int32_t start : starts) {
+    for (const std::int32_t offset : offsets) result.ranks.push_back(start + offset);
+  }
+  return result;
+}
+
+SiblingGroups pairs_of(const SiblingGroups& groups, std::size_t first, std::size_t second) {
+  SiblingGroups pairs;
+  pairs.size = 2;
+  pairs.copies = groups.copies;
+  pairs.ranks.reserve(2 * groups.count());
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const std::span<const std::int32_t> group = groups.group(g);
+    pairs.ranks.insert(pairs.ranks.end(), {group[first], group[second]});
+  }
+  return pairs;
+}
+
 SiblingGroups along_wires(const SiblingGroups& groups, const Fabric& fabric) {
   SiblingGroups result;
   result.size = groups.size;
+  result.copies = groups.copies;
   result.ranks.reserve(groups.ranks.size());
   for (std::size_t g = 0; g < groups.count(); ++g) {
     const std::vector<std::int32_t> order = ring_order(fabric, groups.group(g));

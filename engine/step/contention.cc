@@ -52,7 +52,7 @@ class ContentionSum {
     const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
     siblings_ += count * (time - within(part.op, part.bytes, shard, part.calls, time));
     if (in_.setting.system.stack.communication.data_overlap <= 0) return;
-    const std::vector<char>& meets = met_by(collectives_.links(part.op, part.bytes, shard, part.calls));
+    const std::vector<char>& meets = met_by({part.op, part.bytes, shard, part.calls});
     for (std::size_t i = 0; i < meets.size(); ++i) {
       if (meets[i] != 0) axes_ += (calls_.sent[i].seconds / step) * count * time;
     }
@@ -70,17 +70,17 @@ class ContentionSum {
     }
   }
 
-  const std::vector<char>& met_by(const network::LinkSet& links) {
+  const std::vector<char>& met_by(const network::CollectiveModel::Asked& data) {
     if (!shared_) calls_.meetings.clear();  // sets of links that are not kept may lie where others lay
+    const network::LinkSet& links = collectives_.tile_links(data);
     for (const ContendedCalls::Meeting& known : calls_.meetings)
       if (known.links == &links) return known.meets;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
     meeting.links = &links;
-    const network::LinkSet of_data = links;
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *sent.call;
-      const bool meets = sent.seconds > Seconds(0) &&
-                         of_data.intersects(collectives_.links(call.op, call.bytes, groups_[call.group]));
+      const bool meets =
+          sent.seconds > Seconds(0) && collectives_.meet(data, {call.op, call.bytes, groups_[call.group]});
       meeting.meets.push_back(meets ? 1 : 0);
     }
     return meeting.meets;

@@ -62,7 +62,7 @@ Seconds crowding(const PartCost& part, const network::RankGroups& groups,
     return collectives.time(call.op, call.bytes, groups[call.group], 1, slice);
   };
   const auto links = [&](const CollectiveCall& call) -> const network::LinkSet& {
-    return collectives.links(call.op, call.bytes, groups[call.group]);
+    return collectives.links({call.op, call.bytes, groups[call.group]});
   };
   const network::LinkSet of_scatters = links(*scatter);
   if (!of_scatters.contains_all(links(*dispatch))) return Seconds(0);

@@ -149,7 +149,6 @@ Prediction BlockWorker::predict(const PointIndex& point) {
     auto setting = std::make_unique<Setting>(job_->study().setting(point.setting));
     auto evaluator =
         (*factory_)(*setting, placement_of(job_->study(), point.setting / job_->study().workloads.size()));
-    if (evaluator_) evaluator->take_over(*evaluator_);
     evaluator_ = std::move(evaluator);  // before the setting that the last one refers to
     setting_ = std::move(setting);
     setting_index_ = point.setting;

@@ -6,6 +6,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/placement.h"
 #include "sweep/placement/optimise_placement.h"
+#include "sweep/runner/shared_networks.h"
 
 namespace shardscape::sweep {
 
@@ -17,9 +18,6 @@ class SimulatorEvaluator final : public Evaluator {
   Prediction evaluate(const ParallelPlan& plan) override { return simulator_.run(plan); }
   Prediction judge(const ParallelPlan& plan) override { return simulator_.judge(plan); }
   Prediction evaluate_again(const FaultSet& faults) override { return simulator_.rerun(faults); }
-  void take_over(Evaluator& other) override {
-    if (auto* const same = dynamic_cast<SimulatorEvaluator*>(&other)) simulator_.take_over(same->simulator_);
-  }
 
  private:
   Simulator simulator_;
@@ -74,6 +72,7 @@ class PlacingEvaluator final : public Evaluator {
 }  // namespace
 
 EvaluatorFactory simulator_factory(SimulateOptions options) {
+  options.networks = shared_networks();
   return [options](const Setting& setting, PlacementChoice placement) -> std::unique_ptr<Evaluator> {
     if (placement == PlacementChoice::optimised) return std::make_unique<PlacingEvaluator>(setting, options);
     return std::make_unique<SimulatorEvaluator>(setting, options);

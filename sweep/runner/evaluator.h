@@ -19,14 +19,12 @@ class Evaluator {
   virtual Prediction judge(const ParallelPlan& plan) { return evaluate(plan); }
   /// The plan evaluated last, which was ok, on a machine with faults.
   virtual Prediction evaluate_again(const FaultSet& faults) = 0;
-  /// Goes on with what the evaluator of another setting has learned and this one may use; changes no result.
-  virtual void take_over(Evaluator& /*other*/) {}
 };
 
 /// Makes the evaluator of a setting; the setting outlives it. Called from any worker thread.
 using EvaluatorFactory = std::function<std::unique_ptr<Evaluator>(const Setting&, PlacementChoice)>;
 
-/// Evaluates by simulation. An optimised placement is searched for each plan that is ok on the plain one, as
+/// Evaluates by simulation; all evaluators of a factory and its copies share what collectives take. An optimised placement is searched for each plan that is ok on the plain one, as
 /// `simulate --optimise-placement` does; faults meet the plan where it lies then.
 EvaluatorFactory simulator_factory(SimulateOptions options = {});
 

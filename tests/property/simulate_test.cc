@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/model/block_kinds.h"
 #include "engine/network/fabric.h"
+#include "sweep/runner/shared_networks.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/prediction_fields.h"
 #include "tests/support/seeds.h"
@@ -228,8 +228,8 @@ TEST(TrainingPredictions, NeighboursShareWithoutATrace) {
 }
 
 TEST(TrainingPredictions, SettingsOnTheSameLinksShareTheirCurves) {
-  // One simulator after the other, as in a sweep over hardware: other devices and batches go on with the curves of the
-  // last one, other links or shares of them must not. All as if each had been the first, to the last bit.
+  // One simulator after the other, as in a sweep over hardware: other devices and batches go on with the curves of
+  // those before, other links or shares of them must not. All as if each had been the first, to the last bit.
   int timed_plans = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
     test::ScenarioGenerator generator(seed);
@@ -241,18 +241,17 @@ TEST(TrainingPredictions, SettingsOnTheSameLinksShareTheirCurves) {
     for (DimensionSpec& dimension : links.system.fabric.dimensions) dimension.latency = 3 * dimension.latency;
     std::vector<ParallelPlan> plans;
     for (int i = 0; i < 6; ++i) plans.push_back(generator.plan(setting));
-    std::optional<Simulator> last;
+    SimulateOptions sharing = timed();
+    sharing.networks = sweep::shared_networks();
     const std::vector<const Setting*> settings = {&setting, &device, &links, &setting, &stack, &device};
     for (const Setting* const next : settings) {
-      Simulator simulator(*next, timed());
-      if (last) simulator.take_over(*last);
+      Simulator simulator(*next, sharing);
       for (const ParallelPlan& plan : plans) {
         SCOPED_TRACE(test::describe(seed, plan));
         const Prediction out = simulator.run(plan);
         ASSERT_EQ(difference(out, Simulator(*next, timed()).run(plan), 0), "");
         timed_plans += has_time(out) ? 1 : 0;
       }
-      last.emplace(std::move(simulator));
     }
   }
   if (test::all_seeds()) {
