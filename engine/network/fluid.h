@@ -45,6 +45,8 @@ class Fluid {
 
   [[nodiscard]] bool idle() const { return queue_.empty(); }
   [[nodiscard]] double now() const { return now_; }
+  /// See MaxMinSolver.
+  [[nodiscard]] bool order_shows() const { return solver_.order_shows(); }
   [[nodiscard]] std::int64_t drained() const { return drained_; }
   [[nodiscard]] std::int64_t received() const { return received_; }
 
