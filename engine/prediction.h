@@ -87,8 +87,10 @@ struct Details {
   std::vector<Seconds> stage_forward, stage_backward;  ///< one microbatch, all chunks of the stage
   std::vector<OperatorRow> operators;
   GroupBytes group_bytes;
-  std::string cut;             ///< of an unreachable point: which ranks, and the dead links between them
-  std::int64_t events = 0;     ///< flattened: operators, calls entered, messages drained and received
+  std::string cut;          ///< of an unreachable point: which ranks, and the dead links between them
+  std::int64_t events = 0;  ///< flattened: operators, calls entered, messages drained and received
+  std::int32_t executed_ranks =
+      0;                       ///< flattened training: ranks executed for all of them (execution/folding.h)
   bool want_timeline = false;  ///< set by the caller: fill `timeline`
   std::string timeline;        ///< Chrome trace of a training step, JSON (see engine/timeline)
   bool want_program = false;   ///< set by the caller: fill `program`

@@ -35,7 +35,8 @@ class Machine {
   [[nodiscard]] network::PricedNetwork& network();
   /// What an execution on these ranks needs.
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
-    return {network(), placement, executor_};
+    using execution::Fold;
+    return {network(), placement, executor_, options_.reference ? Fold::never : Fold::when_it_pays};
   }
 
  private:

@@ -240,6 +240,7 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
   const std::int32_t critical = step::execute_training(inputs, machine_.collectives(), run, point.out);
   if (point.details != nullptr) {
     point.details->events = run.events;
+    point.details->executed_ranks = run.executed_ranks;
     point.details->executed = std::move(run.programs);
     point.details->timeline = std::move(run.timeline);
   }

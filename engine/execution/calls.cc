@@ -39,9 +39,15 @@ std::int32_t CallBoard::enter(std::int32_t communicator, std::int32_t call, std:
     instance.call = call;
     instance.lane = lane;
     instance.number = number;
-    instance.pending = static_cast<std::int64_t>(traffic.messages.size() + group.ranks.size());
+    instance.pending = static_cast<std::int64_t>(group.ranks.size());
     instance.waiting.resize(traffic.gates.size());
-    for (std::size_t g = 0; g < traffic.gates.size(); ++g) instance.waiting[g] = traffic.gates[g].waiting;
+    instance.turns.clear();
+    for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
+      const CallTraffic::Gate& gate = traffic.gates[g];
+      instance.waiting[g] = gate.waiting;
+      instance.pending += std::int64_t{gate.messages} * gate.times;
+      if (gate.times > 1 && instance.turns.empty()) instance.turns.resize(traffic.gates.size());
+    }
   }
   const std::int32_t begun = instances_[static_cast<std::size_t>(id)].call;
   if (begun != call) {

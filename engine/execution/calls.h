@@ -26,6 +26,26 @@ class CallBoard {
   bool count_down(std::int32_t instance, std::int32_t gate) {
     return --instances_[static_cast<std::size_t>(instance)].waiting[static_cast<std::size_t>(gate)] == 0;
   }
+
+  /// What the receipt of a message to a gate that opens several times sets off.
+  enum class Turn : std::uint8_t { held, opens, last };
+  Turn take_turn(std::int32_t instance, std::int32_t gate) {
+    Instance& i = instances_[static_cast<std::size_t>(instance)];
+    Turns& turns = i.turns[static_cast<std::size_t>(gate)];
+    if (++turns.receipts == i.traffic->gates[static_cast<std::size_t>(gate)].times) return Turn::last;
+    if (turns.open) return Turn::opens;
+    ++turns.held;
+    return Turn::held;
+  }
+  /// A gate that opens several times has opened. Receipts that came before its first opening take their turns one
+  /// after the other: true where it opens again now.
+  bool resume_turns(std::int32_t instance, std::int32_t gate) {
+    Turns& turns = instances_[static_cast<std::size_t>(instance)].turns[static_cast<std::size_t>(gate)];
+    turns.open = true;
+    if (turns.held == 0) return false;
+    --turns.held;
+    return true;
+  }
   /// One message was received, or one member is done; the call ends with the last of them.
   void settle(std::int32_t instance) {
     if (--instances_[static_cast<std::size_t>(instance)].pending == 0) end(instance);
@@ -45,11 +65,18 @@ class CallBoard {
   [[nodiscard]] const std::vector<Mismatch>& mismatches() const { return mismatches_; }
 
  private:
+  /// Of a gate that opens several times.
+  struct Turns {
+    std::int32_t receipts = 0;
+    std::int32_t held = 0;  ///< receipts before the first opening
+    bool open = false;      ///< has opened once
+  };
   struct Instance {
     const CallTraffic* traffic = nullptr;
     std::int32_t communicator = 0, call = 0, lane = 0, number = 0;
     std::int64_t pending = 0;           ///< messages not received and members not done
     std::vector<std::int32_t> waiting;  ///< by gate
+    std::vector<Turns> turns;           ///< by gate, where one opens several times
   };
   /// Calls of one communicator from the oldest under way.
   struct Window {

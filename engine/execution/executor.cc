@@ -5,6 +5,9 @@
 #include "engine/base/check.h"
 #include "engine/execution/calls.h"
 #include "engine/execution/deadlock.h"
+#include "engine/execution/folding.h"
+#include "engine/execution/program_counts.h"
+#include "engine/execution/symmetry.h"
 #include "engine/network/fluid.h"
 
 namespace shardscape::execution {
@@ -31,6 +34,10 @@ struct Parcel {
 struct Executor::Impl {
   const ExecutionResult& run(const Programs& programs, std::span<const double> capacity,
                              ExecutionObserver* observer);
+  /// Executes the folded programs and fills the result of the whole; false where the order of simultaneous events
+  /// could show, or not all programs end.
+  bool run_folded(const Programs& programs, const Folding& folding);
+  [[nodiscard]] const ExecutionResult& result() const { return result_; }
 
   // Called by Fluid.
   void wake(std::int32_t timer);
@@ -40,6 +47,8 @@ struct Executor::Impl {
 
  private:
   void reset(const Programs& programs, std::span<const double> capacity);
+  [[nodiscard]] bool all_done() const;
+  void send(std::int32_t connection, const Parcel& parcel);
   void run_ahead(std::int32_t rank);
   bool step(std::int32_t rank, RankState& state, const Instruction& instruction);
   void resume(std::int32_t rank);
@@ -51,6 +60,7 @@ struct Executor::Impl {
   void enter_call(std::int32_t rank, std::int32_t lane);
   void leave_call(std::int32_t rank, std::int32_t lane);
   void count_down(std::int32_t instance, std::int32_t gate);
+  void receive(std::int32_t instance, std::int32_t gate);
   void open_gates();
   void add_timer(double time, const Timer& timer);
 
@@ -81,6 +91,16 @@ struct Executor::Impl {
   std::vector<Opened> opened_;
   bool opening_ = false;
   std::int64_t entries_ = 0;
+  /// Of a folded execution, by connection: the last parcel that was sent, for order_shows_.
+  struct LastParcel {
+    double time = -1;
+    std::int64_t opening = -1;
+    bool alike = true;  ///< all of that instant are
+    Parcel parcel;
+  };
+  std::vector<LastParcel> last_parcels_;  ///< empty: not folded
+  std::int64_t openings_ = 0;             ///< of gates
+  bool order_shows_ = false;  ///< parcels that differ were sent in an order that the whole may not have
   ExecutionResult result_;
 };
 
@@ -107,6 +127,9 @@ void Executor::Impl::reset(const Programs& programs, std::span<const double> cap
   opened_.clear();
   opening_ = false;
   entries_ = 0;
+  last_parcels_.clear();
+  openings_ = 0;
+  order_shows_ = false;
   result_.operators = 0;
   result_.accounts.assign(ranks, {});
   result_.deadlock.clear();
@@ -122,10 +145,53 @@ const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<c
   for (std::size_t r = 0; r < ranks_.size(); ++r) result_.end[r] = ranks_[r].clock;
   result_.messages = fluid_.received();
   result_.events = result_.operators + entries_ + fluid_.drained() + fluid_.received();
-  if (std::ranges::any_of(ranks_, [](const RankState& s) { return !s.done; })) {
-    result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
-  }
+  result_.executed_ranks = programs.ranks;
+  if (!all_done()) result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
   return result_;
+}
+
+bool Executor::Impl::all_done() const {
+  return std::ranges::all_of(ranks_, [](const RankState& s) { return s.done; });
+}
+
+bool Executor::Impl::run_folded(const Programs& programs, const Folding& folding) {
+  observer_ = nullptr;
+  reset(folding.programs, folding.bytes_per_second);
+  last_parcels_.assign(folding.programs.wires.connections.size(), {});
+  for (std::int32_t rank = 0; rank < folding.programs.ranks; ++rank) run_ahead(rank);
+  while (!fluid_.idle() && !order_shows_ && !fluid_.order_shows()) fluid_.advance(*this);
+  if (order_shows_ || fluid_.order_shows() || !all_done()) return false;
+  const std::vector<Ledger> accounts = result_.accounts;
+  result_.end.resize(folding.rank_classes.size());
+  result_.accounts.resize(folding.rank_classes.size());
+  for (std::size_t r = 0; r < folding.rank_classes.size(); ++r) {
+    const auto one = static_cast<std::size_t>(folding.rank_classes[r]);
+    result_.end[r] = ranks_[one].clock;
+    result_.accounts[r] = accounts[one];
+  }
+  const ProgramCounts counts = count(programs);
+  result_.operators = counts.operators;
+  result_.messages = counts.messages;
+  result_.events = counts.events();
+  result_.executed_ranks = folding.programs.ranks;
+  return true;
+}
+
+/// Parcels that get on one connection in the same instant leave in the order in which they were sent. Those of one
+/// gate come in its order, and those of a channel in that of the program.
+void Executor::Impl::send(std::int32_t connection, const Parcel& parcel) {
+  if (!last_parcels_.empty()) {
+    LastParcel& last = last_parcels_[static_cast<std::size_t>(connection)];
+    const bool first = last.time != fluid_.now();
+    const bool like = last.parcel.bytes == parcel.bytes && last.parcel.instance == parcel.instance &&
+                      last.parcel.gate == parcel.gate;
+    const bool alike = first || (last.alike && like);
+    if (!first && !alike && parcel.instance != kNone && last.opening != openings_ &&
+        !is_instant(programs_->wires.connections[static_cast<std::size_t>(connection)]))
+      order_shows_ = true;
+    last = {fluid_.now(), openings_, alike, parcel};
+  }
+  fluid_.send(connection, parcel, *this);
 }
 
 /// From where the rank stands until it has to wait for something that has not happened yet.
@@ -282,6 +348,20 @@ void Executor::Impl::count_down(std::int32_t instance, std::int32_t gate) {
   if (gate != kNone && calls_.count_down(instance, gate)) opened_.push_back({instance, gate});
 }
 
+void Executor::Impl::receive(std::int32_t instance, std::int32_t gate) {
+  if (gate == kNone) return;
+  const CallTraffic::Gate& g = calls_.traffic(instance).gates[static_cast<std::size_t>(gate)];
+  if (g.times == 1) return count_down(instance, gate);
+  switch (calls_.take_turn(instance, gate)) {
+    case CallBoard::Turn::opens:
+      return opened_.push_back({instance, gate});
+    case CallBoard::Turn::last:
+      return count_down(instance, g.next_gate);
+    case CallBoard::Turn::held:
+      return;
+  }
+}
+
 /// Opens what has been counted down, and what that opens in turn.
 void Executor::Impl::open_gates() {
   if (opening_) return;
@@ -290,9 +370,14 @@ void Executor::Impl::open_gates() {
     const Opened now = opened_[i];
     const CallTraffic& call = calls_.traffic(now.instance);
     const CallTraffic::Gate& gate = call.gates[static_cast<std::size_t>(now.gate)];
+    ++openings_;
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
       const network::Message& message = call.messages[static_cast<std::size_t>(m)];
-      fluid_.send(message.connection, {message.bytes, fluid_.now(), now.instance, message.gate}, *this);
+      send(message.connection, {message.bytes, fluid_.now(), now.instance, message.gate});
+    }
+    if (gate.times > 1) {
+      if (calls_.resume_turns(now.instance, now.gate)) opened_.push_back(now);
+      continue;
     }
     count_down(now.instance, gate.next_gate);
     if (gate.leaves != kNone) {
@@ -327,13 +412,13 @@ void Executor::Impl::wake(std::int32_t id) {
   if (timer.connection == kNone) {
     enter_call(timer.rank, timer.lane);
   } else {
-    fluid_.send(timer.connection, {timer.bytes, timer.issued, kNone, kNone}, *this);
+    send(timer.connection, {timer.bytes, timer.issued, kNone, kNone});
   }
 }
 
 void Executor::Impl::deliver(std::int32_t connection, const Parcel& parcel) {
   if (parcel.instance != kNone) {
-    count_down(parcel.instance, parcel.gate);
+    receive(parcel.instance, parcel.gate);
     calls_.settle(parcel.instance);
     open_gates();
     return;
@@ -356,7 +441,17 @@ Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 const ExecutionResult& Executor::run(const Programs& programs, std::span<const double> link_bytes_per_second,
-                                     ExecutionObserver* observer) {
+                                     ExecutionObserver* observer, Fold fold_ranks) {
+  // The search for symmetry goes some tens of times over the programs, a few nanoseconds a number; an event takes some
+  // tens of nanoseconds.
+  constexpr std::int64_t kEventsPerNumber = 16;
+  const bool folds =
+      observer == nullptr && fold_ranks != Fold::never &&
+      (fold_ranks == Fold::always || count(programs).events() > kEventsPerNumber * size_of(programs));
+  if (folds) {
+    const std::optional<Folding> folding = fold(programs, link_bytes_per_second);
+    if (folding.has_value() && impl_->run_folded(programs, *folding)) return impl_->result();
+  }
   return impl_->run(programs, link_bytes_per_second, observer);
 }
 

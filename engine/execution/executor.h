@@ -22,11 +22,12 @@ namespace shardscape::execution {
 using Ledger = EnumArray<Account, double>;
 
 struct ExecutionResult {
-  std::vector<double> end;       ///< of each rank's program, seconds
-  std::vector<Ledger> accounts;  ///< of each rank; they add up to its end
-  std::int64_t operators = 0;    ///< compute instructions executed
-  std::int64_t messages = 0;     ///< received
-  std::int64_t events = 0;       ///< operators, calls entered, messages drained, messages received
+  std::vector<double> end;          ///< of each rank's program, seconds
+  std::vector<Ledger> accounts;     ///< of each rank; they add up to its end
+  std::int64_t operators = 0;       ///< compute instructions executed
+  std::int64_t messages = 0;        ///< received
+  std::int64_t events = 0;          ///< operators, calls entered, messages drained, messages received
+  std::int32_t executed_ranks = 0;  ///< ranks that were executed for all of them, see folding.h
   /// Ranks that can never go on, and why: "rank 3 waits for a message from rank 1 that is never sent (...)".
   /// Empty where all programs ended.
   std::vector<std::string> deadlock;
@@ -62,6 +63,13 @@ class ExecutionObserver {
   virtual void received(const MessageSpan& /*message*/) {}
 };
 
+/// Whether symmetric ranks are executed once. It changes no result.
+enum class Fold : std::uint8_t {
+  never,
+  when_it_pays,  ///< where the search for symmetry takes a small part of what the execution would
+  always,
+};
+
 /// Reusable: scratch memory is kept between runs, and there is no allocation per event in steady state. One
 /// object per thread.
 class Executor {
@@ -71,9 +79,9 @@ class Executor {
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
-  /// `link_bytes_per_second`: by link id of programs.path_links, > 0.
+  /// `link_bytes_per_second`: by link id of programs.path_links, > 0. With an observer every rank is executed.
   const ExecutionResult& run(const Programs& programs, std::span<const double> link_bytes_per_second,
-                             ExecutionObserver* observer = nullptr);
+                             ExecutionObserver* observer = nullptr, Fold fold = Fold::when_it_pays);
 
  private:
   struct Impl;

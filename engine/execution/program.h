@@ -58,7 +58,7 @@ struct Block {
 
 /// One call of one communicator as messages and gates. A member that enters counts down its entry, which
 /// waits for nothing else, and its exit, which also waits for what it is owed; it is done when its exit
-/// opens.
+/// opens. Gates that open several times are those of network/traffic.h: the steps of a ring.
 struct CallTraffic {
   struct Gate {
     std::int32_t waiting = 0;
@@ -66,12 +66,20 @@ struct CallTraffic {
     std::int32_t messages = 0;
     std::int32_t next_gate = -1;
     std::int32_t leaves = -1;  ///< member whose exit this is
+    std::int32_t times = 1;    ///< openings
   };
   std::vector<Gate> gates;
   std::vector<network::Message> messages;  ///< on Programs::wires, bytes of one call
   std::vector<std::int32_t> entry, exit;   ///< gates of each member
   double copy_seconds = 0;                 ///< of each member's own copies: it enters so much later
   double node_seconds = 0;  ///< likewise, of what a call inside a node takes beside messages and copies
+
+  /// Messages that are sent, each as often as its gate opens.
+  [[nodiscard]] std::int64_t sent() const {
+    std::int64_t count = 0;
+    for (const Gate& gate : gates) count += std::int64_t{gate.messages} * gate.times;
+    return count;
+  }
 };
 
 /// What a call of a lane is, for readers: bytes as in CollectiveModel::time.

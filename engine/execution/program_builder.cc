@@ -167,7 +167,7 @@ CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network:
       programs_.communicators[static_cast<std::size_t>(communicator)].ranks;
   std::vector<std::int32_t> physical;
   for (const std::int32_t rank : members) physical.push_back(place(rank));
-  network::TrafficBuilder builder(network_.routes());
+  network::TrafficBuilder builder(network_.routes(), network::RingLayout::repeated);
   network::GroupTraffic group{
       builder, turned ? network::ring_order(network_.fabric(), physical) : physical, {}, {}, 0};
   for (std::size_t i = 0; i < group.size(); ++i) group.entry.push_back(builder.add_gate());
@@ -183,7 +183,8 @@ CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network:
   CallTraffic call;
   for (const network::Gate& gate : traffic.gates) {
     SHARDSCAPE_CHECK(gate.not_before == 0 && gate.delay == 0, name_of(pattern.algorithm));
-    call.gates.push_back({gate.waiting, gate.first_message, gate.messages, gate.next_gate, kNone});
+    call.gates.push_back(
+        {gate.waiting, gate.first_message, gate.messages, gate.next_gate, kNone, gate.times});
   }
   call.messages = traffic.messages;
   for (network::Message& message : call.messages)

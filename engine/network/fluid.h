@@ -53,6 +53,8 @@ class Fluid {
     return queue_.empty() ? std::numeric_limits<double>::infinity() : queue_.next_time();
   }
   [[nodiscard]] double now() const { return now_; }
+  /// See MaxMinSolver.
+  [[nodiscard]] bool order_shows() const { return solver_.order_shows(); }
   [[nodiscard]] std::int64_t drained() const { return drained_; }
   [[nodiscard]] std::int64_t received() const { return received_; }
 

@@ -31,6 +31,7 @@ void MaxMinSolver::reset(const Traffic& traffic, std::span<const double> capacit
   touched_.clear();
   started_.clear();
   epoch_ = filling_ = 1;
+  order_shows_ = false;
 }
 
 void MaxMinSolver::touch(std::size_t link) {
@@ -150,6 +151,20 @@ void MaxMinSolver::gather_links() {
   }
 }
 
+/// What the held flows leave of a link.
+void MaxMinSolver::take_held(std::size_t link) {
+  LinkState& s = state_[link];
+  double first = -1;
+  for (std::int32_t i = link_begin_[link]; i < link_begin_[link] + link_size_[link]; ++i) {
+    const auto flow = static_cast<std::size_t>(entry_flow_[static_cast<std::size_t>(i)]);
+    if (affected_mark_[flow] == epoch_) continue;
+    if (first < 0) first = rate_[flow];
+    order_shows_ = order_shows_ || rate_[flow] != first;
+    s.left -= rate_[flow];
+  }
+  s.left = std::max(s.left, 0.0);
+}
+
 /// Progressive filling of the affected flows in what the held ones leave.
 void MaxMinSolver::fill() {
   live_.clear();
@@ -157,13 +172,7 @@ void MaxMinSolver::fill() {
     const auto l = static_cast<std::size_t>(link);
     LinkState& s = state_[l];
     s.left = capacity_[l];
-    if (s.affected < link_size_[l]) {
-      for (std::int32_t i = link_begin_[l]; i < link_begin_[l] + link_size_[l]; ++i) {
-        const auto flow = static_cast<std::size_t>(entry_flow_[static_cast<std::size_t>(i)]);
-        if (affected_mark_[flow] != epoch_) s.left -= rate_[flow];
-      }
-      s.left = std::max(s.left, 0.0);
-    }
+    if (s.affected < link_size_[l]) take_held(l);
     s.open = s.affected;
     s.top = 0;
     s.level = kNotFull;

@@ -46,6 +46,10 @@ class MaxMinSolver {
     finish();
   }
 
+  /// Since reset() rates of different flows have been added up on a link: in another order the sum is another in its
+  /// last bits.
+  [[nodiscard]] bool order_shows() const { return order_shows_; }
+
   /// The largest violation of the certificate over all active flows, relative; 0 where the allocation is
   /// max-min fair. For tests.
   [[nodiscard]] double violation() const;
@@ -65,6 +69,7 @@ class MaxMinSolver {
   };
 
   void touch(std::size_t link);
+  void take_held(std::size_t link);
   void collect();
   void settle();
   void gather_links();
@@ -93,6 +98,7 @@ class MaxMinSolver {
   std::vector<double> old_rate_;
   std::size_t gathered_ = 0;
   std::uint32_t epoch_ = 1, filling_ = 1;
+  bool order_shows_ = false;
 };
 
 }  // namespace shardscape::network

@@ -59,7 +59,8 @@ std::optional<ExecutedIterations::Outcome> ExecutedIterations::outcome(const Ite
     return std::nullopt;
   }
   const execution::Programs programs = builder.finish();
-  const execution::ExecutionResult& result = run_.executor.run(programs, run_.network.bytes_per_second());
+  const execution::ExecutionResult& result =
+      run_.executor.run(programs, run_.network.bytes_per_second(), nullptr, run_.fold);
   SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
   run_.events += result.events;
   run_.messages += result.messages;

@@ -17,11 +17,13 @@ std::int32_t execute_training(const TrainingStep& in, network::CollectiveModel& 
   if (collectives.unreachable() || builder.unreachable()) return 0;
   const auto kept = std::make_shared<const execution::Programs>(builder.finish());
   const execution::Programs& programs = *kept;
-  const execution::ExecutionResult& result = run.executor.run(programs, run.network.bytes_per_second());
+  const execution::ExecutionResult& result =
+      run.executor.run(programs, run.network.bytes_per_second(), nullptr, run.fold);
   SHARDSCAPE_CHECK(result.deadlock.empty(), result.deadlock.front());
   run.events = result.events;
   run.messages = result.messages;
   run.operators = result.operators;
+  run.executed_ranks = result.executed_ranks;
 
   const auto critical = static_cast<std::size_t>(std::ranges::max_element(result.end) - result.end.begin());
   const Seconds fixed = in.setting.system.stack.host.step_fixed;

@@ -16,8 +16,10 @@ struct FlattenedRun {
   network::PricedNetwork& network;  ///< set to the faults
   std::span<const std::int32_t> placement;
   execution::Executor& executor;
+  execution::Fold fold = execution::Fold::when_it_pays;
   bool want_programs = false, want_timeline = false;         ///< fill the fields below
   std::int64_t events = 0, messages = 0, operators = 0;      ///< out
+  std::int32_t executed_ranks = 0;                           ///< out: of the last execution
   std::shared_ptr<const execution::Programs> programs = {};  ///< out: what was executed
   std::string timeline = {};                                 ///< out: see engine/timeline/program_timeline.h
   bool unreachable = false;  ///< out: dead links cut ranks off that have to talk

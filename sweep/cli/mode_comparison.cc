@@ -90,6 +90,7 @@ nlohmann::ordered_json to_json(const ModeComparison& comparison) {
     difference["breakdown"][c.column] = (f.breakdown[c.time_class] - h.breakdown[c.time_class]).value();
   }
   json["events"] = comparison.events;
+  if (comparison.executed_ranks > 0) json["executed_ranks"] = comparison.executed_ranks;
   return json;
 }
 

@@ -15,6 +15,7 @@ struct ModeComparison {
   const Prediction& flattened;
   std::int64_t events = 0;  ///< of the flattened run
   Phase phase = Phase::training;
+  std::int32_t executed_ranks = 0;  ///< likewise, of training; those alike are executed once
 };
 
 /// The step (inference: a request, its first token and the time between tokens) and its breakdown by class in
@@ -22,7 +23,7 @@ struct ModeComparison {
 void print_comparison(std::ostream& out, const ModeComparison& comparison);
 
 /// {"hierarchical": {step_time_s (inference: e2e_s, ttft_s, itl_s), breakdown}, "flattened": {...},
-/// "difference": {...}, "events"}.
+/// "difference": {...}, "events", "executed_ranks" (training)}.
 nlohmann::ordered_json to_json(const ModeComparison& comparison);
 
 }  // namespace shardscape::cli

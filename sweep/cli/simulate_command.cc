@@ -164,7 +164,8 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   }
   Details flattened_details;
   const Prediction flattened = predict(ExecutionMode::flattened, flattened_details);
-  const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase};
+  const ModeComparison comparison{hierarchical, flattened, flattened_details.events, setting.workload.phase,
+                                  flattened_details.executed_ranks};
   if (arguments.json) {
     std::cout << json_text(to_json(comparison), 2) << '\n';
   } else {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/base/counter_rng.h"
 #include "tests/support/execution_fixture.h"
@@ -150,6 +151,120 @@ TEST(ExecutionProperty, ACallAloneTakesTheTimeOfTheCollectiveModel) {
       }
     }
   }
+}
+
+/// Programs in which ranks do the same, over a lattice of `inner` x `outer` ranks: most steps and durations are the same
+/// on all, in some cases one rank is slower or a link between two of them.
+class SymmetricGenerator {
+ public:
+  explicit SymmetricGenerator(std::uint64_t seed) : rng_(seed, 2) {
+    inner_ = pick({1, 2, 4});
+    outer_ = pick({2, 3, 4, 8});
+  }
+  [[nodiscard]] std::int32_t ranks() const { return inner_ * outer_; }
+
+  FabricSpec fabric() {
+    FabricSpec spec{"lattice", {}};
+    if (inner_ > 1)
+      spec.dimensions.push_back(test::dimension("inner", pick({DimensionKind::switched, DimensionKind::ring}),
+                                                {inner_}, 4e9, 1e-6));
+    if (pick({0, 1, 2}) == 0) {
+      spec.dimensions.push_back(network::fat_tree_of("outer", outer_, 3, 4));
+    } else {
+      const DimensionKind kind =
+          pick({DimensionKind::switched, DimensionKind::ring, DimensionKind::fully_connected});
+      spec.dimensions.push_back(test::dimension("outer", kind, {outer_}, between(0.5e9, 2e9), 2e-6));
+    }
+    return spec;
+  }
+  StackProfile::Communication communication() {
+    StackProfile::Communication c = test::plain_stack().communication;
+    c.call = Seconds(pick({0.0, 1e-5}));
+    c.rank_step = Seconds(pick({0.0, 3e-6}));
+    c.algorithms = {
+        pick({Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling, Algorithm::bidirectional_ring,
+              Algorithm::double_binary_tree, Algorithm::dimension_wise}),
+        Algorithm::ring};
+    return c;
+  }
+
+  void fill(ExecutionBench& bench) {
+    execution::ProgramBuilder& builder = bench.builder();
+    const std::vector<std::int32_t> lanes = {builder.add_lane(group_of(inner_, 1)),
+                                             builder.add_lane(group_of(outer_, inner_)),
+                                             builder.add_lane(group_of(ranks(), 1))};
+    const std::int32_t next =
+        builder.add_channel([=, this](std::int32_t rank) { return (rank + inner_) % ranks(); });
+    struct Step {
+      std::uint64_t what = 0;
+      std::int32_t lane = 0, call = 0;
+      double seconds = 0, bytes = 0;
+    };
+    std::vector<Step> steps(4 + rng_.below(12));
+    for (Step& step : steps) {
+      step.what = rng_.below(6);
+      step.lane = lanes[rng_.below(lanes.size())];
+      step.seconds = between(0, 5e-3);
+      step.bytes = pick({1e5, 1e6, 3e6});
+      step.call = builder.call(step.lane,
+                               pick({CollectiveOp::all_reduce, CollectiveOp::all_gather,
+                                     CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}),
+                               Bytes(step.bytes));
+    }
+    const auto add_program = [&](double stretch, const std::vector<std::int32_t>& of) {
+      for (const Step& step : steps) {
+        if (step.what < 2) bench.compute(stretch * step.seconds);
+        if (step.what == 2 || step.what == 3) bench.start(step.lane, step.call);
+        if (step.what == 4) bench.join(step.lane);
+        if (step.what == 5) {
+          bench.send(next, step.bytes);
+          bench.receive(next);
+        }
+      }
+      for (const std::int32_t lane : lanes) bench.join(lane);
+      bench.end_program(of, 2);
+    };
+    std::vector<std::int32_t> all(static_cast<std::size_t>(ranks()));
+    std::iota(all.begin(), all.end(), 0);
+    add_program(1, all);
+    if (pick({0, 1, 2}) == 0) add_program(1.5, {static_cast<std::int32_t>(rng_.below(all.size()))});
+  }
+
+ private:
+  double between(double low, double high) { return low + (high - low) * rng_.uniform(); }
+  template <class T>
+  T pick(std::initializer_list<T> choices) {
+    return *(choices.begin() + static_cast<std::ptrdiff_t>(rng_.below(choices.size())));
+  }
+  CounterRng rng_;
+  std::int32_t inner_ = 1, outer_ = 1;
+};
+
+// To the bit, and with the same counts.
+TEST(ExecutionProperty, SymmetricRanksExecutedOnceGiveTheResultOfExecutingEach) {
+  int folded = 0;
+  const int seeds = static_cast<int>(test::seeds(400));
+  for (std::uint64_t seed = 0; seed < test::seeds(400); ++seed) {
+    SymmetricGenerator generator(seed);
+    ExecutionBench bench(generator.fabric(), generator.communication());
+    generator.fill(bench);
+    bench.run();
+    execution::Executor one, each;
+    const execution::ExecutionResult& fast =
+        one.run(bench.programs(), bench.capacity(), nullptr, execution::Fold::always);
+    const execution::ExecutionResult& plain =
+        each.run(bench.programs(), bench.capacity(), nullptr, execution::Fold::never);
+    ASSERT_TRUE(plain.deadlock.empty()) << "seed " << seed << ": " << plain.deadlock.front();
+    EXPECT_EQ(plain.executed_ranks, generator.ranks());
+    EXPECT_EQ(fast.end, plain.end) << "seed " << seed << ", " << fast.executed_ranks << " of "
+                                   << generator.ranks();
+    EXPECT_EQ(fast.accounts, plain.accounts) << "seed " << seed;
+    EXPECT_EQ(fast.operators, plain.operators) << "seed " << seed;
+    EXPECT_EQ(fast.messages, plain.messages) << "seed " << seed;
+    EXPECT_EQ(fast.events, plain.events) << "seed " << seed;
+    folded += fast.executed_ranks < generator.ranks() ? 1 : 0;
+  }
+  EXPECT_GE(folded, test::at_least(seeds / 3)) << "the symmetric cases hardly ever fold";
 }
 
 TEST(ExecutionProperty, ASecondRunOfOneExecutorIsTheSame) {

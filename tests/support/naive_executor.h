@@ -47,6 +47,7 @@ class NaiveExecutor {
   struct Call {
     std::int32_t number = 0;
     std::vector<std::int32_t> waiting;
+    std::vector<std::int32_t> receipts, openings;  ///< of gates that open several times
   };
   struct Parcel {
     double left = 0;
@@ -128,7 +129,7 @@ class NaiveExecutor {
       const Parcel parcel = w.flying.front().second;
       w.flying.pop_front();
       ++w.received;
-      if (parcel.communicator >= 0) count_down(parcel.communicator, parcel.number, parcel.gate);
+      if (parcel.communicator >= 0) receive(parcel.communicator, parcel.number, parcel.gate);
       any = true;
     }
     return any;
@@ -160,12 +161,46 @@ class NaiveExecutor {
       if (call.waiting.empty()) {
         call.number = lane.call;
         for (const auto& gate : traffic.gates) call.waiting.push_back(gate.waiting);
+        call.receipts.resize(traffic.gates.size());
+        call.openings.resize(traffic.gates.size());
       }
       count_down(communicator, k, traffic.entry[member]);
       count_down(communicator, k, traffic.exit[member]);
       return true;
     }
     return false;
+  }
+
+  [[nodiscard]] const execution::CallTraffic& traffic_of(std::int32_t communicator, std::int32_t k) {
+    return p_.communicators[static_cast<std::size_t>(communicator)]
+        .calls[static_cast<std::size_t>(calls_[{communicator, k}].number)];
+  }
+
+  void receive(std::int32_t communicator, std::int32_t k, std::int32_t gate) {
+    if (gate < 0) return;
+    const execution::CallTraffic::Gate& g = traffic_of(communicator, k).gates[static_cast<std::size_t>(gate)];
+    if (g.times == 1) return count_down(communicator, k, gate);
+    if (++calls_[{communicator, k}].receipts[static_cast<std::size_t>(gate)] == g.times)
+      count_down(communicator, k, g.next_gate);
+    repeat(communicator, k, gate);
+  }
+
+  /// A gate that opens several times does so once for nothing and then once for each receipt but the last.
+  void repeat(std::int32_t communicator, std::int32_t k, std::int32_t gate) {
+    const auto at = static_cast<std::size_t>(gate);
+    const execution::CallTraffic& traffic = traffic_of(communicator, k);
+    Call& call = calls_[{communicator, k}];
+    if (call.waiting[at] > 0) return;
+    for (; call.openings[at] < std::min(call.receipts[at] + 1, traffic.gates[at].times); ++call.openings[at])
+      send_messages(communicator, k, traffic, traffic.gates[at]);
+  }
+
+  void send_messages(std::int32_t communicator, std::int32_t k, const execution::CallTraffic& traffic,
+                     const execution::CallTraffic::Gate& g) {
+    for (std::int32_t m = 0; m < g.messages; ++m) {
+      const network::Message& message = traffic.messages[static_cast<std::size_t>(g.first_message + m)];
+      put(message.connection, {message.bytes, communicator, k, message.gate});
+    }
   }
 
   void count_down(std::int32_t communicator, std::int32_t k, std::int32_t gate) {
@@ -175,10 +210,8 @@ class NaiveExecutor {
     const execution::Communicator& group = p_.communicators[static_cast<std::size_t>(communicator)];
     const execution::CallTraffic& traffic = group.calls[static_cast<std::size_t>(call.number)];
     const execution::CallTraffic::Gate& g = traffic.gates[static_cast<std::size_t>(gate)];
-    for (std::int32_t m = 0; m < g.messages; ++m) {
-      const network::Message& message = traffic.messages[static_cast<std::size_t>(g.first_message + m)];
-      put(message.connection, {message.bytes, communicator, k, message.gate});
-    }
+    if (g.times > 1) return repeat(communicator, k, gate);
+    send_messages(communicator, k, traffic, g);
     count_down(communicator, k, g.next_gate);
     if (g.leaves < 0) return;
     const std::int32_t rank = group.ranks[static_cast<std::size_t>(g.leaves)];
