@@ -18,7 +18,7 @@ namespace shardscape::results {
 
 namespace {
 
-constexpr std::uint64_t kRowsVerified = 65536;
+
 constexpr std::uint64_t kSampleRowsAtOnce = 1U << 20U;
 constexpr double kBreakdownTolerance = 1e-5;  // of sums of f4
 constexpr double kSlowdownTolerance = 1e-12;
@@ -76,6 +76,8 @@ class Verifier {
   }
 
   using Columns = std::map<std::string, std::vector<double>, std::less<>>;
+  /// Those of a range of rows that the columns of an order name.
+  using Chosen = std::vector<const std::vector<double>*>;
 
   [[nodiscard]] std::string attribute(const char* name) const {
     const auto found = reader_.attributes().find(name);
