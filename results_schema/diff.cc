@@ -48,7 +48,8 @@ struct Table {
   const std::vector<ColumnInfo>& columns;
   std::uint64_t rows;
   std::function<bool(const std::string& column, RowRange rows)> stored_alike;
-  std::function<void(const std::string& column, RowRange rows, std::vector<double>& a, std::vector<double>& b)>
+  std::function<void(const std::string& column, RowRange rows, std::vector<double>& a,
+                     std::vector<double>& b)>
       read;
   std::function<std::uint64_t(std::uint64_t row)> id;
 };
@@ -112,21 +113,29 @@ std::vector<ColumnDifference> differing_columns(const ResultReader& a, const Res
                                                 double tolerance) {
   std::vector<ColumnDifference> found;
   const Table points{
-      "points", a.columns(), a.row_count(),
+      "points",
+      a.columns(),
+      a.row_count(),
       [&](const std::string& name, RowRange range) { return a.stored_alike(b, name, range); },
       [&](const std::string& name, RowRange range, std::vector<double>& of_a, std::vector<double>& of_b) {
         a.read_into(name, range, of_a);
         b.read_into(name, range, of_b);
       },
-      [&](std::uint64_t row) { return a.point_ids({row, row + 1}).front(); }};
+      [&](std::uint64_t row) {
+        return a.point_ids({row, row + 1}).front();
+      }};
   const Table samples{
-      "fault_samples", a.sample_columns(), a.sample_count(),
+      "fault_samples",
+      a.sample_columns(),
+      a.sample_count(),
       [&](const std::string& name, RowRange range) { return a.samples_stored_alike(b, name, range); },
       [&](const std::string& name, RowRange range, std::vector<double>& of_a, std::vector<double>& of_b) {
         a.read_samples_into(name, range, of_a);
         b.read_samples_into(name, range, of_b);
       },
-      [&](std::uint64_t row) { return a.sample_point_ids({row, row + 1}).front(); }};
+      [&](std::uint64_t row) {
+        return a.sample_point_ids({row, row + 1}).front();
+      }};
   compare(points, tolerance, found);
   compare(samples, tolerance, found);
   return found;

@@ -151,7 +151,8 @@ struct ResultReader::Impl {
       if (begin >= end) continue;
       ChunkReader& source = column_in(piece, dataset);
       source.check(begin - piece.begin, end - piece.begin);
-      if (values.size() < end - first) values.resize(end - first);  // not before the rows are known to be there
+      if (values.size() < end - first)
+        values.resize(end - first);  // not before the rows are known to be there
       source.read(begin - piece.begin, std::span(values).subspan(begin - first, end - begin));
     }
     values.resize(last - first);
@@ -273,7 +274,8 @@ std::vector<double> ResultReader::read_samples(std::string_view column, RowRange
   return values;
 }
 
-void ResultReader::read_samples_into(std::string_view column, RowRange rows, std::vector<double>& values) const {
+void ResultReader::read_samples_into(std::string_view column, RowRange rows,
+                                     std::vector<double>& values) const {
   guarded(impl_->path, [&] {
     const ColumnInfo& info = impl_->sample_column(column);
     impl_->read_samples(info.name, rows, values);
@@ -293,7 +295,8 @@ bool ResultReader::stored_alike(const ResultReader& other, std::string_view colu
                                std::min(impl_->rows, other.impl_->rows), rows);
   });
 }
-bool ResultReader::samples_stored_alike(const ResultReader& other, std::string_view column, RowRange rows) const {
+bool ResultReader::samples_stored_alike(const ResultReader& other, std::string_view column,
+                                        RowRange rows) const {
   return guarded(impl_->path, [&] {
     return impl_->stored_alike(*other.impl_, fmt::format("{}/{}", kSamplesGroup, column),
                                std::min(impl_->samples, other.impl_->samples), rows);

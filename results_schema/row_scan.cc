@@ -17,6 +17,20 @@ bool RowScan::next() {
   return true;
 }
 
+std::vector<double> values_of(const ResultReader& reader, const std::string& column,
+                              std::span<const std::uint64_t> rows) {
+  std::vector<double> found, values;
+  found.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size();) {
+    const std::uint64_t begin = rows[i] / kRowsAtOnce * kRowsAtOnce;
+    std::size_t end = i;  // of the rows in this range
+    while (end < rows.size() && rows[end] < begin + kRowsAtOnce) ++end;
+    reader.read_into(column, {rows[i], rows[end - 1] + 1}, values);
+    for (const std::uint64_t first = rows[i]; i < end; ++i) found.push_back(values[rows[i] - first]);
+  }
+  return found;
+}
+
 bool varies(const ResultReader& reader, const std::string& column) {
   std::optional<double> first;
   for (RowScan scan(reader, {column}); scan.next();) {
