@@ -54,11 +54,15 @@ bool ChunkReader::fetch(std::uint64_t row) {
 }
 
 std::span<const std::byte> ChunkReader::chunk(std::uint64_t row) {
+  if (at_ == row) return values_;
+  at_.reset();
   if (!fetch(row)) return {};
-  if (!values_.empty() && packed_ == last_) return values_;
-  values_ = decoder_->decode(type_, packed_);
-  last_.swap(packed_);
-  if (values_.empty()) last_.clear();
+  if (values_.empty() || packed_ != last_) {
+    values_ = decoder_->decode(type_, packed_);
+    last_.swap(packed_);
+    if (values_.empty()) last_.clear();
+  }
+  if (!values_.empty()) at_ = row;
   return values_;
 }
 
@@ -89,6 +93,7 @@ bool ChunkReader::stored_alike(ChunkReader& other, std::uint64_t begin, std::uin
     if (!fetch(start) || !other.fetch(start) || packed_ != other.packed_) return false;
     if (packed_ == last_) continue;
     values_ = {};  // lie in the decoder, which is_whole() uses
+    at_.reset();
     last_.clear();
     if (!decoder_->is_whole(type_, packed_)) return false;
     last_.swap(packed_);

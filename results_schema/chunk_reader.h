@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,7 @@ class ChunkReader {
   std::unique_ptr<BlockDecoder> decoder_;
   std::vector<std::byte> packed_, last_;  ///< a chunk as stored; the last one that was found whole
   std::span<const std::byte> values_;     ///< of the chunk `last_`; empty where it was not decoded
+  std::optional<std::uint64_t> at_;       ///< the row at which the chunk starts that was decoded last
 };
 
 }  // namespace shardscape::results

@@ -22,9 +22,10 @@ std::vector<double> values_of(const ResultReader& reader, const std::string& col
   std::vector<double> found, values;
   found.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size();) {
-    const std::uint64_t begin = rows[i] / kRowsAtOnce * kRowsAtOnce;
-    std::size_t end = i;  // of the rows in this range
-    while (end < rows.size() && rows[end] < begin + kRowsAtOnce) ++end;
+    constexpr std::uint64_t kNear =
+        1024;                 // a chunk is unpacked as a whole, but only these rows are converted
+    std::size_t end = i + 1;  // of the rows near this one
+    while (end < rows.size() && rows[end] - rows[i] < kNear) ++end;
     reader.read_into(column, {rows[i], rows[end - 1] + 1}, values);
     for (const std::uint64_t first = rows[i]; i < end; ++i) found.push_back(values[rows[i] - first]);
   }
