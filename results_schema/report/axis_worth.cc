@@ -14,21 +14,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr std::array<double, 3> kShares = {0.25, 0.5, 0.75};
 
-/// Calls `use(place, row)` with the place of the value of each row; `add` makes one for a value that is new.
-template <class Add, class Use>
-void for_each_place(std::map<double, std::size_t>& places, std::span<const double> axis, const Add& add,
-                    const Use& use) {
-  auto last = places.end();  // an axis keeps its value from row to row
-  for (std::size_t i = 0; i < axis.size(); ++i) {
-    if (std::isnan(axis[i])) continue;
-    if (last == places.end() || last->first != axis[i]) {
-      last = places.try_emplace(axis[i], places.size()).first;
-      add(last->second);
-    }
-    use(last->second, i);
-  }
-}
-
 }  // namespace
 
 AxisWorth::AxisWorth(std::size_t axes, std::span<const double> sample, results::Better better)
@@ -36,6 +21,20 @@ AxisWorth::AxisWorth(std::size_t axes, std::span<const double> sample, results::
   for (const double objective : sample) edges_.push_back(sign_ * objective);
   std::ranges::sort(edges_);
   edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
+}
+
+AxisWorth::Group& AxisWorth::Axis::group(double value, std::size_t bins) {
+  if (!groups.empty()) {
+    if (groups[last].value == value) return groups[last];
+    if (const std::size_t next = groups[last].next; groups[next].value == value) return groups[last = next];
+  }
+  const auto [found, fresh] = places.try_emplace(value, groups.size());
+  if (fresh) {
+    groups.emplace_back().value = value;
+    groups.back().counts.resize(bins);
+  }
+  groups[last].next = found->second;
+  return groups[last = found->second];
 }
 
 std::size_t AxisWorth::bin_of(double cost) const {
@@ -57,15 +56,13 @@ void AxisWorth::rate(const RatedRows& rows) {
 void AxisWorth::count(const RatedRows& rows) {
   rate(rows);
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    std::vector<Group>& groups = axes_[a].groups;
-    const auto add = [&](std::size_t place) {
-      if (place == groups.size()) groups.emplace_back().counts.resize(2 * edges_.size() + 1);
-    };
-    for_each_place(axes_[a].places, rows.axes[a], add, [&](std::size_t place, std::size_t i) {
-      Group& group = groups[place];
+    const std::span<const double> values = rows.axes[a];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = axes_[a].group(values[i], 2 * edges_.size() + 1);
       ++group.points;
       group.feasible += rows.feasible[i];
-      if (bins_[i] == kNone) return;
+      if (bins_[i] == kNone) continue;
       if (group.ranked == 0 || costs_[i] < group.best) {
         group.best = costs_[i];
         group.best_row = rows.first + i;
@@ -73,7 +70,7 @@ void AxisWorth::count(const RatedRows& rows) {
       if (group.ranked == 0 || costs_[i] > group.worst) group.worst = costs_[i];
       ++group.ranked;
       ++group.counts[bins_[i]];
-    });
+    }
   }
 }
 
@@ -106,18 +103,17 @@ void AxisWorth::end_count() {
 
 void AxisWorth::collect(const RatedRows& rows) {
   rate(rows);
-  for (std::uint32_t& bin : bins_) {
-    if (bin != kNone && !wanted_[bin]) bin = kNone;
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < bins_.size(); ++i) {
+    if (bins_[i] != kNone && wanted_[bins_[i]]) wanted.push_back(i);
   }
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    std::vector<Group>& groups = axes_[a].groups;
-    const auto nothing_new = [](std::size_t) {};
-    for_each_place(axes_[a].places, rows.axes[a], nothing_new, [&](std::size_t place, std::size_t i) {
-      if (bins_[i] == kNone) return;
-      for (Quantile& quantile : groups[place].quantiles) {
+    for (const std::size_t i : wanted) {
+      if (std::isnan(rows.axes[a][i])) continue;
+      for (Quantile& quantile : axes_[a].group(rows.axes[a][i], 0).quantiles) {
         if (!quantile.known && quantile.bin == bins_[i]) quantile.costs.push_back(costs_[i]);
       }
-    });
+    }
   }
 }
 

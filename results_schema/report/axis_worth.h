@@ -61,15 +61,22 @@ class AxisWorth {
   };
   /// Of one value of an axis. Costs are objectives with the sign turned so that smaller is better.
   struct Group {
+    double value = 0;
     std::uint64_t points = 0, feasible = 0, ranked = 0;
     double best = 0, worst = 0;  ///< costs
     std::size_t best_row = 0;
     std::vector<std::uint64_t> counts;  ///< of ranked rows, by bin
     std::array<Quantile, 3> quantiles;
+    std::size_t next = 0;  ///< the place of the value that followed this one the last time
   };
   struct Axis {
     std::map<double, std::size_t> places;  ///< among the groups
     std::vector<Group> groups;
+    std::size_t last = 0;  ///< the place of the value that was asked for last
+
+    /// The group of a value, with so many bins where it is new. An axis keeps its value from row to row or goes
+    /// through its values in turn: most rows need no search.
+    Group& group(double value, std::size_t bins);
   };
 
   [[nodiscard]] std::size_t bin_of(double cost) const;
