@@ -41,7 +41,22 @@ void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_
   }
 }
 
+/// Puts the bytes of each value together in a register: several times as fast as byte by byte through memory.
+template <class Word>
+void join_bytes(const std::byte* in, std::byte* out, std::size_t values) {
+  for (std::size_t i = 0; i < values; ++i) {
+    Word word = 0;
+    for (std::size_t byte = 0; byte < sizeof(Word); ++byte)
+      word |= static_cast<Word>(std::to_integer<Word>(in[byte * values + i]) << (8 * byte));
+    std::memcpy(out + i * sizeof(Word), &word, sizeof(Word));
+  }
+}
+
 void unshuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
+  if constexpr (std::endian::native == std::endian::little) {
+    if (width == sizeof(std::uint32_t)) return join_bytes<std::uint32_t>(in, out, values);
+    if (width == sizeof(std::uint64_t)) return join_bytes<std::uint64_t>(in, out, values);
+  }
   for (std::size_t byte = 0; byte < width; ++byte) {
     const std::byte* plane = in + byte * values;
     for (std::size_t i = 0; i < values; ++i) out[i * width + byte] = plane[i];

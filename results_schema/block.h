@@ -17,9 +17,9 @@
 namespace shardscape::results {
 
 inline constexpr std::uint32_t kMaxRowsPerBlock = 65536;
-/// Rows of a column that are in memory at once where a table is read from end to end. A multiple of every block's
-/// length, so that no chunk of a finished file is read twice.
-inline constexpr std::uint64_t kRowsAtOnce = 4 * kMaxRowsPerBlock;
+/// Rows of a column that are in memory at once where a table is read from end to end: many columns of so many fit
+/// into a processor's cache. A multiple of every block's length, so that no chunk of a finished file is read twice.
+inline constexpr std::uint64_t kRowsAtOnce = kMaxRowsPerBlock;
 
 /// Consecutive blocks [first, first + count).
 struct BlockRange {

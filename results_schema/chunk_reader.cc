@@ -34,53 +34,71 @@ void convert(ColumnType type, std::span<const std::byte> packed, std::uint64_t f
 
 }  // namespace
 
-std::span<const std::byte> ChunkReader::chunk(const Dataset& dataset, ColumnType type, std::uint64_t row) {
+ChunkReader::ChunkReader(Dataset dataset) : dataset_(std::move(dataset)), rows_(dataset_.rows()) {
+  dataset_.check_stored(0, rows_);
+  const std::uint64_t rows = dataset_.chunk_rows();
+  if (rows == 0 || !std::has_single_bit(rows) || rows > kMaxRowsPerBlock) return;
+  type_ = dataset_.column_type();
+  if (!dataset_.is_packed_as_block(type_)) return;
+  decoder_ = std::make_unique<BlockDecoder>(static_cast<std::uint32_t>(rows));
+  chunk_rows_ = rows;
+}
+
+void ChunkReader::check(std::uint64_t begin, std::uint64_t end) const {
+  if (begin > end || end > rows_) dataset_.check_stored(begin, end);
+}
+
+bool ChunkReader::fetch(std::uint64_t row) {
   constexpr std::size_t kSlack = 1024;  // deflate's overhead on tiny chunks
-  if (!dataset.try_read_chunk(row, 2 * chunk_rows_ * sizeof(double) + kSlack, packed_)) return {};
-  if (!values_.empty() && type == type_ && packed_ == last_) return values_;
-  values_ = decoder_->decode(type, packed_);
-  type_ = type;
-  last_.swap(packed_);
+  return dataset_.try_read_chunk(row, 2 * chunk_rows_ * sizeof(double) + kSlack, packed_);
+}
+
+std::span<const std::byte> ChunkReader::chunk(std::uint64_t row) {
+  if (at_ == row) return values_;
+  at_.reset();
+  if (!fetch(row)) return {};
+  if (values_.empty() || packed_ != last_) {
+    values_ = decoder_->decode(type_, packed_);
+    last_.swap(packed_);
+    if (values_.empty()) last_.clear();
+  }
+  if (!values_.empty()) at_ = row;
   return values_;
 }
 
 template <class T>
-bool ChunkReader::append_as(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
-                            std::vector<T>& values) {
-  const std::uint64_t rows = dataset.chunk_rows();
-  if (begin >= end || rows == 0 || !std::has_single_bit(rows) || rows > kMaxRowsPerBlock) return false;
-  const ColumnType type = dataset.column_type();
-  if (!converts<T>(type) || !dataset.is_packed_as_block(type)) return false;
-  if (rows != chunk_rows_) {
-    decoder_ = std::make_unique<BlockDecoder>(static_cast<std::uint32_t>(rows));
-    chunk_rows_ = rows;
-    values_ = {};
-  }
-  const std::size_t before = values.size();
-  values.resize(before + (end - begin));
-  for (std::uint64_t start = begin / rows * rows; start < end; start += rows) {
-    const auto packed = chunk(dataset, type, start);
-    if (packed.empty()) {
-      values.resize(before);
-      return false;
-    }
-    const std::uint64_t from = std::max(begin, start), to = std::min(end, start + rows);
-    convert(type, packed, from - start, std::span(values).subspan(before + (from - begin), to - from));
+bool ChunkReader::read_chunks(std::uint64_t begin, std::span<T> values) {
+  if (!direct() || !converts<T>(type_)) return false;
+  const std::uint64_t end = begin + values.size();
+  for (std::uint64_t start = begin / chunk_rows_ * chunk_rows_; start < end; start += chunk_rows_) {
+    const auto packed = chunk(start);
+    if (packed.empty()) return false;
+    const std::uint64_t from = std::max(begin, start), to = std::min(end, start + chunk_rows_);
+    convert(type_, packed, from - start, values.subspan(from - begin, to - from));
   }
   return true;
 }
 
-bool ChunkReader::append(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
-                         std::vector<double>& values) {
-  return append_as(dataset, begin, end, values);
+template <class T>
+void ChunkReader::read_as(std::uint64_t begin, std::span<T> values) {
+  if (!values.empty() && !read_chunks(begin, values)) dataset_.read_to(begin, values);
 }
-bool ChunkReader::append(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
-                         std::vector<std::uint64_t>& values) {
-  return append_as(dataset, begin, end, values);
-}
-bool ChunkReader::append(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
-                         std::vector<std::uint8_t>& values) {
-  return append_as(dataset, begin, end, values);
+template void ChunkReader::read_as(std::uint64_t, std::span<double>);
+template void ChunkReader::read_as(std::uint64_t, std::span<std::uint64_t>);
+template void ChunkReader::read_as(std::uint64_t, std::span<std::uint8_t>);
+
+bool ChunkReader::stored_alike(ChunkReader& other, std::uint64_t begin, std::uint64_t end) {
+  if (!direct() || chunk_rows_ != other.chunk_rows_ || type_ != other.type_) return false;
+  for (std::uint64_t start = begin / chunk_rows_ * chunk_rows_; start < end; start += chunk_rows_) {
+    if (!fetch(start) || !other.fetch(start) || packed_ != other.packed_) return false;
+    if (packed_ == last_) continue;
+    values_ = {};  // lie in the decoder, which is_whole() uses
+    at_.reset();
+    last_.clear();
+    if (!decoder_->is_whole(type_, packed_)) return false;
+    last_.swap(packed_);
+  }
+  return true;
 }
 
 }  // namespace shardscape::results

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,30 +14,45 @@
 
 namespace shardscape::results {
 
-/// Keeps what one read can leave to the next: a decoder, and the chunk that was decoded last. Columns of one
-/// value repeat one chunk, which is decoded once. Not thread-safe.
+/// One column of an open file, which outlives it. What one read can leave to the next is kept: what the dataset is
+/// like, a decoder, and the chunk that was decoded last. A column of one value repeats one chunk, which is decoded
+/// once. Where the dataset is not packed as a BlockEncoder packs (another program has written the file anew) or a
+/// chunk is damaged, HDF5 reads it, or says what is wrong. Not thread-safe.
 class ChunkReader {
  public:
-  /// Rows [begin, end), which are stored, behind what `values` holds; codes and integers as doubles. False, and
-  /// nothing appended, where the dataset is not packed as a BlockEncoder packs (another program has written the
-  /// file anew) or a chunk is damaged: then HDF5 is to read it, or to say what is wrong.
-  bool append(const Dataset& dataset, std::uint64_t begin, std::uint64_t end, std::vector<double>& values);
-  bool append(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
-              std::vector<std::uint64_t>& values);
-  bool append(const Dataset& dataset, std::uint64_t begin, std::uint64_t end,
-              std::vector<std::uint8_t>& values);
+  /// StoreError unless all chunks of the dataset are stored.
+  explicit ChunkReader(Dataset dataset);
+
+  /// Whether chunks are read without HDF5's filters.
+  [[nodiscard]] bool direct() const { return chunk_rows_ > 0; }
+  /// StoreError unless rows [begin, end) exist.
+  void check(std::uint64_t begin, std::uint64_t end) const;
+  /// Rows [begin, begin + values.size()), which exist; codes and integers as doubles.
+  void read(std::uint64_t begin, std::span<double> values) { read_as(begin, values); }
+  void read(std::uint64_t begin, std::span<std::uint64_t> values) { read_as(begin, values); }
+  void read(std::uint64_t begin, std::span<std::uint8_t> values) { read_as(begin, values); }
+  /// True where the rows are stored in undamaged chunks of the same bytes: none of their values differs. False
+  /// says nothing.
+  bool stored_alike(ChunkReader& other, std::uint64_t begin, std::uint64_t end);
 
  private:
   template <class T>
-  bool append_as(const Dataset& dataset, std::uint64_t begin, std::uint64_t end, std::vector<T>& values);
-  /// The packed values of the chunk that starts at `row`; empty where it is damaged.
-  std::span<const std::byte> chunk(const Dataset& dataset, ColumnType type, std::uint64_t row);
+  void read_as(std::uint64_t begin, std::span<T> values);
+  template <class T>
+  bool read_chunks(std::uint64_t begin, std::span<T> values);
+  /// The stored bytes of the chunk that starts at `row` in packed_; false where HDF5 can't read them.
+  bool fetch(std::uint64_t row);
+  /// The packed values of that chunk; empty where it is damaged.
+  std::span<const std::byte> chunk(std::uint64_t row);
 
+  Dataset dataset_;
+  std::uint64_t rows_ = 0;
+  std::uint64_t chunk_rows_ = 0;      ///< 0: HDF5 reads
+  ColumnType type_ = ColumnType::u8;  ///< where chunk_rows_ is set
   std::unique_ptr<BlockDecoder> decoder_;
-  std::uint64_t chunk_rows_ = 0;          ///< of the decoder
-  ColumnType type_ = ColumnType::u8;      ///< of the chunk decoded last
-  std::vector<std::byte> packed_, last_;  ///< a chunk as stored; the one decoded last
-  std::span<const std::byte> values_;     ///< of the chunk decoded last
+  std::vector<std::byte> packed_, last_;  ///< a chunk as stored; the last one that was found whole
+  std::span<const std::byte> values_;     ///< of the chunk `last_`; empty where it was not decoded
+  std::optional<std::uint64_t> at_;       ///< the row at which the chunk starts that was decoded last
 };
 
 }  // namespace shardscape::results

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -41,23 +42,35 @@ double distance(const ColumnInfo& column, double a, double b, double tolerance) 
   return number && relative <= tolerance ? 0 : relative;
 }
 
-template <class Read, class Ids>
-void compare(const std::string& table, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
-             double tolerance, const Read& read, const Ids& ids, std::vector<ColumnDifference>& found) {
-  for (const ColumnInfo& column : columns) {
+/// How the rows of one table are read from both files.
+struct Table {
+  std::string name;
+  const std::vector<ColumnInfo>& columns;
+  std::uint64_t rows;
+  std::function<bool(const std::string& column, RowRange rows)> stored_alike;
+  std::function<void(const std::string& column, RowRange rows, std::vector<double>& a,
+                     std::vector<double>& b)>
+      read;
+  std::function<std::uint64_t(std::uint64_t row)> id;
+};
+
+void compare(const Table& table, double tolerance, std::vector<ColumnDifference>& found) {
+  std::vector<double> a, b;
+  for (const ColumnInfo& column : table.columns) {
     ColumnDifference difference;
-    difference.table = table;
+    difference.table = table.name;
     difference.column = column.name;
-    for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
+    for (std::uint64_t begin = 0; begin < table.rows; begin += kRowsAtOnce) {
       const RowRange range{begin, begin + kRowsAtOnce};
-      const auto [a, b] = read(column.name, range);
+      if (table.stored_alike(column.name, range)) continue;
+      table.read(column.name, range, a, b);
       for (std::size_t i = 0; i < a.size(); ++i) {
         const double size = distance(column, a[i], b[i], tolerance);
         if (size == 0) continue;
         ++difference.rows;
         if (size <= difference.largest) continue;
         difference.largest = size;
-        difference.point_id = ids({begin + i, begin + i + 1}).front();
+        difference.point_id = table.id(begin + i);
         difference.a = a[i];
         difference.b = b[i];
       }
@@ -76,9 +89,12 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
   if (a.columns() != b.columns() || a.sample_columns() != b.sample_columns())
     return "have different columns: they come from different versions of the program";
   const std::uint64_t rows = std::max(a.row_count(), b.row_count());
+  std::vector<std::uint64_t> ids_a, ids_b;
   for (std::uint64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
     const RowRange range{begin, begin + kRowsAtOnce};
-    const auto ids_a = a.point_ids(range), ids_b = b.point_ids(range);
+    if (a.row_count() == b.row_count() && a.stored_alike(b, "point_id", range)) continue;
+    a.point_ids_into(range, ids_a);
+    b.point_ids_into(range, ids_b);
     const auto [at_a, at_b] = std::ranges::mismatch(ids_a, ids_b);
     if (at_a == ids_a.end() && at_b == ids_b.end()) continue;
     const std::uint64_t point = at_a == ids_a.end()   ? *at_b
@@ -96,18 +112,32 @@ std::optional<std::string> why_not_comparable(const ResultReader& a, const Resul
 std::vector<ColumnDifference> differing_columns(const ResultReader& a, const ResultReader& b,
                                                 double tolerance) {
   std::vector<ColumnDifference> found;
-  compare(
-      "points", a.columns(), a.row_count(), tolerance,
-      [&](const std::string& name, RowRange range) {
-        return std::pair(a.read(name, range), b.read(name, range));
+  const Table points{
+      "points",
+      a.columns(),
+      a.row_count(),
+      [&](const std::string& name, RowRange range) { return a.stored_alike(b, name, range); },
+      [&](const std::string& name, RowRange range, std::vector<double>& of_a, std::vector<double>& of_b) {
+        a.read_into(name, range, of_a);
+        b.read_into(name, range, of_b);
       },
-      [&](RowRange range) { return a.point_ids(range); }, found);
-  compare(
-      "fault_samples", a.sample_columns(), a.sample_count(), tolerance,
-      [&](const std::string& name, RowRange range) {
-        return std::pair(a.read_samples(name, range), b.read_samples(name, range));
+      [&](std::uint64_t row) {
+        return a.point_ids({row, row + 1}).front();
+      }};
+  const Table samples{
+      "fault_samples",
+      a.sample_columns(),
+      a.sample_count(),
+      [&](const std::string& name, RowRange range) { return a.samples_stored_alike(b, name, range); },
+      [&](const std::string& name, RowRange range, std::vector<double>& of_a, std::vector<double>& of_b) {
+        a.read_samples_into(name, range, of_a);
+        b.read_samples_into(name, range, of_b);
       },
-      [&](RowRange range) { return a.sample_point_ids(range); }, found);
+      [&](std::uint64_t row) {
+        return a.sample_point_ids({row, row + 1}).front();
+      }};
+  compare(points, tolerance, found);
+  compare(samples, tolerance, found);
   return found;
 }
 

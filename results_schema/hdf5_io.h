@@ -124,6 +124,11 @@ class Dataset {
     values.resize(before + (end - begin));
     read_into(native_type<T>(), begin, end, values.data() + before);
   }
+  /// The same from row `begin` on, into as many values as there are; all chunks are known to be stored.
+  template <class T>
+  void read_to(std::uint64_t begin, std::span<T> values) const {
+    read_into(native_type<T>(), begin, begin + values.size(), values.data());
+  }
   template <class T>
   [[nodiscard]] std::vector<T> read_all() const {
     return read<T>(0, rows());

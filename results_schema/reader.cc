@@ -68,10 +68,19 @@ struct ResultReader::Impl {
   std::map<std::string, std::string> attributes;
   std::vector<Piece> pieces, sample_pieces;
   std::uint64_t rows = 0, samples = 0;
-  mutable ChunkReader chunks;
+  /// Of the finished file or of the piece that was read last: the columns that were read, which are likely to be
+  /// read on.
+  struct Opened {
+    fs::path path;
+    std::optional<H5File> piece;  ///< nothing where it is the finished file
+    std::map<std::string, ChunkReader> columns;
+  };
+  mutable Opened opened;
 
   ~Impl() {
     const QuietErrors quiet;
+    opened.columns.clear();
+    opened.piece.reset();
     file.reset();
   }
 
@@ -117,26 +126,36 @@ struct ResultReader::Impl {
     return found == manifest.columns.end() ? nullptr : &*found;
   }
 
+  ChunkReader& column_in(const Piece& piece, const std::string& dataset) const {
+    if (opened.path != piece.path) {
+      opened.columns.clear();
+      opened.piece.reset();
+      opened.path.clear();
+      if (!file) opened.piece = H5File::open(piece.path);
+      opened.path = piece.path;
+    }
+    const auto found = opened.columns.find(dataset);
+    if (found != opened.columns.end()) return found->second;
+    return opened.columns.try_emplace(dataset, (file ? *file : *opened.piece).dataset(dataset)).first->second;
+  }
+
   /// Rows of the pieces, in place of what `values` held; its memory is kept.
   template <class T>
   void read_from(const std::vector<Piece>& from, std::uint64_t count, const std::string& dataset,
                  RowRange range, std::vector<T>& values) const {
     const std::uint64_t last = std::min(range.end, count);
     const std::uint64_t first = std::min(range.begin, last);
-    values.clear();
     for (const Piece& piece : from) {
       const std::uint64_t begin = std::max(first, piece.begin);
       const std::uint64_t end = std::min(last, piece.end);
       if (begin >= end) continue;
-      const auto append = [&](const H5File& in) {
-        const Dataset source = in.dataset(dataset);
-        const std::uint64_t first_there = begin - piece.begin, end_there = end - piece.begin;
-        source.check_stored(first_there, end_there);
-        if (!chunks.append(source, first_there, end_there, values))
-          source.append(first_there, end_there, values);
-      };
-      file ? append(*file) : append(H5File::open(piece.path));
+      ChunkReader& source = column_in(piece, dataset);
+      source.check(begin - piece.begin, end - piece.begin);
+      if (values.size() < end - first)
+        values.resize(end - first);  // not before the rows are known to be there
+      source.read(begin - piece.begin, std::span(values).subspan(begin - first, end - begin));
     }
+    values.resize(last - first);
   }
   template <class T>
   void read(const std::string& column, RowRange range, std::vector<T>& values) const {
@@ -149,10 +168,19 @@ struct ResultReader::Impl {
     return values;
   }
   template <class T>
-  [[nodiscard]] std::vector<T> read_samples(const std::string& column, RowRange range) const {
-    std::vector<T> values;
+  void read_samples(const std::string& column, RowRange range, std::vector<T>& values) const {
     read_from(sample_pieces, samples, fmt::format("{}/{}", kSamplesGroup, column), range, values);
-    return values;
+  }
+
+  [[nodiscard]] bool stored_alike(const Impl& other, const std::string& dataset, std::uint64_t count,
+                                  RowRange range) const {
+    if (!file || !other.file) return false;
+    ChunkReader& here = column_in(pieces.front(), dataset);
+    ChunkReader& there = other.column_in(other.pieces.front(), dataset);
+    const std::uint64_t end = std::min(range.end, count);
+    here.check(range.begin, end);
+    there.check(range.begin, end);
+    return here.stored_alike(there, range.begin, end);
   }
 
   /// Files of schema version 1 call link_id link.
@@ -227,24 +255,52 @@ void ResultReader::read_into(std::string_view column, RowRange rows, std::vector
 }
 
 std::vector<std::uint64_t> ResultReader::point_ids(RowRange rows) const {
+  std::vector<std::uint64_t> ids;
+  point_ids_into(rows, ids);
+  return ids;
+}
+
+void ResultReader::point_ids_into(RowRange rows, std::vector<std::uint64_t>& ids) const {
   impl_->require_column("point_id");
-  return guarded(impl_->path, [&] { return impl_->read<std::uint64_t>("point_id", rows); });
+  guarded(impl_->path, [&] { impl_->read("point_id", rows, ids); });
 }
 
 const std::vector<ColumnInfo>& ResultReader::sample_columns() const { return impl_->manifest.sample_columns; }
 std::uint64_t ResultReader::sample_count() const { return impl_->samples; }
 
 std::vector<double> ResultReader::read_samples(std::string_view column, RowRange rows) const {
-  return guarded(impl_->path, [&] {
+  std::vector<double> values;
+  read_samples_into(column, rows, values);
+  return values;
+}
+
+void ResultReader::read_samples_into(std::string_view column, RowRange rows,
+                                     std::vector<double>& values) const {
+  guarded(impl_->path, [&] {
     const ColumnInfo& info = impl_->sample_column(column);
-    auto values = impl_->read_samples<double>(info.name, rows);
+    impl_->read_samples(info.name, rows, values);
     remove_marks(values, info.fill);
-    return values;
   });
 }
 
 std::vector<std::uint64_t> ResultReader::sample_point_ids(RowRange rows) const {
-  return guarded(impl_->path, [&] { return impl_->read_samples<std::uint64_t>("point_id", rows); });
+  std::vector<std::uint64_t> ids;
+  guarded(impl_->path, [&] { impl_->read_samples("point_id", rows, ids); });
+  return ids;
+}
+
+bool ResultReader::stored_alike(const ResultReader& other, std::string_view column, RowRange rows) const {
+  return guarded(impl_->path, [&] {
+    return impl_->stored_alike(*other.impl_, fmt::format("/points/{}", column),
+                               std::min(impl_->rows, other.impl_->rows), rows);
+  });
+}
+bool ResultReader::samples_stored_alike(const ResultReader& other, std::string_view column,
+                                        RowRange rows) const {
+  return guarded(impl_->path, [&] {
+    return impl_->stored_alike(*other.impl_, fmt::format("{}/{}", kSamplesGroup, column),
+                               std::min(impl_->samples, other.impl_->samples), rows);
+  });
 }
 
 const std::map<std::string, std::string>& ResultReader::attributes() const { return impl_->attributes; }

@@ -53,12 +53,19 @@ class ResultReader {
   void read_into(std::string_view column, RowRange rows, std::vector<double>& values) const;
   /// point_id without loss.
   [[nodiscard]] std::vector<std::uint64_t> point_ids(RowRange rows = {}) const;
+  void point_ids_into(RowRange rows, std::vector<std::uint64_t>& ids) const;
+  /// True where both files hold the rows of the column in the same bytes: then none of its values differs. False
+  /// says nothing. For whoever compares files: most of two that are almost the same need not be unpacked.
+  [[nodiscard]] bool stored_alike(const ResultReader& other, std::string_view column, RowRange rows) const;
+  [[nodiscard]] bool samples_stored_alike(const ResultReader& other, std::string_view column,
+                                          RowRange rows) const;
 
   /// The columns of /fault_samples; empty where the study has no faults.
   [[nodiscard]] const std::vector<ColumnInfo>& sample_columns() const;
   [[nodiscard]] std::uint64_t sample_count() const;
   /// Values of a column of /fault_samples, all or a range of rows; StoreError where there is no such column.
   [[nodiscard]] std::vector<double> read_samples(std::string_view column, RowRange rows = {}) const;
+  void read_samples_into(std::string_view column, RowRange rows, std::vector<double>& values) const;
   /// Their point_id without loss; ascending.
   [[nodiscard]] std::vector<std::uint64_t> sample_point_ids(RowRange rows = {}) const;
 

@@ -35,6 +35,10 @@ class RowScan {
   RowRange range_{0, 0};
 };
 
+/// The values of the column in some rows, which ascend: no other rows are kept in memory.
+std::vector<double> values_of(const ResultReader& reader, const std::string& column,
+                              std::span<const std::uint64_t> rows);
+
 /// True where the column takes more than one value in the file; not computed is no value twice. Stops at the
 /// first difference.
 bool varies(const ResultReader& reader, const std::string& column);

@@ -18,8 +18,6 @@ namespace shardscape::results {
 
 namespace {
 
-constexpr std::uint64_t kRowsVerified = 65536;
-constexpr std::uint64_t kSampleRowsAtOnce = 1U << 20U;
 constexpr double kBreakdownTolerance = 1e-5;  // of sums of f4
 constexpr double kSlowdownTolerance = 1e-12;
 constexpr double kMeanTolerance = 1e-9;
@@ -52,15 +50,24 @@ class Problems {
 class Verifier {
  public:
   Verifier(const std::filesystem::path& file, const std::function<void()>& step)
-      : reader_(file), step_(step) {
+      : file_(file), reader_(file), step_(step) {
     training_ = reader_.find("step_time_s") != nullptr;
+    const auto& columns = reader_.columns();
+    values_.resize(columns.size());
+    status_column_ = place_of("status");
+    reason_column_ = place_of("reason");
+    time_column_ = place_of(training_ ? "step_time_s" : "e2e_s");
+    for (const std::string& name : reader_.objectives()) objective_columns_.push_back(place_of(name));
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].group == ColumnGroup::breakdown) breakdown_columns_.push_back(c);
+    }
   }
 
   Verification run() {
     check_fingerprints();
     check_search();
     SummaryBuilder builder(directions_of(reader_.objectives(), reader_.columns()));
-    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsVerified) {
+    for (std::uint64_t begin = 0; begin < reader_.row_count(); begin += kRowsAtOnce) {
       check_rows(begin, builder);
       step();
     }
@@ -109,53 +116,58 @@ class Verifier {
       problems_.add("/search/count has another number of visited points than there are rows");
   }
 
+  /// StoreError where there is no such column.
+  std::size_t place_of(const std::string& name) const {
+    const auto found = std::ranges::find(reader_.columns(), name, &ColumnInfo::name);
+    if (found == reader_.columns().end()) throw StoreError(file_, "has no column " + name);
+    return static_cast<std::size_t>(found - reader_.columns().begin());
+  }
+
   void check_rows(std::uint64_t begin, SummaryBuilder& builder) {
-    const RowRange range{begin, begin + kRowsVerified};
-    const auto ids = reader_.point_ids(range);
-    Columns values;
-    for (const ColumnInfo& column : reader_.columns()) {
-      values[column.name] = reader_.read(column.name, range);
-      check_codes(column, values[column.name], ids);
+    const RowRange range{begin, begin + kRowsAtOnce};
+    reader_.point_ids_into(range, ids_);
+    for (std::size_t c = 0; c < values_.size(); ++c) {
+      reader_.read_into(reader_.columns()[c].name, range, values_[c]);
+      check_codes(reader_.columns()[c], values_[c]);
     }
-    const auto &status = values.at("status"), &reason = values.at("reason");
-    const auto& time = values.at(training_ ? "step_time_s" : "e2e_s");
-    std::vector<double> row(reader_.objectives().size());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto &status = values_[status_column_], &reason = values_[reason_column_];
+    const auto& time = values_[time_column_];
+    const BlockLayout& layout = reader_.layout();
+    const std::uint64_t row_of_sweep = layout.first_row(layout.blocks.first) + begin;
+    const bool known_points = reader_.complete() && layout.selection.knows_points();
+    std::vector<double> row(objective_columns_.size());
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      const std::uint64_t id = ids_[i];
       const bool ok = static_cast<Status>(status[i]) == Status::ok;
-      if (last_id_ && ids[i] <= *last_id_) problems_.add("/points/point_id does not ascend", ids[i]);
-      const BlockLayout& layout = reader_.layout();
-      const std::uint64_t row_of_sweep = layout.first_row(layout.blocks.first) + begin + i;
-      if (reader_.complete() && layout.selection.knows_points() && ids[i] != layout.point(row_of_sweep))
-        problems_.add("/points misses rows before", ids[i]);
-      last_id_ = ids[i];
+      if (last_id_ && id <= *last_id_) problems_.add("/points/point_id does not ascend", id);
+      if (known_points && id != layout.point(row_of_sweep + i))
+        problems_.add("/points misses rows before", id);
+      last_id_ = id;
       if (ok != (static_cast<Reason>(reason[i]) == Reason::none))
-        problems_.add("/points/reason does not fit the status", ids[i]);
+        problems_.add("/points/reason does not fit the status", id);
       if (ok != (std::isfinite(time[i]) && time[i] > 0))
         problems_.add(training_ ? "/points/step_time_s does not fit the status"
                                 : "/points/e2e_s does not fit the status",
-                      ids[i]);
-      if (ok && training_) check_breakdown(values, i, time[i], ids[i]);
-      for (std::size_t k = 0; k < row.size(); ++k) row[k] = values.at(reader_.objectives()[k])[i];
-      builder.add(ids[i], static_cast<Status>(status[i]), static_cast<Reason>(reason[i]), row);
+                      id);
+      if (ok && training_) check_breakdown(i, time[i]);
+      for (std::size_t k = 0; k < row.size(); ++k) row[k] = values_[objective_columns_[k]][i];
+      builder.add(id, static_cast<Status>(status[i]), static_cast<Reason>(reason[i]), row);
     }
   }
 
-  void check_codes(const ColumnInfo& column, const std::vector<double>& values,
-                   const std::vector<std::uint64_t>& ids) {
+  void check_codes(const ColumnInfo& column, const std::vector<double>& values) {
     if (column.meanings.empty()) return;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] < 0 || values[i] >= static_cast<double>(column.meanings.size()))
-        problems_.add("/points/" + column.name + " holds a code without a meaning", ids[i]);
+        problems_.add("/points/" + column.name + " holds a code without a meaning", ids_[i]);
     }
   }
 
-  void check_breakdown(const Columns& values, std::size_t i, double time, std::uint64_t id) {
+  void check_breakdown(std::size_t i, double time) {
     double sum = 0;
-    for (const ColumnInfo& column : reader_.columns()) {
-      if (column.group == ColumnGroup::breakdown) sum += values.at(column.name)[i];
-    }
+    for (const std::size_t column : breakdown_columns_) sum += values_[column][i];
     if (!(std::abs(sum - time) <= kBreakdownTolerance * time))
-      problems_.add("the breakdown does not add up to step_time_s", id);
+      problems_.add("the breakdown does not add up to step_time_s", ids_[i]);
   }
 
   void check_summary(const Summary& expected) {
@@ -187,20 +199,21 @@ class Verifier {
     const auto finish = [&] {
       if (group) finish_group(*group), seen[group->row] = 1;
     };
-    for (std::uint64_t begin = 0; begin < reader_.sample_count(); begin += kSampleRowsAtOnce) {
-      const RowRange range{begin, begin + kSampleRowsAtOnce};
+    Columns values;
+    for (const ColumnInfo& column : reader_.sample_columns()) values[column.name];
+    const auto &sample = values.at("sample"), &fault = values.at("fault");
+    const auto &time = values.at("step_time_s"), &slowdown = values.at("slowdown");
+    for (std::uint64_t begin = 0; begin < reader_.sample_count(); begin += kRowsAtOnce) {
+      const RowRange range{begin, begin + kRowsAtOnce};
       const auto points = reader_.sample_point_ids(range);
-      Columns values;
-      for (const ColumnInfo& column : reader_.sample_columns())
-        values[column.name] = reader_.read_samples(column.name, range);
+      for (auto& [name, column] : values) reader_.read_samples_into(name, range, column);
       for (std::size_t i = 0; i < points.size(); ++i) {
         if (!group || group->point != points[i]) {
           finish();
           group = start_group(points[i]);
           if (!group) continue;
         }
-        take(*group, values.at("sample")[i], values.at("fault")[i], values.at("step_time_s")[i],
-             values.at("slowdown")[i]);
+        take(*group, sample[i], fault[i], time[i], slowdown[i]);
       }
       step();
     }
@@ -248,9 +261,14 @@ class Verifier {
       problems_.add("/points/slowdown_mean is not that of the samples", group.point);
   }
 
+  std::filesystem::path file_;
   ResultReader reader_;
   const std::function<void()>& step_;
   bool training_ = true;
+  // Places among the columns.
+  std::size_t status_column_ = 0, reason_column_ = 0, time_column_ = 0;
+  std::vector<std::size_t> objective_columns_, breakdown_columns_;
+  std::vector<std::vector<double>> values_;  ///< of a range of rows, by column
   std::optional<std::uint64_t> last_id_;
   std::vector<std::uint64_t> ids_;
   std::vector<double> status_, expected_samples_, mean_, healthy_;

@@ -3,72 +3,138 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "engine/base/nearest_rank.h"
-#include "results_schema/report/selection.h"
 
 namespace shardscape::report {
 
 namespace {
 
-using results::Better;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-struct Gathered {
-  std::uint64_t points = 0, feasible = 0;
-  std::vector<double> costs;  ///< objectives with the sign turned so that smaller is better, ascending
-  std::size_t best_row = 0;
-};
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::array<double, 3> kShares = {0.25, 0.5, 0.75};
 
 }  // namespace
 
-std::vector<std::size_t> ranked_feasible(const std::vector<bool>& feasible, std::span<const double> objective,
-                                         Better better) {
-  std::vector<double> counted(objective.begin(), objective.end());
-  for (std::size_t row = 0; row < counted.size(); ++row) {
-    if (!feasible[row]) counted[row] = kNaN;
-  }
-  return ranked_values(counted, better);
+AxisWorth::AxisWorth(std::size_t axes, std::span<const double> sample, results::Better better)
+    : sign_(better == results::Better::larger ? -1 : 1), axes_(axes) {
+  for (const double objective : sample) edges_.push_back(sign_ * objective);
+  std::ranges::sort(edges_);
+  edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
 }
 
-std::vector<AxisValue> axis_values(std::span<const double> axis, const std::vector<bool>& feasible,
-                                   std::span<const double> objective, std::span<const std::size_t> ranked,
-                                   Better better) {
-  const double sign = better == Better::larger ? -1 : 1;
-  constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
-  std::map<double, std::uint32_t> places;
-  std::vector<Gathered> values;  // by place
-  std::vector<std::uint32_t> place_of(axis.size(), kNone);
-  auto last = places.end();  // an axis keeps its value from row to row
-  for (std::size_t row = 0; row < axis.size(); ++row) {
-    if (std::isnan(axis[row])) continue;
-    if (last == places.end() || last->first != axis[row]) {
-      last = places.try_emplace(axis[row], static_cast<std::uint32_t>(values.size())).first;
-      if (last->second == values.size()) values.emplace_back();
+AxisWorth::Group& AxisWorth::Axis::group(double value, std::size_t bins) {
+  if (!groups.empty()) {
+    if (groups[last].value == value) return groups[last];
+    if (const std::size_t next = groups[last].next; groups[next].value == value) return groups[last = next];
+  }
+  const auto [found, fresh] = places.try_emplace(value, groups.size());
+  if (fresh) {
+    groups.emplace_back().value = value;
+    groups.back().counts.resize(bins);
+  }
+  groups[last].next = found->second;
+  return groups[last = found->second];
+}
+
+std::size_t AxisWorth::bin_of(double cost) const {
+  const auto edge = std::ranges::lower_bound(edges_, cost);
+  const auto below = static_cast<std::size_t>(edge - edges_.begin());
+  return 2 * below + (edge != edges_.end() && *edge == cost ? 1 : 0);
+}
+
+void AxisWorth::rate(const RatedRows& rows) {
+  costs_.resize(rows.objective.size());
+  bins_.assign(rows.objective.size(), kNone);
+  for (std::size_t i = 0; i < costs_.size(); ++i) {
+    if (rows.feasible[i] == 0 || std::isnan(rows.objective[i])) continue;
+    costs_[i] = sign_ * rows.objective[i];
+    bins_[i] = static_cast<std::uint32_t>(bin_of(costs_[i]));
+  }
+}
+
+void AxisWorth::count(const RatedRows& rows) {
+  rate(rows);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    const std::span<const double> values = rows.axes[a];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = axes_[a].group(values[i], 2 * edges_.size() + 1);
+      ++group.points;
+      group.feasible += rows.feasible[i];
+      if (bins_[i] == kNone) continue;
+      if (group.ranked == 0 || costs_[i] < group.best) {
+        group.best = costs_[i];
+        group.best_row = rows.first + i;
+      }
+      if (group.ranked == 0 || costs_[i] > group.worst) group.worst = costs_[i];
+      ++group.ranked;
+      ++group.counts[bins_[i]];
     }
-    place_of[row] = last->second;
-    Gathered& gathered = values[last->second];
-    ++gathered.points;
-    if (feasible[row]) ++gathered.feasible;
   }
-  for (const std::size_t row : ranked) {
-    if (place_of[row] == kNone) continue;
-    Gathered& gathered = values[place_of[row]];
-    if (gathered.costs.empty()) gathered.best_row = row;
-    gathered.costs.push_back(sign * objective[row]);
+}
+
+AxisWorth::Quantile AxisWorth::found(const Group& group, double share, std::span<const double> edges) {
+  Quantile quantile;
+  quantile.cost = kNaN;
+  if (group.ranked == 0) return quantile;
+  std::size_t rank = nearest_rank_index(group.ranked, share);
+  while (rank >= group.counts[quantile.bin]) rank -= group.counts[quantile.bin++];
+  quantile.rank = rank;
+  quantile.known = quantile.bin % 2 == 1;
+  if (quantile.known) quantile.cost = edges[quantile.bin / 2];
+  return quantile;
+}
+
+void AxisWorth::end_count() {
+  wanted_.assign(2 * edges_.size() + 1, false);
+  for (Axis& axis : axes_) {
+    for (Group& group : axis.groups) {
+      for (std::size_t q = 0; q < kShares.size(); ++q) {
+        group.quantiles[q] = found(group, kShares[q], edges_);
+        if (group.quantiles[q].known) continue;
+        wanted_[group.quantiles[q].bin] = true;
+        collects_ = true;
+      }
+      group.counts = {};
+    }
   }
-  std::vector<AxisValue> result;
-  for (const auto& [value, place] : places) {
-    const Gathered& gathered = values[place];
-    const auto quantile = [&costs = gathered.costs, sign](double share) {
-      return sign * nearest_rank(costs, share);
-    };
-    const double best = gathered.costs.empty() ? kNaN : sign * gathered.costs.front();
-    result.push_back({value, gathered.points, gathered.feasible, best, quantile(0.25), quantile(0.5),
-                      quantile(0.75), quantile(1), gathered.best_row});
+}
+
+void AxisWorth::collect(const RatedRows& rows) {
+  rate(rows);
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < bins_.size(); ++i) {
+    if (bins_[i] != kNone && wanted_[bins_[i]]) wanted.push_back(i);
   }
-  return result;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    for (const std::size_t i : wanted) {
+      if (std::isnan(rows.axes[a][i])) continue;
+      for (Quantile& quantile : axes_[a].group(rows.axes[a][i], 0).quantiles) {
+        if (!quantile.known && quantile.bin == bins_[i]) quantile.costs.push_back(costs_[i]);
+      }
+    }
+  }
+}
+
+std::vector<AxisValue> AxisWorth::values(std::size_t axis) const {
+  const auto objective = [&](const Quantile& quantile) {
+    if (quantile.known) return sign_ * quantile.cost;
+    std::vector<double> costs = quantile.costs;
+    const auto at = costs.begin() + static_cast<std::ptrdiff_t>(quantile.rank);
+    std::ranges::nth_element(costs, at);
+    return sign_ * *at;
+  };
+  std::vector<AxisValue> list;
+  for (const auto& [value, place] : axes_[axis].places) {
+    const Group& group = axes_[axis].groups[place];
+    const bool any = group.ranked > 0;
+    const auto& [quarter, median, three_quarters] = group.quantiles;
+    list.push_back({value, group.points, group.feasible, any ? sign_ * group.best : kNaN, objective(quarter),
+                    objective(median), objective(three_quarters), any ? sign_ * group.worst : kNaN,
+                    group.best_row});
+  }
+  return list;
 }
 
 double spread_of_best(std::span<const AxisValue> values) {

@@ -10,9 +10,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/time_class.h"
-#include "results_schema/report/axis_worth.h"
-#include "results_schema/report/selection.h"
-#include "results_schema/row_scan.h"
+#include "results_schema/report/page_rows.h"
 
 namespace shardscape::report {
 
@@ -20,10 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using results::Better;
-using results::ColumnGroup;
 using results::ColumnInfo;
 using results::ResultReader;
-using results::RowScan;
 
 /// A number with seven significant digits, as much as f4 holds; whole numbers without a fraction; NaN as
 /// null.
@@ -36,78 +32,6 @@ Json number(double value) {
   constexpr double kExact = 9007199254740992;  // 2^53
   if (value == std::floor(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
   return value;
-}
-
-bool is_input(const ColumnInfo& column) {
-  return column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
-         column.group == ColumnGroup::hardware;
-}
-
-/// An axis that the study chose: microbatches follow from the others.
-bool is_axis(const ColumnInfo& column) { return is_input(column) && column.name != "microbatches"; }
-
-/// The feasible rows of the file and the parts of columns that belong to them.
-class Feasible {
- public:
-  explicit Feasible(const ResultReader& reader) : reader_(reader) {
-    is_.reserve(reader.row_count());
-    for (RowScan scan(reader, {"status"}); scan.next();) {
-      const auto ids = reader.point_ids({scan.first_row(), scan.first_row() + scan.size()});
-      for (std::size_t i = 0; i < scan.size(); ++i) {
-        is_.push_back(static_cast<Status>(scan.values(0)[i]) == Status::ok);
-        if (is_.back()) ids_.push_back(ids[i]);
-      }
-    }
-  }
-  [[nodiscard]] const std::vector<bool>& is() const { return is_; }
-  [[nodiscard]] const std::vector<std::uint64_t>& ids() const { return ids_; }
-  [[nodiscard]] std::vector<double> read(const std::string& column) const {
-    std::vector<double> values;
-    values.reserve(ids_.size());
-    for (RowScan scan(reader_, {column}); scan.next();) {
-      for (std::size_t i = 0; i < scan.size(); ++i) {
-        if (is_[scan.first_row() + i]) values.push_back(scan.values(0)[i]);
-      }
-    }
-    return values;
-  }
-
- private:
-  const ResultReader& reader_;
-  std::vector<bool> is_;            ///< by row
-  std::vector<std::uint64_t> ids_;  ///< of the feasible ones
-};
-
-/// The front between the columns: of all rows, or of each value of `per` by itself.
-std::vector<std::size_t> front_of(const ResultReader& reader, const Feasible& feasible,
-                                  const std::vector<std::string>& names, const char* per = nullptr) {
-  std::vector<std::vector<double>> columns;
-  std::vector<Better> directions;
-  for (const std::string& name : names) {
-    const ColumnInfo* const column = reader.find(name);
-    if (column == nullptr) continue;
-    columns.push_back(feasible.read(name));
-    directions.push_back(column->better == Better::larger ? Better::larger : Better::smaller);
-  }
-  if (per == nullptr) return pareto_rows(columns, directions);
-  if (reader.find(per) == nullptr) return {};
-  return pareto_rows_per_group(feasible.read(per), columns, directions);
-}
-
-/// Feasible rows (as positions among them) that are shown whatever is sampled.
-std::vector<std::size_t> rows_to_keep(const ResultReader& reader, const Feasible& feasible) {
-  std::vector<std::size_t> keep = front_of(reader, feasible, reader.objectives());
-  const auto [x, y] = default_axes(reader);
-  std::ranges::copy(front_of(reader, feasible, {x, y}), std::back_inserter(keep));
-  // What is best at a load by either of them is on the front of that load.
-  std::ranges::copy(front_of(reader, feasible, {x, y}, kLoadColumn), std::back_inserter(keep));
-  for (const ColumnInfo& column : reader.columns()) {
-    const bool result = column.group == ColumnGroup::output || column.group == ColumnGroup::faults;
-    if (!result || column.better == Better::neither) continue;
-    std::ranges::copy(best_rows(feasible.read(column.name), column.better, kBestKept),
-                      std::back_inserter(keep));
-  }
-  return keep;
 }
 
 Json verdicts(const ResultReader& reader, const Words& words) {
@@ -148,18 +72,17 @@ Json column_head(const ColumnInfo& column, const Words& words) {
 }
 
 /// The columns of the shown rows; one value for all where they agree.
-Json columns(const ResultReader& reader, const Feasible& feasible, const std::vector<std::size_t>& shown,
-             const Words& words) {
+Json columns(const ResultReader& reader, const PageRows& rows, const Words& words) {
   Json list = Json::array();
-  for (const ColumnInfo& column : reader.columns()) {
+  for (std::size_t c = 0; c < reader.columns().size(); ++c) {
+    const ColumnInfo& column = reader.columns()[c];
     if (column.name == "status" || column.name == "reason") continue;
     Json head = column_head(column, words);
     Json values = Json::array();
     if (column.name == "point_id") {
-      for (const std::size_t row : shown) values.push_back(feasible.ids()[row]);
+      for (const std::uint64_t id : rows.ids) values.push_back(id);
     } else {
-      const std::vector<double> all = feasible.read(column.name);
-      for (const std::size_t row : shown) values.push_back(number(all[row]));
+      for (const double value : rows.values[c]) values.push_back(number(value));
     }
     const bool constant =
         !values.empty() && std::ranges::adjacent_find(values, std::not_equal_to<>()) == values.end();
@@ -173,15 +96,9 @@ Json columns(const ResultReader& reader, const Feasible& feasible, const std::ve
   return list;
 }
 
-Json axes(const ResultReader& reader, const Feasible& feasible, const ColumnInfo& ranking) {
-  const std::vector<double> objective = reader.read(ranking.name);
-  const std::vector<std::size_t> ranked = ranked_feasible(feasible.is(), objective, ranking.better);
+Json axes(const ResultReader& reader, const std::vector<PageAxis>& axes) {
   Json list = Json::array();
-  for (const ColumnInfo& column : reader.columns()) {
-    if (!is_axis(column) || !results::varies(reader, column.name)) continue;
-    const auto values =
-        axis_values(reader.read(column.name), feasible.is(), objective, ranked, ranking.better);
-    if (values.size() < 2) continue;
+  for (const auto& [column, values] : axes) {
     Json entries = Json::array();
     for (const AxisValue& value : values) {
       entries.push_back(
@@ -197,7 +114,7 @@ Json axes(const ResultReader& reader, const Feasible& feasible, const ColumnInfo
                               ? Json()
                               : Json(reader.point_ids({value.best_row, value.best_row + 1}).front())}});
     }
-    list.push_back({{"column", column.name},
+    list.push_back({{"column", reader.columns()[column].name},
                     {"spread", number(spread_of_best(values))},
                     {"values", std::move(entries)}});
   }
@@ -305,47 +222,36 @@ std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
 
 std::string report_json(const ResultReader& reader, const ReportInput& input) {
   const ColumnInfo& ranking = ranking_column(reader);
-  const Feasible feasible(reader);
-  std::vector<std::size_t> shown =
-      sample_rows(feasible.ids(), rows_to_keep(reader, feasible), input.max_points);
-  {  // The page lists them as they come: the best first.
-    const std::vector<double> objective = feasible.read(ranking.name);
-    std::vector<double> values;
-    for (const std::size_t row : shown) values.push_back(objective[row]);
-    std::vector<std::size_t> ordered;
-    for (const std::size_t i : ranked_rows(values, ranking.better)) ordered.push_back(shown[i]);
-    shown = std::move(ordered);
-  }
   const auto [x, y] = default_axes(reader);
+  const PageRows rows = read_page_rows(reader, {ranking.name, {x, y}, kLoadColumn, input.max_points});
   Json facts = Json::array();
   for (const auto& [label, text] : input.facts) facts.push_back({label, text});
-  const Json document = {
-      {"title", attribute(reader, "title")},
-      {"version", attribute(reader, "software_version")},
-      {"commit", attribute(reader, "git_commit")},
-      {"seed", attribute(reader, "seed")},
-      {"study_sha256", attribute(reader, "study_sha256")},
-      {"complete", reader.complete()},
-      {"rows", reader.row_count()},
-      {"total_points", reader.total_points()},
-      {"selection", selection(reader, input.of_the_study)},
-      {"feasible", feasible.ids().size()},
-      {"shown", shown.size()},
-      {"best_kept", kBestKept},
-      {"facts", std::move(facts)},
-      {"objectives", reader.objectives()},
-      {"ranking", ranking.name},
-      {"x", x},
-      {"y", y},
-      {"commands",
-       {{"study", input.commands.study},
-        {"plans", input.commands.plans},
-        {"settings", input.commands.settings}}},
-      {"statuses", verdicts(reader, input.words)},
-      {"columns", columns(reader, feasible, shown, input.words)},
-      {"axes", reader.stands_for_study() ? axes(reader, feasible, ranking) : Json::array()},
-      {"near_misses", near_misses(input.near_misses)},
-      {"faults", fault_figures(input.faults)}};
+  const Json document = {{"title", attribute(reader, "title")},
+                         {"version", attribute(reader, "software_version")},
+                         {"commit", attribute(reader, "git_commit")},
+                         {"seed", attribute(reader, "seed")},
+                         {"study_sha256", attribute(reader, "study_sha256")},
+                         {"complete", reader.complete()},
+                         {"rows", reader.row_count()},
+                         {"total_points", reader.total_points()},
+                         {"selection", selection(reader, input.of_the_study)},
+                         {"feasible", rows.feasible},
+                         {"shown", rows.ids.size()},
+                         {"best_kept", kBestKept},
+                         {"facts", std::move(facts)},
+                         {"objectives", reader.objectives()},
+                         {"ranking", ranking.name},
+                         {"x", x},
+                         {"y", y},
+                         {"commands",
+                          {{"study", input.commands.study},
+                           {"plans", input.commands.plans},
+                           {"settings", input.commands.settings}}},
+                         {"statuses", verdicts(reader, input.words)},
+                         {"columns", columns(reader, rows, input.words)},
+                         {"axes", axes(reader, rows.axes)},
+                         {"near_misses", near_misses(input.near_misses)},
+                         {"faults", fault_figures(input.faults)}};
   return without_tags(json_text(document));
 }
 

@@ -74,14 +74,11 @@ struct ReportInput {
   std::string of_the_study;                                ///< which points these are; empty where all are
   std::vector<NearMiss> near_misses;                       ///< where no point is feasible
   Commands commands;
-  std::size_t max_points = 20'000;  ///< feasible points shown, see sample_rows()
+  std::size_t max_points = 20'000;  ///< feasible points shown, see SampledRows
 };
 
 /// The column that says how much is asked of a server.
 inline constexpr const char* kLoadColumn = "concurrency";
-
-/// Best rows that are on the page whatever is sampled: by every column that has a better end.
-inline constexpr std::size_t kBestKept = 100;
 
 /// The column that ranks the points: the first objective, or step_time_s or e2e_s.
 const results::ColumnInfo& ranking_column(const results::ResultReader& reader);
@@ -91,8 +88,7 @@ const results::ColumnInfo& ranking_column(const results::ResultReader& reader);
 std::pair<std::string, std::string> default_axes(const results::ResultReader& reader);
 
 /// The document. UTF-8; whatever a file holds, it stays valid JSON, and no '<' is in it, so that it can stand
-/// in a script element as it is. Reads one column after the other: memory is some eight bytes per row and
-/// column in use.
+/// in a script element as it is. Memory does not grow with the number of rows.
 std::string report_json(const results::ResultReader& reader, const ReportInput& input);
 
 }  // namespace shardscape::report

@@ -1,12 +1,18 @@
-// Which rows of a result file go into the page. Pure functions of values in memory.
+// Which rows of a result file go into the page. Rows are offered one after the other, ascending; what is kept of them
+// does not grow with their number.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "results_schema/columns.h"
+#include "results_schema/summary.h"
 
 namespace shardscape::report {
 
@@ -14,26 +20,106 @@ namespace shardscape::report {
 /// other than `larger` means smaller.
 std::vector<std::size_t> ranked_rows(std::span<const double> values, results::Better better);
 
-/// Those of ranked_rows() that have a value.
-std::vector<std::size_t> ranked_values(std::span<const double> values, results::Better better);
+/// Of all that is offered the `limit` smallest pairs of a key and something else. O(1) each on the average.
+template <class Key, class T>
+class Smallest {
+ public:
+  explicit Smallest(std::size_t limit) : limit_(limit) {}
+  void offer(Key key, T what) {
+    const std::pair<Key, T> pair(key, what);
+    if (full_ && !(pair < bound_)) return;
+    kept_.push_back(pair);
+    if (kept_.size() > kSlack && kept_.size() / 2 >= limit_) shrink();
+  }
+  /// Ascending.
+  [[nodiscard]] std::vector<std::pair<Key, T>> sorted() {
+    if (kept_.size() > limit_) shrink();
+    std::ranges::sort(kept_);
+    return kept_;
+  }
 
-/// The first `count` of ranked_rows() that have a value, in O(n).
-std::vector<std::size_t> best_rows(std::span<const double> values, results::Better better, std::size_t count);
+ private:
+  static constexpr std::size_t kSlack = 16;  // small limits, too, are shrunk to now and then only
+  void shrink() {
+    if (limit_ == 0) return kept_.clear();
+    const auto last = kept_.begin() + static_cast<std::ptrdiff_t>(limit_ - 1);
+    std::ranges::nth_element(kept_, last);
+    bound_ = *last;
+    full_ = true;
+    kept_.resize(limit_);
+  }
+  std::size_t limit_;
+  bool full_ = false;  ///< no pair from `bound_` on can be among them
+  std::pair<Key, T> bound_{};
+  std::vector<std::pair<Key, T>> kept_;
+};
 
-/// The rows that no other beats in all of `columns` at once (of equals the first), in any order. Rows without
-/// one of the values take no part. One direction per column.
-std::vector<std::size_t> pareto_rows(std::span<const std::vector<double>> columns,
-                                     std::span<const results::Better> directions);
+/// The first `count` of ranked_rows() that have a value.
+class BestRows {
+ public:
+  BestRows(results::Better better, std::size_t count)
+      : sign_(better == results::Better::larger ? -1 : 1), best_(count) {}
+  void offer(std::size_t row, double value) {
+    if (!std::isnan(value)) best_.offer(sign_ * value, row);
+  }
+  [[nodiscard]] std::vector<std::size_t> rows();
 
-/// pareto_rows() of the rows of each value of `groups` by themselves, groups ascending; NaN is no group.
-std::vector<std::size_t> pareto_rows_per_group(std::span<const double> groups,
-                                               std::span<const std::vector<double>> columns,
-                                               std::span<const results::Better> directions);
+ private:
+  double sign_;
+  Smallest<double, std::size_t> best_;
+};
 
-/// At most `limit` of the rows [0, ids.size()), ascending: all where they are no more; otherwise those of
-/// `keep` (each of them, even beyond the limit) and as many others as there is room for. Who gets the room
-/// depends on the point's id alone, so that a finished file, its segments and a larger shard agree.
-std::vector<std::size_t> sample_rows(std::span<const std::uint64_t> ids, std::span<const std::size_t> keep,
-                                     std::size_t limit);
+/// The rows that no other beats in all values at once (of equals the first). Rows without one of the values
+/// take no part.
+class FrontRows {
+ public:
+  /// One direction per value, at least one.
+  explicit FrontRows(const std::vector<results::Better>& directions) : builder_(directions, 0) {}
+  void offer(std::size_t row, std::span<const double> values) {
+    builder_.add(row, Status::ok, Reason::none, values);
+  }
+  /// In any order.
+  [[nodiscard]] std::vector<std::size_t> rows() const;
+
+ private:
+  results::SummaryBuilder builder_;
+};
+
+/// The fronts of the rows of each value of a group by themselves; NaN is no group.
+class FrontRowsPerGroup {
+ public:
+  explicit FrontRowsPerGroup(std::vector<results::Better> directions) : directions_(std::move(directions)) {}
+  void offer(std::size_t row, double group, std::span<const double> values);
+  [[nodiscard]] std::vector<std::size_t> rows() const;
+
+ private:
+  std::vector<results::Better> directions_;
+  std::map<double, FrontRows> fronts_;
+};
+
+/// What decides which points a sample takes: those with the smallest lots. It depends on the point's id alone, so
+/// that a finished file, its segments and a larger shard agree.
+std::uint64_t lot_of(std::uint64_t point_id);
+
+/// At most `limit` of the rows that are offered: all where they are no more; otherwise those of `keep` (each of them,
+/// even beyond the limit) and as many others as there is room for, by their lots.
+class SampledRows {
+ public:
+  explicit SampledRows(std::size_t limit) : limit_(limit), drawn_(limit) {}
+  void offer(std::uint64_t lot, std::size_t row) {
+    ++offered_;
+    drawn_.offer(lot, row);
+  }
+  [[nodiscard]] std::uint64_t offered() const { return offered_; }
+  /// Those that are taken where nothing has to be kept, ascending. None but these and `keep` is ever taken.
+  [[nodiscard]] std::vector<std::size_t> drawn();
+  /// Ascending. `keep` may repeat rows, all of which were offered.
+  [[nodiscard]] std::vector<std::size_t> rows(std::span<const std::size_t> keep);
+
+ private:
+  std::size_t limit_;
+  std::uint64_t offered_ = 0;
+  Smallest<std::uint64_t, std::size_t> drawn_;
+};
 
 }  // namespace shardscape::report

@@ -16,6 +16,38 @@ function(shardscape_library name)
   shardscape_precompiled(shardscape_${name} product)
 endfunction()
 
+# shardscape_module(name SOURCES ... LIBRARIES third-party ...)
+#
+# A part of the program that is opened when it's called for (sweep/modules/module.h), with libraries that nothing else needs.
+function(shardscape_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(shardscape_${name} MODULE ${ARG_SOURCES})
+  set_target_properties(shardscape_${name} PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+                        CXX_VISIBILITY_PRESET hidden)
+  target_include_directories(shardscape_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(shardscape_${name} PRIVATE ${ARG_LIBRARIES})
+  shardscape_warnings(shardscape_${name})
+  install(TARGETS shardscape_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/shardscape)
+endfunction()
+
+# shardscape_prefer_archives(variable ...): in each list of libraries, lib*.so becomes the lib*.a beside it, where there is one. Loading shared
+# libraries, and what those load in turn, is most of the time of a short command: HDF5 alone brings thirty (curl, Kerberos, LDAP ...), of which
+# its archive needs three.
+function(shardscape_prefer_archives)
+  foreach(variable IN LISTS ARGN)
+    set(chosen "")
+    foreach(library IN LISTS ${variable})
+      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${library}")
+      if(IS_ABSOLUTE "${library}" AND EXISTS "${archive}" AND NOT library MATCHES "/libm\\.")  # the C library's stays shared
+        list(APPEND chosen "${archive}")
+      else()
+        list(APPEND chosen "${library}")
+      endif()
+    endforeach()
+    set(${variable} "${chosen}" PARENT_SCOPE)
+  endforeach()
+endfunction()
+
 # shardscape_precompiled_headers(): with SHARDSCAPE_PRECOMPILED, what many files include and nobody here changes is compiled once for the product and
 # once for the tests. A build without it shows whether a file includes all that it uses.
 function(shardscape_precompiled_headers)

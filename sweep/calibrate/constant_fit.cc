@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sweep/calibrate/identify.h"
+#include "sweep/calibrate/loss.h"
 
 namespace shardscape::calibrate {
 

@@ -57,10 +57,8 @@ struct Fit {
   double error = 0;
 };
 
-/// The sum of the losses.
-double loss_of(const std::vector<double>& residuals, double typical_error);
-
-/// No parameters: the objective of the only point there is.
+/// No parameters: the objective of the only point there is. Opens a module, which holds Ceres; std::runtime_error
+/// where it is not there.
 Fit fit(const FitProblem& problem);
 
 }  // namespace shardscape::calibrate

@@ -1,11 +1,16 @@
 // shardscape export: a table of a result file as CSV.
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "results_schema/block.h"
 #include "results_schema/output_file.h"
 #include "results_schema/reader.h"
 #include "sweep/cli/commands.h"
@@ -38,35 +43,79 @@ struct ExportArguments {
   bool force = false;
 };
 
-constexpr std::uint64_t kRowsWritten = results::kMaxRowsPerBlock;  // of all columns at once
+constexpr std::uint64_t kRowsWritten = 4096;  // of all columns at once: they stay in a processor's cache
+constexpr std::size_t kBuffer = 1U << 20U;    // bytes that are written at once
 
+/// The cells of one column as text. A value that repeats is made into text once: axes keep theirs over many rows.
+class CellTexts {
+ public:
+  explicit CellTexts(const ColumnInfo& column) : type_(column.type) {
+    for (const std::string& name : column.meanings) names_.push_back(csv_cell(name));
+  }
+
+  /// As csv_cell(plain_value()) has it; valid until the next call.
+  std::string_view of(double value) {
+    if (std::bit_cast<std::uint64_t>(value) == last_) return text_;
+    last_ = std::bit_cast<std::uint64_t>(value);
+    text_ = make(value);
+    return text_;
+  }
+
+ private:
+  std::string_view make(double value) {
+    if (value >= 0 && value < static_cast<double>(names_.size()))
+      return names_[static_cast<std::size_t>(value)];
+    if (!std::isfinite(value)) return {};
+    return {number_.data(), write_exact(type_, value, number_)};
+  }
+
+  results::ColumnType type_;
+  std::vector<std::string> names_;
+  std::uint64_t last_ = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
+  std::string_view text_;  ///< of `last_`
+  std::array<char, kLongestNumber> number_{};
+};
+
+/// `read` fills a vector with a range of rows of a column.
 template <class Read>
 void write_csv(std::ostream& out, const std::vector<ColumnInfo>& columns, std::uint64_t rows,
                const Read& read) {
   const char* separator = "";
   for (const ColumnInfo& column : columns) out << std::exchange(separator, ",") << csv_cell(column.name);
   out << "\n";
+  std::vector<CellTexts> cells(columns.begin(), columns.end());
   std::vector<std::vector<double>> values(columns.size());
+  std::string text;
+  text.reserve(kBuffer + kBuffer / 8);
   for (std::uint64_t begin = 0; begin < rows; begin += kRowsWritten) {
     const results::RowRange range{begin, std::min(rows, begin + kRowsWritten)};
-    for (std::size_t c = 0; c < columns.size(); ++c) values[c] = read(columns[c].name, range);
+    for (std::size_t c = 0; c < columns.size(); ++c) read(columns[c].name, range, values[c]);
     for (std::size_t i = 0; i < values.front().size(); ++i) {
-      separator = "";
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        out << std::exchange(separator, ",") << csv_cell(plain_value(columns[c], values[c][i]));
-      out << "\n";
+      for (std::size_t c = 0; c < columns.size(); ++c) {
+        if (c > 0) text += ',';
+        text += cells[c].of(values[c][i]);
+      }
+      text += '\n';
+      if (text.size() < kBuffer) continue;
+      out.write(text.data(), static_cast<std::streamsize>(text.size()));
+      text.clear();
     }
+    if (!out) return;  // whoever reads it has gone, or the disk is full: the caller sees it
   }
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
 void write_table(std::ostream& out, const ResultReader& reader, bool samples) {
   if (samples) {
-    write_csv(
-        out, reader.sample_columns(), reader.sample_count(),
-        [&](const std::string& name, results::RowRange range) { return reader.read_samples(name, range); });
+    write_csv(out, reader.sample_columns(), reader.sample_count(),
+              [&](const std::string& name, results::RowRange range, std::vector<double>& values) {
+                reader.read_samples_into(name, range, values);
+              });
   } else {
     write_csv(out, reader.columns(), reader.row_count(),
-              [&](const std::string& name, results::RowRange range) { return reader.read(name, range); });
+              [&](const std::string& name, results::RowRange range, std::vector<double>& values) {
+                reader.read_into(name, range, values);
+              });
   }
 }
 

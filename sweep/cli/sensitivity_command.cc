@@ -10,6 +10,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/reader.h"
+#include "results_schema/row_scan.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/format.h"
 #include "sweep/cli/selection_text.h"
@@ -74,35 +75,40 @@ Cell exact(double value, const std::string& text) {
 Cell share(double value) { return exact(value, format_percent(value, 2)); }
 Cell seconds(double value) { return exact(value, format_seconds(value)); }
 
-/// The plan and setting of each point, as far as they differ within the file.
+/// The plan and setting of some points, as far as plans and settings differ within the file.
 class PlanTexts {
  public:
-  explicit PlanTexts(const ResultReader& reader) {
+  PlanTexts(const ResultReader& reader, std::vector<std::uint64_t> rows) : rows_(std::move(rows)) {
+    std::ranges::sort(rows_);
     for (const ColumnInfo& column : reader.columns()) {
       const bool input = column.group == ColumnGroup::plan || column.group == ColumnGroup::workload ||
                          column.group == ColumnGroup::hardware;
       if (!input || column.name == "microbatches") continue;
-      std::vector<double> values = reader.read(column.name);
-      const bool varies = std::ranges::adjacent_find(values, std::not_equal_to<>()) != values.end();
-      if (varies) columns_.emplace_back(column, std::move(values));
+      if (reader.row_count() > 1 && results::varies(reader, column.name))
+        columns_.emplace_back(column, results::values_of(reader, column.name, rows_));
     }
   }
   [[nodiscard]] std::string of(std::uint64_t row) const {
+    const auto place = static_cast<std::size_t>(std::ranges::lower_bound(rows_, row) - rows_.begin());
     std::string text;
     for (const auto& [column, values] : columns_) {
-      text += (text.empty() ? "" : ",") + short_heading(column) + "=" + plain_value(column, values[row]);
+      text += (text.empty() ? "" : ",") + short_heading(column) + "=" + plain_value(column, values[place]);
     }
     return text;
   }
 
  private:
-  std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;
+  std::vector<std::uint64_t> rows_;                                  ///< ascending
+  std::vector<std::pair<ColumnInfo, std::vector<double>>> columns_;  ///< with their values in those rows
 };
 
 Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto) {
   auto plans = sweep::rank_plans(reader);
   if (pareto) std::erase_if(plans, [](const sweep::PlanSensitivity& plan) { return !plan.pareto; });
-  const PlanTexts texts(reader);
+  const std::size_t shown = std::min<std::size_t>(count, plans.size());
+  std::vector<std::uint64_t> rows;
+  for (std::size_t i = 0; i < shown; ++i) rows.push_back(plans[i].row);
+  const PlanTexts texts(reader, std::move(rows));
   Report report{
       "by_plan",
       pareto ? "plans that no other beats, by mean time under faults" : "plans by mean time under faults",
@@ -119,7 +125,7 @@ Report plan_report(const ResultReader& reader, std::uint64_t count, bool pareto)
        {"plan", "plan"}},
       {},
       plans.size()};
-  for (std::size_t i = 0; i < std::min<std::size_t>(count, plans.size()); ++i) {
+  for (std::size_t i = 0; i < shown; ++i) {
     const sweep::PlanSensitivity& p = plans[i];
     report.rows.push_back({cell(p.rank),
                            cell(p.healthy_rank),

@@ -90,16 +90,18 @@ std::string cell(const ColumnInfo& column, double value) {
 
 /// The shortest text that reads back as the stored value.
 std::string exact(const ColumnInfo& column, double value) {
-  std::array<char, 64> text;
-  char* const end = text.data() + text.size();
-  const std::to_chars_result result =
-      is_whole(column.type)           ? std::to_chars(text.data(), end, static_cast<std::int64_t>(value))
-      : column.type == ColumnType::f4 ? std::to_chars(text.data(), end, static_cast<float>(value))
-                                      : std::to_chars(text.data(), end, value);
-  return {text.data(), result.ptr};
+  std::array<char, kLongestNumber> text;
+  return {text.data(), write_exact(column.type, value, text)};
 }
 
 }  // namespace
+
+char* write_exact(ColumnType type, double value, std::span<char, kLongestNumber> text) {
+  char* const end = text.data() + text.size();
+  if (is_whole(type)) return std::to_chars(text.data(), end, static_cast<std::int64_t>(value)).ptr;
+  if (type == ColumnType::f4) return std::to_chars(text.data(), end, static_cast<float>(value)).ptr;
+  return std::to_chars(text.data(), end, value).ptr;
+}
 
 std::string short_heading(const ColumnInfo& column) { return heading(column); }
 

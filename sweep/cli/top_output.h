@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ void print_machine(std::ostream& out, const results::ResultReader& reader, const
 
 /// "tp" for tensor_parallel, "step_time" for step_time_s.
 std::string short_heading(const results::ColumnInfo& column);
+inline constexpr std::size_t kLongestNumber = 32;
+/// The shortest text that reads back as the stored value, which is finite; returns its end.
+char* write_exact(results::ColumnType type, double value, std::span<char, kLongestNumber> text);
 /// The name of a code or the shortest text that reads back as the stored value; empty where there is none.
 std::string plain_value(const results::ColumnInfo& column, double value);
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "engine/spec/fault.h"
+#include "results_schema/row_scan.h"
 #include "results_schema/summary.h"
 #include "sweep/faults/fault_statistics.h"
 
@@ -18,8 +19,6 @@ namespace shardscape::sweep {
 namespace {
 
 using results::ResultReader;
-
-constexpr std::uint64_t kRowsAtOnce = 1U << 20U;
 
 void require_samples(const ResultReader& reader) {
   if (!reader.sample_columns().empty()) return;
@@ -38,11 +37,14 @@ std::int32_t id_or_none(double value) { return std::isnan(value) ? -1 : static_c
 
 template <class Use>
 void for_each_row(const ResultReader& reader, const Use& use) {
-  for (std::uint64_t begin = 0; begin < reader.sample_count(); begin += kRowsAtOnce) {
-    const results::RowRange range{begin, begin + kRowsAtOnce};
-    const auto fault = reader.read_samples("fault", range), kind = reader.read_samples("kind", range);
-    const auto link = reader.read_samples("link_id", range), device = reader.read_samples("device", range);
-    const auto slowdown = reader.read_samples("slowdown", range);
+  std::vector<double> fault, kind, link, device, slowdown;
+  for (std::uint64_t begin = 0; begin < reader.sample_count(); begin += results::kRowsAtOnce) {
+    const results::RowRange range{begin, begin + results::kRowsAtOnce};
+    reader.read_samples_into("fault", range, fault);
+    reader.read_samples_into("kind", range, kind);
+    reader.read_samples_into("link_id", range, link);
+    reader.read_samples_into("device", range, device);
+    reader.read_samples_into("slowdown", range, slowdown);
     for (std::size_t i = 0; i < fault.size(); ++i) {
       use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]), id_or_none(link[i]),
               id_or_none(device[i]), slowdown[i]});
@@ -121,17 +123,20 @@ void mark_pareto(std::vector<PlanSensitivity>& plans) {
 std::vector<PlanSensitivity> rank_plans(const ResultReader& reader) {
   require_samples(reader);
   const bool training = reader.find("step_time_s") != nullptr;
-  const auto ids = reader.point_ids();
-  const auto status = reader.read("status");
-  const auto healthy = reader.read(training ? "step_time_s" : "e2e_s");
-  const auto expected = reader.read(training ? "expected_step_time_s" : "expected_e2e_s");
-  const auto mean = reader.read("slowdown_mean"), p95 = reader.read("slowdown_p95");
-  const auto max = reader.read("slowdown_max"), memory = reader.read("memory_peak_bytes");
+  enum Column : std::size_t { status, healthy, expected, mean, p95, max, memory };
   std::vector<PlanSensitivity> plans;
-  for (std::size_t row = 0; row < ids.size(); ++row) {
-    if (static_cast<Status>(status[row]) != Status::ok) continue;
-    plans.push_back({row, ids[row], 0, 0, healthy[row], expected[row], mean[row], p95[row], max[row],
-                     memory[row], false});
+  std::vector<std::uint64_t> ids;
+  for (results::RowScan scan(reader, {"status", training ? "step_time_s" : "e2e_s",
+                                      training ? "expected_step_time_s" : "expected_e2e_s", "slowdown_mean",
+                                      "slowdown_p95", "slowdown_max", "memory_peak_bytes"});
+       scan.next();) {
+    reader.point_ids_into({scan.first_row(), scan.first_row() + scan.size()}, ids);
+    for (std::size_t i = 0; i < scan.size(); ++i) {
+      if (static_cast<Status>(scan.values(status)[i]) != Status::ok) continue;
+      plans.push_back({scan.first_row() + i, ids[i], 0, 0, scan.values(healthy)[i], scan.values(expected)[i],
+                       scan.values(mean)[i], scan.values(p95)[i], scan.values(max)[i], scan.values(memory)[i],
+                       false});
+    }
   }
   const auto ranks = ranks_by(plans, &PlanSensitivity::expected_s);
   const auto healthy_ranks = ranks_by(plans, &PlanSensitivity::healthy_s);

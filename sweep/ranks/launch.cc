@@ -1,11 +1,10 @@
 #include "sweep/ranks/launch.h"
 
-#include <dlfcn.h>
-
 #include <charconv>
 #include <string_view>
 #include <system_error>
 
+#include "sweep/modules/module.h"
 #include "sweep/ranks/mpi_entry.h"
 
 namespace shardscape::ranks {
@@ -37,30 +36,10 @@ Launch launch_of(const Environment& environment) {
   return of_size(Start::copies, tasks.value_or(1));
 }
 
-std::optional<fs::path> mpi_module() {
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  if (error) return std::nullopt;
-  const fs::path beside = binary.parent_path() / kMpiModule;  // as built
-  if (fs::exists(beside, error)) return beside;
-  const fs::path installed = binary.parent_path().parent_path() / SHARDSCAPE_LIBRARY_DIR / kMpiModule;
-  if (fs::exists(installed, error)) return installed;
-  return std::nullopt;
-}
+std::optional<fs::path> mpi_module() { return modules::find(kMpiModule); }
 
 std::unique_ptr<Ranks> join_with_mpi(const fs::path& module) {
-  const auto failed = [&](const char* what) {
-    const char* const why = dlerror();
-    return std::runtime_error(module.string() + ": " + what + ": " + (why == nullptr ? "unknown" : why));
-  };
-  // Global: the parts that MPI opens itself look for its symbols among those of the program. Never closed: its
-  // threads and handlers at exit stay.
-  void* const handle = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (handle == nullptr) throw failed("can't be opened");
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym() is for
-  const auto entry = reinterpret_cast<MpiEntry*>(dlsym(handle, kMpiEntry));
-  if (entry == nullptr) throw failed("is of another version of the program");
-  return std::unique_ptr<Ranks>(entry());
+  return std::unique_ptr<Ranks>(modules::entry<MpiEntry>(module, kMpiEntry, modules::Symbols::shared)());
 }
 
 }  // namespace shardscape::ranks

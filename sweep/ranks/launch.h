@@ -30,8 +30,7 @@ using Environment = std::function<const char*(const char*)>;
 /// srun). A batch script of Slurm itself, whose environment speaks of all tasks of its job, is alone.
 Launch launch_of(const Environment& environment);
 
-/// The part of the program that speaks MPI: a file of its own, opened only where it is needed, as what MPI
-/// brings along takes longer to load than a plain command runs. Nothing where the program was built without.
+/// The module that speaks MPI (sweep/modules/module.h). Nothing where the program was built without.
 std::optional<std::filesystem::path> mpi_module();
 
 /// Joins the ranks of an MPI program. std::runtime_error where the module can't be opened or MPI fails.

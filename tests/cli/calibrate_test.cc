@@ -90,6 +90,27 @@ TEST_F(CalibrateTest, TheFileGivesTheReportedErrors) {
   }
 }
 
+TEST_F(CalibrateTest, AProgramWithoutItsModuleSaysSo) {
+  write_runs();
+  fs::create_directories(work() / "bin");  // modules are looked for in the folder above, too: none is there
+  const fs::path bare = work() / "bin/shardscape";
+  fs::copy_file(test::program(), bare);
+  const List words = {bare.string(), "calibrate", "runs.csv", "--stack",
+                      "nanotron-a",  "--quiet",   "-o",       "out.yaml"};
+  const Finished missing = start_words(words).wait();
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_TRUE(contains(missing.err, "shardscape_fit.so: is not beside the program")) << missing.err;
+  write("bin/shardscape_fit.so", "no module");
+  const Finished broken = start_words(words).wait();
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_TRUE(contains(broken.err, "bin/shardscape_fit.so: can't be opened: ")) << broken.err;
+  fs::remove(work() / "bin/shardscape_fit.so");
+  fs::create_directories(work() / "lib/shardscape");  // as installed
+  fs::copy_file(fs::path(test::program()).parent_path() / "shardscape_fit.so",
+                work() / "lib/shardscape/shardscape_fit.so");
+  EXPECT_EQ(start_words(words).wait().code, 0);
+}
+
 TEST_F(CalibrateTest, TheFileSaysWhereItComesFrom) {
   write_runs();
   fs::create_directories(work() / "data");

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "sweep/calibrate/loss.h"
+
 namespace shardscape::calibrate {
 namespace {
 

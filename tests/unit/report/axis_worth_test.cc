@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "engine/base/counter_rng.h"
 #include "engine/base/nearest_rank.h"
@@ -16,6 +17,32 @@ namespace {
 
 using results::Better;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// One axis, its rows taken `at_once` at a time. `sample`: how many of the feasible rows are known beforehand.
+std::vector<AxisValue> axis_values(const std::vector<double>& axis, const std::vector<bool>& feasible,
+                                   const std::vector<double>& objective, Better better,
+                                   std::size_t sample = 0, std::size_t at_once = 100) {
+  std::vector<double> known;
+  for (std::size_t row = 0; row < axis.size() && known.size() < sample; ++row) {
+    if (feasible[row] && !std::isnan(objective[row])) known.push_back(objective[row]);
+  }
+  AxisWorth worth(1, known, better);
+  const std::vector<std::uint8_t> flags(feasible.begin(), feasible.end());
+  const auto for_each_range = [&](const auto& use) {
+    for (std::size_t first = 0; first < axis.size(); first += at_once) {
+      const std::size_t count = std::min(at_once, axis.size() - first);
+      const std::span<const double> values = std::span(axis).subspan(first, count);
+      use(RatedRows{first,
+                    std::span(flags).subspan(first, count),
+                    std::span(objective).subspan(first, count),
+                    {&values, 1}});
+    }
+  };
+  for_each_range([&](const RatedRows& rows) { worth.count(rows); });
+  worth.end_count();
+  if (worth.has_to_collect()) for_each_range([&](const RatedRows& rows) { worth.collect(rows); });
+  return worth.values(0);
+}
 
 TEST(NearestRank, IsTheSmallestValueThatCoversTheShare) {
   const std::vector<double> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -40,8 +67,7 @@ TEST(AxisValues, HandDerived) {
   const std::vector<double> axis = {2, 1, 2, 2, 1, 2, 4, 2};
   const std::vector<bool> feasible = {true, true, true, false, false, true, false, true};
   const std::vector<double> time = {8, 5, 6, 1, kNaN, 6, kNaN, kNaN};
-  const auto values =
-      axis_values(axis, feasible, time, ranked_feasible(feasible, time, Better::smaller), Better::smaller);
+  const auto values = axis_values(axis, feasible, time, Better::smaller);
   ASSERT_EQ(values.size(), 3U);
   EXPECT_EQ(values[0].value, 1);
   EXPECT_EQ(values[0].points, 2U);
@@ -69,8 +95,7 @@ TEST(AxisValues, LargerIsBetterTurnsTheOrder) {
   const std::vector<double> axis = {1, 1, 1, 1};
   const std::vector<bool> feasible(4, true);
   const std::vector<double> mfu = {0.1, 0.4, 0.3, 0.2};
-  const auto values =
-      axis_values(axis, feasible, mfu, ranked_feasible(feasible, mfu, Better::larger), Better::larger);
+  const auto values = axis_values(axis, feasible, mfu, Better::larger, 2);
   ASSERT_EQ(values.size(), 1U);
   EXPECT_EQ(values[0].best, 0.4);
   EXPECT_EQ(values[0].best_row, 1U);
@@ -83,7 +108,7 @@ TEST(AxisValues, LargerIsBetterTurnsTheOrder) {
 
 TEST(AxisValues, AgreeWithBruteForce) {
   CounterRng rng(5, 1);
-  for (int repeat = 0; repeat < 30; ++repeat) {
+  for (int repeat = 0; repeat < 60; ++repeat) {
     const std::size_t rows = 1 + rng.below(200);
     std::vector<double> axis, time;
     std::vector<bool> feasible;
@@ -92,8 +117,9 @@ TEST(AxisValues, AgreeWithBruteForce) {
       feasible.push_back(rng.below(3) != 0);
       time.push_back(feasible.back() ? static_cast<double>(1 + rng.below(40)) : kNaN);
     }
-    const auto values =
-        axis_values(axis, feasible, time, ranked_feasible(feasible, time, Better::smaller), Better::smaller);
+    // Edges: none, so that the second pass finds all; some; all, so that the first does.
+    const std::size_t sample = repeat % 3 == 0 ? 0 : repeat % 3 == 1 ? rng.below(20) : rows;
+    const auto values = axis_values(axis, feasible, time, Better::smaller, sample, 1 + rng.below(60));
     const std::set<double> distinct(axis.begin(), axis.end());
     ASSERT_EQ(values.size(), distinct.size());
     auto expected = distinct.begin();
@@ -129,6 +155,30 @@ TEST(AxisValues, AgreeWithBruteForce) {
         }
       }
     }
+  }
+}
+
+TEST(AxisValues, RowsWithoutAnObjectiveCountButDoNotRank) {
+  // A NaN on the axis is no value; a feasible row without an objective is feasible all the same.
+  const auto values =
+      axis_values({1, kNaN, 1, 1}, {true, true, true, false}, {kNaN, 1, 4, 2}, Better::smaller);
+  ASSERT_EQ(values.size(), 1U);
+  EXPECT_EQ(values[0].points, 3U);
+  EXPECT_EQ(values[0].feasible, 2U);
+  EXPECT_EQ(values[0].best, 4);
+  EXPECT_EQ(values[0].median, 4);
+  EXPECT_EQ(values[0].best_row, 2U);
+}
+
+TEST(AxisWorth, KnownEdgesNeedNoSecondPass) {
+  const std::vector<double> axis = {1, 1, 1}, time = {3, 1, 2};
+  const std::vector<std::uint8_t> feasible = {1, 1, 1};
+  const std::span<const double> values = axis;
+  for (const bool all : {true, false}) {
+    AxisWorth worth(1, all ? time : std::vector<double>{2}, Better::smaller);
+    worth.count({0, feasible, time, {&values, 1}});
+    worth.end_count();
+    EXPECT_EQ(worth.has_to_collect(), !all);  // the quartiles 1 and 3 are in bins, the median is an edge
   }
 }
 

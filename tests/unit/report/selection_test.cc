@@ -17,6 +17,24 @@ namespace {
 using results::Better;
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
+std::vector<std::size_t> best_rows(const std::vector<double>& values, Better better, std::size_t count) {
+  BestRows best(better, count);
+  for (std::size_t row = 0; row < values.size(); ++row) best.offer(row, values[row]);
+  return best.rows();
+}
+
+std::vector<std::size_t> sample_rows(const std::vector<std::uint64_t>& ids,
+                                     const std::vector<std::size_t>& keep, std::size_t limit) {
+  SampledRows sample(limit);
+  for (std::size_t row = 0; row < ids.size(); ++row) sample.offer(lot_of(ids[row]), row);
+  EXPECT_EQ(sample.offered(), ids.size());
+  std::vector<std::size_t> rows = sample.rows(keep), known = sample.drawn();
+  known.insert(known.end(), keep.begin(), keep.end());
+  std::ranges::sort(known);
+  for (const std::size_t row : rows) EXPECT_TRUE(std::ranges::binary_search(known, row)) << row;
+  return rows;
+}
+
 TEST(RankedRows, BestFirstEqualsByRowMissingLast) {
   const std::vector<double> values = {3, kNoValue, 1, 3, 2, kNoValue};
   EXPECT_EQ(ranked_rows(values, Better::smaller), (std::vector<std::size_t>{2, 4, 0, 3, 1, 5}));
@@ -31,6 +49,22 @@ TEST(BestRows, AreTheHeadOfTheRanking) {
   EXPECT_TRUE(best_rows({}, Better::smaller, 3).empty());
 }
 
+TEST(BestRows, AreThoseOfASortedTable) {
+  CounterRng rng(13, 0);
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    std::vector<double> values;
+    const std::size_t rows = rng.below(400);
+    for (std::size_t row = 0; row < rows; ++row)
+      values.push_back(rng.below(10) == 0 ? kNoValue : static_cast<double>(rng.below(60)));
+    const Better better = repeat % 2 == 0 ? Better::smaller : Better::larger;
+    const std::size_t count = rng.below(50);
+    std::vector<std::size_t> expected = ranked_rows(values, better);
+    std::erase_if(expected, [&](std::size_t row) { return std::isnan(values[row]); });
+    if (expected.size() > count) expected.resize(count);
+    EXPECT_EQ(best_rows(values, better, count), expected) << "repeat " << repeat;
+  }
+}
+
 TEST(ParetoRowsPerGroup, EachGroupHasAFrontOfItsOwn) {
   // Smaller time and larger rate are better. Group 8: row 0 (1 s, 5) beats row 3 (2 s, 4), row 5 (3 s, 9) is
   // the fastest. Group 32: row 2 (4 s, 7) is beaten by row 0, but that is of another group; row 4 (5 s, 7) is
@@ -38,7 +72,10 @@ TEST(ParetoRowsPerGroup, EachGroupHasAFrontOfItsOwn) {
   const std::vector<double> groups = {8, kNoValue, 32, 8, 32, 8};
   const std::vector<std::vector<double>> columns = {{1, 0, 4, 2, 5, 3}, {5, 99, 7, 4, 7, 9}};
   const std::vector<Better> directions = {Better::smaller, Better::larger};
-  auto rows = pareto_rows_per_group(groups, columns, directions);
+  FrontRowsPerGroup fronts(directions);
+  for (std::size_t row = 0; row < groups.size(); ++row)
+    fronts.offer(row, groups[row], std::vector{columns[0][row], columns[1][row]});
+  auto rows = fronts.rows();
   std::ranges::sort(rows);
   EXPECT_EQ(rows, (std::vector<std::size_t>{0, 2, 5}));
 }
@@ -64,7 +101,10 @@ TEST(ParetoRows, AreThoseThatNoneBeats) {
       }
       if (on_front) expected.push_back(row);
     }
-    std::vector<std::size_t> found = pareto_rows(columns, directions);
+    FrontRows front(directions);
+    for (std::size_t row = 0; row < rows; ++row)
+      front.offer(row, std::vector{columns[0][row], columns[1][row]});
+    std::vector<std::size_t> found = front.rows();
     std::ranges::sort(found);
     EXPECT_EQ(found, expected) << "repeat " << repeat;
   }

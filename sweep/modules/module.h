@@ -1,0 +1,32 @@
+// Modules: parts of the program that few commands need and that bring large libraries along (MPI, Ceres). Each is
+// a file of its own, opened only where it is called for: a command that needs none starts in a few milliseconds.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+namespace shardscape::modules {
+
+/// Where the module `file` lies: beside the program or, of a program in a folder of the build (its tests), above
+/// that folder; otherwise where `cmake --install` puts it. Nothing where it is in none of these places.
+std::optional<std::filesystem::path> find(std::string_view file);
+
+/// Who sees the symbols of the libraries that a module brings along.
+enum class Symbols {
+  own,    ///< the module alone
+  shared  ///< all that is opened later: for libraries that open parts of their own, which look for them
+};
+
+/// The function `entry` of the module, which is never closed: its threads and handlers at exit stay.
+/// std::runtime_error where it can't be opened or lacks the function.
+void* open(const std::filesystem::path& module, const char* entry, Symbols symbols);
+
+/// The same with the function's type. The name of an entry changes with all that it takes and gives.
+template <class Function>
+Function* entry(const std::filesystem::path& module, const char* name, Symbols symbols = Symbols::own) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): what dlsym() is for
+  return reinterpret_cast<Function*>(open(module, name, symbols));
+}
+
+}  // namespace shardscape::modules
