@@ -43,7 +43,7 @@ TEST(BlockLayout, RowsOfBlocks) {
 TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
   constexpr std::uint32_t kRows = 64;
   const BlockLayout layout = BlockLayout::whole(100, kRows);  // the second block is short
-  BlockEncoder encoder(table_, kRows);
+  BlockEncoder encoder(table_, kRows, {});
   const hid_t hdf5 = H5Fcreate(file("chunks.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(hdf5, 0);
   for (const std::uint64_t block : {std::uint64_t{0}, std::uint64_t{1}}) {
@@ -78,7 +78,7 @@ TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
 
 TEST_F(ResultsTest, EncodingIsPure) {
   const BlockLayout layout = BlockLayout::whole(256, 64);
-  BlockEncoder used(table_, 64), fresh(table_, 64);
+  BlockEncoder used(table_, 64, {}), fresh(table_, 64, {});
   (void)used.encode(3, FakeBlock(layout, 3).records);
   const FakeBlock points(layout, 1);
   const auto expected = fresh.encode(1, points.records).chunks;
@@ -88,7 +88,7 @@ TEST_F(ResultsTest, EncodingIsPure) {
 
 TEST_F(ResultsTest, DecoderInvertsAndDetectsDamage) {
   const BlockLayout layout = BlockLayout::whole(64, 64);
-  BlockEncoder encoder(table_, 64);
+  BlockEncoder encoder(table_, 64, {});
   BlockDecoder decoder(64);
   std::size_t detected = 0;
   const FakeBlock points(layout, 0);
