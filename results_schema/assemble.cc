@@ -89,7 +89,8 @@ class Copier {
   void copy(const Segment& segment) {
     if (from_ == From::segments && !is_as_sealed(segment.path))
       throw StoreError(segment.path, std::string("is damaged: it ") + kNotAsSealed);
-    const H5File file = H5File::open(segment.path);
+    const H5File file =
+        from_ == From::segments ? H5File::open_whole(segment.path) : H5File::open(segment.path);
     if (from_ == From::segments) builder_.add(read_summary(file, manifest_.study.objectives));
     std::vector<Dataset> sources;
     for (const ColumnInfo& column : manifest_.columns) {

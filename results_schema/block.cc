@@ -3,6 +3,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -33,12 +34,35 @@ namespace {
 // Level 1 of zlib's scale, inside the zlib container that HDF5's deflate filter reads.
 constexpr int kDeflateLevel = 1;
 
-/// HDF5's shuffle filter: byte j of every value, then byte j + 1 of every value.
-void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
-  for (std::size_t byte = 0; byte < width; ++byte) {
-    std::byte* plane = out + byte * values;
-    for (std::size_t i = 0; i < values; ++i) plane[i] = in[i * width + byte];
+/// HDF5's shuffle filter: byte j of every value, then byte j + 1 of every value. Bytes that are the same in all values,
+/// such as the upper ones of small integers, are set at once.
+template <class Word>
+void shuffle_words(const std::byte* in, std::byte* out, std::size_t values) {
+  Word first = 0, differing = 0;
+  std::memcpy(&first, in, sizeof(Word));
+  for (std::size_t i = 0; i < values; ++i) {
+    Word word = 0;
+    std::memcpy(&word, in + i * sizeof(Word), sizeof(Word));
+    differing |= word ^ first;
   }
+  std::array<std::byte, sizeof(Word)> differs{};
+  std::memcpy(differs.data(), &differing, sizeof(Word));
+  for (std::size_t byte = 0; byte < sizeof(Word); ++byte) {
+    std::byte* plane = out + byte * values;
+    if (differs[byte] == std::byte{0}) {
+      std::memset(plane, std::to_integer<int>(in[byte]), values);
+      continue;
+    }
+    for (std::size_t i = 0; i < values; ++i) plane[i] = in[i * sizeof(Word) + byte];
+  }
+}
+
+/// `width`: as stored types have it.
+void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
+  SHARDSCAPE_CHECK(width == 1 || width == sizeof(std::uint32_t) || width == sizeof(std::uint64_t), width);
+  if (width == 1) std::memcpy(out, in, values);
+  if (width == sizeof(std::uint32_t)) shuffle_words<std::uint32_t>(in, out, values);
+  if (width == sizeof(std::uint64_t)) shuffle_words<std::uint64_t>(in, out, values);
 }
 
 void unshuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {

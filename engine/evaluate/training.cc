@@ -103,6 +103,29 @@ class ParameterMemo {
   Known known_;
 };
 
+/// What follows from the parameters of a plan's stages; neighbouring plans share it.
+class StateMemo {
+ public:
+  /// Forgets what another plan had, unless it differs in microbatch and recomputation alone.
+  void use(ParallelPlan plan) {
+    plan.microbatch = 1;
+    plan.recompute = Recompute::none;
+    if (plan_ == plan) return;
+    plan_ = plan;
+    known_.assign(static_cast<std::size_t>(plan.pipeline), std::nullopt);
+  }
+  const MemoryUse& of(const memory::MemoryInputs& inputs, std::int32_t stage) {
+    std::optional<MemoryUse>& known = known_[static_cast<std::size_t>(stage)];
+    if (!known) known = memory::training_state(inputs, stage);
+    return *known;
+  }
+  void clear() { plan_.reset(); }
+
+ private:
+  std::optional<ParallelPlan> plan_;
+  std::vector<std::optional<MemoryUse>> known_;  ///< by stage
+};
+
 /// A sick device, and what layers cost on it.
 struct SickDevice {
   Setting setting;
@@ -154,10 +177,11 @@ class Training final : public Evaluator {
                                       point.pipeline,
                                       point.split->chunks,
                                       parameters.held};
+    states_.use(plan);
     const bool every_stage = point.details != nullptr || machine_.options().reference;
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       if (!every_stage && memory::is_no_fuller(inputs, stage)) continue;
-      const MemoryUse use = memory::training_stage(inputs, stage);
+      const MemoryUse use = memory::training_stage(inputs, stage, states_.of(inputs, stage));
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
       point.keep_peak(use, stage);
     }
@@ -171,6 +195,7 @@ class Training final : public Evaluator {
   void forget() override {
     layers_.clear();
     parameters_.clear();
+    states_.clear();
   }
 
  private:
@@ -188,6 +213,7 @@ class Training final : public Evaluator {
   const Setting& setting_;
   LayerMemo layers_;
   ParameterMemo parameters_;
+  StateMemo states_;
   PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< shares of clock and memory rate
