@@ -403,10 +403,9 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
     if (row.key == PlanKey::microbatch) take(kMicrobatches, packers_of<kMicrobatches>());
   }
   take(kWorkloads, packers_of<kWorkloads>());
-  first_hardware_ = columns_.size();
-  for (const HardwareColumn& axis : hardware) {
-    columns_.push_back(info_of(axis));
-    packings_.push_back({});
+  for (std::size_t axis = 0; axis < hardware.size(); ++axis) {
+    columns_.push_back(info_of(hardware[axis]));
+    packings_.push_back({nullptr, ValuedRows::all, axis});
   }
   take(kOutputs, packers_of<kOutputs>());
   take(kBreakdownColumns, packers_of<kBreakdownColumns>());
@@ -415,6 +414,27 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
   for (const ColumnInfo& column : columns_) {
     SHARDSCAPE_CHECK(find(column.name) == &column, "column named twice:", column.name);
   }
+}
+
+void ColumnTable::keep_only(std::span<const std::string> names, std::span<const std::string> objectives) {
+  constexpr std::string_view kAlways[] = {"step_time_s", "e2e_s", "memory_peak_bytes", "fault_samples",
+                                          "slowdown_mean"};
+  std::size_t kept = 0;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const ColumnInfo& column = columns_[c];
+    const auto names_it = [&](const auto& list) {
+      return std::ranges::find(list, column.name) != std::end(list);
+    };
+    if (column.group != ColumnGroup::id && !names_it(kAlways) && !names_it(names) && !names_it(objectives))
+      continue;
+    if (kept != c) {
+      columns_[kept] = std::move(columns_[c]);
+      packings_[kept] = packings_[c];
+    }
+    ++kept;
+  }
+  columns_.resize(kept);
+  packings_.resize(kept);
 }
 
 const ColumnInfo* ColumnTable::find(std::string_view name) const {
@@ -427,7 +447,7 @@ void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std
   if (const Packer packer = packings_[column].packer) {
     packer(type, rows, out);
   } else if (columns_[column].group == ColumnGroup::hardware) {
-    const std::size_t axis = column - first_hardware_;
+    const std::size_t axis = packings_[column].axis;
     pack_as(type, rows.size(), out, [&](std::size_t i) { return rows[i].hardware[axis]; });
   } else {
     pack<std::uint64_t>(rows.size(), out, [&](std::size_t i) { return rows[i].point_id; });

@@ -121,6 +121,10 @@ class ColumnTable {
   /// `fill`.
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
 
+  /// Leaves out all columns but those of these names and those that every file has: point_id and verdicts, what readers
+  /// rank and check by (time, memory, `objectives`), with faults what their samples are held against.
+  void keep_only(std::span<const std::string> names, std::span<const std::string> objectives);
+
   /// Whether rows that have this in common hold one value in a column, as far as that is known without a look at
   /// them: never where it is not so.
   [[nodiscard]] bool is_same_in_all(std::size_t column, const RowsInCommon& common) const;
@@ -130,11 +134,11 @@ class ColumnTable {
   struct Packing {
     Packer packer = nullptr;  ///< null: hardware axis, or the point id
     ValuedRows rows = ValuedRows::all;
+    std::size_t axis = 0;  ///< of a hardware axis
   };
 
   std::vector<ColumnInfo> columns_;
-  std::vector<Packing> packings_;   ///< of each
-  std::size_t first_hardware_ = 0;  ///< hardware columns are consecutive
+  std::vector<Packing> packings_;  ///< of each
 };
 
 /// The columns of /fault_samples, in file order.

@@ -54,6 +54,7 @@ class Verifier {
   Verifier(const std::filesystem::path& file, const std::function<void()>& step)
       : reader_(file), step_(step) {
     training_ = reader_.find("step_time_s") != nullptr;
+    whole_breakdown_ = attribute(kStoredColumns).empty() || holds_breakdown();
   }
 
   Verification run() {
@@ -80,6 +81,13 @@ class Verifier {
   [[nodiscard]] std::string attribute(const char* name) const {
     const auto found = reader_.attributes().find(name);
     return found == reader_.attributes().end() ? "" : found->second;
+  }
+
+  [[nodiscard]] bool holds_breakdown() const {
+    const ColumnTable all(Phase::training);
+    return std::ranges::all_of(all.columns(), [&](const ColumnInfo& column) {
+      return column.group != ColumnGroup::breakdown || reader_.find(column.name) != nullptr;
+    });
   }
 
   void check_fingerprints() {
@@ -134,7 +142,7 @@ class Verifier {
         problems_.add(training_ ? "/points/step_time_s does not fit the status"
                                 : "/points/e2e_s does not fit the status",
                       ids[i]);
-      if (ok && training_) check_breakdown(values, i, time[i], ids[i]);
+      if (ok && training_ && whole_breakdown_) check_breakdown(values, i, time[i], ids[i]);
       for (std::size_t k = 0; k < row.size(); ++k) row[k] = values.at(reader_.objectives()[k])[i];
       builder.add(ids[i], static_cast<Status>(status[i]), static_cast<Reason>(reason[i]), row);
     }
@@ -250,7 +258,7 @@ class Verifier {
 
   ResultReader reader_;
   const std::function<void()>& step_;
-  bool training_ = true;
+  bool training_ = true, whole_breakdown_ = true;
   std::optional<std::uint64_t> last_id_;
   std::vector<std::uint64_t> ids_;
   std::vector<double> status_, expected_samples_, mean_, healthy_;
