@@ -14,6 +14,7 @@
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
+#include "results_schema/sealed_bytes.h"
 #include "results_schema/summary_io.h"
 
 namespace shardscape::results {
@@ -25,8 +26,9 @@ namespace {
 /// Collects, block by block, the decoded columns that the summary needs.
 class SummaryFeed {
  public:
-  SummaryFeed(const std::vector<std::string>& objectives, std::span<const ColumnInfo> columns)
-      : builder_(directions_of(objectives, columns)) {
+  SummaryFeed(SummaryBuilder& builder, const std::vector<std::string>& objectives,
+              std::span<const ColumnInfo> columns)
+      : builder_(builder) {
     for (const std::string& name : summary_columns(objectives)) {
       const auto found = std::ranges::find(columns, name, &ColumnInfo::name);
       sources_.push_back(static_cast<std::size_t>(found - columns.begin()));
@@ -44,7 +46,8 @@ class SummaryFeed {
         ids_.resize(rows);
         std::memcpy(ids_.data(), values.data(), rows * sizeof(std::uint64_t));
       } else {
-        widen(type, values, rows, numbers_[slot]);
+        numbers_[slot].clear();
+        append_numbers(type, values, rows, numbers_[slot]);
       }
     }
   }
@@ -56,36 +59,26 @@ class SummaryFeed {
     }
   }
 
-  [[nodiscard]] Summary finish() const { return builder_.finish(); }
-
  private:
-  template <class T>
-  static void widen_from(std::span<const std::byte> values, std::uint32_t rows, std::vector<double>& out) {
-    for (std::uint32_t i = 0; i < rows; ++i) {
-      T value;
-      std::memcpy(&value, values.data() + i * sizeof(T), sizeof(T));
-      out[i] = static_cast<double>(value);
-    }
-  }
-  static void widen(ColumnType type, std::span<const std::byte> values, std::uint32_t rows,
-                    std::vector<double>& out) {
-    out.resize(rows);
-    with_stored_type(type, [&](auto zero) { widen_from<decltype(zero)>(values, rows, out); });
-  }
-
-  SummaryBuilder builder_;
+  SummaryBuilder& builder_;
   std::vector<std::size_t> sources_;  ///< columns of point_id, status, reason, objectives
   std::vector<std::uint64_t> ids_;
   std::vector<std::vector<double>> numbers_;  ///< per source; [0] stays empty: ids_ has the ids
   std::vector<double> row_;
 };
 
-/// One pass over the segments: every chunk is checked (zlib's checksum), summed up and copied as it is.
+/// What is copied: segments, each with a checksum and the summary of its rows; or finished files, which have no
+/// checksum, so that every chunk's own (zlib's) is looked at and the rows are summed up.
+enum class From { segments, files };
+
+/// One pass over segments or files: every chunk is copied as it is.
 class Copier {
  public:
-  Copier(const Manifest& manifest, const H5File& output)
-      : manifest_(manifest),
-        feed_(manifest_.study.objectives, manifest_.columns),
+  Copier(From from, const Manifest& manifest, const H5File& output)
+      : from_(from),
+        manifest_(manifest),
+        builder_(directions_of(manifest.study.objectives, manifest.columns)),
+        feed_(builder_, manifest_.study.objectives, manifest_.columns),
         decoder_(manifest_.layout.rows_per_block),
         whole_(manifest_.columns.size()) {
     for (const ColumnInfo& column : manifest_.columns) {
@@ -94,7 +87,11 @@ class Copier {
   }
 
   void copy(const Segment& segment) {
-    const H5File file = H5File::open(segment.path);
+    if (from_ == From::segments && !is_as_sealed(segment.path))
+      throw StoreError(segment.path, std::string("is damaged: it ") + kNotAsSealed);
+    const H5File file =
+        from_ == From::segments ? H5File::open_whole(segment.path) : H5File::open(segment.path);
+    if (from_ == From::segments) builder_.add(read_summary(file, manifest_.study.objectives));
     std::vector<Dataset> sources;
     for (const ColumnInfo& column : manifest_.columns) {
       sources.push_back(file.dataset("/points/" + column.name));
@@ -107,7 +104,7 @@ class Copier {
     }
   }
 
-  [[nodiscard]] Summary summary() const { return feed_.finish(); }
+  [[nodiscard]] Summary summary() const { return builder_.finish(); }
 
  private:
   [[nodiscard]] std::uint32_t rows_per_block() const { return manifest_.layout.rows_per_block; }
@@ -120,10 +117,11 @@ class Copier {
       const ColumnType type = manifest_.columns[c].type;
       const std::size_t limit = 2 * rows_per_block() * size_of(type) + kChunkSlack;
       sources[c].read_chunk(from, limit, chunk_);
-      if (!summed_up(c, type, rows)) sources[c].fail(fmt::format("the chunk of row {} is damaged", from));
+      if (from_ == From::files && !summed_up(c, type, rows))
+        sources[c].fail(fmt::format("the chunk of row {} is damaged", from));
       targets_[c].write_chunk(to, chunk_);
     }
-    feed_.end_block(rows);
+    if (from_ == From::files) feed_.end_block(rows);
   }
 
   /// Adds the chunk to the summary where that needs the column; false where the chunk is damaged.
@@ -142,7 +140,9 @@ class Copier {
 
   static constexpr std::size_t kChunkSlack = 1024;  ///< deflate's overhead on tiny chunks
 
+  const From from_;
   const Manifest& manifest_;
+  SummaryBuilder builder_;
   SummaryFeed feed_;
   BlockDecoder decoder_;
   std::vector<Dataset> targets_;
@@ -182,14 +182,14 @@ void check_space(const std::vector<Segment>& segments, const fs::path& folder) {
                           space.available));
 }
 
-Summary write_output(const Manifest& manifest, const std::vector<Segment>& segments, const fs::path& path,
-                     const RunInfo& run) {
+Summary write_output(From from, const Manifest& manifest, const std::vector<Segment>& segments,
+                     const fs::path& path, const RunInfo& run) {
   H5File file = H5File::create(path);
   file.name_boolean_type();
   write_manifest(file, kResultsSchema, manifest, run, true);
   Summary summary;
   {
-    Copier copier(manifest, file);
+    Copier copier(from, manifest, file);
     for (const Segment& segment : segments) copier.copy(segment);
     summary = copier.summary();
   }
@@ -201,10 +201,10 @@ Summary write_output(const Manifest& manifest, const std::vector<Segment>& segme
 }
 
 /// Under a temporary name first; on failure nothing remains.
-Summary publish_output(const Manifest& manifest, const std::vector<Segment>& segments,
+Summary publish_output(From from, const Manifest& manifest, const std::vector<Segment>& segments,
                        const fs::path& temporary, const OutputPath& output, const RunInfo& run) {
   try {
-    const Summary summary = write_output(manifest, segments, temporary, run);
+    const Summary summary = write_output(from, manifest, segments, temporary, run);
     output.publish(temporary);
     return summary;
   } catch (const StoreError&) {
@@ -237,7 +237,8 @@ Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& 
   check_complete(store);
   const fs::path temporary = assembly_name(store.folder(), output);
   check_space(store.segments(), directory_of(temporary));
-  const Summary summary = publish_output(store.manifest(), store.segments(), temporary, output, run);
+  const Summary summary =
+      publish_output(From::segments, store.manifest(), store.segments(), temporary, output, run);
   std::move(store).abandon();
   return summary;
 }
@@ -334,7 +335,7 @@ Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const 
   manifest.layout.blocks.count = segments.back().blocks.end() - manifest.layout.blocks.first;
   manifest.shards = shards_of(parts, manifest.layout.is_unsharded());
   check_space(segments, output.folder());
-  return publish_output(manifest, segments, temporary_name(output.folder()), output, run);
+  return publish_output(From::files, manifest, segments, temporary_name(output.folder()), output, run);
 }
 
 }  // namespace shardscape::results

@@ -12,8 +12,8 @@
 
 namespace shardscape::results {
 
-/// Writes `output` from a complete parts folder: compressed chunks are copied as they are, summary tables are
-/// computed on the way, one chunk in memory at a time. The file is written under a temporary name inside the
+/// Writes `output` from a complete parts folder: compressed chunks are copied as they are, and the segments' summaries
+/// are put together, one segment at a time. The file is written under a temporary name inside the
 /// folder (or beside `output`, where that is on another file system), synced and put in place; the folder
 /// is removed last. `run` says who assembled (root attributes only). Datasets depend on the study alone, not on the
 /// segments' sizes or order.

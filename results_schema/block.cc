@@ -3,6 +3,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -33,12 +34,35 @@ namespace {
 // Level 1 of zlib's scale, inside the zlib container that HDF5's deflate filter reads.
 constexpr int kDeflateLevel = 1;
 
-/// HDF5's shuffle filter: byte j of every value, then byte j + 1 of every value.
-void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
-  for (std::size_t byte = 0; byte < width; ++byte) {
-    std::byte* plane = out + byte * values;
-    for (std::size_t i = 0; i < values; ++i) plane[i] = in[i * width + byte];
+/// HDF5's shuffle filter: byte j of every value, then byte j + 1 of every value. Bytes that are the same in all values,
+/// such as the upper ones of small integers, are set at once.
+template <class Word>
+void shuffle_words(const std::byte* in, std::byte* out, std::size_t values) {
+  Word first = 0, differing = 0;
+  std::memcpy(&first, in, sizeof(Word));
+  for (std::size_t i = 0; i < values; ++i) {
+    Word word = 0;
+    std::memcpy(&word, in + i * sizeof(Word), sizeof(Word));
+    differing |= word ^ first;
   }
+  std::array<std::byte, sizeof(Word)> differs{};
+  std::memcpy(differs.data(), &differing, sizeof(Word));
+  for (std::size_t byte = 0; byte < sizeof(Word); ++byte) {
+    std::byte* plane = out + byte * values;
+    if (differs[byte] == std::byte{0}) {
+      std::memset(plane, std::to_integer<int>(in[byte]), values);
+      continue;
+    }
+    for (std::size_t i = 0; i < values; ++i) plane[i] = in[i * sizeof(Word) + byte];
+  }
+}
+
+/// `width`: as stored types have it.
+void shuffle(const std::byte* in, std::byte* out, std::size_t values, std::size_t width) {
+  SHARDSCAPE_CHECK(width == 1 || width == sizeof(std::uint32_t) || width == sizeof(std::uint64_t), width);
+  if (width == 1) std::memcpy(out, in, values);
+  if (width == sizeof(std::uint32_t)) shuffle_words<std::uint32_t>(in, out, values);
+  if (width == sizeof(std::uint64_t)) shuffle_words<std::uint64_t>(in, out, values);
 }
 
 /// Puts the bytes of each value together in a register: several times as fast as byte by byte through memory.
@@ -75,13 +99,21 @@ struct BlockEncoder::Compressor {
   libdeflate_compressor* state;
 };
 
-BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block)
+BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
+                           const std::vector<std::string>& objectives)
     : table_(&table), rows_per_block_(rows_per_block), compressor_(std::make_unique<Compressor>()) {
   const std::size_t widest = rows_per_block * sizeof(double);
   plain_.resize(widest);
   shuffled_.resize(widest);
   packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, widest));
   kept_.resize(table.columns().size());
+  for (const std::string& name : objectives) {
+    const ColumnInfo* const column = table.find(name);
+    SHARDSCAPE_CHECK(column != nullptr, name);
+    objectives_.push_back({static_cast<std::size_t>(column - table.columns().data()), {}});
+    directions_.push_back(column->better);
+  }
+  row_.resize(objectives.size());
 }
 
 BlockEncoder::~BlockEncoder() = default;
@@ -91,38 +123,88 @@ BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
 EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
   SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
   SHARDSCAPE_CHECK(rows.front().point_id >= index * rows_per_block_, index, rows.front().point_id);
-  EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}, {}};
-  const auto columns = table_->columns();
-  block.chunks.reserve(columns.size());
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    const std::size_t width = size_of(columns[c].type);
-    const std::size_t used = rows.size() * width;
-    const std::size_t full = rows_per_block_ * width;
-    table_->put(c, rows, plain_.data());
-    std::fill(plain_.begin() + static_cast<std::ptrdiff_t>(used),
-              plain_.begin() + static_cast<std::ptrdiff_t>(full), std::byte{0});
-    const auto plain = std::span(plain_).first(full);
-    Kept& kept = kept_[c];
-    if (!std::ranges::equal(plain, kept.plain)) {
-      kept.plain.assign(plain.begin(), plain.end());
-      kept.packed = pack(plain, width);
-      SHARDSCAPE_CHECK(!kept.packed.empty(), index, columns[c].name);
-    }
-    block.chunks.push_back(kept.packed);
+  EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}, summarise(rows), {}};
+  const std::size_t columns = table_->columns().size();
+  const RowsInCommon common = in_common(rows);
+  block.chunks.reserve(columns);
+  for (std::size_t c = 0; c < columns; ++c) {
+    if (table_->is_same_in_all(c, common))
+      put_one_value(c, rows);
+    else
+      put(c, rows);
+    SHARDSCAPE_CHECK(!kept_[c].packed.empty(), index, table_->columns()[c].name);
+    block.chunks.push_back(kept_[c].packed);
   }
   return block;
 }
 
-/// Nothing where the packer fails.
+/// A column whose rows are known to be the same: where the block before held that value in as many rows, its chunk
+/// serves again.
+void BlockEncoder::put_one_value(std::size_t column, std::span<const PointRecord> rows) {
+  const std::size_t width = size_of(table_->columns()[column].type);
+  const Kept& kept = kept_[column];
+  table_->put(column, rows.first(1), plain_.data());
+  if (kept.same == rows.size() && std::memcmp(plain_.data(), kept.plain.data(), width) == 0) return;
+  for (std::size_t i = 1; i < rows.size(); ++i) std::memcpy(plain_.data() + i * width, plain_.data(), width);
+  std::memset(plain_.data() + rows.size() * width, 0, (rows_per_block_ - rows.size()) * width);
+  keep(column, std::span(plain_).first(rows_per_block_ * width), rows.size());
+}
+
+void BlockEncoder::put(std::size_t column, std::span<const PointRecord> rows) {
+  const std::size_t width = size_of(table_->columns()[column].type);
+  table_->put(column, rows, plain_.data());
+  std::memset(plain_.data() + rows.size() * width, 0, (rows_per_block_ - rows.size()) * width);
+  const auto plain = std::span(plain_).first(rows_per_block_ * width);
+  const Kept& kept = kept_[column];
+  const bool known =
+      kept.plain.size() == plain.size() && std::memcmp(plain.data(), kept.plain.data(), plain.size()) == 0;
+  if (!known) keep(column, plain, 0);
+}
+
+void BlockEncoder::keep(std::size_t column, std::span<const std::byte> plain, std::size_t same) {
+  Kept& kept = kept_[column];
+  kept.plain.assign(plain.begin(), plain.end());
+  kept.packed = pack(plain, size_of(table_->columns()[column].type));
+  kept.same = same;
+}
+
+/// Nothing where the packer fails. A chunk of one value is made once for many blocks, so that it may take its time
+/// and be smaller.
 std::vector<std::byte> BlockEncoder::pack(std::span<const std::byte> plain, std::size_t width) {
+  const bool one_value = std::memcmp(plain.data(), plain.data() + width, plain.size() - width) == 0;
   const std::byte* source = plain.data();
   if (width > 1) {
     shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
     source = shuffled_.data();
   }
+  std::vector<std::byte> repeats;
+  if (!one_value && repeats_.pack({source, plain.size()}, repeats)) return repeats;
   const std::size_t size =
       libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
   return {packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
+/// Objectives of points that are not ok mean nothing, and are not looked at.
+Summary BlockEncoder::summarise(std::span<const PointRecord> rows) {
+  const bool any_ok =
+      std::ranges::any_of(rows, [](const PointRecord& row) { return row.prediction.status == Status::ok; });
+  if (any_ok) {
+    for (Objective& objective : objectives_) {
+      table_->put(objective.column, rows, plain_.data());
+      objective.values.clear();
+      append_numbers(table_->columns()[objective.column].type, std::span(plain_), rows.size(),
+                     objective.values);
+    }
+  }
+  SummaryBuilder builder(directions_);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Prediction& prediction = rows[i].prediction;
+    if (any_ok) {
+      for (std::size_t k = 0; k < row_.size(); ++k) row_[k] = objectives_[k].values[i];
+    }
+    builder.add(rows[i].point_id, prediction.status, prediction.reason, row_);
+  }
+  return builder.finish();
 }
 
 std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {

@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "results_schema/columns.h"
 #include "results_schema/point_selection.h"
+#include "results_schema/repeat_packer.h"
+#include "results_schema/summary.h"
 
 namespace shardscape::results {
 
@@ -59,16 +62,18 @@ struct EncodedBlock {
   std::uint64_t index = 0;
   std::uint32_t rows = 0;
   std::vector<std::vector<std::byte>> chunks;
+  Summary summary;                         ///< of its rows
   std::vector<FaultSampleRecord> samples;  ///< of its points, in their order; filled by the caller
 };
 
-/// Turns evaluated points into chunks: byte shuffle (columns wider than a byte) and zlib level 1, as HDF5's
+/// Turns evaluated points into chunks: byte shuffle (columns wider than a byte) and a zlib stream, as HDF5's
 /// own filters do. A short block is padded with zeros. The result depends on the arguments only. One object
 /// per thread: it owns scratch memory.
 class BlockEncoder {
  public:
-  /// `table` outlives the encoder.
-  BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block);
+  /// `table` outlives the encoder. `objectives`: of the summaries, as a manifest has them.
+  BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
+               const std::vector<std::string>& objectives);
   ~BlockEncoder();
   BlockEncoder(BlockEncoder&&) noexcept;
   BlockEncoder& operator=(BlockEncoder&&) noexcept;
@@ -82,12 +87,25 @@ class BlockEncoder {
   /// changes rarely, all results of points that do not fit.
   struct Kept {
     std::vector<std::byte> plain, packed;
+    std::size_t same = 0;  ///< rows that are known to hold one value, the first; 0: not known
   };
+  struct Objective {
+    std::size_t column = 0;
+    std::vector<double> values;
+  };
+  void put_one_value(std::size_t column, std::span<const PointRecord> rows);
+  void put(std::size_t column, std::span<const PointRecord> rows);
+  void keep(std::size_t column, std::span<const std::byte> plain, std::size_t same);
   std::vector<std::byte> pack(std::span<const std::byte> plain, std::size_t width);
+  Summary summarise(std::span<const PointRecord> rows);
 
   const ColumnTable* table_;
   std::uint32_t rows_per_block_;
+  std::vector<Better> directions_;
+  std::vector<Objective> objectives_;
+  std::vector<double> row_;
   std::vector<std::byte> plain_, shuffled_, packed_;
+  RepeatPacker repeats_;
   std::vector<Kept> kept_;  ///< by column
   std::unique_ptr<Compressor> compressor_;
 };

@@ -21,6 +21,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Record = const PointRecord&;
 using Value = double (*)(Record);
+
+/// Of each row of a column: `value` of those that have one, `otherwise` of the others.
+struct Source {
+  Value value = nullptr;  ///< null: hardware axis, or the point id
+  ValuedRows rows = ValuedRows::all;
+  double otherwise = 0;
+};
+
 using Meanings = std::vector<std::string> (*)();
 
 struct FixedColumn {
@@ -32,7 +40,7 @@ struct FixedColumn {
   Phases phases;
   Meanings meanings;
   const char* long_name;
-  Value value;
+  Source source;
   std::optional<double> fill = {};
   bool ordered = false;
   int levels = 0;
@@ -44,50 +52,57 @@ std::vector<std::string> codes() {
   return {names.begin(), names.end()};
 }
 
-bool timed(Record r) { return r.prediction.status == Status::ok; }
-
-bool memory_counted(Record r) {
+bool has_value(ValuedRows rows, Record r) {
   const Status status = r.prediction.status;
-  return status == Status::ok || status == Status::memory || status == Status::unreachable;
+  switch (rows) {
+    case ValuedRows::all:
+      return true;
+    case ValuedRows::counted:
+      return status == Status::ok || status == Status::memory || status == Status::unreachable;
+    case ValuedRows::timed:
+      return status == Status::ok;
+    case ValuedRows::sampled:
+      return r.faults != nullptr;
+  }
+  return true;
+}
+
+constexpr Source of_timed(Value value, double otherwise = kNaN) {
+  return {value, ValuedRows::timed, otherwise};
+}
+constexpr Source of_counted(Value value, double otherwise = kNaN) {
+  return {value, ValuedRows::counted, otherwise};
+}
+constexpr Source of_sampled(Value value, double otherwise = kNaN) {
+  return {value, ValuedRows::sampled, otherwise};
 }
 
 template <auto Member>
-double output_time(Record r) {
-  return timed(r) ? (r.prediction.*Member).value() : kNaN;
-}
+constexpr Source output_time = of_timed([](Record r) { return (r.prediction.*Member).value(); });
 template <auto Member, auto Percentile>
-double output_percentile(Record r) {
-  return timed(r) ? (r.prediction.*Member.*Percentile).value() : kNaN;
-}
+constexpr Source output_percentile = of_timed([](Record r) {
+  return (r.prediction.*Member.*Percentile).value();
+});
 template <auto Member>
-double output_number(Record r) {
-  return timed(r) ? r.prediction.*Member : kNaN;
-}
+constexpr Source output_number = of_timed([](Record r) { return r.prediction.*Member; });
 template <TimeClass Class>
-double breakdown_part(Record r) {
-  return timed(r) ? r.prediction.breakdown[Class].value() : kNaN;
-}
+constexpr Source breakdown_part = of_timed([](Record r) { return r.prediction.breakdown[Class].value(); });
 template <auto Member>
-double memory_part(Record r) {
-  return memory_counted(r) ? (r.prediction.memory.*Member).value() : kNaN;
-}
+constexpr Source memory_part = of_counted([](Record r) { return (r.prediction.memory.*Member).value(); });
 template <PlanKey Key>
 double plan_code(Record r) {
   return static_cast<double>(row_of(Key).get(r.plan));
 }
 template <auto Member>
-double workload_number(Record r) {
-  return static_cast<double>(r.workload.*Member);
-}
-
+constexpr Source workload_number = {[](Record r) { return static_cast<double>(r.workload.*Member); }};
 template <auto Member>
-double fault_number(Record r) {
-  return r.faults == nullptr ? kNaN : r.faults->*Member;
-}
+constexpr Source fault_number = of_sampled([](Record r) { return static_cast<double>(r.faults->*Member); });
+template <auto Member, int kOtherwise>
+constexpr Source fault_number_or = of_sampled(fault_number<Member>.value, kOtherwise);
 template <auto Member>
-double expected_time(Record r) {
-  return r.faults == nullptr ? kNaN : (r.prediction.*Member).value() * (1 + r.faults->mean);
-}
+constexpr Source expected_time = of_sampled([](Record r) {
+  return (r.prediction.*Member).value() * (1 + r.faults->mean);
+});
 
 using enum ColumnType;
 using enum Better;
@@ -105,18 +120,18 @@ constexpr auto kInference = Phases::inference;
 // clang-format off
 constexpr FixedColumn kVerdicts[] = {
     {"point_id", "1", u64, kId, neither, kBoth, nullptr,
-     "identity of the point in the study's design space", nullptr},
+     "identity of the point in the study's design space", {}},
     {"status", "1", u8, kId, neither, kBoth, codes<Status>,
-     "verdict on the point", [](Record r) { return static_cast<double>(r.prediction.status); }},
+     "verdict on the point", {[](Record r) { return static_cast<double>(r.prediction.status); }}},
     {"reason", "1", u8, kId, neither, kBoth, codes<Reason>,
-     "first rule that a point which is not ok breaks", [](Record r) { return static_cast<double>(r.prediction.reason); }},
+     "first rule that a point which is not ok breaks", {[](Record r) { return static_cast<double>(r.prediction.reason); }}},
 };
 
 /// Stands behind the last plan axis that it follows from, the microbatch size.
 constexpr FixedColumn kMicrobatches[] = {
     {"microbatches", "1", i32, kPlan, neither, kTraining, nullptr,
      "microbatches per step and replica; missing where the plan was rejected before they were counted",
-     [](Record r) { return static_cast<double>(r.prediction.microbatches); }, 0.0},
+     {[](Record r) { return static_cast<double>(r.prediction.microbatches); }}, 0.0},
 };
 
 // Hardware axes stand between the workload and the outputs.
@@ -124,10 +139,10 @@ constexpr FixedColumn kWorkloads[] = {
     {"precision", "1", u8, kWorkload, neither, kBoth, codes<PolicyName>,
      "number format of matrix products", workload_number<&WorkloadSpec::precision>},
     {"expert_load", "1", u8, kWorkload, neither, kBoth, codes<LoadDistribution>,
-     "how routers give tokens to experts", [](Record r) { return static_cast<double>(r.workload.expert_load.distribution); }},
+     "how routers give tokens to experts", {[](Record r) { return static_cast<double>(r.workload.expert_load.distribution); }}},
     {"expert_load_exponent", "1", f4, kWorkload, neither, kBoth, nullptr,
      "exponent of the power law of experts' popularity; 0 with other loads",
-     [](Record r) { return r.workload.expert_load.exponent; }},
+     {[](Record r) { return r.workload.expert_load.exponent; }}},
     {"sequence_length", "1", i32, kWorkload, neither, kTraining, nullptr,
      "tokens per sample", workload_number<&WorkloadSpec::sequence_length>},
     {"global_batch", "1", i32, kWorkload, neither, kTraining, nullptr,
@@ -143,7 +158,7 @@ constexpr FixedColumn kWorkloads[] = {
 constexpr FixedColumn kFaults[] = {
     {"fault_samples", "1", i32, kFaultGroup, neither, kBoth, nullptr,
      "fault samples of the point; 0 where it is not ok",
-     [](Record r) { return r.faults == nullptr ? 0.0 : static_cast<double>(r.faults->samples); }},
+     fault_number_or<&FaultSummary::samples, 0>},
     {"expected_step_time_s", "s", f8, kFaultGroup, smaller, kTraining, nullptr,
      "mean time of one training step over the fault samples", expected_time<&Prediction::step_time>},
     {"expected_e2e_s", "s", f8, kFaultGroup, smaller, kInference, nullptr,
@@ -164,24 +179,22 @@ constexpr FixedColumn kFaults[] = {
      "share of the fault samples that slow by more than 1 %", fault_number<&FaultSummary::above_1pct>},
     {"unreachable_share", "1", f8, kFaultGroup, smaller, kBoth, nullptr,
      "share of the fault samples that cut the fabric or have no time in range; the other columns leave them out",
-     [](Record r) {
-       return r.faults == nullptr ? kNaN : static_cast<double>(r.faults->unreachable) / r.faults->samples;
-     }},
+     of_sampled([](Record r) { return static_cast<double>(r.faults->unreachable) / r.faults->samples; })},
     {"worst_link", "1", i32, kFaultGroup, neither, kBoth, nullptr,
      "link_id of the slowest sample's first fault; missing where it is none of a link, or nothing slows",
-     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_link); }, -1.0},
+     fault_number_or<&FaultSummary::worst_link, -1>, -1.0},
     {"worst_device", "1", i32, kFaultGroup, neither, kBoth, nullptr,
      "device of the slowest sample's first fault; missing where it is one of a link, or nothing slows",
-     [](Record r) { return r.faults == nullptr ? -1.0 : static_cast<double>(r.faults->worst_device); }, -1.0},
+     fault_number_or<&FaultSummary::worst_device, -1>, -1.0},
 };
 
 constexpr FixedColumn kReliability[] = {
     {"goodput_share", "1", f8, kFaultGroup, larger, kTraining, nullptr,
      "share of the time of a long run that becomes healthy work: less failures, checkpoints, restarts and faults",
-     [](Record r) { return r.goodput; }},
+     of_timed([](Record r) { return r.goodput; })},
     {"goodput_tokens_per_s_per_gpu", "s-1", f8, kFaultGroup, larger, kTraining, nullptr,
      "tokens per second and GPU over a long run: tokens_per_s_per_gpu times goodput_share",
-     [](Record r) { return timed(r) ? r.prediction.tokens_per_s_per_gpu * r.goodput : kNaN; }},
+     of_timed([](Record r) { return r.prediction.tokens_per_s_per_gpu * r.goodput; })},
 };
 
 constexpr FixedColumn kOutputs[] = {
@@ -218,25 +231,25 @@ constexpr FixedColumn kOutputs[] = {
      output_number<&Prediction::mfu>},
     {"outside_domain", "1", boolean, kOutput, neither, kTraining, nullptr,
      "contention that the hierarchical mode cannot see may move the step by more than 5 %: compare with the flattened mode",
-     [](Record r) { return timed(r) && r.prediction.outside_domain() ? 1.0 : 0.0; }},
+     of_timed([](Record r) { return r.prediction.outside_domain() ? 1.0 : 0.0; }, 0)},
     {"expected_error", "1", f4, kOutput, neither, kBoth, nullptr,
      "relative error to expect of the predicted time of a step (of a token, for inference), one sigma: 68 % of measurements lie within it",
-     [](Record r) { return timed(r) ? r.assessment.expected_error : kNaN; }},
+     of_timed([](Record r) { return static_cast<double>(r.assessment.expected_error); })},
     {"evidence", "1", u8, kOutput, neither, kBoth, codes<Evidence>,
      "whether predictions like it have been measured",
-     [](Record r) { return timed(r) ? static_cast<double>(r.assessment.evidence) : 0.0; }},
+     of_timed([](Record r) { return static_cast<double>(r.assessment.evidence); }, 0)},
     {"evidence_gap", "1", u8, kOutput, neither, kBoth, codes<EvidenceGap>,
      "in what the nearest measurements differ most",
-     [](Record r) { return timed(r) ? static_cast<double>(r.assessment.gap) : 0.0; }},
+     of_timed([](Record r) { return static_cast<double>(r.assessment.gap); }, 0)},
     {"memory_peak_bytes", "byte", f8, kOutput, smaller, kBoth, nullptr,
      "peak memory of the fullest device, also where it exceeds the capacity",
-     [](Record r) { return memory_counted(r) ? r.prediction.memory_peak.value() : kNaN; }},
+     of_counted([](Record r) { return r.prediction.memory_peak.value(); })},
     {"prefill_memory_peak_bytes", "byte", f8, kOutput, smaller, kInference, nullptr,
      "peak memory of the fullest device of the pool that prefills; 0 without such a pool",
-     [](Record r) { return memory_counted(r) ? r.prediction.prefill_memory_peak.value() : kNaN; }},
+     of_counted([](Record r) { return r.prediction.prefill_memory_peak.value(); })},
     {"peak_stage", "1", i32, kOutput, neither, kBoth, nullptr,
      "pipeline stage of the fullest device; missing where memory was not counted",
-     [](Record r) { return memory_counted(r) ? static_cast<double>(r.prediction.peak_stage) : -1.0; }, -1.0},
+     of_counted([](Record r) { return static_cast<double>(r.prediction.peak_stage); }, -1), -1.0},
 
     {"weights_bytes", "byte", f4, kMemory, smaller, kBoth, nullptr,
      "weights on the fullest device", memory_part<&MemoryUse::weights>},
@@ -288,9 +301,12 @@ void pack_as(ColumnType type, std::size_t rows, std::byte* out, const Get& get) 
 using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);
 
 /// A function per column, so that its value is read in place and not by a call per row.
-template <Value kValue>
+template <const auto& kTable, std::size_t kAt>
 void pack_values(ColumnType type, std::span<const PointRecord> rows, std::byte* out) {
-  pack_as(type, rows.size(), out, [&](std::size_t i) { return kValue(rows[i]); });
+  pack_as(type, rows.size(), out, [&](std::size_t i) {
+    constexpr Source kSource = kTable[kAt].source;
+    return has_value(kSource.rows, rows[i]) ? kSource.value(rows[i]) : kSource.otherwise;
+  });
 }
 
 /// Of the columns of a table, in its order; null where a column has no value of its own.
@@ -298,10 +314,10 @@ template <const auto& kTable>
 constexpr auto packers_of() {
   return []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     const auto packer = []<std::size_t kAt>(std::integral_constant<std::size_t, kAt>) -> Packer {
-      if constexpr (kTable[kAt].value == nullptr) {
+      if constexpr (kTable[kAt].source.value == nullptr) {
         return nullptr;
       } else {
-        return pack_values<kTable[kAt].value>;
+        return pack_values<kTable, kAt>;
       }
     };
     return std::array<Packer, sizeof...(kIndex)>{packer(std::integral_constant<std::size_t, kIndex>())...};
@@ -309,9 +325,14 @@ constexpr auto packers_of() {
   (std::make_index_sequence<std::size(kTable)>());
 }
 
+template <PlanKey kKey>
+void pack_plan_codes(ColumnType type, std::span<const PointRecord> rows, std::byte* out) {
+  pack_as(type, rows.size(), out, [&](std::size_t i) { return plan_code<kKey>(rows[i]); });
+}
+
 /// Likewise of kPlanRows.
 constexpr auto kPlanPackers = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-  return std::array<Packer, sizeof...(kIndex)>{pack_values<plan_code<kPlanRows[kIndex].key>>...};
+  return std::array<Packer, sizeof...(kIndex)>{pack_plan_codes<kPlanRows[kIndex].key>...};
 }
 (std::make_index_sequence<kPlanRows.size()>());
 
@@ -371,21 +392,20 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
     for (std::size_t c = 0; c < table.size(); ++c) {
       if (!applies(table[c].phases, phase)) continue;
       columns_.push_back(info_of(table[c]));
-      packers_.push_back(packers[c]);
+      packings_.push_back({packers[c], table[c].source.rows});
     }
   };
   take(kVerdicts, packers_of<kVerdicts>());
   for (const PlanAxisRow& row : kPlanRows) {
     if (!applies(row.phases, phase)) continue;
     columns_.push_back(info_of(row));
-    packers_.push_back(kPlanPackers[static_cast<std::size_t>(row.key)]);
+    packings_.push_back({kPlanPackers[static_cast<std::size_t>(row.key)]});
     if (row.key == PlanKey::microbatch) take(kMicrobatches, packers_of<kMicrobatches>());
   }
   take(kWorkloads, packers_of<kWorkloads>());
-  first_hardware_ = columns_.size();
-  for (const HardwareColumn& axis : hardware) {
-    columns_.push_back(info_of(axis));
-    packers_.push_back(nullptr);
+  for (std::size_t axis = 0; axis < hardware.size(); ++axis) {
+    columns_.push_back(info_of(hardware[axis]));
+    packings_.push_back({nullptr, ValuedRows::all, axis});
   }
   take(kOutputs, packers_of<kOutputs>());
   take(kBreakdownColumns, packers_of<kBreakdownColumns>());
@@ -396,6 +416,27 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
   }
 }
 
+void ColumnTable::keep_only(std::span<const std::string> names, std::span<const std::string> objectives) {
+  constexpr std::string_view kAlways[] = {"step_time_s", "e2e_s", "memory_peak_bytes", "fault_samples",
+                                          "slowdown_mean"};
+  std::size_t kept = 0;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const ColumnInfo& column = columns_[c];
+    const auto names_it = [&](const auto& list) {
+      return std::ranges::find(list, column.name) != std::end(list);
+    };
+    if (column.group != ColumnGroup::id && !names_it(kAlways) && !names_it(names) && !names_it(objectives))
+      continue;
+    if (kept != c) {
+      columns_[kept] = std::move(columns_[c]);
+      packings_[kept] = packings_[c];
+    }
+    ++kept;
+  }
+  columns_.resize(kept);
+  packings_.resize(kept);
+}
+
 const ColumnInfo* ColumnTable::find(std::string_view name) const {
   const auto found = std::ranges::find(columns_, name, &ColumnInfo::name);
   return found == columns_.end() ? nullptr : &*found;
@@ -403,14 +444,53 @@ const ColumnInfo* ColumnTable::find(std::string_view name) const {
 
 void ColumnTable::put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const {
   const ColumnType type = columns_[column].type;
-  if (const Packer packer = packers_[column]) {
+  if (const Packer packer = packings_[column].packer) {
     packer(type, rows, out);
   } else if (columns_[column].group == ColumnGroup::hardware) {
-    const std::size_t axis = column - first_hardware_;
+    const std::size_t axis = packings_[column].axis;
     pack_as(type, rows.size(), out, [&](std::size_t i) { return rows[i].hardware[axis]; });
   } else {
     pack<std::uint64_t>(rows.size(), out, [&](std::size_t i) { return rows[i].point_id; });
   }
+}
+
+RowsInCommon in_common(std::span<const PointRecord> rows) {
+  RowsInCommon common;
+  for (const PointRecord& row : rows) {
+    common.none_counted &= !has_value(ValuedRows::counted, row);
+    common.none_timed &= !has_value(ValuedRows::timed, row);
+    common.none_sampled &= !has_value(ValuedRows::sampled, row);
+    common.one_workload &= &row.workload == &rows.front().workload;
+    common.one_hardware &= row.hardware.data() == rows.front().hardware.data();
+  }
+  return common;
+}
+
+bool ColumnTable::is_same_in_all(std::size_t column, const RowsInCommon& common) const {
+  switch (packings_[column].rows) {
+    case ValuedRows::counted:
+      return common.none_counted;
+    case ValuedRows::timed:
+      return common.none_timed;
+    case ValuedRows::sampled:
+      return common.none_sampled;
+    case ValuedRows::all:
+      break;
+  }
+  const ColumnGroup group = columns_[column].group;
+  return (group == ColumnGroup::workload && common.one_workload) ||
+         (group == ColumnGroup::hardware && common.one_hardware);
+}
+
+void append_numbers(ColumnType type, std::span<const std::byte> packed, std::size_t count,
+                    std::vector<double>& numbers) {
+  SHARDSCAPE_CHECK(packed.size() >= count * size_of(type), packed.size(), count);
+  with_stored_type(type, [&](auto zero) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(&zero, packed.data() + i * sizeof(zero), sizeof(zero));
+      numbers.push_back(static_cast<double>(zero));
+    }
+  });
 }
 
 std::optional<double> missing_mark(std::string_view column) {

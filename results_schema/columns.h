@@ -51,6 +51,10 @@ void with_stored_type(ColumnType type, const Visit& visit) {
   }
 }
 
+/// Appends `count` packed values of a column of that type, as numbers.
+void append_numbers(ColumnType type, std::span<const std::byte> packed, std::size_t count,
+                    std::vector<double>& numbers);
+
 /// Bytes of one stored value.
 constexpr std::size_t size_of(ColumnType type) {
   constexpr std::size_t kSizes[] = {1, 4, 8, 4, 8, 1};
@@ -85,6 +89,17 @@ struct HardwareColumn {
       choices;  ///< names of the codes 0, 1, ... (blanks become underscores); empty for a number
 };
 
+/// The rows that a column has values for: all; those whose memory was counted; whose time was; with fault samples.
+/// Of all other rows it holds one and the same.
+enum class ValuedRows : std::uint8_t { all, counted, timed, sampled };
+
+/// What rows have in common, so that many columns are the same in all of them.
+struct RowsInCommon {
+  bool none_counted = true, none_timed = true, none_sampled = true;
+  bool one_workload = true, one_hardware = true;  ///< the same object
+};
+RowsInCommon in_common(std::span<const PointRecord> rows);
+
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
 /// object.
 class ColumnTable {
@@ -106,12 +121,24 @@ class ColumnTable {
   /// `fill`.
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
 
+  /// Leaves out all columns but those of these names and those that every file has: point_id and verdicts, what readers
+  /// rank and check by (time, memory, `objectives`), with faults what their samples are held against.
+  void keep_only(std::span<const std::string> names, std::span<const std::string> objectives);
+
+  /// Whether rows that have this in common hold one value in a column, as far as that is known without a look at
+  /// them: never where it is not so.
+  [[nodiscard]] bool is_same_in_all(std::size_t column, const RowsInCommon& common) const;
+
  private:
   using Packer = void (*)(ColumnType, std::span<const PointRecord>, std::byte*);
+  struct Packing {
+    Packer packer = nullptr;  ///< null: hardware axis, or the point id
+    ValuedRows rows = ValuedRows::all;
+    std::size_t axis = 0;  ///< of a hardware axis
+  };
 
   std::vector<ColumnInfo> columns_;
-  std::vector<Packer> packers_;     ///< null: hardware axis, or the point id
-  std::size_t first_hardware_ = 0;  ///< hardware columns are consecutive
+  std::vector<Packing> packings_;  ///< of each
 };
 
 /// The columns of /fault_samples, in file order.

@@ -262,17 +262,34 @@ H5File H5File::create(const fs::path& path) {
   return file;
 }
 
-H5File H5File::create_image(const fs::path& label) {
+namespace {
+
+/// Files that lie in memory.
+Hid access_in_memory() {
   constexpr std::size_t kGrowth = 1U << 20U;
-  const Hid creation = ordered_creation(H5P_FILE_CREATE);
-  const Hid access(H5Pcreate(H5P_FILE_ACCESS));
+  Hid access(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_fapl_core(access.get(), kGrowth, false);
+  return access;
+}
+
+}  // namespace
+
+H5File H5File::create_image(const fs::path& label) {
+  const Hid creation = ordered_creation(H5P_FILE_CREATE);
+  const Hid access = access_in_memory();
   H5File file(label, Hid(H5Fcreate(label.c_str(), H5F_ACC_TRUNC, creation.get(), access.get())));
   file.check(file.id(), "can't build in memory");
   return file;
 }
 
-H5File H5File::open(const fs::path& path) {
+H5File H5File::open(const fs::path& path) { return open(path, H5P_DEFAULT); }
+
+H5File H5File::open_whole(const fs::path& path) {
+  const Hid access = access_in_memory();
+  return open(path, access.get());
+}
+
+H5File H5File::open(const fs::path& path, hid_t access) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
@@ -281,7 +298,7 @@ H5File H5File::open(const fs::path& path) {
   }
   if (fs::is_directory(status)) throw StoreError(path, "is a folder, not a result file");
   if (!fs::is_regular_file(status)) throw StoreError(path, "is not a regular file");
-  H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)));
+  H5File file(path, Hid(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access)));
   file.check(file.id(), "is not a readable HDF5 file");
   const Hid creation(H5Fget_create_plist(file.id()));
   hsize_t base = 0;

@@ -158,6 +158,8 @@ class H5File {
   /// A file in memory; `label` only names it in errors.
   static H5File create_image(const std::filesystem::path& label);
   static H5File open(const std::filesystem::path& path);
+  /// The same of a file that is read as a whole, into memory, before any part of it is asked for.
+  static H5File open_whole(const std::filesystem::path& path);
 
   [[nodiscard]] hid_t id() const { return id_.get(); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -207,6 +209,7 @@ class H5File {
 
  private:
   [[nodiscard]] Hid type_of(ColumnType type) const;
+  static H5File open(const std::filesystem::path& path, hid_t access);
   H5File(std::filesystem::path path, Hid id) : path_(std::move(path)), id_(std::move(id)) {}
   Dataset write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
                        std::string_view unit, std::string_view long_name) const;

@@ -127,6 +127,7 @@ void write_root(const H5File& file, const char* schema, const Manifest& m, const
   file.set_attribute("assumptions", clipped(m.study.assumptions));
   file.set_attribute("seed", m.study.seed);
   file.set_attribute("objectives", joined(m.study.objectives, " "));
+  if (m.study.stored_columns) file.set_attribute(kStoredColumns, joined(*m.study.stored_columns, " "));
   file.set_attribute("total_points", m.layout.total_points);
   file.set_attribute("rows_per_block", std::uint64_t{m.layout.rows_per_block});
   file.set_attribute("first_block", m.layout.blocks.first);
@@ -335,6 +336,8 @@ Manifest read_manifest(const H5File& file) {
   manifest.study.resolved_yaml = file.read_text("/study/resolved_yaml");
   manifest.study.sources = read_sources(file);
   manifest.study.objectives = words(file.text_attribute("objectives"));
+  if (H5Aexists(file.id(), kStoredColumns) > 0)
+    manifest.study.stored_columns = words(file.text_attribute(kStoredColumns));
   if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions have none
     manifest.study.assumptions = file.text_attribute("assumptions");
   manifest.study.seed = file.number_attribute("seed");

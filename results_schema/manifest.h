@@ -29,12 +29,17 @@ struct StudyInfo {
   std::string resolved_yaml;
   std::vector<SourceText> sources;  ///< distinct names
   std::string assumptions;          ///< what the inputs leave out and the results rest on, a line each
+  /// Columns that the study asks for, beside those that every file has; nothing: all.
+  std::optional<std::vector<std::string>> stored_columns = std::nullopt;
   std::vector<std::string>
       objectives;  ///< names of columns that have a better direction; the first one ranks
   std::uint64_t seed = 0;
   std::vector<LinkRecord> links;        ///< of the study's own fabric (before any hardware axis)
   std::vector<std::string> dimensions;  ///< names that LinkRecord::dimension indexes
 };
+
+/// The root attribute that has StudyInfo::stored_columns.
+inline constexpr const char* kStoredColumns = "stored_columns";
 
 /// The part that differs from run to run. It lives in attributes of the root only, never in a dataset.
 struct RunInfo {

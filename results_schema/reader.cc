@@ -193,9 +193,13 @@ struct ResultReader::Impl {
     throw StoreError(path, fmt::format("has no column {} of fault samples", name));
   }
 
+  [[nodiscard]] const char* why_missing() const {
+    return manifest.study.stored_columns ? " (store.columns of the study names what is there)" : "";
+  }
+
   void require_column(std::string_view name) const {
     if (find(name) != nullptr) return;
-    throw StoreError(path, fmt::format("has no column {}; columns: {}", name,
+    throw StoreError(path, fmt::format("has no column {}{}; columns: {}", name, why_missing(),
                                        joined(manifest.columns, ", ", &ColumnInfo::name)));
   }
 
@@ -239,6 +243,7 @@ bool ResultReader::stands_for_study() const {
 }
 const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->manifest.columns; }
 const ColumnInfo* ResultReader::find(std::string_view name) const { return impl_->find(name); }
+const char* ResultReader::why_missing() const { return impl_->why_missing(); }
 
 std::vector<double> ResultReader::read(std::string_view column, RowRange rows) const {
   std::vector<double> values;

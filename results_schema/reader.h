@@ -45,6 +45,8 @@ class ResultReader {
   [[nodiscard]] const std::vector<ColumnInfo>& columns() const;
   /// Nothing where there is no such column.
   [[nodiscard]] const ColumnInfo* find(std::string_view name) const;
+  /// What a message on a missing column goes on with; empty where the study has asked for all columns.
+  [[nodiscard]] const char* why_missing() const;
 
   /// Values of a column; codes and integers as doubles, NaN where not computed. StoreError where there is no
   /// such column (the message lists near names).

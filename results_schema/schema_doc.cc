@@ -40,6 +40,7 @@ constexpr const char* kLayout = R"( |
 | `assumptions` | what the inputs leave out and the results rest on, a line each; empty where there is nothing |
 | `seed` | of the study's random draws |
 | `objectives` | names of columns, the first one ranks |
+| `stored_columns` | where the study has `store.columns`: the columns that it names; the table has them and those that every file has |
 | `study_points` | points of the whole study |
 | `selection` | which of them were chosen: "all", "first" (`--limit`), "sample" (`--sample`: one of each of `total_points` equal parts, drawn with `sample_seed`) or "search" (those that `search` visited: each stands for itself alone) |
 | `total_points`, `rows_per_block` | points chosen; rows per chunk of every column |

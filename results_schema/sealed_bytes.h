@@ -9,6 +9,9 @@
 
 namespace shardscape::results {
 
+/// What is said of a file that is not.
+inline constexpr const char* kNotAsSealed = "is not what its checksum says";
+
 /// Appends a line with the SHA-256 of what is there.
 void append_checksum(std::vector<std::byte>& bytes);
 

@@ -20,6 +20,7 @@
 #include "results_schema/rank_notes.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sealed_bytes.h"
+#include "results_schema/summary_io.h"
 
 namespace shardscape::results {
 
@@ -30,7 +31,6 @@ namespace {
 constexpr const char* kManifestName = "manifest.h5";
 constexpr const char* kLockName = "lock";
 constexpr const char* kReplaceName = "replace-output";  // empty; there where the output may be replaced
-constexpr const char* kNotAsSealed = "is not what its checksum says";
 constexpr const char* kNeverSealed =
     "none of its files ends in a checksum, as those of earlier versions of the program do not: there is "
     "nothing "
@@ -518,6 +518,9 @@ void SegmentWriter::seal() {
     const Dataset column = file.create_column("/points", manifest.columns[c], open_rows_, rows_per_block);
     for (std::size_t b = 0; b < open_.size(); ++b) column.write_chunk(b * rows_per_block, open_[b].chunks[c]);
   }
+  SummaryBuilder summary(directions_of(manifest.study.objectives, manifest.columns));
+  for (const EncodedBlock& block : open_) summary.add(block.summary);
+  write_summary(file, summary.finish(), manifest.study.objectives, manifest.columns);
   if (!manifest.sample_columns.empty()) {
     const std::vector<Dataset> columns = create_samples(file, manifest.sample_columns, open_samples_);
     std::uint64_t first = 0;

@@ -3,7 +3,8 @@
 // The folder OUT.h5.parts holds manifest.h5 and any number of segments. A segment is a complete HDF5 file of
 // consecutive blocks, written under a temporary name, synced, and renamed to blocks-<first>-<count>.h5: the
 // rename is the commit, and the set of sealed segments is the state of the sweep. No committed byte is ever
-// rewritten. Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
+// rewritten. Each segment holds the summary of its own rows, so that the file's need not be made from them again.
+// Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
 // MPI ranks). Manifest and segments end in a checksum of themselves, which a resumption holds them against.
 //
 // Whoever holds the lock on the file `lock` in the folder owns it: no other process writes or removes the
@@ -118,7 +119,7 @@ class SegmentStore {
 
 /// When an open segment is sealed.
 struct SealPolicy {
-  std::uint64_t rows = 65536;
+  std::uint64_t rows = 262144;
   std::chrono::nanoseconds age = std::chrono::seconds(5);
   std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
 };

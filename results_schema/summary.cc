@@ -12,8 +12,9 @@ SummaryBuilder::SummaryBuilder(std::vector<Better> directions, std::size_t top_c
   candidate_.costs.resize(directions_.size());
 }
 
-void SummaryBuilder::count(Tally& tally, std::uint64_t point_id) {
-  if (tally.count++ == 0 || point_id < tally.example) tally.example = point_id;
+void SummaryBuilder::count(Tally& tally, std::uint64_t point_id, std::uint64_t points) {
+  if (tally.count == 0 || point_id < tally.example) tally.example = point_id;
+  tally.count += points;
 }
 
 void SummaryBuilder::add(std::uint64_t point_id, Status status, Reason reason,
@@ -21,15 +22,32 @@ void SummaryBuilder::add(std::uint64_t point_id, Status status, Reason reason,
   SHARDSCAPE_CHECK(objectives.size() == directions_.size(), point_id, objectives.size());
   count(statuses_[static_cast<std::uint8_t>(status)], point_id);
   if (reason != Reason::none) count(reasons_[static_cast<std::uint8_t>(reason)], point_id);
-  if (status != Status::ok || objectives.empty()) return;
+  if (status != Status::ok || objectives.empty() || !take(point_id, objectives)) return;
+  offer_top(candidate_);
+  offer_front(candidate_);
+}
+
+// A point among the best of all, or on the front of all, is so in its part.
+void SummaryBuilder::add(const Summary& part) {
+  for (const CodeCount& code : part.statuses) count(statuses_[code.code], code.example, code.count);
+  for (const CodeCount& code : part.reasons) count(reasons_[code.code], code.example, code.count);
+  for (const RankedPoint& point : part.top) {
+    if (take(point.point_id, point.values)) offer_top(candidate_);
+  }
+  for (const RankedPoint& point : part.pareto) {
+    if (take(point.point_id, point.values)) offer_front(candidate_);
+  }
+}
+
+bool SummaryBuilder::take(std::uint64_t point_id, std::span<const double> objectives) {
+  SHARDSCAPE_CHECK(objectives.size() == directions_.size(), point_id, objectives.size());
   candidate_.point_id = point_id;
   for (std::size_t i = 0; i < objectives.size(); ++i) {
-    if (std::isnan(objectives[i])) return;
+    if (std::isnan(objectives[i])) return false;
     // Adding +0 makes the two zeros one, so that equal values are equal bits.
     candidate_.costs[i] = (directions_[i] == Better::larger ? -objectives[i] : objectives[i]) + 0.0;
   }
-  offer_top(candidate_);
-  offer_front(candidate_);
+  return true;
 }
 
 bool SummaryBuilder::dominates(const Entry& a, const Entry& b) {

@@ -46,6 +46,9 @@ class SummaryBuilder {
   /// front keeps the smallest id. O(size of the front).
   void add(std::uint64_t point_id, Status status, Reason reason, std::span<const double> objectives);
 
+  /// All rows of a part of the study at once: adding the summaries of all parts is adding their rows.
+  void add(const Summary& part);
+
   [[nodiscard]] Summary finish() const;
 
  private:
@@ -57,7 +60,9 @@ class SummaryBuilder {
     std::uint64_t point_id = 0;
     std::vector<double> costs;
   };
-  static void count(Tally& tally, std::uint64_t point_id);
+  static void count(Tally& tally, std::uint64_t point_id, std::uint64_t points = 1);
+  /// Fills candidate_; false where an objective is NaN.
+  bool take(std::uint64_t point_id, std::span<const double> objectives);
   static bool dominates(const Entry& a, const Entry& b);
   static bool ranks_before(const Entry& a, const Entry& b);
   void offer_top(const Entry& entry);

@@ -61,6 +61,7 @@ class Verifier {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (columns[c].group == ColumnGroup::breakdown) breakdown_columns_.push_back(c);
     }
+    whole_breakdown_ = attribute(kStoredColumns).empty() || holds_breakdown();
   }
 
   Verification run() {
@@ -87,6 +88,13 @@ class Verifier {
   [[nodiscard]] std::string attribute(const char* name) const {
     const auto found = reader_.attributes().find(name);
     return found == reader_.attributes().end() ? "" : found->second;
+  }
+
+  [[nodiscard]] bool holds_breakdown() const {
+    const ColumnTable all(Phase::training);
+    return std::ranges::all_of(all.columns(), [&](const ColumnInfo& column) {
+      return column.group != ColumnGroup::breakdown || reader_.find(column.name) != nullptr;
+    });
   }
 
   void check_fingerprints() {
@@ -149,7 +157,7 @@ class Verifier {
         problems_.add(training_ ? "/points/step_time_s does not fit the status"
                                 : "/points/e2e_s does not fit the status",
                       id);
-      if (ok && training_) check_breakdown(i, time[i]);
+      if (ok && training_ && whole_breakdown_) check_breakdown(i, time[i]);
       for (std::size_t k = 0; k < row.size(); ++k) row[k] = values_[objective_columns_[k]][i];
       builder.add(id, static_cast<Status>(status[i]), static_cast<Reason>(reason[i]), row);
     }
@@ -264,7 +272,7 @@ class Verifier {
   std::filesystem::path file_;
   ResultReader reader_;
   const std::function<void()>& step_;
-  bool training_ = true;
+  bool training_ = true, whole_breakdown_ = true;
   // Places among the columns.
   std::size_t status_column_ = 0, reason_column_ = 0, time_column_ = 0;
   std::vector<std::size_t> objective_columns_, breakdown_columns_;

@@ -1,7 +1,7 @@
 // One design point on its way through the passes: each fills its part and reads what those before it filled.
 #pragma once
 
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "engine/model/partition.h"
@@ -17,7 +17,7 @@ struct Point {
   Details* details = nullptr;  ///< filled where given
 
   // partition()
-  model::Partition split;  ///< layers over stages; of pools, of the one that decodes
+  std::shared_ptr<const model::Partition> split;  ///< layers over stages; of pools, of the one that decodes
   // memory()
   schedule::PipelineShape pipeline;  ///< training
   step::ServingShape serving;        ///< replicas that prefill and decode
@@ -27,15 +27,14 @@ struct Point {
   // time()
   bool unreachable = false;  ///< dead links cut off ranks that have to talk
 
-  /// As new, for another plan; keeps the memory of its lists.
+  /// As new, for another plan. What memory() replaces as a whole stays until then.
   void restart(const ParallelPlan& next, Details* wanted) {
-    model::Partition kept = std::move(split);
-    kept.stages.clear();
-    kept.chunks.clear();
-    *this = Point();
-    split = std::move(kept);
     plan = next;
+    out = Prediction();
     details = wanted;
+    split.reset();
+    sick.clear();
+    unreachable = false;
   }
   /// The fullest stage decides about the memory of a plan.
   void keep_peak(const MemoryUse& use, std::int32_t stage) {

@@ -45,20 +45,26 @@ class ServerMemory {
   std::vector<Bytes> free_, request_;
 };
 
+/// The layers of the servers that decode. False where the rule cannot be met.
+bool partition_decoding(const Setting& setting, Point& point) {
+  const auto split = std::make_shared<model::Partition>();
+  const bool met = model::partition_layers(setting.model, setting.system.stack,
+                                           {point.plan.pipeline, point.plan.virtual_stages}, *split);
+  point.split = split;
+  return met;
+}
+
 class Replicas final : public Evaluator {
  public:
   explicit Replicas(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
 
-  bool partition(Point& point) override {
-    return model::partition_layers(setting_.model, setting_.system.stack,
-                                   {point.plan.pipeline, point.plan.virtual_stages}, point.split);
-  }
+  bool partition(Point& point) override { return partition_decoding(setting_, point); }
 
   void memory(Point& point) override {
     const ParallelPlan& plan = point.plan;
     const std::int64_t sequences =
         step::sequences_at_once(setting_, plan, step::requests_per_replica(setting_, plan));
-    const ServerMemory server(setting_, plan, point.split.stages, sequences, step::ServerWork::both,
+    const ServerMemory server(setting_, plan, point.split->stages, sequences, step::ServerWork::both,
                               step::cached_tokens(setting_));
     point.serving = step::serving_shape(setting_, plan, server.free(), server.request());
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
@@ -70,7 +76,7 @@ class Replicas final : public Evaluator {
 
   void time(Point& point) override {
     network::CollectiveModel& collectives = machine_.collectives();
-    const step::InferenceInputs inputs{setting_, point.plan, point.split.stages, point.serving};
+    const step::InferenceInputs inputs{setting_, point.plan, point.split->stages, point.serving};
     std::optional<step::FlattenedRun> run;
     if (machine_.flattened()) run.emplace(machine_.run_on(machine_.options().placement));
     step::time_inference(inputs, collectives, memo_, machine_.options().reference, point.out,
@@ -79,7 +85,7 @@ class Replicas final : public Evaluator {
     if (point.details == nullptr) return;
     if (run) point.details->events = run->events;
     if (run && run->unreachable) return;
-    point.details->stage_layers = block_counts(point.split.stages);
+    point.details->stage_layers = block_counts(point.split->stages);
     point.details->group_bytes = step::inference_bytes(inputs, collectives, memo_);
     step::explain_inference(inputs, collectives, memo_, point.details->operators);
   }
@@ -103,8 +109,7 @@ class Pools final : public Evaluator {
     if (!model::partition_layers(setting_.model, stack, {point.plan.prefill.pipeline, 1}, prefill))
       return false;
     point.prefill.layers = std::move(prefill.stages);
-    return model::partition_layers(setting_.model, stack, {point.plan.pipeline, point.plan.virtual_stages},
-                                   point.split);
+    return partition_decoding(setting_, point);
   }
 
   void memory(Point& point) override;
@@ -156,7 +161,7 @@ void Pools::memory(Point& point) {
   Details* details = point.details;
   prefill.plan = step::prefill_plan(point.plan);
   decode.plan = step::decode_plan(point.plan);
-  decode.layers = point.split.stages;
+  decode.layers = point.split->stages;
   prefill.placement = placed(0, point.plan.prefill.gpus());
   decode.placement = placed(point.plan.prefill.gpus(), point.plan.gpus());
   const std::int64_t sequences =

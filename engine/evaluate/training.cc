@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -42,27 +44,27 @@ class LayerMemo {
   std::unordered_map<model::LayerKey, step::LayerCosts, LayerKeyHash> known_;
 };
 
-/// How the layers of a model lie on so many stages: few ways, which many plans share.
+/// How the layers of a plan lie on its stages; null where the rule cannot be met (see model::partition_layers).
+std::shared_ptr<const model::Partition> partition_of(const Setting& setting, const ParallelPlan& plan) {
+  const auto split = std::make_shared<model::Partition>();
+  if (!model::partition_layers(setting.model, setting.system.stack,
+                               {plan.pipeline, plan.virtual_stages, Phase::training}, *split))
+    return nullptr;
+  if (plan.both_ways()) model::fold_both_ways(*split);
+  return split;
+}
+
+/// Few ways, which many plans share.
 class PartitionMemo {
  public:
-  /// False where the rule cannot be met; see model::partition_layers.
-  bool of(const Setting& setting, const ParallelPlan& plan, model::Partition& split) {
-    const auto [entry, fresh] = known_.try_emplace({plan.pipeline, plan.virtual_stages});
-    if (fresh) {
-      entry->second.met =
-          model::partition_layers(setting.model, setting.system.stack,
-                                  {plan.pipeline, plan.virtual_stages, Phase::training}, entry->second.split);
-    }
-    split = entry->second.split;
-    return entry->second.met;
+  std::shared_ptr<const model::Partition> of(const Setting& setting, const ParallelPlan& plan) {
+    const auto [entry, fresh] = known_.try_emplace({plan.pipeline, plan.virtual_stages, plan.both_ways()});
+    if (fresh) entry->second = partition_of(setting, plan);
+    return entry->second;
   }
 
  private:
-  struct Known {
-    bool met = false;
-    model::Partition split;
-  };
-  std::map<std::pair<std::int32_t, std::int32_t>, Known> known_;
+  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::shared_ptr<const model::Partition>> known_;
 };
 
 /// The parameters that the stages of a plan hold; neighbouring plans share them.
@@ -101,6 +103,29 @@ class ParameterMemo {
   Known known_;
 };
 
+/// What follows from the parameters of a plan's stages; neighbouring plans share it.
+class StateMemo {
+ public:
+  /// Forgets what another plan had, unless it differs in microbatch and recomputation alone.
+  void use(ParallelPlan plan) {
+    plan.microbatch = 1;
+    plan.recompute = Recompute::none;
+    if (plan_ == plan) return;
+    plan_ = plan;
+    known_.assign(static_cast<std::size_t>(plan.pipeline), std::nullopt);
+  }
+  const MemoryUse& of(const memory::MemoryInputs& inputs, std::int32_t stage) {
+    std::optional<MemoryUse>& known = known_[static_cast<std::size_t>(stage)];
+    if (!known) known = memory::training_state(inputs, stage);
+    return *known;
+  }
+  void clear() { plan_.reset(); }
+
+ private:
+  std::optional<ParallelPlan> plan_;
+  std::vector<std::optional<MemoryUse>> known_;  ///< by stage
+};
+
 /// A sick device, and what layers cost on it.
 struct SickDevice {
   Setting setting;
@@ -134,9 +159,9 @@ class Training final : public Evaluator {
   }
 
   bool partition(Point& point) override {
-    const bool done = partition_of(point);
-    if (done && point.plan.both_ways()) model::fold_both_ways(point.split);
-    return done;
+    point.split = machine_.options().reference ? partition_of(setting_, point.plan)
+                                               : partitions_.of(setting_, point.plan);
+    return point.split != nullptr;
   }
 
   void memory(Point& point) override {
@@ -146,16 +171,17 @@ class Training final : public Evaluator {
     const ParameterMemo::Known& parameters = parameters_of(point);
     const memory::MemoryInputs inputs{setting_,
                                       plan,
-                                      point.split.stages,
+                                      point.split->stages,
                                       parameters.parameters,
                                       activations(costs(plan), plan.recompute),
                                       point.pipeline,
-                                      point.split.chunks,
+                                      point.split->chunks,
                                       parameters.held};
+    states_.use(plan);
     const bool every_stage = point.details != nullptr || machine_.options().reference;
     for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
       if (!every_stage && memory::is_no_fuller(inputs, stage)) continue;
-      const MemoryUse use = memory::training_stage(inputs, stage);
+      const MemoryUse use = memory::training_stage(inputs, stage, states_.of(inputs, stage));
       if (point.details != nullptr) point.details->stage_memory.push_back(use);
       point.keep_peak(use, stage);
     }
@@ -169,6 +195,7 @@ class Training final : public Evaluator {
   void forget() override {
     layers_.clear();
     parameters_.clear();
+    states_.clear();
   }
 
  private:
@@ -176,23 +203,17 @@ class Training final : public Evaluator {
     return layers_.of(setting_, model::layer_key(plan, plan.microbatch));
   }
   const ParameterMemo::Known& parameters_of(const Point& point) {
-    return parameters_.of(setting_, point.plan, point.plan.both_ways(), point.split.stages);
+    return parameters_.of(setting_, point.plan, point.plan.both_ways(), point.split->stages);
   }
   SickDevice& sick_device(std::pair<double, double> shares);
   std::int32_t execute(const step::TrainingStep& inputs, Point& point);
   void explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point);
 
-  bool partition_of(Point& point) {
-    const ParallelPlan& plan = point.plan;
-    if (!machine_.options().reference) return partitions_.of(setting_, plan, point.split);
-    return model::partition_layers(setting_.model, setting_.system.stack,
-                                   {plan.pipeline, plan.virtual_stages, Phase::training}, point.split);
-  }
-
   Machine& machine_;
   const Setting& setting_;
   LayerMemo layers_;
   ParameterMemo parameters_;
+  StateMemo states_;
   PartitionMemo partitions_;
   std::map<std::pair<double, double>, std::unique_ptr<SickDevice>>
       sick_;  ///< shares of clock and memory rate
@@ -250,9 +271,15 @@ std::int32_t Training::execute(const step::TrainingStep& inputs, Point& point) {
 void Training::time(Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
   const ParameterMemo::Known& parameters = parameters_of(point);
-  const step::TrainingStep inputs{setting_,           point.plan,         costs(point.plan),
-                                  point.split.stages, point.split.chunks, parameters.parameters,
-                                  point.pipeline,     point.sick,         parameters.held};
+  const step::TrainingStep inputs{setting_,
+                                  point.plan,
+                                  costs(point.plan),
+                                  point.split->stages,
+                                  point.split->chunks,
+                                  parameters.parameters,
+                                  point.pipeline,
+                                  point.sick,
+                                  parameters.held};
   scratch_.every_tail = point.details != nullptr || machine_.options().reference;
   std::int32_t critical = step::time_training(inputs, collectives, scratch_, point.out);
   if (machine_.flattened() && !collectives.unreachable()) critical = execute(inputs, point);
@@ -263,7 +290,7 @@ void Training::time(Point& point) {
 void Training::explain(const step::TrainingStep& inputs, std::int32_t critical, Point& point) {
   network::CollectiveModel& collectives = machine_.collectives();
   Details& details = *point.details;
-  details.stage_layers = block_counts(point.split.stages);
+  details.stage_layers = block_counts(point.split->stages);
   details.group_bytes = step::training_bytes(inputs);
   for (std::size_t s = 0; s < scratch_.forward.size(); ++s) {
     details.stage_forward.push_back(scratch_.forward[s].total());

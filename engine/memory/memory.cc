@@ -123,13 +123,9 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
-Bytes training_buffers(const MemoryInputs& in, const model::ParameterGroups& parameters) {
-  const StackProfile& stack = in.setting.system.stack;
-  Bytes sum = stack.memory.workspace;
-  for (const auto& [copies, held] : parameters) {
-    if (in.pipeline.copies() * ranks_of(in.plan, copies) > 1)
-      sum += std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * held.count));
-  }
+/// `buckets`: and the workspace.
+Bytes training_buffers(const MemoryInputs& in, Bytes buckets) {
+  Bytes sum = buckets;
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
   if (zero_shards(in.plan, ZeroState::weights)) {
     Bytes largest_block;
@@ -150,12 +146,13 @@ bool is_no_fuller(const MemoryInputs& in, std::int32_t stage) {
   return stage + 1 < in.plan.pipeline && in.layers[s] == in.layers[s - 1];
 }
 
-MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
+MemoryUse training_state(const MemoryInputs& in, std::int32_t stage) {
   const StackProfile& stack = in.setting.system.stack;
   const model::ParameterGroups parameters = parameters_of(in, stage);
   const bool whole_weights = !zero_shards(in.plan, ZeroState::weights);
 
   MemoryUse use;
+  use.buffers = stack.memory.workspace;
   for (const auto& [copies, held] : parameters) {
     const double shards = ranks_of(in.plan, copies), owners = in.pipeline.copies() * shards;
     // Under ZeRO-3 the copies are made of gathered blocks and go with them.
@@ -164,14 +161,22 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage) {
                            (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
     use.optimizer += Bytes((stack.state.master_bytes + stack.state.moment_bytes) * held.count /
                            (zero_shards(in.plan, ZeroState::optimizer) ? owners : 1.0));
+    if (owners > 1)
+      use.buffers +=
+          std::min(stack.communication.bucket, Bytes(stack.state.gradient_comm_bytes * held.count));
   }
+  return use;
+}
+
+MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage, const MemoryUse& state) {
+  MemoryUse use = state;
   use.activations = saved_activations(in, stage);
   if (position(in, stage).last) {
     const double waiting = heads_in_flight(in.pipeline) - 1;
     use.logits = in.activations.logits + waiting * in.activations.logits_saved;
   }
-  use.buffers = training_buffers(in, parameters);
-  use.reserve = stack.memory.reserve;
+  use.buffers = training_buffers(in, state.buffers);
+  use.reserve = in.setting.system.stack.memory.reserve;
   return use;
 }
 

@@ -73,7 +73,14 @@ struct MemoryInputs {
 /// as many microbatches or fewer. Not known of schedules that put weight gradients off, whose number rises.
 bool is_no_fuller(const MemoryInputs& inputs, std::int32_t stage);
 
-MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage);
+/// Of a stage in training, what follows from its parameters: weights, gradients, optimizer state, and of the buffers
+/// workspace and buckets. Plans that differ in microbatch and recomputation alone have the same.
+MemoryUse training_state(const MemoryInputs& inputs, std::int32_t stage);
+/// All of it; `state` is training_state() of the stage.
+MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage, const MemoryUse& state);
+inline MemoryUse training_stage(const MemoryInputs& inputs, std::int32_t stage) {
+  return training_stage(inputs, stage, training_state(inputs, stage));
+}
 
 /// `sequences` per replica in flight, each of `tokens` cached tokens when the last one is written.
 MemoryUse inference_stage(const MemoryInputs& inputs, std::int32_t stage, double sequences, double tokens);

@@ -37,18 +37,23 @@ std::optional<fs::path> built_in_presets() {
   return std::nullopt;
 }
 
-/// Objectives that the phase of the study does not have.
-ProblemList objective_problems(const sweep::Study& study, const fs::path& file) {
+/// Columns that the study names and does not have: those of the other phase, of faults, of reliability.
+ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
   const results::ColumnTable table(study.phase(), {}, study.faults.has_value(),
                                    study.reliability.has_value());
+  const results::ColumnTable complete(study.phase(), {}, true, true);
   ProblemList problems;
-  for (const std::string& objective : study.objectives) {
-    if (table.find(objective) != nullptr) continue;
-    const results::ColumnTable complete(study.phase(), {}, true, true);
-    const std::string lacking = complete.find(objective) != nullptr ? "a study without faults or reliability"
-                                                                    : std::string(name_of(study.phase()));
-    problems.add(file.string() + ": objectives: '" + objective + "' has no meaning for " + lacking);
-  }
+  const auto check = [&](const char* key, const std::string& name) {
+    const bool axis =
+        std::ranges::find(study.hardware, name, &sweep::HardwareAxis::column) != study.hardware.end();
+    if (axis || table.find(name) != nullptr) return;
+    const std::string lacking = complete.find(name) != nullptr ? "a study without faults or reliability"
+                                                               : std::string(name_of(study.phase()));
+    problems.add(file.string() + ": " + key + ": '" + name + "' has no meaning for " + lacking);
+  };
+  for (const std::string& objective : study.objectives) check("objectives", objective);
+  for (const std::string& column : study.stored_columns.value_or(std::vector<std::string>()))
+    check("store.columns", column);
   return problems;
 }
 
@@ -158,7 +163,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   options.fixed_columns = column_names([](const auto&) { return true; });
   auto study = sweep::load_study(arguments.file, make_catalog(common), options);
   if (!study) throw BadInput(study.error());
-  objective_problems(*study, arguments.file).finish();
+  column_problems(*study, arguments.file).finish();
   for (const std::string& assumption : study->assumptions)
     if (!quiet) std::cerr << "warning: " << message_line(assumption) << '\n';
   return *std::move(study);

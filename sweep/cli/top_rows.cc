@@ -225,8 +225,8 @@ const ColumnInfo& require_column(const ResultReader& reader, std::string_view na
   if (const ColumnInfo* const column = reader.find(name)) return *column;
   std::vector<std::string> names;
   for (const ColumnInfo& column : reader.columns()) names.push_back(column.name);
-  throw BadInput(fmt::format("{}: no column '{}'{}; columns: {}", option, name, did_you_mean(name, names),
-                             join_names(names)));
+  throw BadInput(fmt::format("{}: no column '{}'{}{}; columns: {}", option, name, reader.why_missing(),
+                             did_you_mean(name, names), join_names(names)));
 }
 
 TopRows find_top_rows(const ResultReader& reader, const TopQuestion& question) {

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -18,28 +17,19 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-template <class T>
-double load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return static_cast<double>(value);
-}
-
-double load(results::ColumnType type, const std::byte* at) {
-  switch (type) {
-    case results::ColumnType::u8:
-    case results::ColumnType::boolean:
-      return load<std::uint8_t>(at);
-    case results::ColumnType::i32:
-      return load<std::int32_t>(at);
-    case results::ColumnType::u64:
-      return load<std::uint64_t>(at);
-    case results::ColumnType::f4:
-      return load<float>(at);
-    case results::ColumnType::f8:
-      return load<double>(at);
+Tally tally_of(const results::EncodedBlock& block) {
+  const results::Summary& summary = block.summary;
+  Tally tally;
+  std::uint64_t& without = tally.by_reason[static_cast<std::size_t>(Reason::none)];
+  without = block.rows;
+  for (const results::CodeCount& code : summary.statuses) tally.by_status[code.code] = code.count;
+  for (const results::CodeCount& code : summary.reasons) {
+    tally.by_reason[code.code] = code.count;
+    without -= code.count;
   }
-  return 0;
+  if (!summary.top.empty())
+    tally.best = BestPoint{summary.top.front().values.front(), summary.top.front().point_id};
+  return tally;
 }
 
 }  // namespace
@@ -49,12 +39,11 @@ bool ranks_before(const BestPoint& a, const BestPoint& b, results::Better better
   return better == results::Better::larger ? a.objective > b.objective : a.objective < b.objective;
 }
 
-std::optional<Objective> first_objective(const SweepJob& job) {
-  if (job.study().objectives.empty()) return std::nullopt;
-  const results::ColumnInfo* const column = job.columns().find(job.study().objectives.front());
-  if (column == nullptr) return std::nullopt;
-  const auto index = static_cast<std::size_t>(column - job.columns().columns().data());
-  return Objective{index, column->type, column->better};
+results::Better better_of(const SweepJob& job) {
+  const std::vector<std::string>& objectives = job.study().objectives;
+  const results::ColumnInfo* const column =
+      objectives.empty() ? nullptr : job.columns().find(objectives.front());
+  return column == nullptr ? results::Better::smaller : column->better;
 }
 
 void add(Tally& whole, const Tally& part, results::Better better) {
@@ -68,8 +57,7 @@ BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout
     : job_(&job),
       layout_(&layout),
       factory_(&factory),
-      objective_(first_objective(job)),
-      encoder_(job.columns(), layout.rows_per_block) {
+      encoder_(job.columns(), layout.rows_per_block, job.study().objectives) {
   const std::uint32_t rows = layout.rows_per_block;
   points_.reserve(rows);
   predictions_.reserve(rows);
@@ -82,13 +70,9 @@ FinishedBlock BlockWorker::run(std::uint64_t block) {
   evaluate_seconds_ += seconds_since(start);
 
   FinishedBlock finished;
-  for (const Prediction& prediction : predictions_) {
-    ++finished.tally.by_status[static_cast<std::size_t>(prediction.status)];
-    ++finished.tally.by_reason[static_cast<std::size_t>(prediction.reason)];
-  }
-  finished.tally.best = best_of_rows();
   const Clock::time_point evaluated = Clock::now();
   finished.block = encoder_.encode(block, records_);
+  finished.tally = tally_of(finished.block);
   finished.block.samples = std::move(samples_);
   encode_seconds_ += seconds_since(evaluated);
   return finished;
@@ -154,20 +138,6 @@ Prediction BlockWorker::predict(const PointIndex& point) {
     setting_index_ = point.setting;
   }
   return evaluator_->evaluate(point.plan);
-}
-
-std::optional<BestPoint> BlockWorker::best_of_rows() {
-  if (!objective_) return std::nullopt;
-  const std::size_t width = results::size_of(objective_->type);
-  objective_values_.resize(records_.size() * width);
-  job_->columns().put(objective_->column, records_, objective_values_.data());
-  std::optional<BestPoint> best;
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    const BestPoint point{load(objective_->type, objective_values_.data() + i * width), records_[i].point_id};
-    if (predictions_[i].status != Status::ok || std::isnan(point.objective)) continue;
-    if (!best || ranks_before(point, *best, objective_->better)) best = point;
-  }
-  return best;
 }
 
 }  // namespace shardscape::sweep

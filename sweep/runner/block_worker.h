@@ -19,13 +19,8 @@ struct FinishedBlock {
 /// True where `a` ranks before `b`: by the objective, then by point id.
 bool ranks_before(const BestPoint& a, const BestPoint& b, results::Better better);
 
-/// The study's first objective as a column; nothing where it has none.
-struct Objective {
-  std::size_t column = 0;
-  results::ColumnType type = results::ColumnType::f8;
-  results::Better better = results::Better::smaller;
-};
-std::optional<Objective> first_objective(const SweepJob& job);
+/// Which direction of the study's first objective is better; smaller where it has none.
+results::Better better_of(const SweepJob& job);
 
 /// Adds the counts of `part` to `whole`, and keeps the better of the two best points.
 void add(Tally& whole, const Tally& part, results::Better better);
@@ -47,12 +42,10 @@ class BlockWorker {
   void sample(std::uint64_t point_id);
   [[nodiscard]] double goodput(std::size_t i) const;
   const Assessment& assessment(std::uint64_t setting);
-  std::optional<BestPoint> best_of_rows();
 
   const SweepJob* job_;
   const results::BlockLayout* layout_;
   const EvaluatorFactory* factory_;
-  std::optional<Objective> objective_;
   results::BlockEncoder encoder_;
   // The current setting; neighbouring points share it.
   std::optional<std::uint64_t> setting_index_;
@@ -67,7 +60,6 @@ class BlockWorker {
   std::vector<results::PointRecord> records_;
   std::vector<std::optional<results::FaultSummary>> summaries_;
   std::vector<results::FaultSampleRecord> samples_;
-  std::vector<std::byte> objective_values_;
   double evaluate_seconds_ = 0, encode_seconds_ = 0;
 };
 

@@ -62,7 +62,7 @@ class BlockSink {
  public:
   BlockSink(const SweepJob& job, const results::SegmentStore& store, const SweepOptions& options)
       : writer_(store, options.seal), observer_(options.observer) {
-    if (const auto objective = first_objective(job)) better_ = objective->better;
+    better_ = better_of(job);
     outcome_.progress.rows_total = job.layout().rows();
     outcome_.progress.rows_before = store.sealed_rows();
   }

@@ -47,7 +47,7 @@ class SharedProgress {
   SharedProgress(const SweepJob& job, const SweepOptions& options, const SharedStart& start,
                  ranks::Ranks& ranks)
       : observer_(options.observer), stop_wanted_(options.stop), ranks_(ranks) {
-    if (const auto objective = first_objective(job)) better_ = objective->better;
+    better_ = better_of(job);
     before_.rows_total = job.layout().rows();
     before_.rows_before = start.rows_before;
   }

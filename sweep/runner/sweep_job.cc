@@ -20,6 +20,13 @@ std::vector<results::HardwareColumn> hardware_columns(const Study& study) {
   return columns;
 }
 
+results::ColumnTable stored_columns(const Study& study) {
+  results::ColumnTable table(study.phase(), hardware_columns(study), study.faults.has_value(),
+                             study.reliability.has_value());
+  if (study.stored_columns) table.keep_only(*study.stored_columns, study.objectives);
+  return table;
+}
+
 /// Systems are the product of the axes, the first axis slowest.
 std::vector<double> hardware_values(const Study& study) {
   std::vector<double> values;
@@ -100,8 +107,7 @@ SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard
     : study_(&study),
       space_(study.space, study.gpus, study.phase(), study.setting_count()),
       constraints_(compile(study.space.constraints)),
-      columns_(study.phase(), hardware_columns(study), study.faults.has_value(),
-               study.reliability.has_value()),
+      columns_(stored_columns(study)),
       fault_draws_(draws_of(study)),
       layout_(block_layout(
           chosen_points(space_.size(), evaluations_per_point(study, fault_draws_.get()), limit, sample),
@@ -143,6 +149,7 @@ results::Manifest SweepJob::manifest(const results::RunInfo& run) const {
   info.title = study_->title;
   info.resolved_yaml = study_->resolved_yaml;
   info.objectives = study_->objectives;
+  info.stored_columns = study_->stored_columns;
   for (const std::string& line : study_->assumptions) info.assumptions += line + '\n';
   for (const SourceText& source : study_->sources) info.sources.push_back({source.name, source.text});
   const network::Fabric fabric(study_->systems.front().fabric);

@@ -59,6 +59,7 @@ class StudyParser {
     read_reliability();
     read_objectives();
     read_mode();
+    read_store();
     reader_.finish();
     check_fault_wiring();
     check_layouts();
@@ -313,6 +314,25 @@ class StudyParser {
     }
   }
 
+  void read_store() {
+    const yaml::Node* node = reader_.take("store");
+    if (node == nullptr) return;
+    yaml::Reader reader(*node, "store", state_);
+    const yaml::Node* columns = reader.take_required("columns");
+    reader.finish();
+    if (columns == nullptr) return;
+    std::vector<std::string> known = options_.fixed_columns;
+    for (const HardwareAxis& axis : study_.hardware) known.push_back(axis.column);
+    study_.stored_columns = parse_axis<std::string>(
+        {*columns, "store.columns", diagnostics_}, [&](const yaml::Node& item) -> yaml::Parsed<std::string> {
+          auto name = yaml::scalar_text(item, "text");
+          if (!name || options_.fixed_columns.empty() || std::ranges::find(known, *name) != known.end())
+            return name;
+          return tl::unexpected("unknown column \"" + *name + '"' +
+                                yaml::suggestion(*name, known, "columns"));
+        });
+  }
+
   void check_loads() {
     const yaml::Node* const node = root_.find("workload")->find("expert_load");
     const MixtureOfExperts* const experts = study_.model.moe ? &*study_.model.moe : nullptr;
@@ -406,6 +426,11 @@ class StudyParser {
       node.set("reliability", write_reliability(*study_.reliability, study_.faults.has_value()));
     node.set("objectives", text_list(study_.objectives));
     node.set("mode", yaml::make_scalar(study_.mode));
+    if (study_.stored_columns) {
+      yaml::Node store = yaml::Node::map();
+      store.set("columns", text_list(*study_.stored_columns));
+      node.set("store", std::move(store));
+    }
     return yaml::emit(node);
   }
 

@@ -22,7 +22,8 @@ struct StudyOptions {
   std::vector<std::string> overrides;
   /// Columns that `objectives:` may name; not checked where the list is empty.
   std::vector<std::string> objective_columns;
-  /// Columns that results have whatever the study; no axis of `hardware:` may take their names.
+  /// Columns that results have whatever the study; no axis of `hardware:` may take their names, and `store.columns` may
+  /// name them and the axes, unless the list is empty.
   std::vector<std::string> fixed_columns;
 };
 

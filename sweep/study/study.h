@@ -51,7 +51,9 @@ struct Study {
   std::optional<FaultStudy> faults;
   std::optional<Reliability> reliability;
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
-  std::string resolved_yaml;            ///< every default filled in; parses back to the same study
+  /// Columns that the result file holds beside those that every file has; nothing: all.
+  std::optional<std::vector<std::string>> stored_columns;
+  std::string resolved_yaml;  ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
   std::vector<std::string> assumptions;  ///< what inputs leave out and results rest on, a line each
   std::shared_ptr<const evidence::Table> measured;  ///< of the preset folders; null where none has any

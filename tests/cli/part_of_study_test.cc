@@ -66,6 +66,50 @@ TEST_F(PartOfStudyTest, TheWholeStudySaysNothingOfIt) {
   EXPECT_FALSE(contains(sweep("sample.h5", {"--sample", "1000000"}).out, "in the study,"));
 }
 
+// Columns that the study names, and those that every file has: as in the file with all of them. What needs another says
+// which key leaves it out.
+TEST_F(PartOfStudyTest, SomeColumns) {
+  const std::string key = "store: {columns: [tensor_parallel, mfu, compute_s]}\n";
+  write("some.yaml", std::string(kSmallStudy) + key);
+  write("all.yaml", std::string(kSmallStudy));
+  for (const char* name : {"some", "all"})
+    ASSERT_EQ(run({"sweep", std::string(name) + ".yaml", "-o", std::string(name) + ".h5"}).code, 0);
+  for (const char* part : {"1", "2"}) {
+    const std::string output = std::string("part") + part + ".h5";
+    ASSERT_EQ(run({"sweep", "some.yaml", "-o", output, "--shard", std::string(part) + "/2"}).code, 0);
+  }
+  ASSERT_EQ(run({"merge", "part1.h5", "part2.h5", "-o", "merged.h5"}).code, 0);
+  std::string difference;
+  EXPECT_TRUE(test::datasets_equal(work() / "some.h5", work() / "merged.h5", &difference)) << difference;
+  const results::ResultReader some(work() / "some.h5"), all(work() / "all.h5");
+  std::vector<std::string> names;
+  for (const results::ColumnInfo& column : some.columns()) {
+    names.push_back(column.name);
+    const auto here = some.read(column.name), there = all.read(column.name);
+    ASSERT_EQ(here.size(), there.size());
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      const bool both_nan = std::isnan(here[i]) && std::isnan(there[i]);
+      ASSERT_TRUE(both_nan || here[i] == there[i]) << column.name << ' ' << i;
+    }
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"point_id", "status", "reason", "tensor_parallel", "step_time_s",
+                                             "mfu", "memory_peak_bytes", "compute_s"}));
+  EXPECT_EQ(some.attributes().at("stored_columns"), "tensor_parallel mfu compute_s");
+  EXPECT_EQ(all.attributes().count("stored_columns"), 0U);
+  EXPECT_EQ(some.summary().top, all.summary().top);
+  EXPECT_EQ(run({"verify", "some.h5"}).code, 0) << run({"verify", "some.h5"}).out;
+  for (const char* command : {"top", "verify"}) EXPECT_EQ(run({command, "some.h5"}).code, 0) << command;
+  EXPECT_EQ(run({"report", "some.h5", "-o", "some.html"}).code, 0)
+      << run({"report", "some.h5", "-o", "x.html"}).err;
+  EXPECT_EQ(run({"export", "some.h5", "--csv", "some.csv"}).code, 0);
+  EXPECT_EQ(run({"diff", "some.h5", "merged.h5"}).code, 0);
+  const Finished refused = run({"top", "some.h5", "--by", "bubble_s"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(
+      contains(refused.err, "--by: no column 'bubble_s' (store.columns of the study names what is there)"))
+      << refused.err;
+}
+
 TEST_F(PartOfStudyTest, APrefix) {
   const std::string text = "of " + std::to_string(points_) + " in the study, the first 200";
   EXPECT_TRUE(contains(sweep("out.h5", {"--limit", "200"}).out, "200 points (" + text + ")"));

@@ -12,7 +12,7 @@ namespace {
 
 void seal(const ColumnTable& table, const SegmentStore& store, BlockRange range) {
   SegmentWriter writer(store);
-  BlockEncoder encoder(table, store.manifest().layout.rows_per_block);
+  BlockEncoder encoder(table, store.manifest().layout.rows_per_block, store.manifest().study.objectives);
   for (std::uint64_t block = range.first; block < range.end(); ++block) {
     writer.append(encoder.encode(block, FakeBlock(store.manifest().layout, block).records), {});
   }
@@ -63,7 +63,7 @@ void write_faulty(const std::filesystem::path& folder) {
   manifest.columns.assign(table.columns().begin(), table.columns().end());
   for (const char* name : {"sampling.h5", "faults.h5"}) {
     auto store = SegmentStore::create(parts_folder(folder / name), manifest);
-    BlockEncoder encoder(table, manifest.layout.rows_per_block);
+    BlockEncoder encoder(table, manifest.layout.rows_per_block, manifest.study.objectives);
     SegmentWriter writer(store, {.rows = 100});
     for (std::uint64_t index = 0; index < manifest.layout.blocks.count; ++index) {
       EncodedBlock block = encoder.encode(index, FakeBlock(manifest.layout, index).records);

@@ -49,7 +49,7 @@ TEST_F(ResultsTest, MoreRowsThanOneSegmentHolds) {
   const Manifest manifest = fake_manifest(70001, 8192);
   const fs::path output = file("big.h5");
   SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
-  SegmentWriter writer(store);
+  SegmentWriter writer(store, {65536});
   append(writer, manifest, manifest.layout.blocks);
   EXPECT_EQ(writer.sealed_rows(), 65536U);
   EXPECT_EQ(writer.open_rows(), 70001U - 65536U);
@@ -106,7 +106,7 @@ TEST_F(ResultsTest, DamagedChunkStopsAssemblyAndKeepsTheParts) {
   store.scan();
   const fs::path segment = store.segments().front().path;
   // The chunk of a column is found by its bytes.
-  BlockEncoder encoder(table_, 512);
+  BlockEncoder encoder(table_, 512, {});
   const auto chunk = encoder.encode(0, FakeBlock(manifest.layout, 0).records).chunks.back();
   std::fstream stream(segment, std::ios::in | std::ios::out | std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(stream)), {});

@@ -43,7 +43,7 @@ TEST(BlockLayout, RowsOfBlocks) {
 TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
   constexpr std::uint32_t kRows = 64;
   const BlockLayout layout = BlockLayout::whole(100, kRows);  // the second block is short
-  BlockEncoder encoder(table_, kRows);
+  BlockEncoder encoder(table_, kRows, {});
   const hid_t hdf5 = H5Fcreate(file("chunks.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(hdf5, 0);
   for (const std::uint64_t block : {std::uint64_t{0}, std::uint64_t{1}}) {
@@ -78,7 +78,7 @@ TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
 
 TEST_F(ResultsTest, EncodingIsPure) {
   const BlockLayout layout = BlockLayout::whole(256, 64);
-  BlockEncoder used(table_, 64), fresh(table_, 64);
+  BlockEncoder used(table_, 64, {}), fresh(table_, 64, {});
   (void)used.encode(3, FakeBlock(layout, 3).records);
   const FakeBlock points(layout, 1);
   const auto expected = fresh.encode(1, points.records).chunks;
@@ -86,9 +86,60 @@ TEST_F(ResultsTest, EncodingIsPure) {
   EXPECT_EQ(used.encode(1, points.records).chunks, expected);  // every column as in the block before
 }
 
+/// Points of one verdict each, with one workload and one machine or with their own.
+struct VerdictBlock {
+  VerdictBlock(std::uint32_t rows, std::uint64_t first, Status status, bool shared) {
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      points.emplace_back(first + i);
+      points.back().prediction.status = status;
+    }
+    for (const FakePoint& point : points) {
+      const FakePoint& of = shared ? points.front() : point;
+      records.push_back({point.id, point.plan, of.workload, of.hardware, point.prediction});
+    }
+  }
+  std::deque<FakePoint> points;
+  std::vector<PointRecord> records;
+};
+
+// Columns that are known to hold one value are not looked at row by row: what is stored is what put() gives for each
+// row, whatever the block before was, and however many rows the block has.
+TEST_F(ResultsTest, ColumnsOfOneValueAreThoseOfTheirRows) {
+  constexpr std::uint32_t kRows = 64;
+  BlockEncoder encoder(table_, kRows, {"step_time_s", "memory_peak_bytes"});
+  BlockDecoder decoder(kRows);
+  std::uint64_t index = 0;
+  for (const Status status : enum_values<Status>()) {
+    for (const bool shared : {true, false, true}) {
+      for (const std::uint32_t rows : {kRows, 7U, kRows - 1}) {
+        SCOPED_TRACE(testing::Message() << name_of(status) << ' ' << shared << ' ' << rows);
+        const VerdictBlock block(rows, ++index * kRows, status, shared);
+        const RowsInCommon common = in_common(block.records);
+        const EncodedBlock encoded = encoder.encode(index, block.records);
+        for (std::size_t c = 0; c < table_.columns().size(); ++c) {
+          const ColumnInfo& column = table_.columns()[c];
+          std::vector<std::byte> expected(kRows * size_of(column.type));  // zeros behind the last row
+          table_.put(c, block.records, expected.data());
+          const auto plain = decoder.decode(column.type, encoded.chunks[c]);
+          ASSERT_EQ(std::vector<std::byte>(plain.begin(), plain.end()), expected) << column.name;
+          const bool timed = column.group == ColumnGroup::breakdown || column.name == "step_time_s";
+          if (timed) {
+            EXPECT_EQ(table_.is_same_in_all(c, common), status != Status::ok) << column.name;
+          }
+          if (column.group == ColumnGroup::hardware || column.group == ColumnGroup::workload)
+            EXPECT_EQ(table_.is_same_in_all(c, common), shared) << column.name;
+        }
+        EXPECT_EQ(encoded.chunks, BlockEncoder(table_, kRows, {}).encode(index, block.records).chunks);
+        ASSERT_EQ(encoded.summary.statuses.size(), 1U);
+        EXPECT_EQ(encoded.summary.statuses.front().count, rows);
+      }
+    }
+  }
+}
+
 TEST_F(ResultsTest, DecoderInvertsAndDetectsDamage) {
   const BlockLayout layout = BlockLayout::whole(64, 64);
-  BlockEncoder encoder(table_, 64);
+  BlockEncoder encoder(table_, 64, {});
   BlockDecoder decoder(64);
   std::size_t detected = 0;
   const FakeBlock points(layout, 0);

@@ -66,6 +66,31 @@ TEST(Columns, HardwareStandsBeforeTheOutputs) {
   EXPECT_EQ(table.find("fabric_algorithm")->meanings.size(), 3U);
 }
 
+// What is left of a table holds what it held: also the second hardware axis where the first is gone.
+TEST(Columns, FewerColumnsHoldTheSame) {
+  const ColumnTable all(Phase::training, fake_hardware(), true);
+  ColumnTable some = all;
+  const std::vector<std::string> names = {"fabric_algorithm", "recompute"}, objectives = {"mfu"};
+  some.keep_only(names, objectives);
+  std::vector<std::string> left;
+  for (const ColumnInfo& column : some.columns()) left.push_back(column.name);
+  EXPECT_EQ(left, (std::vector<std::string>{"point_id", "status", "reason", "recompute", "fabric_algorithm",
+                                            "step_time_s", "mfu", "memory_peak_bytes", "fault_samples",
+                                            "slowdown_mean"}));
+  const FakePoint point(11);
+  const std::vector<PointRecord> rows = {point.record()};
+  const auto value = [&](const ColumnTable& table, std::string_view name) {
+    const auto at = static_cast<std::size_t>(table.find(name) - table.columns().data());
+    std::vector<std::byte> bytes(size_of(table.columns()[at].type));
+    table.put(at, rows, bytes.data());
+    return bytes;
+  };
+  for (const std::string& name : left) {
+    EXPECT_EQ(*some.find(name), *all.find(name)) << name;
+    EXPECT_EQ(value(some, name), value(all, name)) << name;
+  }
+}
+
 TEST(Columns, PointIdKeepsAll64Bits) {
   const ColumnTable table(Phase::training);
   const FakePoint point((std::uint64_t{1} << 60U) + 1);

@@ -112,7 +112,7 @@ class ResultsTest : public ::testing::Test {
 
   /// Appends blocks [range) at one instant.
   void append(SegmentWriter& writer, const Manifest& manifest, BlockRange range) {
-    BlockEncoder encoder(table_, manifest.layout.rows_per_block);
+    BlockEncoder encoder(table_, manifest.layout.rows_per_block, manifest.study.objectives);
     for (std::uint64_t block = range.first; block < range.end(); ++block) {
       writer.append(encoder.encode(block, FakeBlock(manifest.layout, block).records), {});
     }

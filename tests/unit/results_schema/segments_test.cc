@@ -24,7 +24,7 @@ class SegmentsTest : public ResultsTest {
  protected:
   [[nodiscard]] fs::path parts() const { return file("out.h5.parts"); }
   EncodedBlock block(const Manifest& manifest, std::uint64_t index) {
-    return BlockEncoder(table_, manifest.layout.rows_per_block)
+    return BlockEncoder(table_, manifest.layout.rows_per_block, manifest.study.objectives)
         .encode(index, FakeBlock(manifest.layout, index).records);
   }
 };

@@ -86,6 +86,31 @@ TEST_P(SummaryOracle, FrontAndTopEqualBruteForce) {
   }
 }
 
+// Rows in parts of any size, the parts in any order: the summary of all of them.
+TEST_P(SummaryOracle, PartsAddUp) {
+  const auto& directions = GetParam();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    CounterRng rng(seed, 1);
+    SummaryBuilder whole(directions), parts(directions);
+    SummaryBuilder part(directions);
+    for (const Row& row : random_rows(seed, directions.size(), 200)) {
+      const Reason reason = row.status == Status::ok ? Reason::none : Reason::memory_capacity;
+      whole.add(row.id, row.status, reason, row.values);
+      part.add(row.id, row.status, reason, row.values);
+      if (rng.below(10) != 0) continue;
+      parts.add(part.finish());
+      part = SummaryBuilder(directions);
+    }
+    parts.add(part.finish());
+    const Summary expected = whole.finish(), summary = parts.finish();
+    EXPECT_EQ(summary.statuses, expected.statuses);
+    EXPECT_EQ(summary.reasons, expected.reasons);
+    EXPECT_EQ(summary.pareto, expected.pareto);
+    EXPECT_EQ(summary.top, expected.top);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Directions, SummaryOracle,
                          ::testing::Values(std::vector<Better>{Better::smaller},
                                            std::vector<Better>{Better::larger, Better::smaller},

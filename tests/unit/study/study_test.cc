@@ -104,6 +104,23 @@ TEST(Study, ConstraintsObjectivesAndMode) {
                       "did you mean \"step_time_s\"?"));
 }
 
+TEST(Study, ColumnsToStore) {
+  EXPECT_FALSE(good(training("")).stored_columns);
+  EXPECT_FALSE(good(training("")).resolved_yaml.find("store:") != std::string::npos);
+  StudyOptions options;
+  options.fixed_columns = {"tensor_parallel", "mfu"};
+  const std::string text = "hardware: {device.hbm.capacity: [80 GiB, 96 GiB]}\n";
+  const Study study = good(training(text + "store: {columns: [mfu, device_hbm_capacity_bytes]}\n"), options);
+  EXPECT_EQ(study.stored_columns, (std::vector<std::string>{"mfu", "device_hbm_capacity_bytes"}));
+  EXPECT_NE(study.resolved_yaml.find("store:\n  columns: [mfu, device_hbm_capacity_bytes]"),
+            std::string::npos)
+      << study.resolved_yaml;
+  EXPECT_EQ(good(training("store: {columns: mfu}\n"), options).stored_columns,
+            std::vector<std::string>{"mfu"});
+  EXPECT_TRUE(reports(bad(training("store: {columns: [device_hbm_capacity_bytes]}\n"), options),
+                      "s.yaml:31:19: store.columns", "unknown column \"device_hbm_capacity_bytes\""));
+}
+
 TEST(Study, LayersLieAsThePipelineLayoutSays) {
   const auto with = [](const std::string& layout, const std::string& space = "pipeline_parallel: [2]") {
     return training("pipeline_layout: " + layout + "\nspace: {" + space + "}\n");
