@@ -282,8 +282,12 @@ void CollectiveModel::set_memory_share(double share) {
 }
 
 void CollectiveModel::record_links(bool on) {
-  if (on) recorded_ = LinkSet(fabric_.links().size());
+  if (on) recorded_ = recorded_part_ = LinkSet(fabric_.links().size());
   recording_ = on;
+}
+
+LinkSet CollectiveModel::take_recorded_part() {
+  return std::exchange(recorded_part_, LinkSet(fabric_.links().size()));
 }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {

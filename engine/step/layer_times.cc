@@ -1,7 +1,5 @@
 #include "engine/step/layer_times.h"
 
-#include <cstdint>
-
 #include "engine/base/hash.h"
 #include "engine/step/price_training.h"
 
@@ -50,6 +48,7 @@ LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
   slot.plan = plan;
   slot.defers = defers;
   slot.used = true;
+  slot.times.id = ++last_id_;
   for (std::optional<LayerPasses>& layer : slot.times.layers) layer.reset();
   slot.times.contended.clear();
   return slot.times;
