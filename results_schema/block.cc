@@ -50,7 +50,7 @@ void unshuffle(const std::byte* in, std::byte* out, std::size_t values, std::siz
 
 }  // namespace
 
-struct BlockEncoder::Compressor {
+struct ChunkPacker::Compressor {
   Compressor() : state(libdeflate_alloc_compressor(kDeflateLevel)) {
     if (state == nullptr) throw std::bad_alloc();
   }
@@ -60,18 +60,31 @@ struct BlockEncoder::Compressor {
   libdeflate_compressor* state;
 };
 
-BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block)
-    : table_(&table), rows_per_block_(rows_per_block), compressor_(std::make_unique<Compressor>()) {
-  const std::size_t widest = rows_per_block * sizeof(double);
-  plain_.resize(widest);
-  shuffled_.resize(widest);
-  packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, widest));
-  kept_.resize(table.columns().size());
+ChunkPacker::ChunkPacker() : compressor_(std::make_unique<Compressor>()) {}
+ChunkPacker::~ChunkPacker() = default;
+ChunkPacker::ChunkPacker(ChunkPacker&&) noexcept = default;
+ChunkPacker& ChunkPacker::operator=(ChunkPacker&&) noexcept = default;
+
+std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, std::size_t width) {
+  const std::byte* source = plain.data();
+  if (width > 1) {
+    if (shuffled_.size() < plain.size()) shuffled_.resize(plain.size());
+    shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
+    source = shuffled_.data();
+  }
+  const std::size_t most = libdeflate_zlib_compress_bound(compressor_->state, plain.size());
+  if (packed_.size() < most) packed_.resize(most);
+  const std::size_t size =
+      libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
+  SHARDSCAPE_CHECK(size > 0, plain.size(), width);  // the bound holds
+  return std::span(packed_).first(size);
 }
 
-BlockEncoder::~BlockEncoder() = default;
-BlockEncoder::BlockEncoder(BlockEncoder&&) noexcept = default;
-BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
+BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block)
+    : table_(&table), rows_per_block_(rows_per_block) {
+  plain_.resize(rows_per_block * sizeof(double));
+  kept_.resize(table.columns().size());
+}
 
 EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
   SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
@@ -90,41 +103,24 @@ EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointReco
     Kept& kept = kept_[c];
     if (!std::ranges::equal(plain, kept.plain)) {
       kept.plain.assign(plain.begin(), plain.end());
-      kept.packed = pack(plain, width);
-      SHARDSCAPE_CHECK(!kept.packed.empty(), index, columns[c].name);
+      const auto packed = packer_.pack(plain, width);
+      kept.packed.assign(packed.begin(), packed.end());
     }
     block.chunks.push_back(kept.packed);
   }
   return block;
 }
 
-/// Nothing where the packer fails.
-std::vector<std::byte> BlockEncoder::pack(std::span<const std::byte> plain, std::size_t width) {
-  const std::byte* source = plain.data();
-  if (width > 1) {
-    shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
-    source = shuffled_.data();
-  }
-  const std::size_t size =
-      libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
-  return {packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size)};
-}
-
 std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {
   if (rows.empty()) return 0;
-  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
-      libdeflate_alloc_compressor(kDeflateLevel), &libdeflate_free_compressor);
-  if (!compressor) throw std::bad_alloc();
-  std::vector<std::byte> plain(rows.size() * sizeof(double)), shuffled(plain.size());
-  std::vector<std::byte> packed(libdeflate_zlib_compress_bound(compressor.get(), plain.size()));
+  ChunkPacker packer;
+  std::vector<std::byte> plain(rows.size() * sizeof(double));
   std::uint64_t bytes = 0;
   const auto columns = fault_sample_columns();
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const std::size_t width = size_of(columns[c].type);
     put_fault_samples(c, rows, plain.data());
-    shuffle(plain.data(), shuffled.data(), rows.size(), width);
-    bytes += libdeflate_zlib_compress(compressor.get(), shuffled.data(), rows.size() * width, packed.data(),
-                                      packed.size());
+    bytes += packer.pack(std::span(plain).first(rows.size() * width), width).size();
   }
   return bytes;
 }

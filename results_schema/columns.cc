@@ -86,7 +86,7 @@ double fault_number(Record r) {
 }
 template <auto Member>
 double expected_time(Record r) {
-  return r.faults == nullptr ? kNaN : (r.prediction.*Member).value() * (1 + r.faults->mean);
+  return r.faults == nullptr ? kNaN : r.faults->expected((r.prediction.*Member).value());
 }
 
 using enum ColumnType;
