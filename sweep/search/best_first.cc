@@ -83,7 +83,8 @@ class Search {
   void scale_costs(std::uint64_t index) {
     const Setting setting = job_.study().setting(index);
     const Prediction at_one_second = PlanFloor(setting).rates(regions_.families().front().plan, Seconds(1));
-    per_second_ = kRounding * cost_of(objective_, value_of(objective_, at_one_second));
+    const double least = race_ ? kLeastExpected : 1;
+    per_second_ = kRounding * least * cost_of(objective_, value_of(objective_, at_one_second));
   }
 
   std::vector<double> setting_floors() {
@@ -248,7 +249,7 @@ class Search {
     const std::uint64_t id = race_->point(node.runner);
     const Prediction healthy = evaluator_->evaluate(job_.space().point(id).plan);
     if (healthy.status != Status::ok) return keep_visited(id);
-    const double least = kRounding * healthy.step_time.value();
+    const double least = kRounding * kLeastExpected * healthy.step_time.value();
     if (least > node.cost && answer_.cuts(least, node.memory)) return leave(least, 1, Fate::bound);
     const FaultRace::Standing now = race_->draw_on(node.runner, healthy, *evaluator_);
     if (now.finished) {
@@ -316,6 +317,9 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   for (std::size_t i = 0; i < used; ++i) {
     const bool time = time_objective(goal.objectives[i]).has_value();
     times += time ? 1 : 0;
+    if (time_objective(goal.objectives[i]) == TimeObjective::expected_step_time &&
+        job.fault_draws() == nullptr)
+      return "a study without faults has none for expected_step_time_s";
     if (!time && (!goal.front || goal.objectives[i] != "memory_peak_bytes"))
       return goal.objectives[i] + " has none";
   }

@@ -2,14 +2,16 @@
 // makes of each.
 //
 // The expected time of a point is its healthy time t times 1 + the mean slowdown over the study's samples, which are the
-// same for every point. No fault makes a step faster in the hierarchical mode (sweep/README.md, Faults), so slowdowns are
-// >= 0, and after some of N samples, u of them unreachable and the others with slowdowns that add up to S, the expected
-// time is at least
+// same for every point. No fault makes a step faster in the hierarchical mode (sweep/README.md, Faults) where every price
+// is exact; prices of contended collectives may be e = network::kTolerance too long, that of the healthy machine and not
+// that of the sick one, so slowdowns are >= -e. After some of N samples, u of them unreachable and the others with
+// slowdowns that add up to S, m of them missing, the expected time is at least
 //
-//     t (1 + S / (N - u))
+//     t (1 + (S - m e) / (N - u))
 //
-// for the mean is over the samples that are reached, N - u of them at most, and what is missing adds to S only. The same
-// holds where `target_ci` ends the sampling sooner: the mean is then over no more samples, of which these are the first.
+// for the mean is over the samples that are reached, N - u of them at most; with fewer of the missing ones it is larger,
+// S being no less than -e for each sample that it adds up. The same holds where `target_ci` ends the sampling sooner: the
+// mean is then over fewer of the missing samples.
 // So a race is decided by bounds that hold for certain, not by confidence: a point leaves it when its bound lies beyond
 // the answer, and is finished with the sum that a sweep makes, in its order, to the bit.
 //
@@ -23,10 +25,14 @@
 #include <optional>
 #include <vector>
 
+#include "engine/network/collective_model.h"
 #include "sweep/runner/evaluator.h"
 #include "sweep/runner/fault_sampling.h"
 
 namespace shardscape::sweep {
+
+/// Of the healthy time of a step: the expected one is no less.
+inline constexpr double kLeastExpected = 1 - network::kTolerance;
 
 /// Samples drawn of a point before it waits for the first time.
 inline constexpr std::size_t kFirstDraws = 8;
