@@ -62,8 +62,8 @@ struct EncodedBlock {
   std::vector<FaultSampleRecord> samples;  ///< of its points, in their order; filled by the caller
 };
 
-/// Packs the values of one chunk: byte shuffle (of values wider than a byte) and zlib level 1, as HDF5's own filters do.
-/// Owns scratch memory: one object per thread.
+/// Packs the values of one chunk: byte shuffle (of values wider than a byte) and zlib level 1, as HDF5's own filters
+/// do. Owns scratch memory: one object per thread.
 class ChunkPacker {
  public:
   ChunkPacker();
@@ -82,8 +82,8 @@ class ChunkPacker {
   std::unique_ptr<Compressor> compressor_;
 };
 
-/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only. One
-/// object per thread: it owns scratch memory.
+/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only.
+/// One object per thread: it owns scratch memory.
 class BlockEncoder {
  public:
   /// `table` outlives the encoder.

@@ -108,8 +108,9 @@ class SickPassesMemo {
   std::vector<Slot> slots_;
 };
 
-/// Prepares the scratch for a step: for one whose links are recorded, which will be known then; else for the parts that
-/// it says have to be priced. Gives back the known step that all others are taken from, already in the scratch, or null.
+/// Prepares the scratch for a step: for one whose links are recorded, which will be known then; else for the parts
+/// that it says have to be priced. Gives back the known step that all others are taken from, already in the scratch,
+/// or null.
 const KnownStep* begin_step(const TrainingStep& inputs, const network::PlanLayout& layout,
                             const network::CollectiveModel& collectives, TrainingScratch& scratch);
 /// Keeps what a pipeline has come to.

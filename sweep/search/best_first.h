@@ -9,9 +9,9 @@
 //   constraint  where a constraint of the study fails; none can name a rank order
 //   rule        where its plans are indivisible, unsupported or out of range
 //
-// By expected_step_time_s points are visited as a race (fault_race.h): floors of the healthy step hold for the expected
-// one, and a point waits with a bound of its own until all of its samples are drawn or the bound cuts it off. Visited are
-// those with all of their samples.
+// By expected_step_time_s points are visited as a race (fault_race.h): floors of the healthy step hold for the
+// expected one, and a point waits with a bound of its own until all of its samples are drawn or the bound cuts it
+// off. Visited are those with all of their samples.
 //
 // So the answer is that of a sweep: what is cut by a bound is beyond all of it. Floors are taken a billionth lower than
 // computed, for sums that are rounded in another order; regions whose floor ties with the worst point are opened, so
