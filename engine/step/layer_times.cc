@@ -49,8 +49,7 @@ LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
   slot.defers = defers;
   slot.used = true;
   slot.times.id = ++last_id_;
-  for (std::optional<LayerPasses>& layer : slot.times.layers) layer.reset();
-  slot.times.contended.clear();
+  slot.times.forget();
   return slot.times;
 }
 

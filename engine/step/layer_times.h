@@ -45,6 +45,11 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and of no other layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
+
+  void forget() {
+    for (std::optional<LayerPasses>& layer : layers) layer.reset();
+    contended.clear();
+  }
 };
 
 /// Exact: times are shared only by plans that agree in everything that they depend on. For one setting on one healthy

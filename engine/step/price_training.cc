@@ -563,7 +563,7 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
       in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
-  if (!plain) layers = {};
+  if (!plain) layers.forget();
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   const bool records = collectives.records_links();
