@@ -19,6 +19,7 @@ using evaluate::Point;
 /// What rerun() starts from.
 struct Healthy {
   Point point;         ///< that of the last run()
+  Point again;         ///< the same for rerun(), made with `links`
   bool timed = false;  ///< and ok
   bool links_known = false;
   network::LinkSet links;  ///< that carry anything
@@ -160,9 +161,9 @@ void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
 /// Times the healthy plan once more, and keeps which links carry anything.
 void Simulator::Impl::find_links(Evaluator& evaluator) {
   machine.set_faults({});
-  Point again = healthy.point;
+  healthy.again = Point(healthy.point);
   machine.collectives().record_links(true);
-  time(again, evaluator);
+  time(healthy.again, evaluator);
   machine.collectives().record_links(false);
   healthy.links = machine.collectives().recorded_links();
   healthy.links_known = true;
@@ -189,9 +190,11 @@ Prediction Simulator::Impl::rerun(const FaultSet& faults) {
   if (evaluator.links_are_recorded() && !healthy.links_known) find_links(evaluator);
   if (!in_the_way(faults, evaluator)) return healthy.point.out;
   machine.set_faults(faults);
-  Point point = healthy.point;
-  time(point, evaluator);
-  return point.out;
+  if (!healthy.links_known) healthy.again = Point(healthy.point);
+  healthy.again.out = healthy.point.out;
+  healthy.again.unreachable = false;
+  time(healthy.again, evaluator);
+  return healthy.again.out;
 }
 
 Simulator::Simulator(const Setting& setting, SimulateOptions options)

@@ -115,8 +115,7 @@ class Copier {
     const std::uint32_t rows = manifest_.layout.rows_of(block);
     for (std::size_t c = 0; c < sources.size(); ++c) {
       const ColumnType type = manifest_.columns[c].type;
-      const std::size_t limit = 2 * rows_per_block() * size_of(type) + kChunkSlack;
-      sources[c].read_chunk(from, limit, chunk_);
+      sources[c].read_chunk(from, ChunkPacker::most_bytes(rows_per_block() * size_of(type)), chunk_);
       if (from_ == From::files && !summed_up(c, type, rows))
         sources[c].fail(fmt::format("the chunk of row {} is damaged", from));
       targets_[c].write_chunk(to, chunk_);
@@ -138,8 +137,6 @@ class Copier {
     return !values.empty();
   }
 
-  static constexpr std::size_t kChunkSlack = 1024;  ///< deflate's overhead on tiny chunks
-
   const From from_;
   const Manifest& manifest_;
   SummaryBuilder builder_;
@@ -157,9 +154,9 @@ void gather_samples(const Manifest& manifest, const std::vector<Segment>& segmen
   if (columns.empty()) return;
   std::uint64_t rows = 0;
   for (const Segment& segment : segments) rows += sample_rows(H5File::open(segment.path), columns);
-  const std::vector<Dataset> targets = create_samples(output, columns, rows);
-  std::uint64_t first = 0;
-  for (const Segment& segment : segments) first += copy_samples(H5File::open(segment.path), targets, first);
+  SampleWriter samples(create_samples(output, columns, rows));
+  for (const Segment& segment : segments) samples.append_all(H5File::open(segment.path));
+  samples.finish();
 }
 
 void check_complete(const SegmentStore& store) {

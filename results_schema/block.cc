@@ -89,7 +89,7 @@ void unshuffle(const std::byte* in, std::byte* out, std::size_t values, std::siz
 
 }  // namespace
 
-struct BlockEncoder::Compressor {
+struct ChunkPacker::Compressor {
   Compressor() : state(libdeflate_alloc_compressor(kDeflateLevel)) {
     if (state == nullptr) throw std::bad_alloc();
   }
@@ -99,13 +99,32 @@ struct BlockEncoder::Compressor {
   libdeflate_compressor* state;
 };
 
+ChunkPacker::ChunkPacker() : compressor_(std::make_unique<Compressor>()) {}
+ChunkPacker::~ChunkPacker() = default;
+ChunkPacker::ChunkPacker(ChunkPacker&&) noexcept = default;
+ChunkPacker& ChunkPacker::operator=(ChunkPacker&&) noexcept = default;
+
+/// A chunk of one value is made once for many blocks, so that it may take its time and be smaller.
+std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, std::size_t width) {
+  const bool one_value = std::memcmp(plain.data(), plain.data() + width, plain.size() - width) == 0;
+  const std::byte* source = plain.data();
+  if (width > 1) {
+    if (shuffled_.size() < plain.size()) shuffled_.resize(plain.size());
+    shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
+    source = shuffled_.data();
+  }
+  if (!one_value && repeats_.pack({source, plain.size()}, packed_)) return packed_;
+  packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, plain.size()));
+  const std::size_t size =
+      libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
+  SHARDSCAPE_CHECK(size > 0, plain.size(), width);  // the bound holds
+  return std::span(packed_).first(size);
+}
+
 BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
                            const std::vector<std::string>& objectives)
-    : table_(&table), rows_per_block_(rows_per_block), compressor_(std::make_unique<Compressor>()) {
-  const std::size_t widest = rows_per_block * sizeof(double);
-  plain_.resize(widest);
-  shuffled_.resize(widest);
-  packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, widest));
+    : table_(&table), rows_per_block_(rows_per_block) {
+  plain_.resize(rows_per_block * sizeof(double));
   kept_.resize(table.columns().size());
   for (const std::string& name : objectives) {
     const ColumnInfo* const column = table.find(name);
@@ -115,10 +134,6 @@ BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_bloc
   }
   row_.resize(objectives.size());
 }
-
-BlockEncoder::~BlockEncoder() = default;
-BlockEncoder::BlockEncoder(BlockEncoder&&) noexcept = default;
-BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
 
 EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
   SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
@@ -132,7 +147,6 @@ EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointReco
       put_one_value(c, rows);
     else
       put(c, rows);
-    SHARDSCAPE_CHECK(!kept_[c].packed.empty(), index, table_->columns()[c].name);
     block.chunks.push_back(kept_[c].packed);
   }
   return block;
@@ -164,24 +178,9 @@ void BlockEncoder::put(std::size_t column, std::span<const PointRecord> rows) {
 void BlockEncoder::keep(std::size_t column, std::span<const std::byte> plain, std::size_t same) {
   Kept& kept = kept_[column];
   kept.plain.assign(plain.begin(), plain.end());
-  kept.packed = pack(plain, size_of(table_->columns()[column].type));
+  const std::span<const std::byte> packed = packer_.pack(plain, size_of(table_->columns()[column].type));
+  kept.packed.assign(packed.begin(), packed.end());
   kept.same = same;
-}
-
-/// Nothing where the packer fails. A chunk of one value is made once for many blocks, so that it may take its time
-/// and be smaller.
-std::vector<std::byte> BlockEncoder::pack(std::span<const std::byte> plain, std::size_t width) {
-  const bool one_value = std::memcmp(plain.data(), plain.data() + width, plain.size() - width) == 0;
-  const std::byte* source = plain.data();
-  if (width > 1) {
-    shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
-    source = shuffled_.data();
-  }
-  std::vector<std::byte> repeats;
-  if (!one_value && repeats_.pack({source, plain.size()}, repeats)) return repeats;
-  const std::size_t size =
-      libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());
-  return {packed_.begin(), packed_.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
 /// Objectives of points that are not ok mean nothing, and are not looked at.
@@ -209,19 +208,14 @@ Summary BlockEncoder::summarise(std::span<const PointRecord> rows) {
 
 std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {
   if (rows.empty()) return 0;
-  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
-      libdeflate_alloc_compressor(kDeflateLevel), &libdeflate_free_compressor);
-  if (!compressor) throw std::bad_alloc();
-  std::vector<std::byte> plain(rows.size() * sizeof(double)), shuffled(plain.size());
-  std::vector<std::byte> packed(libdeflate_zlib_compress_bound(compressor.get(), plain.size()));
+  ChunkPacker packer;
+  std::vector<std::byte> plain(rows.size() * sizeof(double));
   std::uint64_t bytes = 0;
   const auto columns = fault_sample_columns();
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const std::size_t width = size_of(columns[c].type);
     put_fault_samples(c, rows, plain.data());
-    shuffle(plain.data(), shuffled.data(), rows.size(), width);
-    bytes += libdeflate_zlib_compress(compressor.get(), shuffled.data(), rows.size() * width, packed.data(),
-                                      packed.size());
+    bytes += packer.pack(std::span(plain).first(rows.size() * width), width).size();
   }
   return bytes;
 }

@@ -66,23 +66,39 @@ struct EncodedBlock {
   std::vector<FaultSampleRecord> samples;  ///< of its points, in their order; filled by the caller
 };
 
-/// Turns evaluated points into chunks: byte shuffle (columns wider than a byte) and a zlib stream, as HDF5's
-/// own filters do. A short block is padded with zeros. The result depends on the arguments only. One object
-/// per thread: it owns scratch memory.
+/// Packs the values of one chunk: byte shuffle (of values wider than a byte) and a zlib stream, as HDF5's own filters
+/// do. The result depends on the arguments only. Owns scratch memory: one object per thread.
+class ChunkPacker {
+ public:
+  ChunkPacker();
+  ~ChunkPacker();
+  ChunkPacker(ChunkPacker&&) noexcept;
+  ChunkPacker& operator=(ChunkPacker&&) noexcept;
+
+  /// `width`: bytes of a value. Valid until the next call.
+  std::span<const std::byte> pack(std::span<const std::byte> plain, std::size_t width);
+  /// No packed chunk of so many bytes is longer.
+  static std::size_t most_bytes(std::size_t plain) { return 2 * plain + 1024; }
+
+ private:
+  struct Compressor;
+  std::vector<std::byte> shuffled_, packed_;
+  RepeatPacker repeats_;
+  std::unique_ptr<Compressor> compressor_;
+};
+
+/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only.
+/// One object per thread: it owns scratch memory.
 class BlockEncoder {
  public:
   /// `table` outlives the encoder. `objectives`: of the summaries, as a manifest has them.
   BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
                const std::vector<std::string>& objectives);
-  ~BlockEncoder();
-  BlockEncoder(BlockEncoder&&) noexcept;
-  BlockEncoder& operator=(BlockEncoder&&) noexcept;
 
   /// `rows` are the points of block `index` in ascending order of id: 1 .. rows_per_block of them.
   EncodedBlock encode(std::uint64_t index, std::span<const PointRecord> rows);
 
  private:
-  struct Compressor;
   /// A column of the block encoded last. Many columns are the same in block after block: those of an axis that
   /// changes rarely, all results of points that do not fit.
   struct Kept {
@@ -96,7 +112,6 @@ class BlockEncoder {
   void put_one_value(std::size_t column, std::span<const PointRecord> rows);
   void put(std::size_t column, std::span<const PointRecord> rows);
   void keep(std::size_t column, std::span<const std::byte> plain, std::size_t same);
-  std::vector<std::byte> pack(std::span<const std::byte> plain, std::size_t width);
   Summary summarise(std::span<const PointRecord> rows);
 
   const ColumnTable* table_;
@@ -104,10 +119,9 @@ class BlockEncoder {
   std::vector<Better> directions_;
   std::vector<Objective> objectives_;
   std::vector<double> row_;
-  std::vector<std::byte> plain_, shuffled_, packed_;
-  RepeatPacker repeats_;
+  std::vector<std::byte> plain_;
   std::vector<Kept> kept_;  ///< by column
-  std::unique_ptr<Compressor> compressor_;
+  ChunkPacker packer_;
 };
 
 /// The inverse of the encoder, for one chunk at a time. Owns scratch memory: one object per thread.

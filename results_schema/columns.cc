@@ -101,7 +101,7 @@ template <auto Member, int kOtherwise>
 constexpr Source fault_number_or = of_sampled(fault_number<Member>.value, kOtherwise);
 template <auto Member>
 constexpr Source expected_time = of_sampled([](Record r) {
-  return (r.prediction.*Member).value() * (1 + r.faults->mean);
+  return r.faults->expected((r.prediction.*Member).value());
 });
 
 using enum ColumnType;

@@ -146,20 +146,6 @@ void Dataset::write_chunk(std::uint64_t row, std::span<const std::byte> bytes) c
   if (H5Dwrite_chunk(id(), H5P_DEFAULT, 0, &offset, bytes.size(), bytes.data()) < 0) fail("can't write");
 }
 
-void Dataset::write_rows(ColumnType type, std::uint64_t begin, std::uint64_t count,
-                         const void* values) const {
-  if (count == 0) return;
-  const hsize_t start = begin;
-  const hsize_t length = count;
-  const Hid file_space(H5Dget_space(id()));
-  const Hid memory_space(H5Screate_simple(1, &length, nullptr));
-  if (H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &start, nullptr, &length, nullptr) < 0 ||
-      H5Dwrite(id(), memory_type(type).get(), memory_space.get(), file_space.get(), H5P_DEFAULT, values) <
-          0) {
-    fail(fmt::format("can't write rows {} to {}", begin, begin + count));
-  }
-}
-
 void Dataset::read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const {
   check_stored(begin, end);
   if (begin < end) read_into(memory_type(type).get(), begin, end, values);

@@ -93,8 +93,6 @@ class Dataset {
   /// One of the column types; StoreError for any other.
   [[nodiscard]] ColumnType column_type() const;
 
-  /// Packed values of the dataset's own type, through HDF5's filters.
-  void write_rows(ColumnType type, std::uint64_t begin, std::uint64_t count, const void* values) const;
   /// Rows [begin, end) as packed values; StoreError unless they exist and all their chunks are stored.
   void read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const;
   void write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const;

@@ -25,6 +25,9 @@ struct FaultSummary {
   /// Of the slowest sample (the first of equals), in its first fault: -1 where nothing slows, or where the
   /// fault was none of a link (of a device).
   std::int32_t worst_link = -1, worst_device = -1;
+
+  /// The mean time of what takes `healthy` seconds without faults.
+  [[nodiscard]] double expected(double healthy) const { return healthy * (1 + mean); }
 };
 
 /// One row of /fault_samples: one fault of one sample of one point.

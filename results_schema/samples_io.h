@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "results_schema/block.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/records.h"
 
@@ -16,11 +17,32 @@ inline constexpr const char* kSamplesGroup = "/fault_samples";
 /// The group with `rows` rows of each column, not written yet.
 std::vector<Dataset> create_samples(const H5File& file, std::span<const ColumnInfo> columns,
                                     std::uint64_t rows);
-/// Rows from `first` on.
-void write_samples(const std::vector<Dataset>& columns, std::uint64_t first,
-                   std::span<const FaultSampleRecord> rows);
-/// All rows of the group of another file, from `first` on; gives back how many.
-std::uint64_t copy_samples(const H5File& from, const std::vector<Dataset>& columns, std::uint64_t first);
+/// Fills the columns from the first row on, chunk by chunk, without HDF5's own filters.
+class SampleWriter {
+ public:
+  /// `columns`: of create_samples(), all of whose rows are to be written.
+  explicit SampleWriter(std::vector<Dataset> columns);
+
+  void append(std::span<const FaultSampleRecord> rows);
+  /// All rows of the group of another file.
+  void append_all(const H5File& from);
+  /// Writes what is left. Call once, behind the last row.
+  void finish();
+
+ private:
+  void append(std::size_t column, std::span<const std::byte> values);
+  void append_column(std::size_t column, const Dataset& source);
+  void write(std::size_t column);
+
+  struct Open {
+    std::uint64_t row = 0;          ///< of the chunk that is being filled
+    std::vector<std::byte> values;  ///< of it
+  };
+  std::vector<Dataset> columns_;
+  std::vector<Open> open_;  ///< by column
+  std::vector<std::byte> plain_;
+  ChunkPacker packer_;
+};
 
 /// Rows of the group; StoreError where its columns differ in length.
 std::uint64_t sample_rows(const H5File& file, std::span<const ColumnInfo> columns);

@@ -522,12 +522,9 @@ void SegmentWriter::seal() {
   for (const EncodedBlock& block : open_) summary.add(block.summary);
   write_summary(file, summary.finish(), manifest.study.objectives, manifest.columns);
   if (!manifest.sample_columns.empty()) {
-    const std::vector<Dataset> columns = create_samples(file, manifest.sample_columns, open_samples_);
-    std::uint64_t first = 0;
-    for (const EncodedBlock& block : open_) {
-      write_samples(columns, first, block.samples);
-      first += block.samples.size();
-    }
+    SampleWriter samples(create_samples(file, manifest.sample_columns, open_samples_));
+    for (const EncodedBlock& block : open_) samples.append(block.samples);
+    samples.finish();
   }
   std::vector<std::byte> image = file.image();
   append_checksum(image);

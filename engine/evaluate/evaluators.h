@@ -19,7 +19,8 @@ class Evaluator {
   virtual void memory(Point& point) = 0;
   /// Finds the stages that hold a sick device of the machine's faults, and what their layers cost there.
   virtual void find_sick(Point& point) { point.sick.clear(); }
-  /// Operators, collectives, pipeline or server; `cut` where dead links cut ranks off.
+  /// Operators, collectives, pipeline or server; `cut` where dead links cut ranks off. Writes the prediction and
+  /// nothing else of the point, so that it may be timed again under other faults.
   virtual void time(Point& point) = 0;
 
   /// Whether the links that a plan uses are known from its prices.

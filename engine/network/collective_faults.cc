@@ -20,13 +20,13 @@ void CollectiveModel::set_faults(const FaultSet& faults) {
   fault_epoch_ = 0;
   if (healthy()) return;
   if (sick_prices_ > kMostSickPrices) forget_sick_prices();
-  FaultKey key;
+  fault_key_.clear();
   for (const LinkFault& fault : faults_.links) {
-    key.insert(key.end(), {static_cast<std::uint64_t>(fault.link), fault.removed ? 1U : 0U,
-                           std::bit_cast<std::uint64_t>(fault.derate),
-                           std::bit_cast<std::uint64_t>(fault.added_latency.value())});
+    fault_key_.insert(fault_key_.end(), {static_cast<std::uint64_t>(fault.link), fault.removed ? 1U : 0U,
+                                         std::bit_cast<std::uint64_t>(fault.derate),
+                                         std::bit_cast<std::uint64_t>(fault.added_latency.value())});
   }
-  const auto [entry, fresh] = epochs_.try_emplace(std::move(key), last_epoch_ + 1);
+  const auto [entry, fresh] = epochs_.try_emplace(fault_key_, last_epoch_ + 1);
   if (fresh) {
     ++last_epoch_;
     ++sick_prices_;
@@ -112,17 +112,30 @@ bool CollectiveModel::touched(const OpCosts& costs, Candidate& candidate, const 
   if (healthy()) return false;
   if (reference_) {
     return slice.everything() ||
-           slice_links_plainly(costs, candidate, slice.axis).touched(slice.index, faults_.links);
+           touched(slice_links_plainly(costs, candidate, slice.axis).met_by(slice.index));
   }
   if (!touched(links_of(costs, candidate))) return false;
-  if (slice.everything()) return true;
-  const std::pair key(slice.axis, detours() ? fault_epoch_ : 0);
+  return slice.everything() || touched(links_of_slices(costs, candidate, slice.axis).met_by(slice.index));
+}
+
+/// Of the slices along an axis, with the detours of the current faults.
+const SliceLinks& CollectiveModel::links_of_slices(const OpCosts& costs, Candidate& candidate,
+                                                   RankGroup::Level axis) {
+  const std::pair key(axis, detours() ? fault_epoch_ : 0);
   auto entry = candidate.slices.find(key);
   if (entry == candidate.slices.end()) {
-    entry = candidate.slices.emplace(key, slice_links(costs, candidate, slice.axis)).first;
+    entry = candidate.slices.emplace(key, slice_links(costs, candidate, axis)).first;
     if (key.second != 0) ++sick_prices_;
   }
-  return entry->second.touched(slice.index, faults_.links);
+  return entry->second;
+}
+
+void CollectiveModel::record(const OpCosts& costs, Candidate& candidate, const Slice& slice) {
+  const LinkSet& links = slice.everything()
+                             ? candidate.healthy.links
+                             : links_of_slices(costs, candidate, slice.axis).met_by(slice.index);
+  recorded_.insert_all(links);
+  recorded_part_.insert_all(links);
 }
 
 CostCurve& CollectiveModel::sick_curve(const OpCosts& costs, Candidate& candidate) {

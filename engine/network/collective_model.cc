@@ -289,9 +289,11 @@ void CollectiveModel::set_memory_share(double share) {
 }
 
 void CollectiveModel::record_links(bool on) {
-  if (on) recorded_ = {};
+  if (on) recorded_ = recorded_part_ = {};
   recording_ = on;
 }
+
+LinkSet CollectiveModel::take_recorded_part() { return std::exchange(recorded_part_, {}); }
 
 void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
   SHARDSCAPE_CHECK(is_partial_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());

@@ -204,10 +204,21 @@ class CollectiveModel {
   [[nodiscard]] double memory_share() const { return memory_share_; }
 
   /// While it is on, the links that carry the operations asked for are collected, as their chosen algorithm
-  /// uses them on a healthy fabric. Turning it on forgets what was collected. Not for the plain path.
+  /// uses them on a healthy fabric; of an operation in a slice those whose soft faults the slice minds. Turning it on
+  /// forgets what was collected. Not for the plain path.
   void record_links(bool on);
   [[nodiscard]] bool records_links() const { return recording_; }
   [[nodiscard]] const LinkSet& recorded_links() const { return recorded_; }
+  /// Those collected since the last call, or since recording was turned on.
+  [[nodiscard]] LinkSet take_recorded_part();
+
+  /// Whether one of the links is sick.
+  [[nodiscard]] bool touched(const LinkSet& links) const;
+  /// Whether links are gone, so that messages go other ways.
+  [[nodiscard]] bool detours() const;
+  /// The same number, above 0, for the same faults of links and for no others in the life of this model. 0: there are
+  /// none.
+  [[nodiscard]] std::uint64_t fault_epoch() const { return fault_epoch_; }
 
   /// Logical rank i of the groups lies on rank placement[i] of the fabric (see placement.h); empty: on rank
   /// i. Where the placement is shorter than the fabric, its ranks are all there are.
@@ -347,9 +358,9 @@ class CollectiveModel {
   PricedNetwork& sick_network();
   CurveMaker& sick_maker();  ///< of that network
   void forget_sick_prices();
-  [[nodiscard]] bool touched(const LinkSet& links) const;
   [[nodiscard]] bool touched(const OpCosts& costs, Candidate& candidate, const Slice& slice);
-  [[nodiscard]] bool detours() const;
+  const SliceLinks& links_of_slices(const OpCosts& costs, Candidate& candidate, RankGroup::Level axis);
+  void record(const OpCosts& costs, Candidate& candidate, const Slice& slice);
   SliceLinks slice_links(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
   SliceLinks slice_links_plainly(const OpCosts& costs, const Candidate& candidate, RankGroup::Level axis);
 
@@ -379,9 +390,10 @@ class CollectiveModel {
   std::uint64_t actual_epoch_ = 0;  ///< of the faults that actual_ has
   std::uint64_t last_epoch_ = 0;
   std::unordered_map<FaultKey, std::uint64_t, FaultKeyHash> epochs_;
+  FaultKey fault_key_;  ///< scratch
   std::size_t sick_prices_ = 0;
   bool recording_ = false;
-  LinkSet recorded_;
+  LinkSet recorded_, recorded_part_;
   std::vector<std::int32_t> placement_;
   std::vector<double> expert_loads_;
   double tolerance_ = kTolerance;

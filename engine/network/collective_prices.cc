@@ -130,7 +130,7 @@ Seconds CollectiveModel::added_by_faults(CollectiveOp op, Bytes bytes, const Ran
 
 Seconds CollectiveModel::price(OpCosts& costs, double bytes, const Slice& slice) {
   auto [chosen, seconds] = chosen_time(costs, bytes, slice);
-  if (recording_) recorded_.insert_all(links_of(costs, costs.candidates[chosen]));
+  if (recording_) record(costs, costs.candidates[chosen], slice);
   if (!std::isfinite(seconds)) {
     if (!cut_group_) cut_group_ = costs.group;
     return Seconds(0);

@@ -1,6 +1,6 @@
 #include "engine/network/slices.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "engine/network/components.h"
 
@@ -21,11 +21,6 @@ SliceLinks::SliceLinks(std::vector<LinkSet> links) : component_of_(links.size())
     }
     components_.push_back(std::move(all));
   }
-}
-
-bool SliceLinks::touched(std::int32_t index, std::span<const LinkFault> faults) const {
-  const LinkSet& links = components_[component_of_[static_cast<std::size_t>(index)]];
-  return std::ranges::any_of(faults, [&](const LinkFault& fault) { return links.contains(fault.link); });
 }
 
 }  // namespace shardscape::network

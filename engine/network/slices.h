@@ -6,13 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "engine/network/flow_set.h"
 #include "engine/network/rank_group.h"
-#include "engine/spec/fault.h"
 
 namespace shardscape::network {
 
@@ -36,8 +33,10 @@ class SliceLinks {
   /// links[i]: of all groups in slice i; the sets belong to one fabric.
   explicit SliceLinks(std::vector<LinkSet> links);
 
-  /// Whether a slice that shares links with slice `index`, directly or over others, uses a faulty one.
-  [[nodiscard]] bool touched(std::int32_t index, std::span<const LinkFault> faults) const;
+  /// Links of all slices that share some with slice `index`, directly or over others.
+  [[nodiscard]] const LinkSet& met_by(std::int32_t index) const {
+    return components_[component_of_[static_cast<std::size_t>(index)]];
+  }
 
  private:
   std::vector<LinkSet> components_;        ///< links of each

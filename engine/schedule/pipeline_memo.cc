@@ -52,7 +52,9 @@ PipelineEnds PipelineMemo::Slot::ends() const {
 PipelineEnds PipelineMemo::run(const PipelineShape& shape, std::span<const StageTime> times,
                                const Transfer& transfer) {
   // A closed form is as quick as a look into the table.
-  if (shape.kind == ScheduleKind::gpipe && !shape.overlaps) return timer_.run(shape, times, transfer);
+  const bool lone = shape.stages == 1 && shape.virtual_stages == 1;
+  if ((shape.kind == ScheduleKind::gpipe || lone) && !shape.overlaps)
+    return timer_.run(shape, times, transfer);
   make_key(shape, times, transfer);
   slots_.resize(kSlots);
   Slot& slot = slots_[hash_words(key_) % kSlots];

@@ -1,7 +1,5 @@
 #include "engine/step/layer_times.h"
 
-#include <cstdint>
-
 #include "engine/base/hash.h"
 #include "engine/step/price_training.h"
 
@@ -50,8 +48,8 @@ LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
   slot.plan = plan;
   slot.defers = defers;
   slot.used = true;
-  for (std::optional<LayerPasses>& layer : slot.times.layers) layer.reset();
-  slot.times.contended.clear();
+  slot.times.id = ++last_id_;
+  slot.times.forget();
   return slot.times;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -41,8 +42,14 @@ struct ContendedCalls {
 
 /// What is known of the layers of some plans; each entry is filled when it is first asked for.
 struct LayerTimes {
+  std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and of no other layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
+
+  void forget() {
+    for (std::optional<LayerPasses>& layer : layers) layer.reset();
+    contended.clear();
+  }
 };
 
 /// Exact: times are shared only by plans that agree in everything that they depend on. For one setting on one healthy
@@ -59,6 +66,7 @@ class LayerTimesMemo {
     LayerTimes times;
   };
   std::vector<Slot> slots_;
+  std::uint64_t last_id_ = 0;
 };
 
 }  // namespace shardscape::step

@@ -10,6 +10,7 @@
 #include "engine/step/contention.h"
 #include "engine/step/data_traffic.h"
 #include "engine/step/expert_leads.h"
+#include "engine/step/known_step.h"
 #include "engine/step/paired_passes.h"
 #include "engine/step/stage_tails.h"
 
@@ -138,16 +139,6 @@ Seconds launch_of(const TrainingStep& in, LayerKind kind, const Segments& segmen
   return sum;
 }
 
-/// One microbatch over all chunks of a stage, or over one.
-struct StagePasses {
-  PassTime forward, backward;
-  Seconds weight,
-      weight_host;  ///< the part of backward that zero_bubble puts off; of it what waits for the host
-  EndLayers ends;
-  PassTime deferred;  ///< once per step: weight gradients of the head
-  Seconds hidden;     ///< by a pair of them
-};
-
 /// The passes of stages whose layers cost the same; `known`: of these layers.
 class StageTimer {
  public:
@@ -222,20 +213,22 @@ class StageTimer {
   Seconds last_hidden_;
 };
 
-void copy_stage(TrainingScratch& scratch, std::size_t from, std::size_t to) {
-  scratch.forward[to] = scratch.forward[from];
-  scratch.backward[to] = scratch.backward[from];
-  scratch.weight[to] = scratch.weight[from];
-  scratch.weight_host[to] = scratch.weight_host[from];
-  scratch.beside[to] = scratch.beside[from];
-  scratch.ends[to] = scratch.ends[from];
-  scratch.hidden[to] = scratch.hidden[from];
+/// All but its chunks.
+void copy_stage(const StageTimes& source, std::size_t from, StageTimes& target, std::size_t to) {
+  target.forward[to] = source.forward[from];
+  target.backward[to] = source.backward[from];
+  target.weight[to] = source.weight[from];
+  target.weight_host[to] = source.weight_host[from];
+  target.beside[to] = source.beside[from];
+  target.ends[to] = source.ends[from];
+  target.hidden[to] = source.hidden[from];
 }
 
 /// `known`: of the layers on healthy devices, of the first stage where links tell stages apart.
 void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  const PartsToPrice& parts = *scratch.parts;
   scratch.forward.resize(stages);
   scratch.backward.resize(stages);
   scratch.weight.resize(stages);
@@ -257,20 +250,33 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
+  const auto slowed = [&](std::size_t s) {  // by sick links
+    const SickPassesMemo::Key key{parts.known()->layers_id,     collectives.fault_epoch(),
+                                  static_cast<std::int32_t>(s), in.deferred(),
+                                  in.pipeline.overlaps,         in.layers[s]};
+    const SickPassesMemo::Place place = scratch.sick_passes->of(key);
+    if (!place.known) place.passes = passes_of(in.costs, s);
+    return place.passes;
+  };
+  const bool apart = told_apart(collectives);
+  const bool shared = collectives.has_faults() && parts.known() != nullptr;
   for (std::size_t s = 0; s < stages; ++s) {
+    if (!parts.passes(s)) continue;
     if (like_the_one_before(in, s, collectives)) {
-      copy_stage(scratch, s - 1, s);
+      copy_stage(scratch, s - 1, scratch, s);
       continue;
     }
-    const bool alike = s == 0 || !collectives.has_faults();
-    const StagePasses passes = alike ? timed(first, in.costs, s) : passes_of(in.costs, s);
+    const StagePasses passes = shared             ? slowed(s)
+                               : s == 0 || !apart ? timed(first, in.costs, s)
+                                                  : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
     scratch.weight_host[s] = passes.weight_host;
     scratch.ends[s] = passes.ends;
     scratch.hidden[s] = passes.hidden;
-    scratch.deferred = passes.deferred;  // of the last stage, which is never like the one before
+    if (s + 1 == stages) scratch.deferred = passes.deferred;
+    if (collectives.records_links()) scratch.known->links[s].passes = collectives.take_recorded_part();
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
@@ -292,7 +298,8 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
 /// The same by chunk, where those of a stage are timed each on its own.
 void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
                       network::CollectiveModel& collectives, LayerTimes& known, TrainingScratch& scratch) {
-  scratch.chunks.clear();
+  const PartsToPrice& parts = *scratch.parts;
+  if (parts.known() == nullptr) scratch.chunks.clear();
   if (!in.pipeline.both_ways()) return;
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
   scratch.chunks.resize(each * static_cast<std::size_t>(in.plan.pipeline));
@@ -314,14 +321,18 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    if (s == 0 || !collectives.has_faults()) {
+    if (!parts.passes(s)) continue;
+    std::fill_n(scratch.chunks.begin() + static_cast<std::ptrdiff_t>(s * each), each, ChunkPasses());
+    if (s == 0 || !told_apart(collectives)) {
       fill(s, first, in.costs);
-      continue;
+    } else {
+      const LayerTimer timer(in, in.costs, groups, collectives, slice_of(s, layout, in, collectives));
+      LayerTimes own;
+      StageTimer of_stage(in, timer, own);
+      fill(s, of_stage, in.costs);
     }
-    const LayerTimer timer(in, in.costs, groups, collectives, slice_of(s, layout, in, collectives));
-    LayerTimes own;
-    StageTimer of_stage(in, timer, own);
-    fill(s, of_stage, in.costs);
+    if (collectives.records_links())
+      scratch.known->links[s].passes.insert_all(collectives.take_recorded_part());
   }
   for (const SickStage& sick : in.sick) {
     collectives.set_memory_share(sick.setting.system.device.hbm_peak() / in.setting.system.device.hbm_peak());
@@ -341,10 +352,13 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
     std::ranges::fill(scratch.beside, StageTraffic());
     return;
   }
+  const PartsToPrice& parts = *scratch.parts;
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
+    if (!parts.beside(s)) continue;
+    if (!parts.passes(s)) copy_stage(parts.known()->layers, s, scratch, s);
     if (like_the_one_before(in, s, collectives)) {
-      copy_stage(scratch, s - 1, s);
+      copy_stage(scratch, s - 1, scratch, s);
       continue;
     }
     collectives.set_memory_share(memory_share(in, s));
@@ -364,6 +378,7 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
     scratch.forward[s][TimeClass::data_comm] += of_stage.forward.exposed();
     scratch.backward[s][TimeClass::data_comm] += of_stage.backward.exposed() + of_stage.weight.exposed();
     scratch.weight[s] += of_stage.weight.exposed();
+    if (collectives.records_links()) scratch.known->links[s].beside = collectives.take_recorded_part();
   }
   collectives.set_memory_share(1);
 }
@@ -384,6 +399,16 @@ void price_boundaries(const TrainingStep& in, const RankGroups& groups, network:
   const Seconds gather =
       collectives.time(CollectiveOp::all_gather, boundary.gathered, groups[ParallelGroup::tensor]);
   for (double& of_boundary : seconds) of_boundary += gather.value();
+}
+
+void price_transfer(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
+                    schedule::Transfer& transfer) {
+  transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
+  transfer.seconds.assign(1, 0);
+  if (in.plan.pipeline == 1) return;
+  collectives.set_memory_share(memory_share(in));
+  price_boundaries(in, groups, collectives, transfer.seconds);
+  collectives.set_memory_share(1);
 }
 
 /// What the pipeline is timed with.
@@ -416,15 +441,17 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
 /// When each stage ends, with the real transfers and with free ones.
 void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
                   TrainingScratch& scratch) {
-  const auto stages = static_cast<std::size_t>(in.plan.pipeline);
+  const PartsToPrice& parts = *scratch.parts;
   fill_schedule_times(in, scratch);
-  scratch.transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
-  scratch.transfer.seconds.assign(1, 0);
-  if (stages > 1) {
-    collectives.set_memory_share(memory_share(in));
-    price_boundaries(in, groups, collectives, scratch.transfer.seconds);
-    collectives.set_memory_share(1);
+  if (!parts.boundaries()) scratch.transfer = parts.known()->transfer;
+  if (!parts.pipeline()) {
+    scratch.end = parts.known()->end;
+    scratch.chunk_end = parts.known()->chunk_end;
+    scratch.end_without_transfers = parts.known()->end_without_transfers;
+    return;
   }
+  if (parts.boundaries()) price_transfer(in, groups, collectives, scratch.transfer);
+  if (collectives.records_links()) scratch.known->boundaries = collectives.take_recorded_part();
   if (scratch.reference) {
     std::vector<schedule::PipelineSpan> spans;
     scratch.end = schedule::run_in_order(in.pipeline, scratch.times, scratch.transfer, &spans);
@@ -529,17 +556,22 @@ void fill_training_rates(const TrainingStep& in, Prediction& out) { fill_rates(i
 std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
-  const RankGroups groups = layout.groups();
+  const KnownStep* const step = begin_step(in, layout, collectives, scratch);
+  const RankGroups groups = step != nullptr ? step->groups : layout.groups();
   // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
   const bool plain =
       in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
-  if (!plain) layers = {};
+  if (!plain) layers.forget();
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
+  const bool records = collectives.records_links();
+  if (records) scratch.known->layers = scratch;
   add_data_parallel(in, layout, groups, collectives, scratch);
+  if (records) scratch.known->passes = scratch;
   run_pipeline(in, groups, collectives, scratch);
+  if (records) keep_pipeline(scratch);
   const auto [critical, end] = add_tails(in, layout, groups, collectives, scratch);
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
   // The healthy machine is timed first and faults after it: then the time is there already.

@@ -32,6 +32,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -159,8 +160,8 @@ schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPla
 /// parallelism runs beside every microbatch.
 bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
 
-/// Scratch that outlives a point; of one setting on one machine.
-struct TrainingScratch {
+/// What each stage takes.
+struct StageTimes {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
   std::vector<Seconds> weight;              ///< the part of backward that zero_bubble puts off
   std::vector<Seconds> weight_host;         ///< of it what waits for the host
@@ -171,6 +172,18 @@ struct TrainingScratch {
   std::vector<ChunkPasses> chunks;  ///< dualpipe: [stage * 2 + chunk]
   std::vector<EndLayers> ends;
   PassTime deferred;  ///< what the last stage does after its last backward: all weight gradients of the head
+};
+
+// known_step.h
+struct KnownStep;
+class PartsToPrice;
+class SickPassesMemo;
+
+/// Scratch that outlives a point; of one setting on one machine.
+struct TrainingScratch : StageTimes {
+  TrainingScratch();
+  ~TrainingScratch();
+
   std::vector<StageTail> tails;            ///< see every_tail
   std::vector<schedule::StageTime> times;  ///< as schedule::run_in_order() takes them
   schedule::Transfer transfer;
@@ -179,7 +192,10 @@ struct TrainingScratch {
   std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layer_times;
-  LayerTimes own_times;  ///< of a plan whose layers' times are not shared
+  LayerTimes own_times;              ///< of a plan whose layers' times are not shared
+  std::unique_ptr<KnownStep> known;  ///< of the plan that was timed last while links were recorded
+  std::unique_ptr<PartsToPrice> parts;
+  std::unique_ptr<SickPassesMemo> sick_passes;
   bool reference =
       false;  ///< walk the schedule operation by operation instead, and share nothing between plans
   bool every_tail = false;  ///< say the exposed gradients of every stage, not only of those that may end last

@@ -4,6 +4,7 @@
 
 #include "engine/step/data_exposure.h"
 #include "engine/step/data_traffic.h"
+#include "engine/step/known_step.h"
 
 namespace shardscape::step {
 
@@ -23,22 +24,16 @@ double memory_share(const TrainingStep& in, std::optional<std::size_t> stage) {
 bool like_the_one_before(const TrainingStep& in, std::size_t stage,
                          const network::CollectiveModel& collectives) {
   return stage > 1 && !in.last(static_cast<std::int32_t>(stage)) && in.sick.empty() &&
-         !collectives.has_faults() && in.layers[stage] == in.layers[stage - 1];
+         !told_apart(collectives) && in.layers[stage] == in.layers[stage - 1];
 }
 
 Slice slice_of(std::size_t stage, const PlanLayout& layout, const TrainingStep& in,
                const network::CollectiveModel& collectives) {
-  if (!collectives.has_faults()) return {};
+  if (!told_apart(collectives)) return {};
   return stage_slice(static_cast<std::int32_t>(stage), layout, in.plan);
 }
 
 namespace {
-
-/// What the end of a stage's step consists of, before anything hides it.
-struct TailCosts {
-  GradientTraffic gradients;  ///< empty: none are left for the end
-  Seconds weights, optimizer;
-};
 
 TailCosts tail_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
                      const RankGroups& groups, network::CollectiveModel& collectives) {
@@ -110,13 +105,19 @@ LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const Rank
                     network::CollectiveModel& collectives, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
-  TailCosts costs;
+  const PartsToPrice& parts = *scratch.parts;
+  TailCosts priced;
   LastStage last;
   std::optional<Exposed> known;  // of the run of equal stages
   for (std::size_t s = 0; s < stages; ++s) {
     if (!like_the_one_before(in, s, collectives)) {
-      costs = tail_costs(in, s, layout, groups, collectives);
+      if (parts.tail(s)) priced = tail_costs(in, s, layout, groups, collectives);
       known.reset();
+    }
+    const TailCosts& costs = parts.tail(s) ? priced : scratch.known->tails[s];
+    if (collectives.records_links()) {
+      scratch.known->tails.push_back(costs);
+      scratch.known->links[s].tail = collectives.take_recorded_part();
     }
     StageTail& tail = scratch.tails[s];
     const Seconds hidden =

@@ -25,6 +25,11 @@ LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layou
 /// stage waits for the other one. 0 under other schedules.
 Seconds wait_for_mirror(const TrainingStep& inputs, const TrainingScratch& scratch, std::size_t stage);
 
+/// Whether the links of one stage are not those of another: some are sick, or it is asked for which are whose.
+inline bool told_apart(const network::CollectiveModel& collectives) {
+  return collectives.has_faults() || collectives.records_links();
+}
+
 /// Whether a stage costs what the one before it does, as inner stages of the same layers do on healthy links and
 /// devices.
 bool like_the_one_before(const TrainingStep& inputs, std::size_t stage,

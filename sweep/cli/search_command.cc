@@ -41,9 +41,9 @@ constexpr const char* kSearchFooter =
     "Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that "
     "of a "
     "sweep.\n"
-    "Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, and for a front of one of "
-    "them and\n"
-    "memory_peak_bytes. For anything else every point is evaluated.";
+    "Bounds are known for step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu of training, and "
+    "for a front\n"
+    "of one of them and memory_peak_bytes. For anything else every point is evaluated.";
 
 struct SearchArguments {
   StudyArguments study;
@@ -249,7 +249,7 @@ int run_search_command(const SearchArguments& arguments, const CommonOptions& co
   }
   write_points(sweep::SweepJob(study, found.visited), found.info, writing, nullptr);
   std::ostream& out = arguments.format == "table" ? std::cout : std::cerr;
-  print_search(out, job, found.info, goal.objectives.front(), worst, cpu_seconds() - start);
+  print_search(out, job, found, goal.objectives.front(), worst, cpu_seconds() - start);
   const int code = show_top(output, shown, arguments.pareto, arguments.format);
   return interrupted ? kInterrupted : code;
 }

@@ -112,8 +112,20 @@ std::string SearchReporter::json(const sweep::SearchProgress& progress) const {
   return json_text(line);
 }
 
-void print_search(std::ostream& out, const sweep::SweepJob& job, const results::SearchInfo& info,
+namespace {
+
+/// How many samples a race has drawn of those that a sweep draws of the same points.
+void print_draws(std::ostream& out, const sweep::SweepJob& job, const sweep::RaceDraws& draws) {
+  const std::uint64_t all = draws.points * job.fault_draws()->draws().size();
+  out << "fault samples: " << format_count(draws.made) << " drawn of " << format_count(all) << " that "
+      << format_count(draws.points) << " raced points have\n";
+}
+
+}  // namespace
+
+void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::SearchOutcome& outcome,
                   const std::string& objective, std::optional<double> worst, double cpu_seconds) {
+  const results::SearchInfo& info = outcome.info;
   const auto points = static_cast<double>(job.space().size());
   out << echo(job.study().title) << ": searched " << format_count(job.space().size()) << " points, "
       << format_duration(cpu_seconds) << " of CPU\n";
@@ -129,6 +141,7 @@ void print_search(std::ostream& out, const sweep::SweepJob& job, const results::
                    format_percent(static_cast<double>(count) / points, 3), meaning_of(fate)});
   }
   table.print(out, 2);
+  if (outcome.draws) print_draws(out, job, *outcome.draws);
   if (info.complete && info.within == 0) {
     out << "exact: no point that was not visited belongs here\n";
   } else if (info.complete) {

@@ -36,7 +36,7 @@ class SearchReporter {
 
 /// What became of the points, and what the answer is worth. `worst`: of the answer, by the objective; nothing where
 /// there is no answer, or where it is a front.
-void print_search(std::ostream& out, const sweep::SweepJob& job, const results::SearchInfo& info,
+void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::SearchOutcome& outcome,
                   const std::string& objective, std::optional<double> worst, double cpu_seconds);
 
 }  // namespace shardscape::cli

@@ -22,15 +22,18 @@ void append_rows(std::uint64_t point_id, const FaultDraw& draw, Status status, d
 
 }  // namespace
 
-double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,
-                    Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows) {
+SampledTime time_under(const FaultDraw& draw, const Prediction& healthy, Phase phase, Evaluator& evaluator) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Prediction sick = evaluator.evaluate_again(draw.set);
-  const bool reached = sick.status == Status::ok;
-  const double seconds = reached ? slowed_time(sick, phase).value() : kNaN;
-  const double slowdown = seconds / slowed_time(healthy, phase).value() - 1;
-  append_rows(point_id, draw, sick.status, seconds, slowdown, rows);
-  return slowdown;
+  const double seconds = sick.status == Status::ok ? slowed_time(sick, phase).value() : kNaN;
+  return {sick.status, seconds, seconds / slowed_time(healthy, phase).value() - 1};
+}
+
+double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,
+                    Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows) {
+  const SampledTime sampled = time_under(draw, healthy, phase, evaluator);
+  append_rows(point_id, draw, sampled.status, sampled.seconds, sampled.slowdown, rows);
+  return sampled.slowdown;
 }
 
 results::FaultSummary sample_faults(const FaultDraws& draws, std::uint64_t point_id,

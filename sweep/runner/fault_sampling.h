@@ -28,8 +28,16 @@ class FaultDraws {
   std::vector<FaultDraw> draws_;
 };
 
-/// Times the point that `evaluator` evaluated last, found ok with prediction `healthy`, under one draw, and
-/// appends its rows. The slowdown: time with faults over time without, less 1; NaN where unreachable.
+/// One sample of a point.
+struct SampledTime {
+  Status status = Status::ok;
+  double seconds = 0;   ///< NaN where unreachable
+  double slowdown = 0;  ///< time with faults over time without, less 1; likewise
+};
+/// Of the point that `evaluator` evaluated last, found ok with prediction `healthy`.
+SampledTime time_under(const FaultDraw& draw, const Prediction& healthy, Phase phase, Evaluator& evaluator);
+
+/// The same; appends its rows and gives back the slowdown.
 double sample_fault(const FaultDraw& draw, std::uint64_t point_id, const Prediction& healthy, Phase phase,
                     Evaluator& evaluator, std::vector<results::FaultSampleRecord>& rows);
 

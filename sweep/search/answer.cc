@@ -1,11 +1,13 @@
 #include "sweep/search/answer.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscape::sweep {
 
 std::optional<TimeObjective> time_objective(std::string_view column) {
   if (column == "step_time_s") return TimeObjective::step_time;
+  if (column == "expected_step_time_s") return TimeObjective::expected_step_time;
   if (column == "tokens_per_s_per_gpu") return TimeObjective::tokens;
   if (column == "mfu") return TimeObjective::mfu;
   return std::nullopt;
@@ -14,6 +16,7 @@ std::optional<TimeObjective> time_objective(std::string_view column) {
 double value_of(TimeObjective objective, const Prediction& prediction) {
   switch (objective) {
     case TimeObjective::step_time:
+    case TimeObjective::expected_step_time:
       return prediction.step_time.value();
     case TimeObjective::tokens:
       return prediction.tokens_per_s_per_gpu;
@@ -30,12 +33,15 @@ Answer::Answer(TimeObjective objective, const SearchGoal& goal)
       slack_(1 + goal.within) {}
 
 results::Better Answer::better() const {
-  return objective_ == TimeObjective::step_time ? results::Better::smaller : results::Better::larger;
+  return is_time(objective_) ? results::Better::smaller : results::Better::larger;
 }
 
 void Answer::offer(std::uint64_t id, const Prediction& prediction) {
-  if (prediction.status != Status::ok) return;
-  const double value = value_of(objective_, prediction);
+  if (prediction.status == Status::ok) offer(id, prediction, value_of(objective_, prediction));
+}
+
+void Answer::offer(std::uint64_t id, const Prediction& prediction, double value) {
+  if (std::isnan(value)) return;
   const Entry entry{{value, id}, cost_of(objective_, value), prediction.memory_peak.value()};
   if (front_) return offer_front(entry);
   const auto after = [&](const Entry& one, const Entry& other) {

@@ -14,12 +14,16 @@
 namespace shardscape::sweep {
 
 /// An objective with floors.
-enum class TimeObjective : std::uint8_t { step_time, tokens, mfu };
+enum class TimeObjective : std::uint8_t { step_time, expected_step_time, tokens, mfu };
+constexpr bool is_time(TimeObjective objective) {
+  return objective == TimeObjective::step_time || objective == TimeObjective::expected_step_time;
+}
 std::optional<TimeObjective> time_objective(std::string_view column);
+/// Without faults.
 double value_of(TimeObjective objective, const Prediction& prediction);
 /// The cost of a value, and its inverse.
 inline double cost_of(TimeObjective objective, double value) {
-  return objective == TimeObjective::step_time ? value : 1 / value;
+  return is_time(objective) ? value : 1 / value;
 }
 
 class Answer {
@@ -27,6 +31,8 @@ class Answer {
   Answer(TimeObjective objective, const SearchGoal& goal);
 
   void offer(std::uint64_t id, const Prediction& prediction);
+  /// A point that is ok, by its value under faults; NaN where it has none.
+  void offer(std::uint64_t id, const Prediction& prediction, double value);
   /// Whether no point that costs at least `cost` and takes at least `memory` bytes belongs to the answer.
   [[nodiscard]] bool cuts(double cost, double memory) const;
   /// Best first.

@@ -8,6 +8,7 @@
 
 #include "engine/base/check.h"
 #include "sweep/search/answer.h"
+#include "sweep/search/fault_race.h"
 #include "sweep/search/floors.h"
 #include "sweep/study/placement_axis.h"
 
@@ -23,13 +24,14 @@ constexpr double kRounding = 1 - 1e-9;
 
 /// A region that is not opened yet.
 struct Node {
-  enum class Kind : std::uint8_t { family, called, variant };
+  enum class Kind : std::uint8_t { family, called, variant, raced };
   double cost = 0;    ///< floor
   double memory = 0;  ///< floor, bytes
   Kind kind = Kind::family;
   std::uint32_t family = 0;
   std::uint32_t choice = 0;  ///< of a family the microbatch, of a variant the free choice
   std::uint32_t variant = 0;
+  std::uint32_t runner = 0;  ///< of a point that is raced under faults
   std::uint64_t number = 0;  ///< in the order of making
 
   [[nodiscard]] bool operator<(const Node& o) const {  // the queue takes the largest first
@@ -48,7 +50,9 @@ class Search {
         within_(goal.within),
         regions_(job.space()),
         floors_(job, regions_),
-        answer_(objective_, goal) {}
+        answer_(objective_, goal) {
+    if (objective_ == TimeObjective::expected_step_time) race_.emplace(*job.fault_draws());
+  }
 
   SearchOutcome run() {
     const std::vector<double> floors = setting_floors();
@@ -79,7 +83,8 @@ class Search {
   void scale_costs(std::uint64_t index) {
     const Setting setting = job_.study().setting(index);
     const Prediction at_one_second = PlanFloor(setting).rates(regions_.families().front().plan, Seconds(1));
-    per_second_ = kRounding * cost_of(objective_, value_of(objective_, at_one_second));
+    const double least = race_ ? kLeastExpected : 1;
+    per_second_ = kRounding * least * cost_of(objective_, value_of(objective_, at_one_second));
   }
 
   std::vector<double> setting_floors() {
@@ -103,6 +108,7 @@ class Search {
   }
   std::uint64_t points_of(const Node& node) const {
     const Family& family = regions_.families()[node.family];
+    if (node.kind == Node::Kind::raced) return 1;
     if (node.kind == Node::Kind::variant) return family.variants[node.variant].listed.size();
     return family.listed * choices_of(node.choice);
   }
@@ -138,6 +144,7 @@ class Search {
         open(node);
       }
     }
+    if (race_) race_->clear();
     evaluator_.reset();  // before the setting they refer to
     floor_.reset();
   }
@@ -150,6 +157,8 @@ class Search {
         return split(node);
       case Node::Kind::variant:
         return visit(node);
+      case Node::Kind::raced:
+        return draw_on(node);
     }
   }
 
@@ -218,10 +227,38 @@ class Search {
     const Variant& variant = regions_.families()[node.family].variants[node.variant];
     for (const std::uint64_t listed : variant.listed) {
       const std::uint64_t id = regions_.id(index_, listed, node.choice);
-      visited_.push_back(id);
-      answer_.offer(id, evaluator_->evaluate(job_.space().point(id).plan));
+      if (race_) {
+        Node raced = node;
+        raced.kind = Node::Kind::raced;
+        raced.runner = race_->join(id);
+        push(raced);
+      } else {
+        keep_visited(id);
+        answer_.offer(id, evaluator_->evaluate(job_.space().point(id).plan));
+      }
     }
-    count(Fate::visited) += variant.listed.size();
+  }
+
+  void keep_visited(std::uint64_t id) {
+    visited_.push_back(id);
+    ++count(Fate::visited);
+  }
+
+  /// Some samples more of a point that faults may still let into the answer.
+  void draw_on(Node node) {
+    const std::uint64_t id = race_->point(node.runner);
+    const Prediction healthy = evaluator_->evaluate(job_.space().point(id).plan);
+    if (healthy.status != Status::ok) return keep_visited(id);
+    const double least = kRounding * kLeastExpected * healthy.step_time.value();
+    if (least > node.cost && answer_.cuts(least, node.memory)) return leave(least, 1, Fate::bound);
+    const FaultRace::Standing now = race_->draw_on(node.runner, healthy, *evaluator_);
+    if (now.finished) {
+      keep_visited(id);
+      answer_.offer(id, healthy, now.seconds);
+    } else {
+      node.cost = std::max(node.cost, kRounding * now.seconds);
+      push(node);
+    }
   }
 
   [[nodiscard]] double value_at(double cost) const { return cost_of(objective_, cost); }  // its own inverse
@@ -235,6 +272,7 @@ class Search {
     std::ranges::sort(visited_);
     outcome.visited = std::move(visited_);
     outcome.best = answer_.best();
+    if (race_) outcome.draws = {race_->draws_made(), race_->drawn_points()};
     outcome.info.counts = counts_;
     outcome.info.complete = !stopped_;
     outcome.info.within = within_;
@@ -251,6 +289,7 @@ class Search {
   Regions regions_;
   FamilyFloors floors_;
   Answer answer_;
+  std::optional<FaultRace> race_;  ///< of points with one expected time each
   std::uint64_t plans_ = job_.space().plans();
   double per_second_ = 1;  ///< cost of a second, rounding included
   std::priority_queue<Node> queue_;
@@ -278,12 +317,17 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   for (std::size_t i = 0; i < used; ++i) {
     const bool time = time_objective(goal.objectives[i]).has_value();
     times += time ? 1 : 0;
+    if (time_objective(goal.objectives[i]) == TimeObjective::expected_step_time &&
+        job.fault_draws() == nullptr)
+      return "a study without faults has none for expected_step_time_s";
     if (!time && (!goal.front || goal.objectives[i] != "memory_peak_bytes"))
       return goal.objectives[i] + " has none";
   }
   if (times == 0) return "memory_peak_bytes has none";
   if (times > 1 || used > 2)
-    return "a front has them over one of step_time_s, tokens_per_s_per_gpu and mfu beside memory_peak_bytes";
+    return "a front has them over one of step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu "
+           "beside "
+           "memory_peak_bytes";
   return "";
 }
 

@@ -9,6 +9,10 @@
 //   constraint  where a constraint of the study fails; none can name a rank order
 //   rule        where its plans are indivisible, unsupported or out of range
 //
+// By expected_step_time_s points are visited as a race (fault_race.h): floors of the healthy step hold for the
+// expected one, and a point waits with a bound of its own until all of its samples are drawn or the bound cuts it
+// off. Visited are those with all of their samples.
+//
 // So the answer is that of a sweep: what is cut by a bound is beyond all of it. Floors are taken a billionth lower than
 // computed, for sums that are rounded in another order; regions whose floor ties with the worst point are opened, so
 // that ties go by point id as in a sweep. The search is serial: its answer and what it visits are the same in every run
@@ -36,7 +40,7 @@ struct SearchGoal {
 };
 
 /// Why no floors are known for a goal, as a clause; empty where they are: training in hierarchical mode, by
-/// step_time_s, tokens_per_s_per_gpu or mfu, for a front beside memory_peak_bytes, too.
+/// step_time_s, expected_step_time_s, tokens_per_s_per_gpu or mfu, for a front beside memory_peak_bytes, too.
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 
 struct SearchProgress {
@@ -52,10 +56,17 @@ struct SearchOptions {
   std::function<bool(const SearchProgress&)> go_on;
 };
 
+/// Of a race under faults.
+struct RaceDraws {
+  std::uint64_t made = 0;    ///< samples drawn, of all points together
+  std::uint64_t points = 0;  ///< of which any were
+};
+
 struct SearchOutcome {
   std::vector<std::uint64_t> visited;  ///< ids, ascending
   std::vector<BestPoint> best;         ///< the answer by its first objective, best first
   results::SearchInfo info;
+  std::optional<RaceDraws> draws;  ///< by expected_step_time_s
 };
 
 /// `job`: a whole study, for which why_unbounded(job, goal) is empty.

@@ -64,6 +64,30 @@ TEST_F(SearchTest, ABudgetLeavesTheBestFoundAndABound) {
   EXPECT_TRUE(contains(certified.out, "certified: within 5.0 % of the best")) << certified.out;
 }
 
+TEST_F(SearchTest, UnderFaultsItRacesThePoints) {
+  write("sick.yaml",
+        std::string(kSmallStudy) +
+            "faults: {kind: soft_link, samples: 60, derate: {distribution: uniform, min: 0.1, max: 0.9}}\n");
+  const std::vector<std::string> by_expected = {"--set",
+                                                "objectives=[expected_step_time_s, memory_peak_bytes]"};
+  const auto with = [&](std::vector<std::string> command) {
+    command.insert(command.end(), by_expected.begin(), by_expected.end());
+    return run(command);
+  };
+  ASSERT_EQ(with({"sweep", "sick.yaml", "-o", "all.h5"}).code, 0);
+  const Finished finished =
+      with({"search", "sick.yaml", "--progress", "none", "-n", "5", "--format", "json"});
+  EXPECT_EQ(rows_of(finished), top({"-n", "5"}));
+  EXPECT_TRUE(contains(finished.err, "fault samples: ")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "exact: no point that was not visited belongs here")) << finished.err;
+  const std::string front = "expected_step_time_s,memory_peak_bytes";
+  EXPECT_EQ(
+      rows_of(with({"search", "sick.yaml", "--progress", "none", "--pareto", front, "--format", "json"})),
+      top({"--pareto", front}));
+  ASSERT_EQ(with({"search", "sick.yaml", "--progress", "none", "-n", "1", "-o", "found.h5"}).code, 0);
+  EXPECT_EQ(run({"verify", "found.h5"}).code, 0);
+}
+
 TEST_F(SearchTest, WithoutBoundsItSweeps) {
   ASSERT_EQ(run({"sweep", "study.yaml", "-o", "all.h5"}).code, 0);
   const Finished finished =

@@ -144,6 +144,50 @@ TEST(FaultStudy, RerunsDoNotDependOnWhatCameBefore) {
   }
 }
 
+/// Plans of the same degrees, which share what their layers take under a draw, one after the other as in a sweep.
+std::vector<ParallelPlan> related_plans(const ParallelPlan& plan) {
+  std::vector<ParallelPlan> plans;
+  for (const std::int32_t zero : {0, 1, 2, 3}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      for (const ScheduleKind schedule :
+           {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+            ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
+        plans.push_back(plan);
+        plans.back().zero_stage = zero;
+        plans.back().recompute = recompute;
+        plans.back().schedule = schedule;
+        plans.back().virtual_stages = schedule == ScheduleKind::interleaved ? 2 : 1;
+      }
+    }
+  }
+  return plans;
+}
+
+TEST(FaultStudy, PlansThatShareLayersTakeWhatEachTakesAlone) {
+  int compared = 0;
+  for (std::uint64_t seed = 1; compared < test::cases(3000) && seed < 2000; ++seed) {
+    test::ScenarioGenerator generator(seed + 70000);
+    const Setting setting = generator.setting(Phase::training);
+    const network::Fabric fabric(setting.system.fabric);
+    std::vector<FaultSet> draws;
+    for (int i = 0; i < 8; ++i) draws.push_back(random_faults(generator, fabric, Phase::training));
+    Simulator used(setting);
+    for (const ParallelPlan& plan : related_plans(generator.plan(setting))) {
+      if (used.run(plan).status != Status::ok) continue;
+      Simulator fresh(setting);
+      for (const FaultSet& faults : draws) {
+        const Prediction shared = used.rerun(faults), alone = fresh.run(plan, faults);
+        ASSERT_EQ(shared.status, alone.status) << test::describe(seed, plan);
+        ASSERT_EQ(shared.step_time, alone.step_time) << test::describe(seed, plan);
+        for (const TimeClass c : enum_values<TimeClass>())
+          ASSERT_EQ(shared.breakdown[c], alone.breakdown[c]) << test::describe(seed, plan) << name_of(c);
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GE(compared, test::cases(3000));
+}
+
 TEST(FaultStudy, ALinkWithoutTrafficCostsExactlyNothing) {
   // Tensor groups are the four inner rings, pipeline stages follow each other along the outer ones.
   Setting setting;

@@ -98,6 +98,53 @@ TEST_F(ResultsTest, IncompleteSweepIsNotAssembled) {
       << difference;
 }
 
+/// Samples of the points of a block: every seventh block has none, the others so many that chunks end within them.
+std::vector<FaultSampleRecord> fake_samples(const BlockLayout& layout, std::uint64_t block) {
+  std::vector<FaultSampleRecord> samples;
+  if (block % 7 == 3) return samples;
+  for (std::uint32_t i = 0; i < layout.rows_of(block); ++i) {
+    const std::uint64_t id = layout.point(layout.first_row(block) + i);
+    for (std::int32_t k = 0; k < 300; ++k) {
+      samples.push_back({id, k, 0, Status::ok, FaultKind::soft_link, k % 17, -1, 1.0 / (k + 1),
+                         static_cast<double>(id) + k / 1024.0, k / 64.0});
+    }
+  }
+  return samples;
+}
+
+TEST_F(ResultsTest, SamplesComeBackWhereverSegmentsAndChunksEnd) {
+  Manifest manifest = fake_manifest(500, 32);
+  const auto columns = fault_sample_columns();
+  manifest.sample_columns.assign(columns.begin(), columns.end());
+  const fs::path output = file("sampled.h5");
+  SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
+  BlockEncoder encoder(table_, 32);
+  std::vector<FaultSampleRecord> all;
+  for (const BlockRange range : std::vector<BlockRange>{{0, 3}, {3, 1}, {4, 12}}) {
+    SegmentWriter writer(store, {std::numeric_limits<std::uint64_t>::max(), std::chrono::hours(1)});
+    for (std::uint64_t block = range.first; block < range.end(); ++block) {
+      EncodedBlock encoded = encoder.encode(block, FakeBlock(manifest.layout, block).records);
+      encoded.samples = fake_samples(manifest.layout, block);
+      all.insert(all.end(), encoded.samples.begin(), encoded.samples.end());
+      writer.append(std::move(encoded), {});
+    }
+    writer.seal();
+  }
+  assemble(std::move(store), output, {});
+  const ResultReader reader(output);
+  const auto ids = reader.sample_point_ids();
+  const auto sample = reader.read_samples("sample"), link = reader.read_samples("link_id"),
+             time = reader.read_samples("step_time_s"), slowdown = reader.read_samples("slowdown");
+  ASSERT_EQ(ids.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(ids[i], all[i].point_id) << i;
+    ASSERT_EQ(sample[i], all[i].sample) << i;
+    ASSERT_EQ(link[i], all[i].link) << i;
+    ASSERT_EQ(time[i], all[i].step_time_s) << i;
+    ASSERT_EQ(slowdown[i], all[i].slowdown) << i;
+  }
+}
+
 TEST_F(ResultsTest, DamagedChunkStopsAssemblyAndKeepsTheParts) {
   const Manifest manifest = fake_manifest(512, 512);
   const fs::path output = file("out.h5");

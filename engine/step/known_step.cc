@@ -1,0 +1,78 @@
+#include "engine/step/known_step.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/hash.h"
+
+namespace shardscape::step {
+
+namespace {
+// A power of two: some hundred fault draws of the plans of one choice of degrees, some megabytes.
+constexpr std::size_t kSickPasses = 8192;
+}  // namespace
+
+void PartsToPrice::find(const TrainingStep& in, const network::CollectiveModel& collectives,
+                        const KnownStep* known) {
+  stages_.assign(static_cast<std::size_t>(in.plan.pipeline), {});
+  boundaries_ = pipeline_ = true;
+  known_ = known;
+  if (known == nullptr) return;
+  boundaries_ = pipeline_ = !in.sick.empty() || collectives.touched(known->boundaries);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const bool sick = std::ranges::any_of(in.sick, [&](const SickStage& of) { return of.stage == s; });
+    const KnownStep::Links& links = known->links[s];
+    Stage& stage = stages_[s];
+    stage.passes = sick || collectives.touched(links.passes);
+    stage.beside = stage.passes || collectives.touched(links.beside);
+    stage.tail = sick || collectives.touched(links.tail);
+    pipeline_ = pipeline_ || stage.beside;
+  }
+}
+
+SickPassesMemo::Place SickPassesMemo::of(const Key& key) {
+  slots_.resize(kSickPasses);
+  const std::array<std::uint64_t, 3> words = {key.layers_id, key.faults,
+                                              static_cast<std::uint64_t>(key.stage)};
+  Slot& slot = slots_[hash_words(words) % kSickPasses];
+  const bool known = slot.key == key;
+  slot.key = key;
+  return {slot.passes, known};
+}
+
+TrainingScratch::TrainingScratch()
+    : known(std::make_unique<KnownStep>()),
+      parts(std::make_unique<PartsToPrice>()),
+      sick_passes(std::make_unique<SickPassesMemo>()) {}
+TrainingScratch::~TrainingScratch() = default;
+
+const KnownStep* begin_step(const TrainingStep& in, const network::PlanLayout& layout,
+                            const network::CollectiveModel& collectives, TrainingScratch& scratch) {
+  KnownStep& known = *scratch.known;
+  const KnownStep* use = nullptr;
+  if (collectives.records_links()) {
+    known = KnownStep();
+    known.plan = in.plan;
+    known.groups = layout.groups();
+    known.layers_id = scratch.layer_times.of(in).id;
+    known.links.resize(static_cast<std::size_t>(in.plan.pipeline));
+    for (KnownStep::Links& links : known.links)
+      links.passes = links.beside = links.tail = collectives.recorded_links();
+    known.boundaries = collectives.recorded_links();
+  } else if (known.layers_id > 0 && known.plan == in.plan && !scratch.reference && !scratch.every_tail &&
+             !collectives.detours()) {
+    use = &known;
+    static_cast<StageTimes&>(scratch) = known.passes;
+  }
+  scratch.parts->find(in, collectives, use);
+  return use;
+}
+
+void keep_pipeline(TrainingScratch& scratch) {
+  scratch.known->transfer = scratch.transfer;
+  scratch.known->end = scratch.end;
+  scratch.known->end_without_transfers = scratch.end_without_transfers;
+  scratch.known->chunk_end = scratch.chunk_end;
+}
+
+}  // namespace shardscape::step

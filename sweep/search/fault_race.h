@@ -1,0 +1,77 @@
+// Points raced by their expected time under faults: which of them belong to an answer, with few of the draws that a
+// sweep makes of each.
+//
+// The expected time of a point is its healthy time t times 1 + the mean slowdown over the study's samples, which are
+// the same for every point. No fault makes a step faster in the hierarchical mode (sweep/README.md, Faults) where
+// every price is exact; prices of contended collectives may be e = network::kTolerance too long, that of the healthy
+// machine and not that of the sick one, so slowdowns are >= -e. After some of N samples, u of them unreachable and
+// the others with slowdowns that add up to S, m of them missing, the expected time is at least
+//
+//     t (1 + (S - m e) / (N - u))
+//
+// for the mean is over the samples that are reached, N - u of them at most; with fewer of the missing ones it is
+// larger, S being no less than -e for each sample that it adds up. The same holds where `target_ci` ends the sampling
+// sooner: the mean is then over fewer of the missing samples. So a race is decided by bounds that hold for certain,
+// not by confidence: a point leaves it when its bound lies beyond the answer, and is finished with the sum that a
+// sweep makes, in its order, to the bit.
+//
+// The points of a race wait in the search's queue by their bounds; the one with the least is drawn on, each time as
+// many samples again as it has (Jamieson and Talwalkar 2016, "Non-stochastic best arm identification", halve the
+// field in as many rounds; here bounds choose who goes on). Samples that take most away from a link or a device are
+// drawn first, unless `target_ci` asks for the study's order: the bound rises sooner.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/network/collective_model.h"
+#include "sweep/runner/evaluator.h"
+#include "sweep/runner/fault_sampling.h"
+
+namespace shardscape::sweep {
+
+/// Of the healthy time of a step: the expected one is no less.
+inline constexpr double kLeastExpected = 1 - network::kTolerance;
+
+/// Samples drawn of a point before it waits for the first time.
+inline constexpr std::size_t kFirstDraws = 8;
+
+class FaultRace {
+ public:
+  /// `draws` outlives the race.
+  explicit FaultRace(const FaultDraws& draws);
+
+  /// A point joins; the number of its place.
+  std::uint32_t join(std::uint64_t point_id);
+  [[nodiscard]] std::uint64_t point(std::uint32_t runner) const { return runners_[runner].point_id; }
+
+  struct Standing {
+    double seconds = 0;  ///< expected time of a step: at least, or for good; NaN where no sample is reached
+    bool finished = false;
+  };
+  /// Draws on. `evaluator` has evaluated the point last, and found `healthy`, which is ok.
+  Standing draw_on(std::uint32_t runner, const Prediction& healthy, Evaluator& evaluator);
+
+  /// All have left.
+  void clear() { runners_.clear(); }
+  /// Of all runners together since the race began.
+  [[nodiscard]] std::uint64_t draws_made() const { return made_; }
+  [[nodiscard]] std::uint64_t drawn_points() const { return drawn_points_; }
+
+ private:
+  struct Runner {
+    std::uint64_t point_id = 0;
+    std::vector<double> slowdowns;  ///< of the samples so far, in the order of the race
+    StoppingRule rule{std::nullopt};
+    bool enough = false;
+  };
+  [[nodiscard]] Standing standing(const Runner& runner, Seconds healthy) const;
+
+  const FaultDraws& draws_;
+  std::vector<std::size_t> order_;  ///< of the samples
+  std::vector<Runner> runners_;
+  std::uint64_t made_ = 0, drawn_points_ = 0;
+};
+
+}  // namespace shardscape::sweep
