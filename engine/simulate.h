@@ -35,8 +35,8 @@ class Simulator {
   /// link and no device is sick, the prediction is the healthy one, to the bit.
   Prediction rerun(const FaultSet& faults);
 
-  /// Goes on with what the simulator of another setting has learned of the fabric, and which loses it; nothing where
-  /// the fabric or the stack's communication is another. Changes no result.
+  /// Goes on with what the simulator of another setting has learned of the fabric, and both learn together from then
+  /// on, on one thread; nothing where the fabric or the stack's communication is another. Changes no result.
   void take_over(Simulator& other);
 
  private:

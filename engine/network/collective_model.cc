@@ -473,7 +473,7 @@ CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& 
   const bool of_loads = is_skewed(costs.op) || (is_exchange(costs.op) && !expert_loads_.empty());
   if (reference_ || !memoise_ || of_loads || !placement_.empty())
     return make_curve(*healthy_maker_, costs.op, candidate, groups);
-  if (!store_) store_ = std::make_unique<CurveStore>();
+  if (!store_) store_ = std::make_shared<CurveStore>();
   const CurveStore::Key key{costs.op, candidate.choice, costs.group, costs.boundary, slice};
   if (const CostCurve* const known = store_->find(key)) return *known;
   CostCurve curve = make_curve(*healthy_maker_, costs.op, candidate, groups);
@@ -484,7 +484,9 @@ CostCurve CollectiveModel::healthy_curve(const OpCosts& costs, const Candidate& 
 void CollectiveModel::take_curves(CollectiveModel& other) {
   const bool same = placement_.empty() && other.placement_.empty() &&
                     fabric_.spec() == other.fabric_.spec() && communication_ == other.communication_;
-  if (same) store_ = std::move(other.store_);
+  if (!same) return;
+  if (!other.store_) other.store_ = std::make_shared<CurveStore>();
+  store_ = other.store_;
 }
 
 void CollectiveModel::add_curves(OpCosts& costs, const SiblingGroups& groups) {

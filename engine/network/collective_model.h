@@ -219,8 +219,8 @@ class CollectiveModel {
   /// The parts in which such an operation sends its bytes among the members of a group, who divide the experts.
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
 
-  /// Goes on with the curves that another model has made, which loses them. Nothing where its links, the stack's
-  /// use of them or its ranks' places are others.
+  /// From now on both models make each curve once. Nothing where their links, the stacks' use of them or the ranks'
+  /// places are others. Both are of one thread from then on.
   void take_curves(CollectiveModel& other);
 
   /// Without the memo every call analyses the fabric anew: same results, slowly.
@@ -379,7 +379,7 @@ class CollectiveModel {
   };
   std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
-  std::unique_ptr<CurveStore> store_;  ///< made with the first curve
+  std::shared_ptr<CurveStore> store_;  ///< made with the first curve; perhaps others' as well
   std::optional<RankGroup> cut_group_;
 };
 
