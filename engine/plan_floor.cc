@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
 
 namespace shardscape {
@@ -57,9 +58,9 @@ class StageSum {
   double deferred_share_;
 };
 
-/// The longest of the chains of the header.
+/// The longest of the chains of the header. `optimizers`: seconds by stage.
 double longest_chain(const schedule::PipelineShape& shape, const std::vector<model::StageLayers>& layers,
-                     const StageSum& stages) {
+                     const StageSum& stages, const std::vector<double>& optimizers) {
   const double m = shape.per_chunk(), chunks = shape.virtual_stages;
   const bool cut = shape.kind == ScheduleKind::zero_bubble;
   const std::int32_t last = shape.parts() - 1;
@@ -67,14 +68,16 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
   for (std::int32_t s = 0; s < shape.stages; ++s) {
     const StageFloor stage =
         stages.of(layers[static_cast<std::size_t>(s)], shape.holds(s, 0), shape.holds(s, last));
-    const double works = forwards + m * (stage.forward + stage.handed_on + stage.kept_back);
+    const double works = forwards + m * (stage.forward + stage.handed_on + stage.kept_back) +
+                         optimizers[static_cast<std::size_t>(s)];
     if (shape.both_ways()) {
       longest = std::max(longest, works);
       continue;
     }
     if (s == 0 && cut) after = stage.kept_back;
     const double before = cut ? std::max(0.0, m - 1 - s) * stage.kept_back : 0;
-    const double through = forwards + m * (stage.forward + stage.handed_on) + before + backwards + after;
+    const double through =
+        forwards + m * (stage.forward + stage.handed_on) + before + backwards + after + optimizers[0];
     longest = std::max({longest, works, through});
     forwards += stage.forward / chunks;
     backwards += stage.handed_on / chunks;
@@ -82,9 +85,61 @@ double longest_chain(const schedule::PipelineShape& shape, const std::vector<mod
   return longest;
 }
 
+/// What step::overlaps_exchanges() reads of a fabric: how large its dimensions are, and their scope.
+FabricSpec outline(const FabricSpec& fabric) {
+  FabricSpec result;
+  for (const DimensionSpec& dimension : fabric.dimensions) {
+    DimensionSpec plain;
+    plain.shape = {dimension.size()};
+    plain.scope = dimension.scope;
+    result.dimensions.push_back(std::move(plain));
+  }
+  return result;
+}
+
 }  // namespace
 
-PlanFloor::PlanFloor(const Setting& setting) : setting_(setting), kinds_(step::layer_kinds(setting.model)) {}
+System read_by_floor(FloorKind kind, System system) {
+  system.device.hbm.capacity_per_stack = Bytes(0);
+  if (kind == FloorKind::passes) system.fabric = {};
+  if (kind == FloorKind::steps) system.fabric = outline(system.fabric);
+  if (kind == FloorKind::steps) return system;
+  system.stack.partition = {};
+  system.stack.pipeline_layout.clear();
+  return system;
+}
+
+WorkloadSpec read_by_floor(FloorKind kind, WorkloadSpec workload) {
+  if (kind != FloorKind::steps) workload.global_batch = 0;
+  return workload;
+}
+
+void keep_least(PassFloors& kept, const PassFloors& other) {
+  const auto keep = [](LayerFloors& floors, const LayerFloors& others) {
+    for (std::size_t kind = 0; kind < floors.size(); ++kind) {
+      for (double LayerFloor::*member :
+           {&LayerFloor::forward, &LayerFloor::backward, &LayerFloor::input, &LayerFloor::weight})
+        floors[kind].*member = std::min(floors[kind].*member, others[kind].*member);
+    }
+  };
+  keep(kept.alone, other.alone);
+  keep(kept.paired, other.paired);
+}
+
+bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other) {
+  plan.order = one;
+  const network::RankGroups groups = network::PlanLayout(plan).groups();
+  plan.order = other;
+  const network::RankGroups others = network::PlanLayout(plan).groups();
+  for (const ParallelGroup group :
+       {ParallelGroup::tensor, ParallelGroup::context, ParallelGroup::expert, ParallelGroup::expert_tensor}) {
+    if (groups[group] != others[group]) return false;
+  }
+  return true;
+}
+
+PlanFloor::PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks)
+    : setting_(setting), networks_(std::move(networks)), kinds_(step::layer_kinds(setting.model)) {}
 
 const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
   // Plans come by their keys: the last few are enough.
@@ -141,40 +196,29 @@ PassFloors PlanFloor::without_calls(const ParallelPlan& plan) {
   });
 }
 
+evaluate::Machine& PlanFloor::machine() {
+  if (!machine_)
+    machine_ = std::make_unique<evaluate::Machine>(setting_, SimulateOptions{.networks = networks_});
+  return *machine_;
+}
+
 PassFloors PlanFloor::with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders) {
-  if (!machine_) machine_ = std::make_unique<evaluate::Machine>(setting_, SimulateOptions{});
-  std::vector<network::RankGroups> seen;
   PassFloors least;
-  for (const RankOrder& order : orders) {
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const auto called = [&](const RankOrder& before) { return same_layer_groups(plan, before, orders[i]); };
+    if (std::ranges::any_of(orders.first(i), called)) continue;
     ParallelPlan ordered = plan;
-    ordered.order = order;
+    ordered.order = orders[i];
     const network::RankGroups groups = network::PlanLayout(ordered).groups();
-    const auto same = [&](const network::RankGroups& other) {
-      for (const ParallelGroup group : {ParallelGroup::tensor, ParallelGroup::context, ParallelGroup::expert,
-                                        ParallelGroup::expert_tensor}) {
-        if (groups[group] != other[group]) return false;
-      }
-      return true;
-    };
-    if (std::ranges::any_of(seen, same)) continue;
     const PassFloors one = floors(
         ordered, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
-          return step::time_segments(inputs, kind, segments, groups, &machine_->collectives());
+          return step::time_segments(inputs, kind, segments, groups, &machine().collectives());
         });
-    const auto keep = [&](LayerFloors& kept, const LayerFloors& other) {
-      for (std::size_t kind = 0; kind < kept.size(); ++kind) {
-        for (double LayerFloor::*member :
-             {&LayerFloor::forward, &LayerFloor::backward, &LayerFloor::input, &LayerFloor::weight})
-          kept[kind].*member = std::min(kept[kind].*member, other[kind].*member);
-      }
-    };
-    if (seen.empty()) {
+    if (i == 0) {
       least = one;
     } else {
-      keep(least.alone, one.alone);
-      keep(least.paired, one.paired);
+      keep_least(least, one);
     }
-    seen.push_back(groups);
   }
   return least;
 }
@@ -184,6 +228,14 @@ bool PlanFloor::possible(const ParallelPlan& plan) const {
 }
 
 double PlanFloor::least(const ParallelPlan& plan, const PassFloors& passes) {
+  return step_floor(plan, passes, static_cast<std::int32_t>(ZeroState::weights));
+}
+
+double PlanFloor::least_of_stage(const ParallelPlan& plan, const PassFloors& passes) {
+  return step_floor(plan, passes, plan.zero_stage);
+}
+
+double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t greatest_zero) {
   if (!possible(plan)) return kNever;
   const Split& layers = split(plan);
   if (!layers.met) return kNever;
@@ -192,7 +244,38 @@ double PlanFloor::least(const ParallelPlan& plan, const PassFloors& passes) {
   const bool pairs = shape.overlaps || shape.both_ways();
   const StageSum stages(pairs ? passes.paired : passes.alone, shape.kind == ScheduleKind::zero_bubble,
                         deferred / shape.microbatches);
-  return longest_chain(shape, layers.layers, stages) + setting_.system.stack.host.step_fixed.value();
+  return longest_chain(shape, layers.layers, stages, optimizers(plan, layers, shape, greatest_zero)) +
+         setting_.system.stack.host.step_fixed.value();
+}
+
+const std::vector<double>& PlanFloor::optimizers(const ParallelPlan& plan, const Split& split,
+                                                 const schedule::PipelineShape& shape,
+                                                 std::int32_t greatest_zero) {
+  constexpr std::size_t kKept = 8;  // neighbouring plans share them
+  const Sharding key{model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, plan.data,
+                     plan.zero_stage,           greatest_zero, shape.both_ways()};
+  const auto known = std::ranges::find(optimizers_, key, [](const auto& entry) { return entry.first; });
+  if (known != optimizers_.end()) return known->second;
+  if (optimizers_.size() < kKept) optimizers_.emplace_back();
+  auto& [sharding, seconds] = optimizers_[next_optimizer_++ % kKept];
+  sharding = key;
+  seconds.assign(split.layers.size(), kNever);
+  const step::LayerCosts no_costs;
+  const std::vector<model::StageLayers> no_chunks;
+  ParallelPlan staged = plan;
+  for (staged.zero_stage = plan.zero_stage; staged.zero_stage <= greatest_zero; ++staged.zero_stage) {
+    const step::TrainingStep inputs{
+        setting_,  staged,
+        no_costs,  split.layers,
+        no_chunks, model::stage_parameters(setting_.model, setting_.policy(), staged, Phase::training),
+        shape};
+    for (std::size_t s = 0; s < seconds.size(); ++s) {
+      const auto stage = static_cast<std::int32_t>(s);
+      const Seconds time = step::optimizer_cost(inputs, setting_.system.device, stage).total();
+      seconds[s] = std::min(seconds[s], time.value());
+    }
+  }
+  return seconds;
 }
 
 Prediction PlanFloor::rates(const ParallelPlan& plan, Seconds step) {

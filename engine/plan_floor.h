@@ -26,9 +26,16 @@
 // them (step/paired_passes.h): in place of F and B the floors then have what is left without exchanges and without
 // waiting for the host.
 //
-// What boundaries, data parallelism, the optimizer and the order of ranks (unless calls are asked for) cost is left out:
-// it only adds. More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one.
-// Property tests hold all of it against predictions.
+//   optimizer A stage ends with its optimizer (step/stage_tails.h: end of the last backward + wait + exposed traffic +
+//             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.
+//             Sharded over more ranks it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of:
+//             where greater ZeRO stages are meant, too, the least of them stands.
+//
+// What boundaries, data parallelism and the order of ranks (unless calls are asked for) cost is left out: it only adds.
+// More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one. Property tests
+// hold all of it against predictions.
+//
+// What of a setting a floor reads, read_by_floor() says: floors that settings share are made from that alone.
 #pragma once
 
 #include <array>
@@ -58,15 +65,31 @@ struct PassFloors {
   LayerFloors paired;  ///< where forwards and backwards run in pairs
 };
 
+/// What is made from a setting.
+enum class FloorKind : std::uint8_t {
+  passes,  ///< of layers, without their calls
+  calls,   ///< of layers with their calls
+  steps    ///< of whole steps, from passes without calls
+};
+/// The system, and the workload, with all idle that floors of the kind do not read: where these are equal the floors
+/// are, bit for bit.
+System read_by_floor(FloorKind kind, System system);
+WorkloadSpec read_by_floor(FloorKind kind, WorkloadSpec workload);
+
+/// Keeps of each layer and pass the lesser one.
+void keep_least(PassFloors& kept, const PassFloors& other);
+
+/// Whether the layers of two rank orders of a plan call the same groups.
+bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder& other);
+
 /// Floors of training plans in one setting, in hierarchical mode and without faults. One object per thread.
 class PlanFloor {
  public:
-  /// `setting` is valid and outlives the object.
-  explicit PlanFloor(const Setting& setting);
+  /// `setting` is valid and outlives the object. `networks`: as in SimulateOptions.
+  explicit PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetworks> networks = {});
 
   /// Of plans that agree with `plan` in degrees, sequence parallelism, experts, microbatch and in whether tokens are
-  /// dispatched, and recompute no less. Depends on the model, the device but its capacity, the stack but its
-  /// communication rates, the sequence length and the numbers' formats alone.
+  /// dispatched, and recompute no less.
   [[nodiscard]] PassFloors without_calls(const ParallelPlan& plan);
   /// The same with the calls of the layers, of plans in one of these rank orders.
   [[nodiscard]] PassFloors with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders);
@@ -76,6 +99,8 @@ class PlanFloor {
   /// Seconds of a step of any plan that differs from `plan` at most in its rank order, a greater ZeRO stage and more
   /// recomputation; infinite where all of them are indivisible or unsupported. `passes`: of it. O(stages).
   [[nodiscard]] double least(const ParallelPlan& plan, const PassFloors& passes);
+  /// The same of plans that differ at most in rank order and recomputation.
+  [[nodiscard]] double least_of_stage(const ParallelPlan& plan, const PassFloors& passes);
 
   /// What a step of so many seconds says of the rates: tokens_per_s_per_gpu and mfu, both in proportion to 1 / step.
   [[nodiscard]] Prediction rates(const ParallelPlan& plan, Seconds step);
@@ -85,17 +110,31 @@ class PlanFloor {
     bool met = false;
     std::vector<model::StageLayers> layers;
   };
+  /// What the optimizer's time on the stages of a plan depends on, beside the setting.
+  struct Sharding {
+    model::LayerKey layers;
+    std::int32_t pipeline = 1, virtual_stages = 1, data = 1, zero_stage = 0, greatest_zero = 0;
+    bool both_ways = false;
+    friend bool operator==(const Sharding&, const Sharding&) = default;
+  };
   const Split& split(const ParallelPlan& plan);
   const step::LayerCosts& costs(const ParallelPlan& plan);
   template <class TimeOf>
   PassFloors floors(const ParallelPlan& plan, const TimeOf& time_of);
+  evaluate::Machine& machine();
+  double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t greatest_zero);
+  const std::vector<double>& optimizers(const ParallelPlan& plan, const Split& split,
+                                        const schedule::PipelineShape& shape, std::int32_t greatest_zero);
 
   const Setting& setting_;
+  std::shared_ptr<network::SharedNetworks> networks_;
   std::vector<step::LayerKind> kinds_;
   std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< priced last
   std::size_t next_cost_ = 0;
   std::map<std::array<std::int32_t, 3>, Split> splits_;  ///< by stages, virtual stages, both ways
-  std::unique_ptr<evaluate::Machine> machine_;           ///< for calls
+  std::vector<std::pair<Sharding, std::vector<double>>> optimizers_;  ///< seconds by stage, asked for last
+  std::size_t next_optimizer_ = 0;
+  std::unique_ptr<evaluate::Machine> machine_;  ///< for calls
 };
 
 }  // namespace shardscape

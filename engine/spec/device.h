@@ -29,6 +29,7 @@ struct DeviceSpec {
   struct Fragment {
     std::int64_t m = 64, n = 64;
     std::int64_t per_cta = 4;
+    friend bool operator==(const Fragment&, const Fragment&) = default;
   };
   struct StreamingMultiprocessors {
     std::int64_t count = 0;
@@ -49,15 +50,18 @@ struct DeviceSpec {
     Fragment fragment;
     /// CTAs that receive one load together (thread block clusters with multicast); 1: every CTA loads alone.
     std::int64_t cluster = 1;
+    friend bool operator==(const StreamingMultiprocessors&, const StreamingMultiprocessors&) = default;
   };
   struct L2 {
     Bytes capacity;
     double bytes_per_clock = 0;  ///< reads by all SMs together, at the SM clock
+    friend bool operator==(const L2&, const L2&) = default;
   };
   struct Hbm {
     std::int64_t stacks = 0;
     Bytes capacity_per_stack;            ///< YAML: or `capacity`, the total
     BytesPerSecond bandwidth_per_stack;  ///< YAML: or `bandwidth`, the total
+    friend bool operator==(const Hbm&, const Hbm&) = default;
   };
   /// What long kernels sustain of the peak: refresh and bank conflicts for HBM, crossing partitions for L2.
   /// For matrix units it is the share of the boost clock that the power limit leaves under full load; at a
@@ -66,6 +70,7 @@ struct DeviceSpec {
     double tensor = 1;
     double hbm = 1;
     double l2 = 1;
+    friend bool operator==(const Sustained&, const Sustained&) = default;
   };
   /// The best that fused attention kernels reach of the tensor peak on this device, forward and backward.
   struct FusedAttention {
@@ -75,6 +80,7 @@ struct DeviceSpec {
     /// architecture that they were fitted on (compute/fused_attention.h).
     double prompt_rate = 1;
     double decode_rate = 1;
+    friend bool operator==(const FusedAttention&, const FusedAttention&) = default;
   };
   /// What work draws of the card's power, from which follows how fast the limit lets it run (compute/power.h).
   /// Not known where `flop_pj` is 0; then `sustained.tensor` stands for what the limit leaves.
@@ -87,6 +93,7 @@ struct DeviceSpec {
     double burst_watts = 0;  ///< what a kernel alone may draw before the limit acts
     /// Whether whole steps follow from energies, too, rather than from `sustained.tensor`.
     bool steps = true;
+    friend bool operator==(const Energy&, const Energy&) = default;
   };
   /// How the library's kernels of matrix products run on a device whose `energy` is known (compute/gemm.h).
   struct Products {
@@ -96,6 +103,7 @@ struct DeviceSpec {
     double output = 1;                    ///< times that an output crosses HBM: partial lines, read first
     double port = 64;                     ///< bytes of operands per clock that reach an SM in a busy machine
     bool pairs = false;  ///< two SMs share one tile of C and its operands (tcgen05 cta_group::2)
+    friend bool operator==(const Products&, const Products&) = default;
   };
   /// What a data sheet says beside: kept for the reader, used by no model but the power. 0 or empty where it is not stated.
   struct Facts {
@@ -108,6 +116,7 @@ struct DeviceSpec {
     /// What tables of measurements mean that name the device alone: the preset of the machine it is sold in.
     std::string cluster;
     std::vector<std::string> also;  ///< further names that such tables have for it
+    friend bool operator==(const Facts&, const Facts&) = default;
   };
 
   std::string name;
@@ -160,6 +169,7 @@ struct DeviceSpec {
   [[nodiscard]] BytesPerSecond hbm_sustained() const { return sustained.hbm * hbm_peak(); }
 
   [[nodiscard]] Problems validate() const;
+  friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
 }  // namespace shardscape

@@ -32,11 +32,13 @@ struct NcclProtocols {
     BytesPerSecond bandwidth;  ///< what flags and the few threads leave
     /// Largest message: of LL the whole tensor, of LL128 one rank's part of it. Beyond, the next protocol.
     Bytes limit;
+    friend bool operator==(const Flagged&, const Flagged&) = default;
   };
   struct Simple {
     Seconds start, step;
     double link_share = 0;         ///< of the link's bandwidth, 0..1; 0: the device has no constants
     BytesPerSecond own_bandwidth;  ///< at which a rank copies its own part of the tensor
+    friend bool operator==(const Simple&, const Simple&) = default;
   };
   /// All-to-all is sends and receives; the cheaper of the two holds.
   struct AllToAll {
@@ -46,6 +48,7 @@ struct NcclProtocols {
     Seconds large_start, large_peer;
     double large_link_share = 0;
     BytesPerSecond own_bandwidth;
+    friend bool operator==(const AllToAll&, const AllToAll&) = default;
   };
   Seconds start;
   Flagged ll, ll128;
@@ -53,6 +56,7 @@ struct NcclProtocols {
   AllToAll all_to_all;
 
   [[nodiscard]] bool known() const { return simple.link_share > 0; }
+  friend bool operator==(const NcclProtocols&, const NcclProtocols&) = default;
 };
 
 /// All-reduce kernels of inference engines.
@@ -66,12 +70,14 @@ struct CustomAllReduce {
     /// What a call takes at least where the host launches it, not a graph.
     Seconds eager_floor;
     [[nodiscard]] bool known() const { return one_shot_bandwidth > BytesPerSecond(0); }
+    friend bool operator==(const Kernels&, const Kernels&) = default;
   };
   Kernels vllm, trtllm;
   /// Through switches that reduce, for tensors that are too large for the kernels, where it is faster than the
   /// library. No bandwidth: the device's switches can't.
   Seconds multimem_start;
   BytesPerSecond multimem_bandwidth;
+  friend bool operator==(const CustomAllReduce&, const CustomAllReduce&) = default;
 };
 
 /// Kernels that send tokens to the ranks of their experts and bring the results back, as DeepEP's do; what they
@@ -87,6 +93,7 @@ struct ExpertDispatch {
     Seconds dispatch_node, combine_node;  ///< times the root of the other nodes
     BytesPerSecond node_bandwidth;        ///< of one rank to other nodes
     [[nodiscard]] bool known() const { return dispatch_bandwidth > BytesPerSecond(0); }
+    friend bool operator==(const LowLatency&, const LowLatency&) = default;
   };
   /// For many: a copy for each token and rank, on some of the SMs, and one for each node in between.
   struct Normal {
@@ -99,9 +106,11 @@ struct ExpertDispatch {
     Seconds dispatch_node, combine_node;
     BytesPerSecond node_bandwidth;
     [[nodiscard]] bool known() const { return bandwidth > BytesPerSecond(0); }
+    friend bool operator==(const Normal&, const Normal&) = default;
   };
   LowLatency low_latency;
   Normal normal;
+  friend bool operator==(const ExpertDispatch&, const ExpertDispatch&) = default;
 };
 
 struct NodeCollectives {
@@ -112,6 +121,7 @@ struct NodeCollectives {
   /// Fields are reported as "nccl.ll.step", "custom_all_reduce.vllm.eager_floor",
   /// "expert_dispatch.normal.copy".
   void validate(Problems& problems) const;
+  friend bool operator==(const NodeCollectives&, const NodeCollectives&) = default;
 };
 
 }  // namespace shardscape

@@ -24,6 +24,7 @@ struct System {
   DeviceSpec device;
   FabricSpec fabric;
   StackProfile stack;
+  friend bool operator==(const System&, const System&) = default;
 };
 
 /// Whether a workload gives the experts of a model unequal loads.

@@ -94,6 +94,7 @@ struct StackProfile {
     Seconds decode_step_fixed;  ///< once per decode step: sampling, scheduling
     Seconds decode_gap;         ///< device idle between the kernels of one block in inference, always paid
     Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
+    friend bool operator==(const Host&, const Host&) = default;
   };
   struct Communication {
     Seconds call;                 ///< fixed cost of one collective call
@@ -149,6 +150,7 @@ struct StackProfile {
     double gradient_comm_bytes = 4;  ///< as sent by DP
     double master_bytes = 4;
     double moment_bytes = 8;  ///< both Adam moments
+    friend bool operator==(const State&, const State&) = default;
   };
   /// Casts to 8 and 4 bits in training, as kernels of their own.
   struct Quantisation {
@@ -157,6 +159,7 @@ struct StackProfile {
     double passes = 0;
     /// Of HBM traffic per weight of a product and microbatch, 0..100: casts, scales, sums of gradients.
     double weight_bytes = 0;
+    friend bool operator==(const Quantisation&, const Quantisation&) = default;
   };
   /// Tensors that wait for backward in another format than they are computed in.
   struct Kept {
@@ -164,6 +167,7 @@ struct StackProfile {
     /// where each has one of its own else.
     KeptFormat attention_output = KeptFormat::computed;
     KeptFormat activation_inputs = KeptFormat::computed;  ///< of the nonlinearity of MLPs and experts
+    friend bool operator==(const Kept&, const Kept&) = default;
   };
   /// Layers of experts in training, beside what all layers have; `dispatch_sms` and `fp8_dispatch` of servers with
   /// kernels of their own, too (ServedDispatch).
@@ -188,12 +192,14 @@ struct StackProfile {
     /// In training the first product of the shared experts, with its nonlinearity, runs beside the dispatch of a layer,
     /// the second one beside the combine (Megatron Core: moe_shared_expert_overlap). Not where passes run in pairs.
     bool shared_overlap = false;
+    friend bool operator==(const Experts&, const Experts&) = default;
   };
   /// The LM head in training.
   struct Head {
     /// Its weight gradients wait until the last stage has run its last backward (spec/deferred_head.h).
     bool deferred_weight_gradient = false;
     std::int64_t deferral_limit = 0;  ///< of so many microbatches, the first of a step, 0..1e6; 0: of all
+    friend bool operator==(const Head&, const Head&) = default;
   };
   /// Continuous batching. The defaults are those of TensorRT-LLM (max_num_tokens,
   /// kv_cache_free_gpu_mem_fraction) and vLLM (max_num_seqs, block_size).
@@ -217,6 +223,7 @@ struct StackProfile {
     /// Iterations run as two half batches, one of which computes while the other's tokens are on their way to experts
     /// and back (step/two_batches.h). Hides communication.expert_overlap of it.
     bool two_batch_overlap = false;
+    friend bool operator==(const Serving&, const Serving&) = default;
   };
   /// What a table of measurements means that names software, and leaves blank what its runs have in common.
   struct Tables {
@@ -235,11 +242,13 @@ struct StackProfile {
     bool usual_offload = false;
     bool usual_expert_parallel = false;  ///< experts are dealt over as many ranks as divide them
     bool usual_expert_tensor = false;    ///< etp is tp (Megatron Core's default), else 1
+    friend bool operator==(const Tables&, const Tables&) = default;
   };
   struct Memory {
     Bytes reserve;             ///< context, NCCL buffers, workspace: counted on every device
     Bytes workspace;           ///< scratch of matrix and reduction kernels, from the framework's allocator
     double fragmentation = 1;  ///< reserved / allocated of activations, >= 1
+    friend bool operator==(const Memory&, const Memory&) = default;
   };
 
   std::string name;
@@ -276,6 +285,7 @@ struct StackProfile {
   Tables tables;
 
   [[nodiscard]] Problems validate() const;
+  friend bool operator==(const StackProfile&, const StackProfile&) = default;
 };
 
 }  // namespace shardscape

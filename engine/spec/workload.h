@@ -24,6 +24,7 @@ struct WorkloadSpec {
 
   [[nodiscard]] PrecisionPolicy policy() const { return policy_of(precision, phase); }
   [[nodiscard]] Problems validate() const;
+  friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };
 
 }  // namespace shardscape

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/base/safe_text.h"
 #include "results_schema/sha256.h"
@@ -64,6 +65,16 @@ RankView view_from(const std::string& text) {
   json.at("problems").get_to(view.problems);
   json.at("threads").get_to(view.threads);
   return view;
+}
+
+std::vector<RankView> agree_on(const RankView& view, const std::exception_ptr& failure, ranks::Ranks& ranks) {
+  std::vector<RankView> views;
+  for (const std::string& text : ranks.gather(to_text(view))) views.push_back(view_from(text));
+  if (ranks.rank() != 0) return views;
+  if (failure) std::rethrow_exception(failure);
+  auto problems = disagreements(views, [&](int rank) { return ranks.name(rank); });
+  if (!problems.empty()) throw BadInput(std::move(problems));
+  return views;
 }
 
 std::vector<std::string> disagreements(std::span<const RankView> views,

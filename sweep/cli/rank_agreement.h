@@ -2,12 +2,15 @@
 // presets or by another build of the program it may find another one.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "results_schema/manifest.h"
+#include "sweep/cli/commands.h"
+#include "sweep/ranks/ranks.h"
 
 namespace shardscape::cli {
 
@@ -32,6 +35,25 @@ std::vector<SharedFact> facts_of(const results::Manifest& manifest, const std::s
 /// For its way to rank 0 and back.
 std::string to_text(const RankView& view);
 RankView view_from(const std::string& text);
+
+/// Tells rank 0 what this rank makes of its command line. On rank 0 the views of all ranks, by rank; an exception there
+/// says why they can't work together, be it a `failure` of its own. Elsewhere nothing. Every rank calls it. RankLost.
+std::vector<RankView> agree_on(const RankView& view, const std::exception_ptr& failure, ranks::Ranks& ranks);
+
+/// Makes what a rank works from; what it throws is kept for agree_on(), and among the problems of the view.
+template <class Make>
+std::exception_ptr note_failure(RankView& view, const Make& make) {
+  try {
+    make();
+  } catch (const BadInput& bad) {
+    view.problems = bad.problems();
+    return std::current_exception();
+  } catch (const std::exception& problem) {
+    view.problems = {problem.what()};
+    return std::current_exception();
+  }
+  return nullptr;
+}
 
 /// Why these ranks can't do one sweep together, a line for each way in which some differ from rank 0, whose
 /// view has no problems; nothing where they can. `name` names a rank.

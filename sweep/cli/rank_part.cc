@@ -75,6 +75,26 @@ std::unique_ptr<ranks::Ranks> join_ranks(bool own_shard) {
                  ", --shard I/N gives each a part of its own");
 }
 
+int run_together(ranks::Ranks& ranks, const std::function<int()>& lead, const std::function<void()>& follow) {
+  int code = kDone;
+  try {
+    if (ranks.rank() == 0) {
+      code = lead();
+    } else {
+      follow();
+    }
+  } catch (const RankFailure&) {
+    throw;
+  } catch (const ranks::RankLost&) {
+    throw;
+  } catch (...) {
+    if (ranks.rank() == 0) ranks.close();
+    throw;
+  }
+  ranks.close();
+  return code;
+}
+
 int default_threads(const ranks::Ranks& ranks) {
   const int usable = tbb::info::default_concurrency();
   const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
@@ -97,6 +117,10 @@ void Word::begin(const std::filesystem::path& folder, const sweep::SharedStart& 
       {"folder", folder.string()}, {"missing", missing}, {"rows_before", start.rows_before}};
   std::exchange(ranks_, nullptr)->broadcast(json_text(word));
 }
+
+void Word::begin() { std::exchange(ranks_, nullptr)->broadcast("begin"); }
+
+bool hear_begin(ranks::Ranks& ranks) { return !ranks.broadcast("").empty(); }
 
 Heard hear(ranks::Ranks& ranks) {
   const std::string text = ranks.broadcast("");

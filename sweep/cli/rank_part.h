@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "results_schema/segments.h"
+#include "sweep/cli/commands.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/runner/shared_sweep.h"
@@ -18,6 +19,16 @@ namespace shardscape::cli {
 /// its own (`own_shard`) and nobody to talk to. BadInput where it was started as one of several that can't
 /// share the work.
 std::unique_ptr<ranks::Ranks> join_ranks(bool own_shard);
+
+/// A rank is lost, so that there is no orderly end for the others to wait for.
+class RankFailure : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+/// Runs a command over its ranks to an orderly end: `lead` on rank 0, `follow` elsewhere. The exit code is what `lead`
+/// returns, of the others always kDone: what is wrong, rank 0 says.
+int run_together(ranks::Ranks& ranks, const std::function<int()>& lead, const std::function<void()>& follow);
 
 /// Threads of one rank where the user says nothing: all that it may use, or its share of the machine where
 /// others are there, too.
@@ -32,6 +43,8 @@ class Word {
   Word(const Word&) = delete;
   Word& operator=(const Word&) = delete;
   void begin(const std::filesystem::path& folder, const sweep::SharedStart& start);
+  /// Where there is nothing more to say.
+  void begin();
 
  private:
   ranks::Ranks* ranks_;
@@ -44,6 +57,8 @@ struct Heard {
   sweep::SharedStart start;
 };
 Heard hear(ranks::Ranks& ranks);
+/// Whether to begin, of a word without more.
+bool hear_begin(ranks::Ranks& ranks);
 
 /// How a rank's part ended.
 struct RankResult {

@@ -1,14 +1,14 @@
 // shardscape search: the best points of a study without visiting them all.
 #include <fmt/format.h>
 
-#include <oneapi/tbb/info.h>
-
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/assemble.h"
 #include "results_schema/output_file.h"
@@ -16,6 +16,8 @@
 #include "sweep/cli/commands.h"
 #include "sweep/cli/cpu_time.h"
 #include "sweep/cli/interrupt.h"
+#include "sweep/cli/rank_agreement.h"
+#include "sweep/cli/rank_part.h"
 #include "sweep/cli/search_report.h"
 #include "sweep/cli/usage.h"
 #include "sweep/runner/run_sweep.h"
@@ -170,6 +172,7 @@ struct Writing {
   bool force = false;
   int threads = 1;
   const CommonOptions& common;
+  sweep::KnownPredictions known = {};  ///< of the points to write
 };
 
 /// Evaluates the points of `job` and writes them, with all that a sweep computes of a point. False where it was
@@ -185,6 +188,7 @@ bool write_points(const sweep::SweepJob& job, const std::optional<results::Searc
   sweep::SweepOptions options;
   options.threads = to.threads;
   options.evaluator = sweep::simulator_factory({.reference = to.common.reference, .mode = job.study().mode});
+  options.known = to.known;
   options.stop = stop;
   if (!run_sweep(job, store, options).complete) {
     std::move(store).abandon();
@@ -194,64 +198,129 @@ bool write_points(const sweep::SweepJob& job, const std::optional<results::Searc
   return true;
 }
 
-sweep::SearchOutcome run_search(const sweep::SweepJob& job, const sweep::SearchGoal& goal,
-                                const Budget& budget, ProgressMode mode, const CommonOptions& common,
-                                const std::atomic<bool>& stop) {
-  SearchReporter reporter(job, goal.objectives.front(), mode);
+/// What a process makes of its command line.
+struct WantedSearch {
+  WantedSearch(const SearchArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
+      : mode(parse_search_progress(arguments.progress)),
+        budget(parse_budget(arguments.budget)),
+        study(load(arguments.study, common, ranks.rank() != 0)),
+        job(study),
+        goal((require_points(job, arguments.study.file), goal_of(arguments, job))),
+        threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
+    if (ranks.rank() != 0) mode = ProgressMode::none;
+  }
+  WantedSearch(const WantedSearch&) = delete;
+  WantedSearch& operator=(const WantedSearch&) = delete;
+
+  ProgressMode mode;
+  Budget budget;
+  sweep::Study study;
+  sweep::SweepJob job;
+  sweep::SearchGoal goal;
+  int threads;
+};
+
+/// Of this process; null where rank 0 is about to end it, because it or another rank can't begin. What is wrong is an
+/// exception on rank 0.
+std::unique_ptr<WantedSearch> agree(const SearchArguments& arguments, const CommonOptions& common,
+                                    ranks::Ranks& ranks) {
+  std::unique_ptr<WantedSearch> wanted;
+  RankView view;
+  const std::exception_ptr failure = note_failure(view, [&] {
+    wanted = std::make_unique<WantedSearch>(arguments, common, ranks);
+    const results::Manifest manifest = wanted->job.manifest(run_info(common, wanted->threads));
+    view.facts = facts_of(manifest, arguments.output.string(), common.reference);
+    view.facts.push_back({"--count", std::to_string(arguments.count)});
+    view.facts.push_back({"--pareto", arguments.pareto});
+    view.facts.push_back({"--within", arguments.within});
+    view.facts.push_back({"--budget", arguments.budget});
+  });
+  agree_on(view, failure, ranks);
+  return wanted;
+}
+
+struct RanSearch {
+  sweep::SearchOutcome outcome;
+  double cpu = 0;  ///< seconds, of all ranks; known on rank 0
+};
+
+/// Every rank calls it.
+RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, const std::atomic<bool>& stop,
+                     ranks::Ranks& ranks) {
+  SearchReporter reporter(wanted.job, wanted.goal.objectives.front(), wanted.mode);
   const double start = cpu_seconds();
   std::uint64_t asked = 0;
   sweep::SearchOptions options;
   options.evaluator = sweep::simulator_factory({.reference = common.reference});
+  options.threads = wanted.threads;
+  options.together = &ranks;
   options.go_on = [&](const sweep::SearchProgress& progress) {
     const std::uint64_t visited = progress.counts[static_cast<std::size_t>(results::Fate::visited)];
-    if (stop.load(std::memory_order_relaxed) || static_cast<double>(visited) >= budget.points) return false;
+    if (stop.load(std::memory_order_relaxed) || static_cast<double>(visited) >= wanted.budget.points)
+      return false;
     if (asked++ % 64 != 0) return true;  // clocks take their time
     reporter.update(progress);
-    return cpu_seconds() - start < budget.cpu_seconds;
+    return cpu_seconds() - start < wanted.budget.cpu_seconds / ranks.size();
   };
-  sweep::SearchOutcome outcome = search(job, goal, options);
+  RanSearch ran{search(wanted.job, wanted.goal, options)};
+  for (const std::string& seconds : ranks.gather(json_text(nlohmann::json(cpu_seconds() - start))))
+    ran.cpu += nlohmann::json::parse(seconds).get<double>();
   reporter.close();
-  return outcome;
+  return ran;
 }
 
-int run_search_command(const SearchArguments& arguments, const CommonOptions& common) {
-  const ProgressMode mode = parse_search_progress(arguments.progress);
-  const Budget budget = parse_budget(arguments.budget);
-  const sweep::Study study = load(arguments.study, common);
-  const sweep::SweepJob job(study);
-  require_points(job, arguments.study.file);
-  const sweep::SearchGoal goal = goal_of(arguments, job);
+/// Rank 0: searches with the others, and shows what was found.
+int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
+  Word word(ranks);
+  const std::unique_ptr<WantedSearch> wanted = agree(arguments, common, ranks);
+  const sweep::SweepJob& job = wanted->job;
+  const sweep::SearchGoal& goal = wanted->goal;
   std::optional<TemporaryFolder> temporary;
   if (arguments.output.empty()) temporary.emplace();
   const fs::path output = temporary ? temporary->path() / "search.h5" : arguments.output;
-  const results::OutputPath place = checked_place(output, arguments.force, study);
-  const int threads = arguments.threads > 0 ? arguments.threads : tbb::info::default_concurrency();
-  const Writing writing{place, output, arguments.force, threads, common};
+  const results::OutputPath place = checked_place(output, arguments.force, wanted->study);
+  Writing writing{place, output, arguments.force, wanted->threads, common};
   const InterruptGuard interrupt(shell_line(common.command_line));
-  const double start = cpu_seconds();
 
   const std::string unbounded = why_unbounded(job, goal);
   const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
   if (!unbounded.empty()) {
     std::cerr << "warning: search prunes by bounds, and " << unbounded
               << ": every point is evaluated, as sweep does"
-              << (arguments.budget.empty() ? "" : ", whatever the budget") << "\n";
+              << (arguments.budget.empty() ? "" : ", whatever the budget")
+              << (ranks.size() == 1 ? "" : ", by rank 0 alone") << "\n";
     if (!write_points(job, std::nullopt, writing, &interrupt.stop())) return kInterrupted;
     return show_top(output, shown, arguments.pareto, arguments.format);
   }
-  sweep::SearchOutcome found = run_search(job, goal, budget, mode, common, interrupt.stop());
+  word.begin();
+  RanSearch ran = run_search(*wanted, common, interrupt.stop(), ranks);
+  sweep::SearchOutcome& found = ran.outcome;
   const bool interrupted = interrupt.stop().load();
+  const double start = cpu_seconds();
   const std::optional<double> worst =
       found.best.empty() || goal.front ? std::nullopt : std::optional(found.best.back().objective);
-  if (found.visited.empty()) {
-    // A file has a row at least: the first point stands for all that are none.
-    found.visited.push_back(0);
-  }
-  write_points(sweep::SweepJob(study, found.visited), found.info, writing, nullptr);
+  // A file has a row at least: the first point stands for all that are none.
+  if (found.visited.empty()) found.visited.push_back(0);
+  if (found.predictions.size() == found.visited.size()) writing.known = {found.visited, found.predictions};
+  write_points(sweep::SweepJob(wanted->study, found.visited), found.info, writing, nullptr);
   std::ostream& out = arguments.format == "table" ? std::cout : std::cerr;
-  print_search(out, job, found, goal.objectives.front(), worst, cpu_seconds() - start);
+  print_search(out, job, found, goal.objectives.front(), worst, ran.cpu + cpu_seconds() - start);
   const int code = show_top(output, shown, arguments.pareto, arguments.format);
   return interrupted ? kInterrupted : code;
+}
+
+/// Any other rank: searches its part, and says nothing of its own.
+void follow(const SearchArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
+  const std::unique_ptr<WantedSearch> wanted = agree(arguments, common, ranks);
+  if (!hear_begin(ranks)) return;
+  const InterruptGuard interrupt("");
+  run_search(*wanted, common, interrupt.stop(), ranks);
+}
+
+int run_search_command(const SearchArguments& arguments, const CommonOptions& common) {
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(false);
+  return run_together(
+      *ranks, [&] { return lead(arguments, common, *ranks); }, [&] { follow(arguments, common, *ranks); });
 }
 
 }  // namespace
@@ -281,7 +350,7 @@ void add_search_command(CLI::App& app, const CommonOptions& common, Action& acti
   add_force(*command, arguments->force);
   command
       ->add_option("--threads", arguments->threads,
-                   "Worker threads that write the file (default: all); the search itself is serial")
+                   "Worker threads (default: all); the answer and the file are the same for any number")
       ->type_name("N")
       ->check(whole_number(1, 4096));
   command->add_option("--format", arguments->format, "table, csv, json or yaml")->type_name("FORMAT");

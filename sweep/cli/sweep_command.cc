@@ -338,25 +338,14 @@ struct WantedSweep {
 std::unique_ptr<WantedSweep> agree(const SweepArguments& arguments, const CommonOptions& common,
                                    ranks::Ranks& ranks) {
   std::unique_ptr<WantedSweep> wanted;
-  std::exception_ptr failure;
   RankView view;
-  try {
+  const std::exception_ptr failure = note_failure(view, [&] {
     wanted = std::make_unique<WantedSweep>(arguments, common, ranks);
     view.facts = facts_of(wanted->manifest, arguments.output.string(), common.reference);
     view.threads = wanted->threads;
-  } catch (const BadInput& bad) {
-    failure = std::current_exception();
-    view.problems = bad.problems();
-  } catch (const std::exception& problem) {
-    failure = std::current_exception();
-    view.problems = {problem.what()};
-  }
-  std::vector<RankView> views;
-  for (const std::string& text : ranks.gather(to_text(view))) views.push_back(view_from(text));
+  });
+  const std::vector<RankView> views = agree_on(view, failure, ranks);
   if (ranks.rank() != 0) return wanted;
-  if (failure) std::rethrow_exception(failure);
-  auto problems = disagreements(views, [&](int rank) { return ranks.name(rank); });
-  if (!problems.empty()) throw BadInput(std::move(problems));
   wanted->manifest.run.threads = 0;
   for (const RankView& one : views) wanted->manifest.run.threads += one.threads;
   return wanted;
@@ -405,12 +394,6 @@ Together sum_up(std::span<const RankResult> parts, const WantedSweep& wanted, st
   sum.outcome.complete = sum.problems.empty() && progress.rows_done() == progress.rows_total;
   return sum;
 }
-
-/// A rank is lost, so that there is no orderly end for the others to wait for.
-class RankFailure : public Failure {
- public:
-  using Failure::Failure;
-};
 
 /// Rank 0's part of the work, and the file. Nothing when it was interrupted; `together` then says how far it
 /// came.
@@ -493,23 +476,8 @@ void follow(const SweepArguments& arguments, const CommonOptions& common, ranks:
 
 int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
   const std::unique_ptr<ranks::Ranks> ranks = join_ranks(arguments.shard != SweepArguments().shard);
-  int code = kDone;  // of the others always: what is wrong, rank 0 says, and its code is that of all
-  try {
-    if (ranks->rank() == 0) {
-      code = lead(arguments, common, *ranks);
-    } else {
-      follow(arguments, common, *ranks);
-    }
-  } catch (const RankFailure&) {
-    throw;
-  } catch (const ranks::RankLost&) {
-    throw;
-  } catch (...) {
-    if (ranks->rank() == 0) ranks->close();
-    throw;
-  }
-  ranks->close();
-  return code;
+  return run_together(
+      *ranks, [&] { return lead(arguments, common, *ranks); }, [&] { follow(arguments, common, *ranks); });
 }
 
 }  // namespace

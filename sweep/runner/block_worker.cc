@@ -53,10 +53,11 @@ void add(Tally& whole, const Tally& part, results::Better better) {
 }
 
 BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout,
-                         const EvaluatorFactory& factory)
+                         const EvaluatorFactory& factory, const KnownPredictions& known)
     : job_(&job),
       layout_(&layout),
       factory_(&factory),
+      known_(job.fault_draws() == nullptr ? known : KnownPredictions()),
       encoder_(job.columns(), layout.rows_per_block, job.study().objectives) {
   const std::uint32_t rows = layout.rows_per_block;
   points_.reserve(rows);
@@ -88,7 +89,7 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
   for (std::uint64_t row = first; row < first + rows; ++row) {
     ids_.push_back(layout_->point(row));
     points_.push_back(job_->space().point(ids_.back()));
-    predictions_.push_back(predict(points_.back()));
+    predictions_.push_back(predict(ids_.back(), points_.back()));
     sample(ids_.back());
   }
   for (std::size_t i = 0; i < rows; ++i) {  // neither vector grows from here on
@@ -122,7 +123,8 @@ void BlockWorker::sample(std::uint64_t point_id) {
   summaries_.back() = sample_faults(*draws, point_id, healthy, job_->study().phase(), *evaluator_, samples_);
 }
 
-Prediction BlockWorker::predict(const PointIndex& point) {
+Prediction BlockWorker::predict(std::uint64_t id, const PointIndex& point) {
+  if (const Prediction* const known = known_.find(id)) return *known;
   if (!job_->admits(point.plan, job_->workload(point.setting))) {
     Prediction rejected;
     rejected.status = Status::constraint;

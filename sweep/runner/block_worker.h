@@ -28,8 +28,9 @@ void add(Tally& whole, const Tally& part, results::Better better);
 /// Reused from block to block; a result depends on the block alone.
 class BlockWorker {
  public:
-  /// `layout` says what a block is; all three outlive the worker.
-  BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory);
+  /// `layout` says what a block is; all that is referred to outlives the worker.
+  BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory,
+              const KnownPredictions& known = {});
 
   FinishedBlock run(std::uint64_t block);
 
@@ -38,7 +39,7 @@ class BlockWorker {
 
  private:
   void evaluate(std::uint64_t first, std::uint32_t rows);
-  Prediction predict(const PointIndex& point);
+  Prediction predict(std::uint64_t id, const PointIndex& point);
   void sample(std::uint64_t point_id);
   [[nodiscard]] double goodput(std::size_t i) const;
   const Assessment& assessment(std::uint64_t setting);
@@ -46,6 +47,7 @@ class BlockWorker {
   const SweepJob* job_;
   const results::BlockLayout* layout_;
   const EvaluatorFactory* factory_;
+  KnownPredictions known_;
   results::BlockEncoder encoder_;
   // The current setting; neighbouring points share it.
   std::optional<std::uint64_t> setting_index_;

@@ -105,7 +105,7 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
   const auto threads = static_cast<std::size_t>(options.threads);
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
-  Workers workers([&] { return BlockWorker(job, job.layout(), options.evaluator); });
+  Workers workers([&] { return BlockWorker(job, job.layout(), options.evaluator, options.known); });
   BlockSource source(options.next ? options.next : one_by_one(store.missing()), options.stop);
   BlockSink sink(job, store, options);
 

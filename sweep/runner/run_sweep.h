@@ -6,11 +6,13 @@
 // of points and a slow disk slows the source.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "engine/prediction.h"
 #include "results_schema/segments.h"
@@ -56,9 +58,23 @@ struct StageTimes {
 /// The consecutive blocks to compute next, ascending from call to call; nothing where there are no more.
 using NextBlocks = std::function<std::optional<results::BlockRange>()>;
 
+/// Predictions of points, in the order of their ids.
+struct KnownPredictions {
+  std::span<const std::uint64_t> ids;  ///< ascending
+  std::span<const Prediction> predictions;
+  /// Null where it is not known.
+  [[nodiscard]] const Prediction* find(std::uint64_t id) const {
+    const auto found = std::ranges::lower_bound(ids, id);
+    if (found == ids.end() || *found != id) return nullptr;
+    return &predictions[static_cast<std::size_t>(found - ids.begin())];
+  }
+};
+
 struct SweepOptions {
   int threads = 1;
   EvaluatorFactory evaluator = simulator_factory();
+  /// What the evaluator would say. Studies with faults evaluate all the same, as what faults change starts from it.
+  KnownPredictions known;
   results::SealPolicy seal = {};
   /// Called by the writer stage after each block, never twice at once. May be empty.
   std::function<void(const SweepProgress&)> observer;

@@ -7,12 +7,13 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace shardscape::sweep {
 
 namespace {
 
-/// Fabrics that neighbouring settings take turns with. A store of 16,384 GPUs has some 10 MB.
+/// Networks that neighbouring settings take turns with. A store of 16,384 GPUs has some 10 MB.
 constexpr std::size_t kMostKept = 4;
 
 /// Never forgets, so that looking up needs no lock.
@@ -35,32 +36,35 @@ class Networks final : public network::SharedNetworks {
  public:
   Network of(const FabricSpec& fabric, const network::LinkShares& shares) override {
     const std::scoped_lock lock(mutex_);  // once per setting and thread
-    const auto known = std::ranges::find_if(
-        kept_, [&](const Kept& k) { return k.shares == shares && k.network.fabric->spec() == fabric; });
-    Kept kept;
-    if (known != kept_.end()) {
-      kept = std::move(*known);
-      kept_.erase(known);
-    } else {
-      const auto alike =
-          std::ranges::find_if(kept_, [&](const Kept& k) { return k.network.fabric->spec() == fabric; });
-      kept.shares = shares;
-      kept.network.fabric =
-          alike != kept_.end() ? alike->network.fabric : std::make_shared<const network::Fabric>(fabric);
-      kept.network.curves = std::make_shared<ConcurrentCurves>();
+    std::erase_if(known_, [](const Known& k) { return k.fabric.expired() || k.curves.expired(); });
+    Network network;
+    for (const Known& known : known_) {  // other threads may let go of it at any moment
+      const auto same_fabric = known.fabric.lock();
+      if (!same_fabric || same_fabric->spec() != fabric) continue;
+      network.fabric = same_fabric;
+      if (known.shares == shares) network.curves = known.curves.lock();
+      if (network.curves) break;
     }
-    kept_.push_front(kept);
-    if (kept_.size() > kMostKept) kept_.pop_back();
-    return kept.network;
+    if (!network.fabric) network.fabric = std::make_shared<const network::Fabric>(fabric);
+    if (!network.curves) {
+      network.curves = std::make_shared<ConcurrentCurves>();
+      known_.push_back({shares, network.fabric, network.curves});
+    }
+    std::erase_if(last_, [&](const Network& kept) { return kept.curves == network.curves; });
+    last_.push_front(network);
+    if (last_.size() > kMostKept) last_.pop_back();
+    return network;
   }
 
  private:
-  struct Kept {
+  struct Known {
     network::LinkShares shares;
-    Network network;
+    std::weak_ptr<const network::Fabric> fabric;
+    std::weak_ptr<network::CurveStore> curves;
   };
   std::mutex mutex_;
-  std::deque<Kept> kept_;  ///< the last one asked for first
+  std::vector<Known> known_;  ///< that someone has
+  std::deque<Network> last_;  ///< those asked for last, most recent first
 };
 
 }  // namespace

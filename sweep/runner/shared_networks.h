@@ -7,8 +7,8 @@
 
 namespace shardscape::sweep {
 
-/// Keeps what the settings of the last few fabrics have learned. A curve that two threads ask for at
-/// the same time may be made twice; they are equal.
+/// Keeps what is known of networks that a simulator has, and of the last few without one. A curve that two threads ask
+/// for at the same time may be made twice; they are equal.
 std::shared_ptr<network::SharedNetworks> shared_networks();
 
 }  // namespace shardscape::sweep

@@ -36,10 +36,6 @@ results::Better Answer::better() const {
   return is_time(objective_) ? results::Better::smaller : results::Better::larger;
 }
 
-void Answer::offer(std::uint64_t id, const Prediction& prediction) {
-  if (prediction.status == Status::ok) offer(id, prediction, value_of(objective_, prediction));
-}
-
 void Answer::offer(std::uint64_t id, const Prediction& prediction, double value) {
   if (std::isnan(value)) return;
   const Entry entry{{value, id}, cost_of(objective_, value), prediction.memory_peak.value()};

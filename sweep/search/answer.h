@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/prediction.h"
@@ -26,13 +28,21 @@ inline double cost_of(TimeObjective objective, double value) {
   return is_time(objective) ? value : 1 / value;
 }
 
+/// A point that may belong to the answer.
+struct AnswerEntry {
+  BestPoint point;
+  double cost = 0, memory = 0;
+};
+
 class Answer {
  public:
   Answer(TimeObjective objective, const SearchGoal& goal);
 
-  void offer(std::uint64_t id, const Prediction& prediction);
-  /// A point that is ok, by its value under faults; NaN where it has none.
+  /// A point by its value, under faults where they belong to it; NaN where it has none.
   void offer(std::uint64_t id, const Prediction& prediction, double value);
+  /// All that is known, and becomes what is known.
+  [[nodiscard]] const std::vector<AnswerEntry>& entries() const { return entries_; }
+  void replace(std::vector<AnswerEntry> entries) { entries_ = std::move(entries); }
   /// Whether no point that costs at least `cost` and takes at least `memory` bytes belongs to the answer.
   [[nodiscard]] bool cuts(double cost, double memory) const;
   /// Best first.
@@ -41,10 +51,7 @@ class Answer {
   [[nodiscard]] results::Better better() const;
 
  private:
-  struct Entry {
-    BestPoint point;
-    double cost = 0, memory = 0;
-  };
+  using Entry = AnswerEntry;
   void offer_front(const Entry& entry);
 
   TimeObjective objective_;

@@ -1,16 +1,25 @@
 #include "sweep/search/best_first.h"
 
+#include <oneapi/tbb/enumerable_thread_specific.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <limits>
 #include <memory>
-#include <numeric>
+#include <mutex>
 #include <queue>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "sweep/search/answer.h"
-#include "sweep/search/fault_race.h"
 #include "sweep/search/floors.h"
-#include "sweep/study/placement_axis.h"
+#include "sweep/search/part_search.h"
 
 namespace shardscape::sweep {
 
@@ -18,292 +27,309 @@ namespace {
 
 using results::Fate;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Room for sums that are rounded in another order than those of predictions: some thousand roundings of 1e-16 each.
-constexpr double kRounding = 1 - 1e-9;
+/// Where a study has fewer settings each is cut into parts, so that there are so many.
+constexpr std::size_t kLeastParts = 32;
+/// Of a round; the first one has one part, and each twice those of the one before.
+constexpr std::size_t kMostParts = 64;
 
-/// A region that is not opened yet.
-struct Node {
-  enum class Kind : std::uint8_t { family, called, variant, raced };
-  double cost = 0;    ///< floor
-  double memory = 0;  ///< floor, bytes
-  Kind kind = Kind::family;
-  std::uint32_t family = 0;
-  std::uint32_t choice = 0;  ///< of a family the microbatch, of a variant the free choice
-  std::uint32_t variant = 0;
-  std::uint32_t runner = 0;  ///< of a point that is raced under faults
-  std::uint64_t number = 0;  ///< in the order of making
+/// A setting that is not taken up yet.
+struct Waiting {
+  double cost = 0;      ///< floor
+  double capacity = 0;  ///< bytes of a device: among equal floors plans fit the larger one more often
+  std::uint64_t setting = 0;
+  bool sharp = false;
 
-  [[nodiscard]] bool operator<(const Node& o) const {  // the queue takes the largest first
-    return cost == o.cost ? number > o.number : cost > o.cost;
+  [[nodiscard]] bool operator<(const Waiting& o) const {  // the queue takes the largest first
+    if (cost != o.cost) return cost > o.cost;
+    return capacity == o.capacity ? setting > o.setting : capacity < o.capacity;
   }
 };
 
-class Search {
+/// How far the search is, for whoever watches it from several threads.
+class Watch {
  public:
-  Search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options)
-      : job_(job),
-        options_(options),
-        objective_(*time_objective(*std::ranges::find_if(
-            goal.objectives, [](const std::string& name) { return time_objective(name).has_value(); }))),
-        front_(goal.front && goal.objectives.size() > 1),
-        within_(goal.within),
-        regions_(job.space()),
-        floors_(job, regions_),
-        answer_(objective_, goal) {
-    if (objective_ == TimeObjective::expected_step_time) race_.emplace(*job.fault_draws());
+  Watch(const SearchOptions& options, ranks::Ranks& ranks, TimeObjective objective, results::Better better,
+        std::uint64_t points)
+      : go_on_(options.go_on), ranks_(ranks), objective_(objective), better_(better) {
+    progress_.points = points;
   }
 
-  SearchOutcome run() {
-    const std::vector<double> floors = setting_floors();
-    std::vector<std::uint64_t> order(floors.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](std::uint64_t setting) { return floors[setting]; });
-    for (const std::uint64_t setting : order) {
-      if (!stopped_ && !answer_.cuts(floors[setting], 0)) {
-        search_setting(setting);
-      } else {
-        leave(floors[setting], plans_, stopped_ ? Fate::open : Fate::bound);
-      }
+  /// `more`: counted since it was asked last.
+  bool go_on(const results::FateCounts& more, double cost, const std::optional<BestPoint>& best) {
+    if (ranks_.asked_to_stop()) stopped_ = true;
+    if (stopped_ || !go_on_) return !stopped_;
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < more.size(); ++i) progress_.counts[i] += more[i];
+    progress_.bound = cost_of(objective_, cost);  // its own inverse
+    if (best && (!progress_.best || ranks_before(*best, *progress_.best, better_))) progress_.best = best;
+    if (!stopped_ && !go_on_(progress_)) {
+      stopped_ = true;
+      ranks_.ask_to_stop();
     }
+    return !stopped_;
+  }
+  /// What all ranks have counted.
+  void set_counts(const results::FateCounts& counts) {
+    const std::lock_guard lock(mutex_);
+    progress_.counts = counts;
+  }
+  void stop() { stopped_ = true; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+ private:
+  const std::function<bool(const SearchProgress&)>& go_on_;
+  ranks::Ranks& ranks_;
+  TimeObjective objective_;
+  results::Better better_;
+  std::mutex mutex_;
+  SearchProgress progress_;
+  std::atomic<bool> stopped_{false};
+};
+
+/// The numbers of the parts of rounds, each for one rank.
+class Numbers {
+ public:
+  explicit Numbers(ranks::Ranks& ranks) : ranks_(ranks) {}
+  /// Every rank says it of every round.
+  void begin_round(std::size_t parts) {
+    first_ = end_;
+    end_ += parts;
+  }
+  /// The next part of the round for this rank. From any thread.
+  std::optional<std::size_t> next() {
+    const std::lock_guard lock(mutex_);
+    if (!held_) held_ = ranks_.take();
+    if (*held_ >= end_) return std::nullopt;  // of a later round
+    return static_cast<std::size_t>(*std::exchange(held_, std::nullopt) - first_);
+  }
+
+ private:
+  ranks::Ranks& ranks_;
+  std::mutex mutex_;
+  std::uint64_t first_ = 0, end_ = 0;
+  std::optional<std::uint64_t> held_;
+};
+
+using Found = std::vector<std::optional<PartFound>>;  // by part of the round
+
+std::string to_text(const Found& found) {
+  std::string text;
+  for (std::uint64_t part = 0; part < found.size(); ++part) {
+    if (!found[part]) continue;
+    text.append(reinterpret_cast<const char*>(&part), sizeof(part));
+    append(*found[part], text);
+  }
+  return text;
+}
+
+void add_from(std::string_view text, Found& found) {
+  while (!text.empty()) {
+    std::uint64_t part = 0;
+    std::memcpy(&part, text.data(), sizeof(part));
+    text.remove_prefix(sizeof(part));
+    found[part] = take_found(text);
+  }
+}
+
+TimeObjective objective_of(const SearchGoal& goal) {
+  for (const std::string& name : goal.objectives) {
+    if (const auto objective = time_objective(name)) return *objective;
+  }
+  SHARDSCAPE_CHECK(false, goal.objectives.size());
+  return TimeObjective::step_time;
+}
+
+class Search {
+ public:
+  Search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options, ranks::Ranks& ranks)
+      : job_(job),
+        threads_(options.threads),
+        ranks_(ranks),
+        objective_(objective_of(goal)),
+        within_(goal.within),
+        answer_(objective_, goal),
+        watch_(options, ranks, objective_, answer_.better(), job.space().size()),
+        regions_(job.space()),
+        floors_(job, regions_, options.threads, [this] { return watch_.go_on({}, 0, std::nullopt); }),
+        calls_(job.study(), FloorKind::calls),
+        frame_{job,      options.evaluator, objective_, goal.front && goal.objectives.size() > 1,
+               regions_, floors_,           calls_,     shared_networks()},
+        searches_([this] { return std::make_unique<PartSearch>(frame_); }),
+        numbers_(ranks) {}
+
+  SearchOutcome run() {
+    share({}, {});  // whether some rank was stopped before it knew its floors
+    fill_queue();
+    std::size_t most = 1;
+    while (!watch_.stopped()) {
+      const std::vector<Part> round = next_round(most);
+      if (round.empty()) break;
+      share(round, search(round));
+      most = std::min(2 * most, kMostParts);
+    }
+    if (ranks_.rank() != 0) return {};
+    leave_rest();
     return outcome();
   }
 
  private:
-  std::uint64_t& count(Fate fate) { return counts_[static_cast<std::size_t>(fate)]; }
+  PartSearch& own() { return *searches_.local(); }
 
-  /// So many points of a region whose floor is `cost` are not looked at.
+  void fill_queue() {
+    for (std::uint64_t setting = 0; setting < job_.space().settings(); ++setting) {
+      const System& system = job_.study().systems[setting / job_.study().workloads.size()];
+      queue_.push({own().floor_of(setting), system.device.memory_capacity().value(), setting, false});
+    }
+  }
+
+  /// So many points of settings whose floor is `cost` are not looked at.
   void leave(double cost, std::uint64_t points, Fate fate) {
-    if (points == 0) return;
-    count(fate) += points;
+    counts_[static_cast<std::size_t>(fate)] += points;
     least_left_ = std::min(least_left_, cost);
   }
 
-  /// Turns step times into costs: rates are in proportion to their inverse.
-  void scale_costs(std::uint64_t index) {
-    const Setting setting = job_.study().setting(index);
-    const Prediction at_one_second = PlanFloor(setting).rates(regions_.families().front().plan, Seconds(1));
-    const double least = race_ ? kLeastExpected : 1;
-    per_second_ = kRounding * least * cost_of(objective_, value_of(objective_, at_one_second));
-  }
-
-  std::vector<double> setting_floors() {
-    std::vector<double> costs;
-    for (std::uint64_t setting = 0; setting < job_.space().settings(); ++setting) {
-      stopped_ = stopped_ || (options_.go_on && !options_.go_on(progress(0)));
-      if (stopped_) {
-        costs.push_back(0);
-        continue;
-      }
-      scale_costs(setting);
-      costs.push_back(per_second_ * std::ranges::min(floors_.steps(setting)));
-    }
-    return costs;
-  }
-
-  /// Choices of the free axes with this microbatch.
-  std::uint64_t choices_of(std::size_t microbatch) const {
-    return static_cast<std::uint64_t>(
-        std::ranges::count(regions_.choices(), regions_.microbatches()[microbatch], &FreeChoice::microbatch));
-  }
-  std::uint64_t points_of(const Node& node) const {
-    const Family& family = regions_.families()[node.family];
-    if (node.kind == Node::Kind::raced) return 1;
-    if (node.kind == Node::Kind::variant) return family.variants[node.variant].listed.size();
-    return family.listed * choices_of(node.choice);
-  }
-
-  void push(Node node) {
-    if (answer_.cuts(node.cost, node.memory)) return leave(node.cost, points_of(node), Fate::bound);
-    node.number = made_++;
-    queue_.push(node);
-  }
-
-  void search_setting(std::uint64_t index) {
-    setting_ = std::make_unique<Setting>(job_.study().setting(index));
-    index_ = index;
-    placement_ = placement_of(job_.study(), index / job_.study().workloads.size());
-    floor_ = std::make_unique<PlanFloor>(*setting_);
-    evaluator_ = options_.evaluator(*setting_, placement_);
-    scale_costs(index);
-    const std::vector<double>& steps = floors_.steps(index);
-    const std::size_t microbatches = regions_.microbatches().size();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Node node{steps[i] * per_second_, 0, Node::Kind::family,
-                      static_cast<std::uint32_t>(i / microbatches),
-                      static_cast<std::uint32_t>(i % microbatches)};
-      node.cost == kNever ? leave(kNever, points_of(node), Fate::rule) : push(node);
-    }
-    while (!queue_.empty()) {
-      const Node node = queue_.top();
+  std::vector<Part> next_round(std::size_t most) {
+    const std::size_t families = regions_.families().size();
+    const std::size_t wanted = (kLeastParts + job_.space().settings() - 1) / job_.space().settings();
+    const std::size_t parts = std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, families));
+    while (pending_.size() < most && !queue_.empty()) {
+      Waiting next = queue_.top();
       queue_.pop();
-      stopped_ = stopped_ || (options_.go_on && !options_.go_on(progress(node.cost)));
-      if (stopped_ || answer_.cuts(node.cost, node.memory)) {
-        leave(node.cost, points_of(node), stopped_ ? Fate::open : Fate::bound);
+      if (answer_.cuts(next.cost, 0)) {
+        leave(next.cost, job_.space().plans(), Fate::bound);
+      } else if (next.sharp) {
+        for (std::size_t i = 0; i < parts; ++i) pending_.push_back({next.setting, i, parts});
       } else {
-        open(node);
+        next.cost = std::max(next.cost, own().sharp_floor_of(next.setting));
+        next.sharp = true;
+        queue_.push(next);
       }
     }
-    if (race_) race_->clear();
-    evaluator_.reset();  // before the setting they refer to
-    floor_.reset();
+    const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(std::min(most, pending_.size()));
+    std::vector<Part> round(pending_.begin(), end);
+    pending_.erase(pending_.begin(), end);
+    return round;
   }
 
-  void open(const Node& node) {
-    switch (node.kind) {
-      case Node::Kind::family:
-        return placement_ == PlacementChoice::plain ? sharpen(node) : split(node);
-      case Node::Kind::called:
-        return split(node);
-      case Node::Kind::variant:
-        return visit(node);
-      case Node::Kind::raced:
-        return draw_on(node);
-    }
+  PartFound search(const Part& part) {
+    results::FateCounts told{};
+    return own().run(part, answer_,
+                     [&](const results::FateCounts& counts, double cost, const Answer& answer) {
+                       results::FateCounts more = counts;
+                       for (std::size_t i = 0; i < more.size(); ++i) more[i] -= told[i];
+                       told = counts;
+                       return watch_.go_on(more, cost, answer.first());
+                     });
   }
 
-  /// The passes of a family with their calls; ranks that are placed anew may make them shorter.
-  PassFloors passes_of(const Family& family, const ParallelPlan& plan) {
-    return placement_ == PlacementChoice::plain ? floor_->with_calls(plan, family.orders)
-                                                : floor_->without_calls(plan);
-  }
-
-  void sharpen(Node node) {
-    const Family& family = regions_.families()[node.family];
-    const std::int32_t microbatch = regions_.microbatches()[node.choice];
-    const FreeChoice choice{regions_.least_recompute(), microbatch};
-    const PassFloors passes = passes_of(family, with_choice(family.plan, choice));
-    double least = kNever;
-    for (const std::size_t variant : family.schedules) {
-      least = std::min(least, floor_->least(with_choice(family.variants[variant].plan, choice), passes));
-    }
-    node.cost = std::max(node.cost, least * per_second_);
-    node.kind = Node::Kind::called;
-    push(node);
-  }
-
-  void split(const Node& node) {
-    const Family& family = regions_.families()[node.family];
-    const std::int32_t microbatch = regions_.microbatches()[node.choice];
-    for (std::uint32_t c = 0; c < regions_.choices().size(); ++c) {
-      const FreeChoice& choice = regions_.choices()[c];
-      if (choice.microbatch != microbatch) continue;
-      const PassFloors passes = passes_of(family, with_choice(family.plan, choice));
-      for (std::uint32_t v = 0; v < family.variants.size(); ++v) {
-        const ParallelPlan plan = with_choice(family.variants[v].plan, choice);
-        Node variant{floor_->least(plan, passes) * per_second_, 0, Node::Kind::variant, node.family, c, v};
-        if (variant.cost == kNever) {
-          leave(kNever, points_of(variant), Fate::rule);
-        } else if (!front_) {
-          push(variant);
-        } else if (const auto memory = memory_of(variant)) {
-          variant.memory = *memory;
-          push(variant);
-        }
-      }
-    }
-  }
-
-  ParallelPlan plan_of(const Node& variant) const {
-    const FreeChoice& choice = regions_.choices()[variant.choice];
-    return with_choice(regions_.families()[variant.family].variants[variant.variant].plan, choice);
-  }
-
-  /// The peak memory of a variant; nothing, and its points are counted, where none of them is a result.
-  std::optional<double> memory_of(const Node& variant) {
-    const ParallelPlan plan = plan_of(variant);
-    Fate fate = Fate::constraint;
-    if (job_.admits(plan, job_.workload(index_))) {
-      const Prediction verdict = evaluator_->judge(plan);
-      if (verdict.status == Status::ok) return verdict.memory_peak.value();
-      fate = verdict.status == Status::memory ? Fate::memory : Fate::rule;
-    }
-    leave(kNever, points_of(variant), fate);
-    return std::nullopt;
-  }
-
-  void visit(const Node& node) {
-    if (!front_ && !memory_of(node)) return;
-    const Variant& variant = regions_.families()[node.family].variants[node.variant];
-    for (const std::uint64_t listed : variant.listed) {
-      const std::uint64_t id = regions_.id(index_, listed, node.choice);
-      if (race_) {
-        Node raced = node;
-        raced.kind = Node::Kind::raced;
-        raced.runner = race_->join(id);
-        push(raced);
-      } else {
-        keep_visited(id);
-        answer_.offer(id, evaluator_->evaluate(job_.space().point(id).plan));
-      }
-    }
-  }
-
-  void keep_visited(std::uint64_t id) {
-    visited_.push_back(id);
-    ++count(Fate::visited);
-  }
-
-  /// Some samples more of a point that faults may still let into the answer.
-  void draw_on(Node node) {
-    const std::uint64_t id = race_->point(node.runner);
-    const Prediction healthy = evaluator_->evaluate(job_.space().point(id).plan);
-    if (healthy.status != Status::ok) return keep_visited(id);
-    const double least = kRounding * kLeastExpected * healthy.step_time.value();
-    if (least > node.cost && answer_.cuts(least, node.memory)) return leave(least, 1, Fate::bound);
-    const FaultRace::Standing now = race_->draw_on(node.runner, healthy, *evaluator_);
-    if (now.finished) {
-      keep_visited(id);
-      answer_.offer(id, healthy, now.seconds);
+  /// This rank's share of a round.
+  Found search(const std::vector<Part>& round) {
+    Found found(round.size());
+    numbers_.begin_round(round.size());
+    const auto work = [&] {
+      while (const auto part = numbers_.next()) found[*part] = search(round[*part]);
+    };
+    if (threads_ == 1) {
+      work();
     } else {
-      node.cost = std::max(node.cost, kRounding * now.seconds);
-      push(node);
+      tbb::parallel_for(
+          0, threads_, [&](int) { work(); }, tbb::simple_partitioner());
     }
+    return found;
   }
 
-  [[nodiscard]] double value_at(double cost) const { return cost_of(objective_, cost); }  // its own inverse
+  /// Puts together what all ranks have found in a round: on rank 0 all of it, elsewhere the answer.
+  void share(const std::vector<Part>& round, Found found) {
+    if (ranks_.size() == 1) return add(round, found);
+    const char stopped = watch_.stopped() ? 1 : 0;
+    const auto texts = ranks_.gather(stopped + to_text(found));
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      if (texts[rank].front() != 0) watch_.stop();
+      if (rank != 0) add_from(std::string_view(texts[rank]).substr(1), found);
+    }
+    std::string known(1, '\0');
+    if (ranks_.rank() == 0) {
+      add(round, found);
+      known.front() = watch_.stopped() ? 1 : 0;
+      const std::vector<AnswerEntry>& entries = answer_.entries();
+      known.append(reinterpret_cast<const char*>(entries.data()), entries.size() * sizeof(AnswerEntry));
+    }
+    known = ranks_.broadcast(known);
+    if (ranks_.rank() == 0) return;
+    if (known.front() != 0) watch_.stop();
+    std::vector<AnswerEntry> entries((known.size() - 1) / sizeof(AnswerEntry));
+    if (!entries.empty()) std::memcpy(entries.data(), known.data() + 1, known.size() - 1);
+    answer_.replace(std::move(entries));
+  }
 
-  SearchProgress progress(double cost) {
-    return {job_.space().size(), counts_, value_at(cost), answer_.first()};
+  void add(const std::vector<Part>& round, const Found& found) {
+    for (std::size_t part = 0; part < round.size(); ++part) add(*found[part]);
+    watch_.set_counts(counts_);
+  }
+
+  void add(const PartFound& part) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += part.counts[i];
+    least_left_ = std::min(least_left_, part.least_left);
+    if (part.stopped) watch_.stop();
+    draws_.made += part.draws.made;
+    draws_.points += part.draws.points;
+    for (const VisitedPoint& visited : part.visited)
+      answer_.offer(visited.id, visited.prediction, visited.value);
+    visited_.insert(visited_.end(), part.visited.begin(), part.visited.end());
+    if (visited_.size() <= kMostKeptPredictions && ids_.empty()) return;
+    for (const VisitedPoint& visited : visited_) ids_.push_back(visited.id);
+    visited_.clear();
+  }
+
+  /// What the end, or a stop, left.
+  void leave_rest() {
+    for (const Part& part : std::exchange(pending_, {})) add(search(part));
+    for (; !queue_.empty(); queue_.pop()) {
+      const double cost = queue_.top().cost;
+      leave(cost, job_.space().plans(), watch_.stopped() ? Fate::open : Fate::bound);
+    }
   }
 
   SearchOutcome outcome() {
     SearchOutcome outcome;
-    std::ranges::sort(visited_);
-    outcome.visited = std::move(visited_);
+    std::ranges::sort(visited_, {}, &VisitedPoint::id);
+    for (const VisitedPoint& visited : visited_) {
+      ids_.push_back(visited.id);
+      outcome.predictions.push_back(visited.prediction);
+    }
+    if (ids_.size() > outcome.predictions.size()) outcome.predictions.clear();
+    std::ranges::sort(ids_);
+    outcome.visited = std::move(ids_);
     outcome.best = answer_.best();
-    if (race_) outcome.draws = {race_->draws_made(), race_->drawn_points()};
+    if (objective_ == TimeObjective::expected_step_time) outcome.draws = draws_;
     outcome.info.counts = counts_;
-    outcome.info.complete = !stopped_;
+    outcome.info.complete = !watch_.stopped();
     outcome.info.within = within_;
-    outcome.info.bound =
-        least_left_ == kNever ? std::numeric_limits<double>::quiet_NaN() : value_at(least_left_);
+    outcome.info.bound = least_left_ == kNever ? std::numeric_limits<double>::quiet_NaN()
+                                               : cost_of(objective_, least_left_);  // its own inverse
     return outcome;
   }
 
   const SweepJob& job_;
-  const SearchOptions& options_;
+  int threads_;
+  ranks::Ranks& ranks_;
   TimeObjective objective_;
-  bool front_;
   double within_;
+  Answer answer_;
+  Watch watch_;
   Regions regions_;
   FamilyFloors floors_;
-  Answer answer_;
-  std::optional<FaultRace> race_;  ///< of points with one expected time each
-  std::uint64_t plans_ = job_.space().plans();
-  double per_second_ = 1;  ///< cost of a second, rounding included
-  std::priority_queue<Node> queue_;
-  std::uint64_t made_ = 0;
-  std::vector<std::uint64_t> visited_;
+  SettingGroups calls_;
+  SearchFrame frame_;
+  tbb::enumerable_thread_specific<std::unique_ptr<PartSearch>> searches_;
+  Numbers numbers_;
+  std::priority_queue<Waiting> queue_;
+  std::vector<Part> pending_;
+  std::vector<VisitedPoint> visited_;
+  std::vector<std::uint64_t> ids_;  ///< of visited points whose predictions are not kept
+  RaceDraws draws_;
   results::FateCounts counts_{};
   double least_left_ = kNever;  ///< floor of all that a bound cut off, or that is open
-  bool stopped_ = false;
-  // The setting at hand.
-  std::uint64_t index_ = 0;
-  PlacementChoice placement_ = PlacementChoice::plain;
-  std::unique_ptr<Setting> setting_;
-  std::unique_ptr<PlanFloor> floor_;
-  std::unique_ptr<Evaluator> evaluator_;
 };
 
 }  // namespace
@@ -334,7 +360,13 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
 SearchOutcome search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options) {
   SHARDSCAPE_CHECK(why_unbounded(job, goal).empty(), goal.objectives.size());
   SHARDSCAPE_CHECK(job.space().size() > 0, job.space().size());
-  return Search(job, goal, options).run();
+  SHARDSCAPE_CHECK(options.threads >= 1, options.threads);
+  const std::unique_ptr<ranks::Ranks> alone = options.together == nullptr ? ranks::alone() : nullptr;
+  ranks::Ranks& ranks = alone ? *alone : *options.together;
+  const auto threads = static_cast<std::size_t>(options.threads);
+  const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(options.threads);
+  return arena.execute([&] { return Search(job, goal, options, ranks).run(); });
 }
 
 }  // namespace shardscape::sweep

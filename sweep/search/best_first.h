@@ -1,8 +1,9 @@
 // Search: the best points of a design space without visiting most of them.
 //
-// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors; inside one the
-// region with the least floor is opened next: a family gets a sharper floor (with the calls of its layers), then falls
-// into variants, a variant into points, which are visited: evaluated as a sweep evaluates them. A region is cut off
+// Branch and bound over the regions of regions.h. Settings are taken up in the order of their floors, sharpened with the
+// calls of layers when their turn comes; inside one the region with the least floor is opened next: a family gets a
+// sharper floor (with the calls of its layers), then falls into variants, a variant into points, each of which has a
+// floor of its own order of ranks and is visited: evaluated as a sweep evaluates it. A region is cut off
 //
 //   bound       where its floor lies beyond the worst point of the answer so far: no point in it can enter the answer
 //   memory      where the device is too small for its plans, exactly as the evaluator says it
@@ -15,8 +16,13 @@
 //
 // So the answer is that of a sweep: what is cut by a bound is beyond all of it. Floors are taken a billionth lower than
 // computed, for sums that are rounded in another order; regions whose floor ties with the worst point are opened, so
-// that ties go by point id as in a sweep. The search is serial: its answer and what it visits are the same in every run
-// unless it is stopped.
+// that ties go by point id as in a sweep.
+//
+// Settings, or parts of them where there are few, are searched in rounds: those of one round side by side, each from
+// what is known when the round begins, by whichever thread or rank is free; what they find is put together in their
+// order. Rounds grow, as the first ones find most of what cuts off the others. How many parts a round has depends on
+// the study alone, so the answer, its certificate and what is visited are the same for any number of threads and ranks,
+// unless the search is stopped.
 #pragma once
 
 #include <array>
@@ -28,6 +34,7 @@
 
 #include "results_schema/search_info.h"
 #include "results_schema/summary.h"
+#include "sweep/ranks/ranks.h"
 #include "sweep/runner/block_worker.h"
 
 namespace shardscape::sweep {
@@ -46,14 +53,17 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 struct SearchProgress {
   std::uint64_t points = 0;  ///< of the study
   results::FateCounts counts{};
-  double bound = 0;  ///< what the rest of the setting at hand can reach at best, in the first objective
+  double bound = 0;  ///< what the rest of a setting at hand can reach at best, in the first objective
   std::optional<BestPoint> best;
 };
 
 struct SearchOptions {
   EvaluatorFactory evaluator = simulator_factory();
-  /// Called before each region is opened; the search stops where it says false. May be empty.
+  /// Called before each region is opened, never twice at once; the search stops where it says false. May be empty.
   std::function<bool(const SearchProgress&)> go_on;
+  int threads = 1;  ///< of this process
+  ranks::Ranks* together =
+      nullptr;  ///< that search together, every one of them by this call; null: this one alone
 };
 
 /// Of a race under faults.
@@ -62,14 +72,20 @@ struct RaceDraws {
   std::uint64_t points = 0;  ///< of which any were
 };
 
+/// Predictions that are kept, of some 400 bytes each: of more visited points none.
+inline constexpr std::size_t kMostKeptPredictions = 1 << 18;
+
+/// Of rank 0; elsewhere it is empty.
 struct SearchOutcome {
-  std::vector<std::uint64_t> visited;  ///< ids, ascending
-  std::vector<BestPoint> best;         ///< the answer by its first objective, best first
+  std::vector<std::uint64_t> visited;   ///< ids, ascending
+  std::vector<Prediction> predictions;  ///< of each; empty where there are too many
+  std::vector<BestPoint> best;          ///< the answer by its first objective, best first
   results::SearchInfo info;
   std::optional<RaceDraws> draws;  ///< by expected_step_time_s
 };
 
 /// `job`: a whole study, for which why_unbounded(job, goal) is empty.
+/// RankLost on rank 0.
 SearchOutcome search(const SweepJob& job, const SearchGoal& goal, const SearchOptions& options);
 
 }  // namespace shardscape::sweep

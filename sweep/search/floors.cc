@@ -1,108 +1,146 @@
 #include "sweep/search/floors.h"
 
+#include <oneapi/tbb/parallel_for.h>
+
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <string_view>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <utility>
+
+#include "engine/base/hash.h"
 
 namespace shardscape::sweep {
 
 namespace {
 
-/// Whether steps without calls take as long whatever the value of the axis.
-bool leaves_steps(const HardwareAxis& axis) {
-  return std::string_view(axis.path).starts_with("fabric.") || axis.path == "device.hbm.capacity" ||
-         axis.path == "placement";
+/// The number of a value among the distinct ones.
+template <class T>
+std::size_t number_of(T value, std::vector<T>& distinct) {
+  const auto known = std::ranges::find(distinct, value);
+  const auto number = static_cast<std::size_t>(known - distinct.begin());
+  if (known == distinct.end()) distinct.push_back(std::move(value));
+  return number;
 }
 
-/// Whether passes do.
-bool leaves_passes(const HardwareAxis& axis) { return leaves_steps(axis) || axis.path == "stack.partition"; }
-
-/// The first workload whose microbatches are the same.
-std::size_t alike(const std::vector<WorkloadSpec>& workloads, std::size_t index) {
-  const WorkloadSpec& workload = workloads[index];
-  const auto same = [&](const WorkloadSpec& other) {
-    return other.precision == workload.precision && other.sequence_length == workload.sequence_length &&
-           other.expert_load == workload.expert_load;
-  };
-  return static_cast<std::size_t>(std::ranges::find_if(workloads, same) - workloads.begin());
-}
-
-/// Numbers what is new.
-class Numbers {
+/// Of all settings whose passes without calls take the same.
+class SharedPasses {
  public:
-  std::size_t of(std::vector<std::size_t> key) {
-    return known_.try_emplace(std::move(key), known_.size()).first->second;
+  SharedPasses(const Regions& regions, Setting setting)
+      : regions_(regions),
+        setting_(std::move(setting)),
+        floor_(setting_),
+        passes_(regions.keys() * microbatches()) {}
+
+  /// The floors of the steps of all families in one group of these settings.
+  std::vector<double> steps(const Setting& setting) {
+    PlanFloor floor(setting);
+    std::vector<double> steps;
+    for (const Family& family : regions_.families()) {
+      for (std::size_t m = 0; m < microbatches(); ++m) steps.push_back(step(family, m, floor));
+    }
+    return steps;
   }
 
  private:
-  std::map<std::vector<std::size_t>, std::size_t> known_;
+  [[nodiscard]] std::size_t microbatches() const { return regions_.microbatches().size(); }
+
+  double step(const Family& family, std::size_t microbatch, PlanFloor& floor) {
+    const FreeChoice choice{regions_.least_recompute(), regions_.microbatches()[microbatch]};
+    std::optional<PassFloors>& known = passes_[family.key * microbatches() + microbatch];
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::size_t variant : family.schedules) {
+      const ParallelPlan plan = with_choice(family.variants[variant].plan, choice);
+      if (!floor.possible(plan)) continue;
+      if (!known) known = floor_.without_calls(plan);
+      least = std::min(least, floor.least(plan, *known));
+    }
+    return least;
+  }
+
+  const Regions& regions_;
+  const Setting setting_;
+  PlanFloor floor_;
+  std::vector<std::optional<PassFloors>> passes_;  ///< by key and microbatch
 };
 
 }  // namespace
 
-SettingGroups setting_groups(const Study& study) {
-  SettingGroups groups;
-  Numbers passes, steps;
-  for (std::size_t setting = 0; setting < study.setting_count(); ++setting) {
-    const std::size_t system = setting / study.workloads.size(), workload = setting % study.workloads.size();
-    std::vector<std::size_t> of_passes = {alike(study.workloads, workload)}, of_steps = {workload};
-    std::size_t stride = study.systems.size();
-    for (const HardwareAxis& axis : study.hardware) {
-      stride /= axis.values.size();
-      const std::size_t value = system / stride % axis.values.size();
-      of_passes.push_back(leaves_passes(axis) ? 0 : value);
-      of_steps.push_back(leaves_steps(axis) ? 0 : value);
+SettingGroups::SettingGroups(const Study& study, FloorKind kind) : model_(&study.model) {
+  for (const System& system : study.systems)
+    system_group_.push_back(number_of(read_by_floor(kind, system), systems_));
+  for (const WorkloadSpec& workload : study.workloads)
+    workload_group_.push_back(number_of(read_by_floor(kind, workload), workloads_));
+}
+
+FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions, int threads, const GoOn& go_on)
+    : regions_(regions), groups_(job.study(), FloorKind::steps), steps_(groups_.count()) {
+  const SettingGroups passes(job.study(), FloorKind::passes);
+  // Groups of steps by their group of passes: whatever passes read steps read, too.
+  std::vector<std::vector<std::size_t>> members(passes.count());
+  std::vector<char> seen(groups_.count());
+  for (std::uint64_t setting = 0; setting < job.space().settings(); ++setting) {
+    const std::size_t group = groups_.of(setting);
+    if (std::exchange(seen[group], 1) == 0) members[passes.of(setting)].push_back(group);
+  }
+  std::mutex mutex;  // of complete_ and of go_on
+  const auto ask = [&] {
+    const std::lock_guard lock(mutex);
+    complete_ = complete_ && (!go_on || go_on());
+    return complete_;
+  };
+  const auto fill = [&](std::size_t of_passes) {
+    SharedPasses shared(regions_, passes.setting(of_passes));
+    for (const std::size_t group : members[of_passes]) {
+      if (!ask()) return;
+      steps_[group] = shared.steps(groups_.setting(group));
     }
-    groups.passes.push_back(passes.of(std::move(of_passes)));
-    groups.steps.push_back(steps.of(std::move(of_steps)));
+  };
+  if (threads > 1) {
+    tbb::parallel_for(std::size_t{0}, members.size(), fill);
+  } else {
+    for (std::size_t i = 0; i < members.size(); ++i) fill(i);
   }
-  return groups;
 }
 
-FamilyFloors::FamilyFloors(const SweepJob& job, const Regions& regions)
-    : job_(job), regions_(regions), groups_(setting_groups(job.study())) {
-  passes_.resize(*std::ranges::max_element(groups_.passes) + 1);
-  steps_.resize(*std::ranges::max_element(groups_.steps) + 1);
+std::size_t CalledFloors::KeyHash::operator()(const Key& key) const {
+  std::uint64_t hash = 0;
+  for (const std::size_t word : key) hash = hash_word(hash, word);
+  return hash;
 }
 
-const std::vector<double>& FamilyFloors::steps(std::uint64_t setting) {
-  std::vector<double>& steps = steps_[groups_.steps[setting]];
-  if (!steps.empty()) return steps;
-  const Setting of = job_.study().setting(setting);
-  PlanFloor floor(of);
-  for (const Family& family : regions_.families()) {
-    for (std::size_t m = 0; m < regions_.microbatches().size(); ++m)
-      steps.push_back(step(setting, family, m, floor));
-  }
-  return steps;
+CalledFloors::CalledFloors(const Regions& regions, const SettingGroups& groups,
+                           std::shared_ptr<network::SharedNetworks> networks)
+    : regions_(regions), groups_(groups), networks_(std::move(networks)), open_(groups.count()) {}
+
+PlanFloor& CalledFloors::floor_of(std::size_t group) {
+  std::unique_ptr<Group>& wanted = open_[group];
+  if (!wanted) wanted = std::make_unique<Group>(groups_.setting(group), networks_);
+  return wanted->floor;
 }
 
-double FamilyFloors::step(std::uint64_t setting, const Family& family, std::size_t microbatch,
-                          PlanFloor& floor) {
-  const FreeChoice choice{regions_.least_recompute(), regions_.microbatches()[microbatch]};
-  const PassFloors* known = nullptr;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::size_t variant : family.schedules) {
-    const ParallelPlan plan = with_choice(family.variants[variant].plan, choice);
-    if (known == nullptr) {
-      if (!floor.possible(plan)) continue;
-      known = &passes(setting, family, microbatch, plan, floor);
+const CalledFloors::OfOrders& CalledFloors::of(std::uint64_t setting, std::size_t family, Recompute recompute,
+                                               std::int32_t microbatch) {
+  constexpr std::size_t kMost = 1 << 15;  // some kilobytes each
+  const std::size_t group = groups_.of(setting);
+  if (known_.size() >= kMost) known_.clear();
+  const auto [entry, fresh] = known_.try_emplace(
+      {group, family, static_cast<std::size_t>(recompute), static_cast<std::size_t>(microbatch)});
+  OfOrders& floors = entry->second;
+  if (!fresh) return floors;
+  const Family& of = regions_.families()[family];
+  const ParallelPlan plan = with_choice(of.plan, {recompute, microbatch});
+  for (std::size_t order = 0; order < of.orders.size(); ++order) {
+    if (of.calls[order] < floors.by_calls.size()) continue;
+    floors.by_calls.push_back(floor_of(group).with_calls(plan, std::span(of.orders).subspan(order, 1)));
+    if (order == 0) {
+      floors.least = floors.by_calls.front();
+    } else {
+      keep_least(floors.least, floors.by_calls.back());
     }
-    least = std::min(least, floor.least(plan, *known));
   }
-  return least;
-}
-
-const PassFloors& FamilyFloors::passes(std::uint64_t setting, const Family& family, std::size_t microbatch,
-                                       const ParallelPlan& plan, PlanFloor& floor) {
-  auto& floors = passes_[groups_.passes[setting]];
-  const std::size_t microbatches = regions_.microbatches().size();
-  floors.resize(regions_.keys() * microbatches);
-  std::optional<PassFloors>& known = floors[family.key * microbatches + microbatch];
-  if (!known) known = floor.without_calls(plan);
-  return *known;
+  return floors;
 }
 
 }  // namespace shardscape::sweep

@@ -1,13 +1,16 @@
 // Floors of the families of all settings, by what settings have in common.
 //
-// What the passes of layers take at least without their calls depends on the device, the stack, the sequence and the
-// formats of numbers (PlanFloor::without_calls): settings that differ in the fabric, the capacity of the memory, the
-// batch or how layers lie over stages alone share it. What steps take at least depends on the last two as well.
+// Which settings share a floor is read off the values that floors of its kind read (read_by_floor()), and it is made
+// from these alone: whichever axis of a study tells two settings apart, what they share can't be wrong.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/plan_floor.h"
@@ -16,32 +19,89 @@
 
 namespace shardscape::sweep {
 
-/// The number of each setting's group.
-struct SettingGroups {
-  std::vector<std::size_t> passes;  ///< settings that share the floors of passes
-  std::vector<std::size_t> steps;   ///< settings that share the floors of steps
-};
-SettingGroups setting_groups(const Study& study);
-
-class FamilyFloors {
+/// The settings of a study in groups, each of which has the same floors of one kind.
+class SettingGroups {
  public:
-  /// Both outlive the object.
-  FamilyFloors(const SweepJob& job, const Regions& regions);
+  SettingGroups(const Study& study, FloorKind kind);
 
-  /// Seconds of a step of every family with every microbatch ([family * microbatches + microbatch]) in a setting,
-  /// whatever else its plans do; infinite where they are indivisible or unsupported. Computed once for each group.
-  const std::vector<double>& steps(std::uint64_t setting);
+  [[nodiscard]] std::size_t count() const { return systems_.size() * workloads_.size(); }
+  /// The number of a setting's group.
+  [[nodiscard]] std::size_t of(std::uint64_t setting) const {
+    return system_group_[setting / workload_group_.size()] * workloads_.size() +
+           workload_group_[setting % workload_group_.size()];
+  }
+  /// What the floors of a group are made from.
+  [[nodiscard]] Setting setting(std::size_t group) const {
+    return {*model_, systems_[group / workloads_.size()], workloads_[group % workloads_.size()]};
+  }
 
  private:
-  double step(std::uint64_t setting, const Family& family, std::size_t microbatch, PlanFloor& floor);
-  const PassFloors& passes(std::uint64_t setting, const Family& family, std::size_t microbatch,
-                           const ParallelPlan& plan, PlanFloor& floor);
+  const ModelSpec* model_;
+  std::vector<System> systems_;  ///< distinct
+  std::vector<WorkloadSpec> workloads_;
+  std::vector<std::size_t> system_group_, workload_group_;  ///< by system and workload of the study
+};
 
-  const SweepJob& job_;
+/// Whether to go on.
+using GoOn = std::function<bool()>;
+
+/// Floors without calls. Immutable; any number of threads may use one object.
+class FamilyFloors {
+ public:
+  /// Asks `go_on` between groups of settings, from one thread at a time; those that are left where it says false have
+  /// no floors. Both references outlive the object.
+  FamilyFloors(const SweepJob& job, const Regions& regions, int threads, const GoOn& go_on);
+
+  /// Whether all floors are there.
+  [[nodiscard]] bool complete() const { return complete_; }
+  /// Seconds of a step of every family with every microbatch ([family * microbatches + microbatch]) in a setting,
+  /// whatever else its plans do; infinite where they are indivisible or unsupported. Empty where it has none.
+  [[nodiscard]] const std::vector<double>& steps(std::uint64_t setting) const {
+    return steps_[groups_.of(setting)];
+  }
+
+ private:
   const Regions& regions_;
-  SettingGroups groups_;
-  std::vector<std::vector<std::optional<PassFloors>>> passes_;  ///< by group, then key and microbatch
-  std::vector<std::vector<double>> steps_;                      ///< by group
+  SettingGroups groups_;                    ///< by floors of steps
+  std::vector<std::vector<double>> steps_;  ///< by group
+  bool complete_ = true;
+};
+
+/// Floors with calls of the layers of families. One object per thread.
+class CalledFloors {
+ public:
+  /// What a family's passes cost in its cheapest rank order, and in each.
+  struct OfOrders {
+    PassFloors least;
+    std::vector<PassFloors> by_calls;  ///< by Family::calls
+  };
+
+  /// `groups`: of floors of calls; both references outlive the object. `networks`: what they have in common with other
+  /// threads, as in SimulateOptions.
+  CalledFloors(const Regions& regions, const SettingGroups& groups,
+               std::shared_ptr<network::SharedNetworks> networks);
+
+  /// Of the family's plans with this recomputation (or more) and microbatch. Valid until the next call.
+  const OfOrders& of(std::uint64_t setting, std::size_t family, Recompute recompute, std::int32_t microbatch);
+
+ private:
+  struct Group {
+    Group(Setting s, std::shared_ptr<network::SharedNetworks> networks)
+        : setting(std::move(s)), floor(setting, std::move(networks)) {}
+    Setting setting;
+    PlanFloor floor;
+  };
+  using Key = std::array<std::size_t, 4>;  ///< group, family, recompute, microbatch
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  PlanFloor& floor_of(std::size_t group);
+
+  const Regions& regions_;
+  const SettingGroups& groups_;
+  std::shared_ptr<network::SharedNetworks> networks_;
+  std::vector<std::unique_ptr<Group>> open_;  ///< by group
+  std::unordered_map<Key, OfOrders, KeyHash> known_;
 };
 
 /// A plan of a family with the axes that any plan takes any value of.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/model/layer_key.h"
+#include "engine/plan_floor.h"
 
 namespace shardscape::sweep {
 
@@ -31,6 +32,24 @@ bool same_schedule(const ParallelPlan& a, const ParallelPlan& b) {
   return a.schedule == b.schedule && a.virtual_stages == b.virtual_stages;
 }
 
+/// The number of the order in the family, perhaps a new one.
+std::size_t order_of(Family& family, const RankOrder& order) {
+  const auto known = std::ranges::find(family.orders, order);
+  const auto number = static_cast<std::size_t>(known - family.orders.begin());
+  if (known != family.orders.end()) return number;
+  std::size_t calls = 0;
+  for (std::size_t other = 0; other < number; ++other) {
+    if (same_layer_groups(family.plan, family.orders[other], order)) {
+      calls = family.calls[other];
+      break;
+    }
+    calls = std::max(calls, family.calls[other] + 1);
+  }
+  family.orders.push_back(order);
+  family.calls.push_back(calls);
+  return number;
+}
+
 }  // namespace
 
 Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
@@ -52,17 +71,18 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
     const auto family = families.try_emplace(family_of(plan), families_.size());
     if (family.second) {
       const std::size_t key = keys.try_emplace(layers_of(plan), keys.size()).first->second;
-      families_.push_back({plan, key, {}, {}, {}, 0});
+      families_.push_back({plan, key, {}, {}, {}, {}, 0});
     }
     Family& of = families_[family.first->second];
     ++of.listed;
-    if (std::ranges::find(of.orders, plan.order) == of.orders.end()) of.orders.push_back(plan.order);
+    const std::size_t order = order_of(of, plan.order);
     const auto same = [&](const Variant& variant) {
       return same_schedule(variant.plan, plan) && variant.plan.zero_stage == plan.zero_stage;
     };
     auto variant = std::ranges::find_if(of.variants, same);
-    if (variant == of.variants.end()) variant = of.variants.insert(variant, {plan, {}});
+    if (variant == of.variants.end()) variant = of.variants.insert(variant, {plan, {}, {}});
     variant->listed.push_back(listed);
+    variant->orders.push_back(order);
   }
   keys_ = keys.size();
   for (Family& family : families_) {

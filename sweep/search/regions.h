@@ -20,6 +20,7 @@ namespace shardscape::sweep {
 struct Variant {
   ParallelPlan plan;  ///< the first of them; free axes idle
   std::vector<std::uint64_t> listed;
+  std::vector<std::size_t> orders;  ///< of each, its number among the orders of the family
 };
 
 /// Training plans whose layers have one LayerKey, but for the microbatch, on the same degrees.
@@ -27,6 +28,8 @@ struct Family {
   ParallelPlan plan;    ///< one of them; free axes idle
   std::size_t key = 0;  ///< families of one number differ in pipeline and data parallelism only
   std::vector<RankOrder> orders;
+  /// By order: orders of one number, counted from 0 as they appear, have layers that call the same groups.
+  std::vector<std::size_t> calls;
   std::vector<Variant> variants;  ///< in the order of the space
   /// Of each schedule with its virtual stages the variant of the least ZeRO stage.
   std::vector<std::size_t> schedules;

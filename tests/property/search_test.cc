@@ -178,6 +178,57 @@ TEST(SearchProperty, FindsWhatAllPointsSay) {
   EXPECT_LT(visited, points / 4) << studies;
 }
 
+void expect_same_outcome(const SearchOutcome& a, const SearchOutcome& b) {
+  EXPECT_EQ(a.visited, b.visited);
+  EXPECT_EQ(a.info.counts, b.info.counts);
+  EXPECT_EQ(a.info.complete, b.info.complete);
+  EXPECT_TRUE(a.info.bound == b.info.bound || (std::isnan(a.info.bound) && std::isnan(b.info.bound)));
+  ASSERT_EQ(a.best.size(), b.best.size());
+  for (std::size_t i = 0; i < a.best.size(); ++i) {
+    EXPECT_EQ(a.best[i].point_id, b.best[i].point_id);
+    EXPECT_EQ(a.best[i].objective, b.best[i].objective);
+  }
+}
+
+TEST(SearchProperty, TheSameForAnyNumberOfThreads) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(6); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_search_study(seed);
+    const SweepJob job(study);
+    for (const SearchGoal& goal :
+         {SearchGoal{10, false, {study.objectives.front()}, 0}, SearchGoal{0, true, study.objectives, 0},
+          SearchGoal{3, false, {study.objectives.front()}, 0.05}}) {
+      const SearchOutcome serial = search(job, goal, {});
+      for (const int threads : {2, 5}) {
+        SearchOptions options;
+        options.threads = threads;
+        expect_same_outcome(serial, search(job, goal, options));
+      }
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(SearchProperty, KeepsWhatASweepWouldPredict) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(4); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_search_study(seed);
+    const SweepJob job(study);
+    const SearchOutcome outcome = search(job, {10, false, {study.objectives.front()}, 0}, {});
+    ASSERT_EQ(outcome.predictions.size(), outcome.visited.size());
+    for (std::size_t i = 0; i < outcome.visited.size(); ++i) {
+      const PointIndex point = job.space().point(outcome.visited[i]);
+      const Setting setting = job.study().setting(point.setting);
+      const Prediction out = Simulator(setting).run(point.plan);
+      EXPECT_EQ(out.status, outcome.predictions[i].status);
+      EXPECT_EQ(out.step_time, outcome.predictions[i].step_time);
+      EXPECT_EQ(out.memory_peak, outcome.predictions[i].memory_peak);
+      EXPECT_EQ(out.contended_share, outcome.predictions[i].contended_share);
+    }
+    if (HasFailure()) return;
+  }
+}
+
 TEST(SearchProperty, WithinAShareIsWithinIt) {
   for (std::uint64_t seed = 1; seed <= test::seeds(10); ++seed) {
     SCOPED_TRACE(seed);

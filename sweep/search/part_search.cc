@@ -1,0 +1,358 @@
+#include "sweep/search/part_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+namespace shardscape::sweep {
+
+namespace {
+
+using results::Fate;
+
+/// Room for sums that are rounded in another order than those of predictions: some thousand roundings of 1e-16 each.
+constexpr double kRounding = 1 - 1e-9;
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
+/// Evaluators that are kept for what they know of their settings: some megabytes each.
+constexpr std::size_t kMostKept = 16;
+
+// ---- to bytes and back ----
+
+template <class T>
+void append_bytes(const T* values, std::size_t count, std::string& text) {
+  static_assert(std::is_trivially_copyable_v<T>);  // all ranks run the same program
+  text.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+template <class T>
+void take_bytes(T* values, std::size_t count, std::string_view& text) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (count > 0) std::memcpy(values, text.data(), count * sizeof(T));
+  text.remove_prefix(count * sizeof(T));
+}
+
+}  // namespace
+
+void append(const PartFound& found, std::string& text) {
+  const std::uint64_t visited = found.visited.size();
+  append_bytes(found.counts.data(), found.counts.size(), text);
+  append_bytes(&found.least_left, 1, text);
+  append_bytes(&found.stopped, 1, text);
+  append_bytes(&visited, 1, text);
+  append_bytes(found.visited.data(), found.visited.size(), text);
+  append_bytes(&found.draws, 1, text);
+}
+
+PartFound take_found(std::string_view& text) {
+  PartFound found;
+  std::uint64_t visited = 0;
+  take_bytes(found.counts.data(), found.counts.size(), text);
+  take_bytes(&found.least_left, 1, text);
+  take_bytes(&found.stopped, 1, text);
+  take_bytes(&visited, 1, text);
+  found.visited.resize(visited);
+  take_bytes(found.visited.data(), found.visited.size(), text);
+  take_bytes(&found.draws, 1, text);
+  return found;
+}
+
+/// A region that is not opened yet.
+struct PartSearch::Node {
+  enum class Kind : std::uint8_t { family, called, variant, raced };
+  double cost = 0;    ///< floor
+  double memory = 0;  ///< floor, bytes
+  Kind kind = Kind::family;
+  std::uint32_t family = 0;
+  std::uint32_t choice = 0;  ///< of a family the microbatch, of a variant the free choice
+  std::uint32_t variant = 0;
+  std::uint32_t runner = 0;  ///< of a point that is raced under faults
+  std::uint64_t number = 0;  ///< in the order of making
+
+  [[nodiscard]] bool operator<(const Node& o) const {  // the queue takes the largest first
+    return cost == o.cost ? number > o.number : cost > o.cost;
+  }
+};
+
+struct PartSearch::Opened {
+  Opened(const SearchFrame& frame, std::uint64_t at)
+      : index(at), setting(frame.job.study().setting(at)), placement(frame.placement(at)), floor(setting) {
+    // Turns step times into costs: rates are in proportion to their inverse.
+    const Prediction at_one_second = floor.rates(frame.regions.families().front().plan, Seconds(1));
+    const double least = frame.objective == TimeObjective::expected_step_time ? kLeastExpected : 1;
+    per_second = kRounding * least * cost_of(frame.objective, value_of(frame.objective, at_one_second));
+  }
+  std::uint64_t index;
+  Setting setting;
+  PlacementChoice placement;
+  PlanFloor floor;
+  double per_second = 1;  ///< cost of a second, rounding included
+};
+
+/// An evaluator and its setting.
+struct PartSearch::Kept {
+  Kept(const SearchFrame& frame, std::uint64_t at)
+      : index(at),
+        setting(frame.job.study().setting(at)),
+        evaluator(frame.evaluator(setting, frame.placement(at))) {}
+  std::uint64_t index;
+  Setting setting;
+  std::unique_ptr<Evaluator> evaluator;  ///< refers to the setting
+};
+
+PartSearch::PartSearch(const SearchFrame& frame)
+    : frame_(frame), called_(frame.regions, frame.calls, frame.networks) {}
+PartSearch::~PartSearch() = default;
+
+void PartSearch::open_setting(std::uint64_t setting) {
+  if (!setting_ || setting_->index != setting) setting_ = std::make_unique<Opened>(frame_, setting);
+}
+
+/// Of the setting at hand: the one that it had before, where it is kept.
+Evaluator& PartSearch::evaluator() {
+  const auto own =
+      std::ranges::find_if(kept_, [&](const auto& kept) { return kept->index == setting_->index; });
+  if (own != kept_.end()) return *(*own)->evaluator;
+  if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
+  kept_.push_back(std::make_unique<Kept>(frame_, setting_->index));
+  return *kept_.back()->evaluator;
+}
+
+// ---- floors of settings ----
+
+double PartSearch::floor_of(std::uint64_t setting) {
+  const std::vector<double>& steps = frame_.floors.steps(setting);
+  if (steps.empty()) return 0;
+  open_setting(setting);
+  return setting_->per_second * std::ranges::min(steps);
+}
+
+double PartSearch::sharp_floor_of(std::uint64_t setting) {
+  const std::vector<double>& steps = frame_.floors.steps(setting);
+  if (steps.empty() || frame_.placement(setting) != PlacementChoice::plain) return floor_of(setting);
+  open_setting(setting);
+  std::vector<std::size_t> order(steps.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto later = [&](std::size_t a, std::size_t b) {
+    return steps[a] == steps[b] ? a > b : steps[a] > steps[b];
+  };
+  std::ranges::make_heap(order, later);
+  const std::size_t microbatches = frame_.regions.microbatches().size();
+  double least = kNever;
+  while (!order.empty() && steps[order.front()] < least) {
+    const std::size_t at = order.front();
+    least = std::min(
+        least, std::max(steps[at],
+                        called_floor(at / microbatches, frame_.regions.microbatches()[at % microbatches])));
+    std::ranges::pop_heap(order, later);
+    order.pop_back();
+  }
+  return setting_->per_second * least;
+}
+
+/// Seconds of a step of a family's plans at least, with the calls of their layers.
+double PartSearch::called_floor(std::size_t family, std::int32_t microbatch) {
+  const Family& of = frame_.regions.families()[family];
+  const FreeChoice choice{frame_.regions.least_recompute(), microbatch};
+  const PassFloors passes = passes_of(family, choice);
+  double least = kNever;
+  for (const std::size_t variant : of.schedules)
+    least = std::min(least, setting_->floor.least(with_choice(of.variants[variant].plan, choice), passes));
+  return least;
+}
+
+/// The passes of a family with their calls; ranks that are placed anew may make them shorter.
+PassFloors PartSearch::passes_of(std::size_t family, const FreeChoice& choice) {
+  if (setting_->placement == PlacementChoice::plain)
+    return called_.of(setting_->index, family, choice.recompute, choice.microbatch).least;
+  return setting_->floor.without_calls(with_choice(frame_.regions.families()[family].plan, choice));
+}
+
+// ---- the search ----
+
+PartFound PartSearch::run(const Part& part, const Answer& known, const AskPart& ask) {
+  open_setting(part.setting);
+  answer_ = known;
+  if (frame_.objective == TimeObjective::expected_step_time) race_.emplace(*frame_.job.fault_draws());
+  found_ = {};
+  made_ = 0;
+  queue_ = std::make_unique<std::priority_queue<Node>>();
+  begin(part);
+  while (!queue_->empty()) {
+    const Node node = queue_->top();
+    queue_->pop();
+    found_.stopped = found_.stopped || !ask(found_.counts, node.cost, *answer_);
+    if (found_.stopped || answer_->cuts(node.cost, node.memory)) {
+      leave(node.cost, points_of(node), found_.stopped ? Fate::open : Fate::bound);
+    } else {
+      open(node);
+    }
+  }
+  if (race_) found_.draws = {race_->draws_made(), race_->drawn_points()};
+  return std::move(found_);
+}
+
+/// So many points of a region whose floor is `cost` are not looked at.
+void PartSearch::leave(double cost, std::uint64_t points, Fate fate) {
+  if (points == 0) return;
+  found_.counts[static_cast<std::size_t>(fate)] += points;
+  found_.least_left = std::min(found_.least_left, cost);
+}
+
+/// Choices of the free axes with this microbatch.
+std::uint64_t PartSearch::choices_of(std::size_t microbatch) const {
+  return static_cast<std::uint64_t>(std::ranges::count(
+      frame_.regions.choices(), frame_.regions.microbatches()[microbatch], &FreeChoice::microbatch));
+}
+
+std::uint64_t PartSearch::points_of(const Node& node) const {
+  const Family& family = frame_.regions.families()[node.family];
+  if (node.kind == Node::Kind::raced) return 1;
+  if (node.kind == Node::Kind::variant) return family.variants[node.variant].listed.size();
+  return family.listed * choices_of(node.choice);
+}
+
+void PartSearch::push(Node node) {
+  if (answer_->cuts(node.cost, node.memory)) return leave(node.cost, points_of(node), Fate::bound);
+  node.number = made_++;
+  queue_->push(node);
+}
+
+void PartSearch::begin(const Part& part) {
+  const std::vector<double>& steps = frame_.floors.steps(part.setting);
+  const std::size_t microbatches = frame_.regions.microbatches().size();
+  std::vector<std::size_t> order(frame_.regions.families().size() * microbatches);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (part.of > 1 && !steps.empty())
+    std::ranges::stable_sort(order, {}, [&](std::size_t at) { return steps[at]; });
+  for (std::size_t i = part.index; i < order.size(); i += part.of) {
+    const std::size_t at = order[i];
+    const double step = steps.empty() ? 0 : steps[at];
+    const Node node{step * setting_->per_second, 0, Node::Kind::family,
+                    static_cast<std::uint32_t>(at / microbatches),
+                    static_cast<std::uint32_t>(at % microbatches)};
+    node.cost == kNever ? leave(kNever, points_of(node), Fate::rule) : push(node);
+  }
+}
+
+void PartSearch::open(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::family:
+      return setting_->placement == PlacementChoice::plain ? sharpen(node) : split(node);
+    case Node::Kind::called:
+      return split(node);
+    case Node::Kind::variant:
+      return visit(node);
+    case Node::Kind::raced:
+      return draw_on(node);
+  }
+}
+
+void PartSearch::sharpen(Node node) {
+  const double called = called_floor(node.family, frame_.regions.microbatches()[node.choice]);
+  node.cost = std::max(node.cost, called * setting_->per_second);
+  node.kind = Node::Kind::called;
+  push(node);
+}
+
+void PartSearch::split(const Node& node) {
+  const Family& family = frame_.regions.families()[node.family];
+  const std::vector<FreeChoice>& choices = frame_.regions.choices();
+  for (std::uint32_t c = 0; c < choices.size(); ++c) {
+    if (choices[c].microbatch != frame_.regions.microbatches()[node.choice]) continue;
+    const PassFloors passes = passes_of(node.family, choices[c]);
+    for (std::uint32_t v = 0; v < family.variants.size(); ++v) {
+      const ParallelPlan plan = with_choice(family.variants[v].plan, choices[c]);
+      Node variant{setting_->floor.least_of_stage(plan, passes) * setting_->per_second,
+                   0,
+                   Node::Kind::variant,
+                   node.family,
+                   c,
+                   v};
+      if (variant.cost == kNever) {
+        leave(kNever, points_of(variant), Fate::rule);
+      } else if (!frame_.front) {
+        push(variant);
+      } else if (const auto memory = memory_of(variant)) {
+        variant.memory = *memory;
+        push(variant);
+      }
+    }
+  }
+}
+
+ParallelPlan PartSearch::plan_of(const Node& variant) const {
+  return with_choice(frame_.regions.families()[variant.family].variants[variant.variant].plan,
+                     frame_.regions.choices()[variant.choice]);
+}
+
+/// The peak memory of a variant; nothing, and its points are counted, where none of them is a result.
+std::optional<double> PartSearch::memory_of(const Node& variant) {
+  const ParallelPlan plan = plan_of(variant);
+  Fate fate = Fate::constraint;
+  if (frame_.job.admits(plan, frame_.job.workload(setting_->index))) {
+    const Prediction verdict = evaluator().judge(plan);
+    if (verdict.status == Status::ok) return verdict.memory_peak.value();
+    fate = verdict.status == Status::memory ? Fate::memory : Fate::rule;
+  }
+  leave(kNever, points_of(variant), fate);
+  return std::nullopt;
+}
+
+void PartSearch::visit(const Node& node) {
+  if (!frame_.front && !memory_of(node)) return;
+  const Family& family = frame_.regions.families()[node.family];
+  const Variant& variant = family.variants[node.variant];
+  const FreeChoice& choice = frame_.regions.choices()[node.choice];
+  const bool plain = setting_->placement == PlacementChoice::plain;
+  for (std::size_t i = 0; i < variant.listed.size(); ++i) {
+    if (plain) {
+      const auto& orders = called_.of(setting_->index, node.family, choice.recompute, choice.microbatch);
+      const PassFloors& passes = orders.by_calls[family.calls[variant.orders[i]]];
+      const double cost = setting_->floor.least_of_stage(plan_of(node), passes) * setting_->per_second;
+      if (answer_->cuts(cost, node.memory)) {
+        leave(cost, 1, Fate::bound);
+        continue;
+      }
+    }
+    const std::uint64_t id = frame_.regions.id(setting_->index, variant.listed[i], node.choice);
+    if (!race_) {
+      evaluate(id);
+      continue;
+    }
+    Node raced = node;
+    raced.kind = Node::Kind::raced;
+    raced.runner = race_->join(id);
+    push(raced);
+  }
+}
+
+void PartSearch::evaluate(std::uint64_t id) {
+  const Prediction prediction = evaluator().evaluate(frame_.job.space().point(id).plan);
+  keep_visited(id, prediction,
+               prediction.status == Status::ok ? value_of(frame_.objective, prediction) : kNoValue);
+}
+
+/// Some samples more of a point that faults may still let into the answer.
+void PartSearch::draw_on(Node node) {
+  const std::uint64_t id = race_->point(node.runner);
+  const Prediction healthy = evaluator().evaluate(frame_.job.space().point(id).plan);
+  if (healthy.status != Status::ok) return keep_visited(id, healthy, kNoValue);
+  const double least = kRounding * kLeastExpected * healthy.step_time.value();
+  if (least > node.cost && answer_->cuts(least, node.memory)) return leave(least, 1, Fate::bound);
+  const FaultRace::Standing now = race_->draw_on(node.runner, healthy, evaluator());
+  if (now.finished) return keep_visited(id, healthy, now.seconds);
+  node.cost = std::max(node.cost, kRounding * now.seconds);
+  push(node);
+}
+
+void PartSearch::keep_visited(std::uint64_t id, const Prediction& prediction, double value) {
+  found_.visited.push_back({id, prediction, value});
+  answer_->offer(id, prediction, value);
+  ++found_.counts[static_cast<std::size_t>(Fate::visited)];
+}
+
+}  // namespace shardscape::sweep
