@@ -132,7 +132,7 @@ const SliceLinks& CollectiveModel::links_of_slices(const OpCosts& costs, Candida
 
 void CollectiveModel::record(const OpCosts& costs, Candidate& candidate, const Slice& slice) {
   const LinkSet& links = slice.everything()
-                             ? candidate.healthy.links
+                             ? links_of(costs, candidate)
                              : links_of_slices(costs, candidate, slice.axis).met_by(slice.index);
   recorded_.insert_all(links);
   recorded_part_.insert_all(links);
