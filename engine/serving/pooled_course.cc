@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <unordered_map>
 
@@ -46,7 +47,7 @@ struct Reader {
   execution::Fifo<std::int32_t> queue;  ///< prompts with something unread
   std::vector<std::int32_t> reading;    ///< in the running iteration
   std::int64_t held = 0;                ///< places taken
-  bool busy = false, touched = false;
+  bool busy = false;
   Iteration iteration;
   IterationTime time{};
 };
@@ -56,7 +57,7 @@ struct Decoder {
   std::vector<std::int32_t> ready;        ///< to join with the next iteration
   execution::Fifo<std::int32_t> running;  ///< in order of joining, and so of ending
   std::int64_t held = 0;                  ///< places taken
-  bool busy = false, touched = false;
+  bool busy = false;
   // Before the run that goes on:
   std::int64_t decoded = 0;  ///< iterations
   double cached = 0;         ///< tokens of the running sequences
@@ -66,6 +67,27 @@ struct Decoder {
   DecodePiece own;              ///< where it is a batch's first
   std::int64_t fresh = 0;       ///< sequences that joined with it, the last of `running`
   std::int64_t unmeasured = 0;  ///< its first iterations, which ended before measuring began
+};
+
+/// Servers that something has happened to.
+class Touched {
+ public:
+  explicit Touched(std::size_t servers) : words_((servers + 63) / 64, 0) {}
+  void insert(std::int32_t s) { words_[static_cast<std::size_t>(s) / 64] |= std::uint64_t{1} << (s % 64); }
+  /// Takes them out one by one, in their order. None before one that was taken comes in meanwhile.
+  template <class Visit>
+  void take(Visit visit) {
+    for (std::size_t word = 0; word < words_.size(); ++word) {
+      while (words_[word] != 0) {
+        const int bit = std::countr_zero(words_[word]);
+        words_[word] &= words_[word] - 1;
+        visit(static_cast<std::int32_t>(64 * word) + bit);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
 };
 
 /// Times of iterations that read prompts.
@@ -99,6 +121,8 @@ class PooledCourse {
         requests_(static_cast<std::size_t>(in.load.clients)),
         readers_(static_cast<std::size_t>(in.prefill.servers)),
         decoders_(static_cast<std::size_t>(in.decode.servers)),
+        touched_readers_(readers_.size()),
+        touched_decoders_(decoders_.size()),
         alarms_(decoders_.size() + 2 * readers_.size(), kNever),
         queued_(readers_.size(), 0),
         assigned_(decoders_.size(), 0) {
@@ -191,29 +215,15 @@ class PooledCourse {
     send_early(static_cast<std::int32_t>(alarm - readers_.size()));
   }
 
-  template <class Server>
-  static void touch(Server& server, std::int32_t s, std::vector<std::int32_t>& list) {
-    if (server.touched) return;
-    server.touched = true;
-    list.push_back(s);
-  }
-
   /// Decoders first: a request whose first token is its last is done there, and its client's next one is
   /// read.
   void start_servers() {
-    start_touched(decoders_, touched_decoders_, [&](std::int32_t s) { start_decoding(s); });
-    start_touched(readers_, touched_readers_, [&](std::int32_t s) { start_reading(s); });
-  }
-
-  template <class Servers, class Start>
-  static void start_touched(Servers& servers, std::vector<std::int32_t>& list, Start start) {
-    if (list.size() > 1) std::ranges::sort(list);
-    for (const std::int32_t s : list) {
-      auto& server = servers[static_cast<std::size_t>(s)];
-      server.touched = false;
-      if (!server.busy) start(s);
-    }
-    list.clear();
+    touched_decoders_.take([&](std::int32_t s) {
+      if (!decoder_of(s).busy) start_decoding(s);
+    });
+    touched_readers_.take([&](std::int32_t s) {
+      if (!reader_of(s).busy) start_reading(s);
+    });
   }
 
   // ---- prefill ----
@@ -228,7 +238,7 @@ class PooledCourse {
     request.reader = static_cast<std::int32_t>(shortest);
     Reader& reader = readers_[shortest];
     reader.queue.push(r);
-    touch(reader, request.reader, touched_readers_);
+    touched_readers_.insert(request.reader);
   }
 
   void start_reading(std::int32_t s) {
@@ -279,7 +289,7 @@ class PooledCourse {
   void end_reading(std::int32_t s) {
     Reader& server = reader_of(s);
     server.busy = false;
-    touch(server, s, touched_readers_);
+    touched_readers_.insert(s);
     if (measuring() && keep_)
       out_.prefill_iterations.push_back({server.iteration, static_cast<std::int64_t>(server.reading.size())});
     std::int64_t tokens = 0;
@@ -369,11 +379,11 @@ class PooledCourse {
     ++out_.transfers_done;
     Reader& reader = reader_of(request.reader);
     --reader.held;
-    touch(reader, request.reader, touched_readers_);
+    touched_readers_.insert(request.reader);
     request.first_token = fluid_.now();
     Decoder& decoder = decoder_of(request.decoder);
     decoder.ready.push_back(r);
-    if (!decoder.busy) return touch(decoder, request.decoder, touched_decoders_);
+    if (!decoder.busy) return touched_decoders_.insert(request.decoder);
     if (decoder.ready.size() == 1) cut_run(request.decoder);
   }
 
@@ -426,7 +436,7 @@ class PooledCourse {
     Decoder& server = decoder_of(s);
     const DecodeRun& run = server.run;
     server.busy = false;
-    touch(server, s, touched_decoders_);
+    touched_decoders_.insert(s);
     if (measuring()) record(server, run.iterations);
     run.add_to(server.spent, run.iterations);
     server.decoded += run.iterations;
@@ -526,7 +536,7 @@ class PooledCourse {
   std::vector<Request> requests_;
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;
-  std::vector<std::int32_t> touched_readers_, touched_decoders_;  ///< that may be able to go on
+  Touched touched_readers_, touched_decoders_;  ///< that may be able to go on
   // Of the instant, not yet heard:
   std::vector<std::size_t> due_;
   std::vector<std::int32_t> delivered_;  ///< parcels of these requests
