@@ -16,6 +16,7 @@
 #include <bit>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
@@ -156,8 +157,11 @@ class PooledCourse {
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
+    std::int64_t number = 0;  ///< of the send
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) {
+    delivered_.emplace_back(parcel.number, parcel.request);
+  }
   /// The servers' events of the instant, and the sends that they begin.
   bool settle() {
     const bool heard = hear_deliveries(), ended = hear_alarms();
@@ -191,7 +195,7 @@ class PooledCourse {
   bool hear_deliveries() {
     if (delivered_.empty()) return false;
     if (delivered_.size() > 1) std::ranges::sort(delivered_);
-    for (const std::int32_t r : delivered_) finish_sending(r);
+    for (const auto& [number, r] : delivered_) finish_sending(r);
     delivered_.clear();
     return true;
   }
@@ -363,9 +367,10 @@ class PooledCourse {
     const std::size_t pair = pair_of(part.request, request);
     const std::span<const KvFlow> flows = caches_.of(pair);
     request.awaited += static_cast<std::int32_t>(flows.size());
+    ++sends_begun_;
     out_.bytes_sent += part.share * caches_.bytes[pair];
     for (const KvFlow& flow : flows)
-      fluid_.send(flow.connection, {part.share * flow.bytes, part.request}, *this);
+      fluid_.send(flow.connection, {part.share * flow.bytes, part.request, sends_begun_}, *this);
     finish_sending(part.request);
   }
 
@@ -539,7 +544,9 @@ class PooledCourse {
   Touched touched_readers_, touched_decoders_;  ///< that may be able to go on
   // Of the instant, not yet heard:
   std::vector<std::size_t> due_;
-  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
+  std::vector<std::pair<std::int64_t, std::int32_t>>
+      delivered_;  ///< parcels: the number of the send, its request
+  std::int64_t sends_begun_ = 0;
   Least<double> alarms_;
   Least<std::int64_t> queued_;    ///< tokens at each reader that wait or are being read
   Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done
