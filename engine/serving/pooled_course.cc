@@ -38,7 +38,9 @@ struct Request {
   std::int64_t unread = 0, piece = 0;
   bool read = false;         ///< all of the prompt
   bool moving = false;       ///< its transfer has begun
-  std::int32_t awaited = 0;  ///< flows not received, and sends not begun
+  std::int32_t awaited = 0;  ///< flows that have not left, and sends not begun
+  std::int64_t last_send = 0;
+  double arrival = 0;  ///< of the flows that have left
   double read_at = 0, moved_from = 0, first_token = 0;
   std::int64_t done_at = 0;  ///< the decoder's iterations when it has its last token
   IterationTime classes{};
@@ -131,6 +133,9 @@ class PooledCourse {
                      in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
     SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
                      in.decode.rules.slots);
+    // One event for each request when the last of its flows has arrived, not one for each flow.
+    for (network::Connection& connection : caches_.wires.connections)
+      latencies_.push_back(std::exchange(connection.latency, 0));
     fluid_.reset(caches_.wires, caches_.bytes_per_second);
     begin_measuring_ = in.load.clients * (kGenerations / 2);
     end_measuring_ = in.load.clients * kGenerations;
@@ -152,15 +157,21 @@ class PooledCourse {
   }
 
   // Called by Fluid.
-  static void wake(std::int32_t /*id*/) {}
+  /// The last of a request's flows arrives.
+  void wake(std::int32_t r) { delivered_.emplace_back(request_of(r).last_send, r); }
   /// A part of a request's cache.
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
     std::int64_t number = 0;  ///< of the send
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) {
-    delivered_.emplace_back(parcel.number, parcel.request);
+  /// The last byte leaves; it arrives when the wires of alike_caches() say.
+  void deliver(std::int32_t connection, const Parcel& parcel) {
+    Request& request = request_of(parcel.request);
+    request.arrival =
+        std::max(request.arrival, fluid_.now() + latencies_[static_cast<std::size_t>(connection)]);
+    request.last_send = std::max(request.last_send, parcel.number);
+    finish_sending(parcel.request);
   }
   /// The servers' events of the instant, and the sends that they begin.
   bool settle() {
@@ -195,7 +206,7 @@ class PooledCourse {
   bool hear_deliveries() {
     if (delivered_.empty()) return false;
     if (delivered_.size() > 1) std::ranges::sort(delivered_);
-    for (const auto& [number, r] : delivered_) finish_sending(r);
+    for (const auto& [number, r] : delivered_) end_transfer(r);
     delivered_.clear();
     return true;
   }
@@ -376,7 +387,7 @@ class PooledCourse {
 
   void finish_sending(std::int32_t r) {
     Request& request = request_of(r);
-    if (--request.awaited == 0 && request.read) end_transfer(r);
+    if (--request.awaited == 0 && request.read) fluid_.wake_at(std::max(request.arrival, fluid_.now()), r);
   }
 
   void end_transfer(std::int32_t r) {
@@ -533,7 +544,8 @@ class PooledCourse {
 
   const DisaggregatedLoad& in_;
   const bool keep_;
-  const AlikeCaches caches_;
+  AlikeCaches caches_;
+  std::vector<double> latencies_;  ///< of its connections
   PromptTimes prompt_times_;
   DecodeTimes decode_times_;
   Network fluid_;
@@ -545,7 +557,7 @@ class PooledCourse {
   // Of the instant, not yet heard:
   std::vector<std::size_t> due_;
   std::vector<std::pair<std::int64_t, std::int32_t>>
-      delivered_;  ///< parcels: the number of the send, its request
+      delivered_;  ///< the number of the last send, the request
   std::int64_t sends_begun_ = 0;
   Least<double> alarms_;
   Least<std::int64_t> queued_;    ///< tokens at each reader that wait or are being read
