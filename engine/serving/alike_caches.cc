@@ -12,6 +12,9 @@ namespace shardscape::serving {
 namespace {
 
 constexpr std::int32_t kNone = -1;
+/// Capacities this close, relative, are the same: the rounding of their products with a stack's share of them.
+constexpr double kSameCapacity = 1e-14;
+
 /// Numbers of the colours of things, in order of their first appearance.
 struct Classes {
   std::vector<std::int32_t> of;     ///< by thing; kNone where it has no colour
@@ -47,6 +50,7 @@ class Reducer {
 
   AlikeCaches reduce() {
     join_bytes();
+    drop_slack_links();
     colour();
     weigh_links();
     join_links();
@@ -61,10 +65,14 @@ class Reducer {
     std::vector<std::pair<std::int32_t, std::int32_t>> counts;  ///< class of connections, times; ascending
   };
 
+  /// The links of a connection that are left.
   [[nodiscard]] std::span<const std::int32_t> path(std::size_t connection) const {
-    const network::Connection& c = wires_.connections[connection];
-    return std::span(wires_.path_links)
-        .subspan(static_cast<std::size_t>(c.path_begin), static_cast<std::size_t>(c.path_end - c.path_begin));
+    return std::span(path_links_)
+        .subspan(static_cast<std::size_t>(path_begin_[connection]),
+                 static_cast<std::size_t>(path_size_[connection]));
+  }
+  [[nodiscard]] double capacity(std::int32_t link) const {
+    return fabric_.bytes_per_second[static_cast<std::size_t>(link)];
   }
 
   /// What one request sends on one connection follows itself there: one parcel.
@@ -82,6 +90,52 @@ class Reducer {
     }
   }
 
+  /// Drops links that never limit anything: whatever crosses them crosses others, too, which all together have no more
+  /// capacity. What others imply may be left out one after the other, each by those that are left then.
+  void drop_slack_links() {
+    path_links_ = wires_.path_links;
+    std::vector<std::vector<std::int32_t>> crossed(fabric_.bytes_per_second.size());  // by which connections
+    for (std::size_t c = 0; c < wires_.connections.size(); ++c) {
+      const network::Connection& connection = wires_.connections[c];
+      path_begin_.push_back(connection.path_begin);
+      path_size_.push_back(pair_[c] == kNone ? 0 : connection.path_end - connection.path_begin);
+      for (const std::int32_t link : path(c))
+        crossed[static_cast<std::size_t>(link)].push_back(static_cast<std::int32_t>(c));
+    }
+    counted_.assign(crossed.size(), kNone);
+    for (std::size_t l = 0; l < crossed.size(); ++l) {
+      if (crossed[l].empty()) continue;
+      const auto link = static_cast<std::int32_t>(l);
+      if (!covered(link, crossed[l], true) && !covered(link, crossed[l], false)) continue;
+      for (const std::int32_t connection : crossed[l]) leave_out(link, static_cast<std::size_t>(connection));
+    }
+  }
+
+  /// Whether the first links of all these connections, or the last, have no more capacity than this one.
+  bool covered(std::int32_t link, const std::vector<std::int32_t>& connections, bool first) {
+    ++count_;
+    double sum = 0;
+    for (const std::int32_t connection : connections) {
+      const std::span<const std::int32_t> links = path(static_cast<std::size_t>(connection));
+      const std::int32_t cover = first ? links.front() : links.back();
+      if (cover == link) return false;
+      std::int32_t& counted = counted_[static_cast<std::size_t>(cover)];
+      if (counted == count_) continue;
+      counted = count_;
+      sum += capacity(cover);
+      if (sum > capacity(link) * (1 + kSameCapacity)) return false;
+    }
+    return true;
+  }
+
+  void leave_out(std::int32_t link, std::size_t connection) {
+    const auto begin = path_links_.begin() + path_begin_[connection];
+    const auto end = begin + path_size_[connection];
+    const auto at = std::find(begin, end, link);
+    std::move(at + 1, end, at);
+    --path_size_[connection];
+  }
+
   /// Refines until no more classes are told apart.
   void colour() {
     std::vector<std::uint64_t> connections(wires_.connections.size(), 0);
@@ -89,8 +143,7 @@ class Reducer {
     for (std::size_t c = 0; c < connections.size(); ++c) {
       if (pair_[c] == kNone) continue;
       const auto pair = static_cast<std::uint64_t>(pair_[c]);
-      connections[c] = hash_word(hash_word(hash_word(1, pair), std::bit_cast<std::uint64_t>(bytes_[c])),
-                                 std::bit_cast<std::uint64_t>(wires_.connections[c].latency));
+      connections[c] = hash_word(hash_word(1, pair), std::bit_cast<std::uint64_t>(bytes_[c]));
       // Of a connection that two pairs use nothing is known before they do.
       if (shared_) connections[c] = hash_word(1, c);
       for (const std::int32_t link : path(c)) {
@@ -187,6 +240,11 @@ class Reducer {
       connection.path_end = static_cast<std::int32_t>(out_.wires.path_links.size());
       out_.wires.connections.push_back(connection);
     }
+    for (std::size_t c = 0; c < wires_.connections.size(); ++c) {
+      if (connection_classes_.of[c] == kNone) continue;
+      double& latency = out_.wires.connections[static_cast<std::size_t>(connection_classes_.of[c])].latency;
+      latency = std::max(latency, wires_.connections[c].latency);
+    }
     lay_out_flows();
   }
 
@@ -217,6 +275,10 @@ class Reducer {
   // By connection: the pair whose caches it carries, and how much of each.
   std::vector<std::int32_t> pair_;
   std::vector<double> bytes_;
+  // The paths, of which some links are left.
+  std::vector<std::int32_t> path_links_, path_begin_, path_size_;
+  std::vector<std::int32_t> counted_;  ///< by link: the last count that it was in
+  std::int32_t count_ = 0;
   Classes connection_classes_, link_classes_;
   std::vector<Link> links_;
 };

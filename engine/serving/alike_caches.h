@@ -1,14 +1,19 @@
 // Caches on as few flows as will do.
 //
+// Links that can never limit anything are left out first: where whatever crosses a link crosses one of some others,
+// too, and these have no more capacity than it has, its bound on the sum of rates follows from theirs. The rates of
+// max-min fairness are a property of all bounds together (Bertsekas and Gallager 1992, 6.5.2), and do not mind one that
+// follows from the rest.
+//
 // The flows of one request set out together. Those among them that meet alike links, with alike flows on them, run at
 // the same rate at all times, so that one can stand for all. What is alike is found by refinement of colours: two
-// connections are alike where they belong to one pair of replicas, carry as many bytes at the same latency, and cross
-// alike links; two links are alike where they have the same capacity and are crossed by alike connections. When no
-// round tells more of them apart the partition is equitable: every link of a class is crossed by n(C, L) connections
-// of class C, whichever it is. As classes of connections start and stop as a whole, progressive filling (max-min
-// fairness; Bertsekas and Gallager 1992, 6.5.2) then treats all of a class alike at every level, by induction over its
-// rounds. One connection for each class is left, which counts n(C, L) times on the one link that stands for each class
-// L; where all counts of a link have a common divisor, its capacity is divided by it instead.
+// connections are alike where they belong to one pair of replicas, carry as many bytes, and cross alike links; two
+// links are alike where they have the same capacity and are crossed by alike connections. When no round tells more of
+// them apart the partition is equitable: every link of a class is crossed by n(C, L) connections of class C, whichever
+// it is. As classes of connections start and stop as a whole, progressive filling then treats all of a class alike at
+// every level, by induction over its rounds. One connection for each class is left, with the longest latency of them
+// since a request waits for the last of its flows, which counts n(C, L) times on the one link that stands for each
+// class L; where all counts of a link have a common divisor, its capacity is divided by it instead.
 //
 // Links that are crossed by the same connections as often as each other are one, too: the narrowest.
 #pragma once

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -14,10 +13,9 @@ template <class T>
 class Least {
  public:
   /// `count` > 0 numbers, all the same.
-  Least(std::size_t count, T value)
-      : leaves_(std::bit_ceil(count)), values_(leaves_, none()), winners_(leaves_, 0) {
-    for (std::size_t i = 0; i < count; ++i) values_[i] = value;
-    for (std::size_t node = leaves_ - 1; node > 0; --node) winners_[node] = play(node);
+  Least(std::size_t count, T value) : leaves_(std::bit_ceil(count)), nodes_(2 * leaves_) {
+    for (std::size_t i = 0; i < leaves_; ++i) nodes_[leaves_ + i] = {i < count ? value : none(), i};
+    for (std::size_t node = leaves_ - 1; node > 0; --node) nodes_[node] = winner_below(node);
   }
 
   /// Larger than all that compete.
@@ -26,34 +24,37 @@ class Least {
                                                 : std::numeric_limits<T>::max();
   }
 
-  [[nodiscard]] T operator[](std::size_t i) const { return values_[i]; }
-  [[nodiscard]] std::size_t index() const { return leaves_ > 1 ? static_cast<std::size_t>(winners_[1]) : 0; }
-  [[nodiscard]] T value() const { return values_[index()]; }
+  [[nodiscard]] T operator[](std::size_t i) const { return nodes_[leaves_ + i].value; }
+  [[nodiscard]] std::size_t index() const { return nodes_[1].index; }
+  [[nodiscard]] T value() const { return nodes_[1].value; }
 
   void set(std::size_t i, T value) {
-    values_[i] = value;
-    const auto changed = static_cast<std::int32_t>(i);
-    for (std::size_t node = (leaves_ + i) / 2; node > 0; node /= 2) {
-      const std::int32_t winner = play(node);
-      // Another one than this won here before and does so now: nothing changes above.
-      if (winner == winners_[node] && winner != changed) return;
-      winners_[node] = winner;
+    std::size_t node = leaves_ + i;
+    nodes_[node].value = value;
+    while (node > 1) {
+      node /= 2;
+      const Node winner = winner_below(node);
+      const bool same = winner.index == nodes_[node].index && winner.value == nodes_[node].value;
+      nodes_[node] = winner;
+      if (same) return;
     }
   }
 
  private:
-  /// The winner of a node: its children are nodes, or places from leaves_ on.
-  [[nodiscard]] std::int32_t play(std::size_t node) const {
-    const std::int32_t left = entrant(2 * node), right = entrant(2 * node + 1);
-    return values_[static_cast<std::size_t>(right)] < values_[static_cast<std::size_t>(left)] ? right : left;
-  }
-  [[nodiscard]] std::int32_t entrant(std::size_t node) const {
-    return node >= leaves_ ? static_cast<std::int32_t>(node - leaves_) : winners_[node];
+  /// The winner of all below, at first of itself.
+  struct Node {
+    T value{};
+    std::size_t index = 0;
+  };
+  [[nodiscard]] const Node& winner_below(std::size_t node) const {
+    const Node& left = nodes_[2 * node];
+    const Node& right = nodes_[2 * node + 1];
+    return right.value < left.value ? right : left;
   }
 
   std::size_t leaves_;  ///< a power of two
-  std::vector<T> values_;
-  std::vector<std::int32_t> winners_;  ///< by node; the root is 1
+  std::vector<Node>
+      nodes_;  ///< the root is 1, the children of n are 2 n and 2 n + 1, the last are the numbers
 };
 
 }  // namespace shardscape::serving

@@ -24,10 +24,10 @@ struct Progression {
   [[nodiscard]] std::int64_t at_most(double limit) const;
 };
 
-/// The smallest of the values that at least `share` (0..1] of them do not exceed, to within 1e-13 of the
-/// largest; 0 where there are none. Progressions may fall: an iteration can take less time although its
-/// sequences have grown. Bisection over the value; progressions that lie on one side of the bracket are
-/// dropped, so that the time is about proportional to their number.
+/// The smallest of the values that at least `share` (0..1] of them do not exceed; 0 where there are none. Progressions
+/// may fall: an iteration can take less time although its sequences have grown. Values are parted at a limit that some
+/// of them suggest, and the side without the answer is dropped, until no more values than progressions are left, of
+/// which the one is selected: the time is about proportional to the number of progressions.
 double percentile(std::vector<Progression> values, double share);
 
 }  // namespace shardscape::serving

@@ -99,13 +99,16 @@ class PlainPools {
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
+    std::int64_t number = 0;  ///< of the send
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
+  void deliver(std::int32_t /*connection*/, const Parcel& parcel) {
+    delivered_.emplace_back(parcel.number, parcel.request);
+  }
   /// What happens in an instant does so in the order that pooled_course.h states, not in that of its rounding.
   bool settle() {
     if (delivered_.empty() && due_.empty()) return false;
     std::ranges::sort(delivered_);
-    for (const std::int32_t r : delivered_) finish_sending(r);
+    for (const auto& [number, r] : delivered_) finish_sending(r);
     delivered_.clear();
     const std::vector<Alarm> due = in_order(std::exchange(due_, {}));
     for (const Alarm& alarm : due) go_off(alarm);
@@ -299,9 +302,10 @@ class PlainPools {
     PlainRequest& request = request_of(r);
     const std::vector<KvFlow>& flows = flows_of(r, request);
     request.awaited += static_cast<std::int32_t>(flows.size());
+    ++sends_begun_;
     for (const KvFlow& flow : flows) {
       out_.bytes_sent += share * flow.bytes;
-      fluid_.send(flow.connection, {share * flow.bytes, r}, *this);
+      fluid_.send(flow.connection, {share * flow.bytes, r, sends_begun_}, *this);
     }
     finish_sending(r);
   }
@@ -435,7 +439,9 @@ class PlainPools {
   std::vector<std::int32_t> free_alarms_;
   // Of the instant, not yet heard:
   std::vector<Alarm> due_;
-  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
+  std::vector<std::pair<std::int64_t, std::int32_t>>
+      delivered_;  ///< parcels: the number of the send, its request
+  std::int64_t sends_begun_ = 0;
   std::vector<PlainDecoder::Sequence> finished_;
   std::int64_t begin_measuring_ = 0, end_measuring_ = 0;
   double from_ = -1;  ///< < 0: not measuring yet

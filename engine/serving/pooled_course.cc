@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
@@ -36,7 +38,9 @@ struct Request {
   std::int64_t unread = 0, piece = 0;
   bool read = false;         ///< all of the prompt
   bool moving = false;       ///< its transfer has begun
-  std::int32_t awaited = 0;  ///< flows not received, and sends not begun
+  std::int32_t awaited = 0;  ///< flows that have not left, and sends not begun
+  std::int64_t last_send = 0;
+  double arrival = 0;  ///< of the flows that have left
   double read_at = 0, moved_from = 0, first_token = 0;
   std::int64_t done_at = 0;  ///< the decoder's iterations when it has its last token
   IterationTime classes{};
@@ -46,7 +50,7 @@ struct Reader {
   execution::Fifo<std::int32_t> queue;  ///< prompts with something unread
   std::vector<std::int32_t> reading;    ///< in the running iteration
   std::int64_t held = 0;                ///< places taken
-  bool busy = false, touched = false;
+  bool busy = false;
   Iteration iteration;
   IterationTime time{};
 };
@@ -56,7 +60,7 @@ struct Decoder {
   std::vector<std::int32_t> ready;        ///< to join with the next iteration
   execution::Fifo<std::int32_t> running;  ///< in order of joining, and so of ending
   std::int64_t held = 0;                  ///< places taken
-  bool busy = false, touched = false;
+  bool busy = false;
   // Before the run that goes on:
   std::int64_t decoded = 0;  ///< iterations
   double cached = 0;         ///< tokens of the running sequences
@@ -66,6 +70,27 @@ struct Decoder {
   DecodePiece own;              ///< where it is a batch's first
   std::int64_t fresh = 0;       ///< sequences that joined with it, the last of `running`
   std::int64_t unmeasured = 0;  ///< its first iterations, which ended before measuring began
+};
+
+/// Servers that something has happened to.
+class Touched {
+ public:
+  explicit Touched(std::size_t servers) : words_((servers + 63) / 64, 0) {}
+  void insert(std::int32_t s) { words_[static_cast<std::size_t>(s) / 64] |= std::uint64_t{1} << (s % 64); }
+  /// Takes them out one by one, in their order. None before one that was taken comes in meanwhile.
+  template <class Visit>
+  void take(Visit visit) {
+    for (std::size_t word = 0; word < words_.size(); ++word) {
+      while (words_[word] != 0) {
+        const int bit = std::countr_zero(words_[word]);
+        words_[word] &= words_[word] - 1;
+        visit(static_cast<std::int32_t>(64 * word) + bit);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
 };
 
 /// Times of iterations that read prompts.
@@ -99,6 +124,8 @@ class PooledCourse {
         requests_(static_cast<std::size_t>(in.load.clients)),
         readers_(static_cast<std::size_t>(in.prefill.servers)),
         decoders_(static_cast<std::size_t>(in.decode.servers)),
+        touched_readers_(readers_.size()),
+        touched_decoders_(decoders_.size()),
         alarms_(decoders_.size() + 2 * readers_.size(), kNever),
         queued_(readers_.size(), 0),
         assigned_(decoders_.size(), 0) {
@@ -106,6 +133,9 @@ class PooledCourse {
                      in.load.clients, in.load.prompt_tokens, in.load.output_tokens);
     SHARDSCAPE_CHECK(in.prefill.rules.slots >= 1 && in.decode.rules.slots >= 1, in.prefill.rules.slots,
                      in.decode.rules.slots);
+    // One event for each request when the last of its flows has arrived, not one for each flow.
+    for (network::Connection& connection : caches_.wires.connections)
+      latencies_.push_back(std::exchange(connection.latency, 0));
     fluid_.reset(caches_.wires, caches_.bytes_per_second);
     begin_measuring_ = in.load.clients * (kGenerations / 2);
     end_measuring_ = in.load.clients * kGenerations;
@@ -127,13 +157,22 @@ class PooledCourse {
   }
 
   // Called by Fluid.
-  static void wake(std::int32_t /*id*/) {}
+  /// The last of a request's flows arrives.
+  void wake(std::int32_t r) { delivered_.emplace_back(request_of(r).last_send, r); }
   /// A part of a request's cache.
   struct Parcel {
     double bytes = 0;
     std::int32_t request = 0;
+    std::int64_t number = 0;  ///< of the send
   };
-  void deliver(std::int32_t /*connection*/, const Parcel& parcel) { delivered_.push_back(parcel.request); }
+  /// The last byte leaves; it arrives when the wires of alike_caches() say.
+  void deliver(std::int32_t connection, const Parcel& parcel) {
+    Request& request = request_of(parcel.request);
+    request.arrival =
+        std::max(request.arrival, fluid_.now() + latencies_[static_cast<std::size_t>(connection)]);
+    request.last_send = std::max(request.last_send, parcel.number);
+    finish_sending(parcel.request);
+  }
   /// The servers' events of the instant, and the sends that they begin.
   bool settle() {
     const bool heard = hear_deliveries(), ended = hear_alarms();
@@ -167,7 +206,7 @@ class PooledCourse {
   bool hear_deliveries() {
     if (delivered_.empty()) return false;
     if (delivered_.size() > 1) std::ranges::sort(delivered_);
-    for (const std::int32_t r : delivered_) finish_sending(r);
+    for (const auto& [number, r] : delivered_) end_transfer(r);
     delivered_.clear();
     return true;
   }
@@ -191,29 +230,15 @@ class PooledCourse {
     send_early(static_cast<std::int32_t>(alarm - readers_.size()));
   }
 
-  template <class Server>
-  static void touch(Server& server, std::int32_t s, std::vector<std::int32_t>& list) {
-    if (server.touched) return;
-    server.touched = true;
-    list.push_back(s);
-  }
-
   /// Decoders first: a request whose first token is its last is done there, and its client's next one is
   /// read.
   void start_servers() {
-    start_touched(decoders_, touched_decoders_, [&](std::int32_t s) { start_decoding(s); });
-    start_touched(readers_, touched_readers_, [&](std::int32_t s) { start_reading(s); });
-  }
-
-  template <class Servers, class Start>
-  static void start_touched(Servers& servers, std::vector<std::int32_t>& list, Start start) {
-    if (list.size() > 1) std::ranges::sort(list);
-    for (const std::int32_t s : list) {
-      auto& server = servers[static_cast<std::size_t>(s)];
-      server.touched = false;
-      if (!server.busy) start(s);
-    }
-    list.clear();
+    touched_decoders_.take([&](std::int32_t s) {
+      if (!decoder_of(s).busy) start_decoding(s);
+    });
+    touched_readers_.take([&](std::int32_t s) {
+      if (!reader_of(s).busy) start_reading(s);
+    });
   }
 
   // ---- prefill ----
@@ -228,7 +253,7 @@ class PooledCourse {
     request.reader = static_cast<std::int32_t>(shortest);
     Reader& reader = readers_[shortest];
     reader.queue.push(r);
-    touch(reader, request.reader, touched_readers_);
+    touched_readers_.insert(request.reader);
   }
 
   void start_reading(std::int32_t s) {
@@ -279,7 +304,7 @@ class PooledCourse {
   void end_reading(std::int32_t s) {
     Reader& server = reader_of(s);
     server.busy = false;
-    touch(server, s, touched_readers_);
+    touched_readers_.insert(s);
     if (measuring() && keep_)
       out_.prefill_iterations.push_back({server.iteration, static_cast<std::int64_t>(server.reading.size())});
     std::int64_t tokens = 0;
@@ -353,15 +378,16 @@ class PooledCourse {
     const std::size_t pair = pair_of(part.request, request);
     const std::span<const KvFlow> flows = caches_.of(pair);
     request.awaited += static_cast<std::int32_t>(flows.size());
+    ++sends_begun_;
     out_.bytes_sent += part.share * caches_.bytes[pair];
     for (const KvFlow& flow : flows)
-      fluid_.send(flow.connection, {part.share * flow.bytes, part.request}, *this);
+      fluid_.send(flow.connection, {part.share * flow.bytes, part.request, sends_begun_}, *this);
     finish_sending(part.request);
   }
 
   void finish_sending(std::int32_t r) {
     Request& request = request_of(r);
-    if (--request.awaited == 0 && request.read) end_transfer(r);
+    if (--request.awaited == 0 && request.read) fluid_.wake_at(std::max(request.arrival, fluid_.now()), r);
   }
 
   void end_transfer(std::int32_t r) {
@@ -369,11 +395,11 @@ class PooledCourse {
     ++out_.transfers_done;
     Reader& reader = reader_of(request.reader);
     --reader.held;
-    touch(reader, request.reader, touched_readers_);
+    touched_readers_.insert(request.reader);
     request.first_token = fluid_.now();
     Decoder& decoder = decoder_of(request.decoder);
     decoder.ready.push_back(r);
-    if (!decoder.busy) return touch(decoder, request.decoder, touched_decoders_);
+    if (!decoder.busy) return touched_decoders_.insert(request.decoder);
     if (decoder.ready.size() == 1) cut_run(request.decoder);
   }
 
@@ -426,7 +452,7 @@ class PooledCourse {
     Decoder& server = decoder_of(s);
     const DecodeRun& run = server.run;
     server.busy = false;
-    touch(server, s, touched_decoders_);
+    touched_decoders_.insert(s);
     if (measuring()) record(server, run.iterations);
     run.add_to(server.spent, run.iterations);
     server.decoded += run.iterations;
@@ -518,7 +544,8 @@ class PooledCourse {
 
   const DisaggregatedLoad& in_;
   const bool keep_;
-  const AlikeCaches caches_;
+  AlikeCaches caches_;
+  std::vector<double> latencies_;  ///< of its connections
   PromptTimes prompt_times_;
   DecodeTimes decode_times_;
   Network fluid_;
@@ -526,10 +553,12 @@ class PooledCourse {
   std::vector<Request> requests_;
   std::vector<Reader> readers_;
   std::vector<Decoder> decoders_;
-  std::vector<std::int32_t> touched_readers_, touched_decoders_;  ///< that may be able to go on
+  Touched touched_readers_, touched_decoders_;  ///< that may be able to go on
   // Of the instant, not yet heard:
   std::vector<std::size_t> due_;
-  std::vector<std::int32_t> delivered_;  ///< parcels of these requests
+  std::vector<std::pair<std::int64_t, std::int32_t>>
+      delivered_;  ///< the number of the last send, the request
+  std::int64_t sends_begun_ = 0;
   Least<double> alarms_;
   Least<std::int64_t> queued_;    ///< tokens at each reader that wait or are being read
   Least<std::int64_t> assigned_;  ///< requests of each decoder that are not done

@@ -17,9 +17,9 @@
 //             with the next one.
 //
 // A prompt holds its place in the first pool until its cache has left. Ties go to the lower number. Of what happens in
-// one instant, which is what lies closer together than rounding may move it, caches arrive first, by request, then
-// iterations end, those that decode before those that read, by server; what these send leaves then, and in the end
-// servers start. Requests
+// one instant, which is what lies closer together than rounding may move it, caches arrive first, in the order in
+// which they set out, then iterations end, those that decode before those that read, by server; what these send leaves
+// then, and in the end servers start. Requests
 // are alike but the pools run at their own pace, so events are timed one by one. Each client has kGenerations
 // requests done on average; measured are those of the second half.
 //

@@ -85,7 +85,8 @@ class RandomPools {
     }
     const auto trunk = static_cast<std::int32_t>(rates_.size());
     const std::int64_t trunks = whole(0, 2);
-    for (std::int64_t t = 0; t < trunks; ++t) rates_.push_back(3 * width * rng_.uniform() + 1);
+    for (std::int64_t t = 0; t < trunks; ++t)
+      rates_.push_back((rng_.below(2) == 0 ? 3 : 30) * width * rng_.uniform() + 1);
     const double bytes = rng_.below(4) == 0 ? 0.01 : 20 * rng_.uniform(), latency = 1e-3 * rng_.uniform();
     const std::int64_t kinds = whole(1, 2);
     for (std::int64_t a = 0; a < prefill_.replicas; ++a)
@@ -105,8 +106,8 @@ class RandomPools {
       if (trunks > 0 && a != b) wires_.path_links.push_back(trunk + static_cast<std::int32_t>(t % trunks));
       wires_.path_links.push_back(decode_.first_link +
                                   static_cast<std::int32_t>(b * decode_.ranks + t % decode_.ranks));
-      wires_.connections.push_back(
-          {0, 1, begin, static_cast<std::int32_t>(wires_.path_links.size()), latency});
+      wires_.connections.push_back({0, 1, begin, static_cast<std::int32_t>(wires_.path_links.size()),
+                                    (1 + 0.1 * static_cast<double>(t)) * latency});
     }
     for (std::int64_t kind = 0; kind < kinds; ++kind)
       for (std::int32_t c = first; c < static_cast<std::int32_t>(wires_.connections.size()); ++c)
