@@ -169,13 +169,13 @@ TEST(Tiles, CostWhatAllGroupsCost) {
     CollectiveModel tiles(fabric, communication, BytesPerSecond(1e12));
     CollectiveModel direct(fabric, communication, BytesPerSecond(1e12));
     direct.use_memo(false);
-    constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
-                                     CollectiveOp::all_gather, CollectiveOp::all_to_all,
-                                     CollectiveOp::broadcast,  CollectiveOp::ring_pass,
-                                     CollectiveOp::chain_pass};
+    constexpr CollectiveOp kTiledOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
+                                          CollectiveOp::all_gather, CollectiveOp::all_to_all,
+                                          CollectiveOp::broadcast,  CollectiveOp::ring_pass,
+                                          CollectiveOp::chain_pass};
     for (int round = 0; round < 4; ++round) {
       const AnyGroup any(random, plan), other(random, plan);
-      const CollectiveOp op = kOps[random.below(std::size(kOps))];
+      const CollectiveOp op = kTiledOps[random.below(std::size(kTiledOps))];
       const Bytes bytes(1e6 * random.uniform());
       SCOPED_TRACE(fabric_text(seed, spec) + " round " + std::to_string(round) + " op " +
                    std::to_string(static_cast<int>(op)));
