@@ -58,7 +58,7 @@ FabricSpec tileable_fabric(CounterRng& random, std::int64_t most) {
   }
 }
 
-std::string text_of(std::uint64_t seed, const FabricSpec& spec) {
+std::string fabric_text(std::uint64_t seed, const FabricSpec& spec) {
   std::string text = "seed " + std::to_string(seed) + ":";
   for (const DimensionSpec& d : spec.dimensions) {
     text += " " + std::string(name_of(d.kind)) + testing::PrintToString(d.shape);
@@ -119,7 +119,7 @@ TEST(Tiles, AreMovedCopiesOfEachOtherOverLinksOfTheirOwn) {
     const ParallelPlan plan = test::random_plan(random, fabric.ranks());
     for (int round = 0; round < 3; ++round) {
       const AnyGroup any(random, plan);
-      SCOPED_TRACE(text_of(seed, spec) + " round " + std::to_string(round));
+      SCOPED_TRACE(fabric_text(seed, spec) + " round " + std::to_string(round));
       const Tile tile = tile_of(any.group, fabric, any.slice);
       const SiblingGroups all = sibling_groups(any.group, fabric, {}, any.slice);
       const SiblingGroups first = first_tile(any.group, fabric, any.slice);
@@ -169,15 +169,15 @@ TEST(Tiles, CostWhatAllGroupsCost) {
     CollectiveModel tiles(fabric, communication, BytesPerSecond(1e12));
     CollectiveModel direct(fabric, communication, BytesPerSecond(1e12));
     direct.use_memo(false);
-    constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
-                                     CollectiveOp::all_gather, CollectiveOp::all_to_all,
-                                     CollectiveOp::broadcast,  CollectiveOp::ring_pass,
-                                     CollectiveOp::chain_pass};
+    constexpr CollectiveOp kTiledOps[] = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
+                                          CollectiveOp::all_gather, CollectiveOp::all_to_all,
+                                          CollectiveOp::broadcast,  CollectiveOp::ring_pass,
+                                          CollectiveOp::chain_pass};
     for (int round = 0; round < 4; ++round) {
       const AnyGroup any(random, plan), other(random, plan);
-      const CollectiveOp op = kOps[random.below(std::size(kOps))];
+      const CollectiveOp op = kTiledOps[random.below(std::size(kTiledOps))];
       const Bytes bytes(1e6 * random.uniform());
-      SCOPED_TRACE(text_of(seed, spec) + " round " + std::to_string(round) + " op " +
+      SCOPED_TRACE(fabric_text(seed, spec) + " round " + std::to_string(round) + " op " +
                    std::to_string(static_cast<int>(op)));
       ASSERT_EQ(tiles.time(op, bytes, any.group).value(), direct.time(op, bytes, any.group).value());
       ASSERT_EQ(tiles.choice(op, bytes, any.group), direct.choice(op, bytes, any.group));
@@ -196,7 +196,7 @@ TEST(Tiles, CostWhatAllGroupsCost) {
     std::vector<double> quickly, slowly;
     tiles.boundary_times(Bytes(1e6), chain, seed % 2 == 0, quickly);
     direct.boundary_times(Bytes(1e6), chain, seed % 2 == 0, slowly);
-    ASSERT_EQ(quickly, slowly) << text_of(seed, spec);
+    ASSERT_EQ(quickly, slowly) << fabric_text(seed, spec);
   }
 }
 
