@@ -57,8 +57,8 @@ class EventQueue {
     std::int32_t id = 0;      ///< connection, message or gate
     std::uint32_t stamp = 0;  ///< of drains: stale unless it is the connection's latest
   };
-  /// Some events of a bucket in two lines of the cache.
-  static constexpr std::size_t kChunk = 15;
+  /// Some events of a bucket in one line of the cache.
+  static constexpr std::size_t kChunk = 7;
   struct alignas(64) Chunk {
     std::array<Event, kChunk> events;
     std::uint32_t size = 0;
