@@ -1,6 +1,8 @@
 // Events per second of flattened mode: operators, calls entered, messages drained and received.
 #include <benchmark/benchmark.h>
 
+#include <string>
+
 #include "bench/micro/bench_settings.h"
 #include "engine/simulate.h"
 
@@ -27,6 +29,35 @@ void BM_FlattenedStep(benchmark::State& state) {
   }
   state.SetItemsProcessed(events);
 }
+/// A step of Llama 3.1 405B on H100s, 8 x 16 of them to a replica and 4 microbatches of 8,192 tokens to each. Arguments:
+/// GPUs; whether one device is slow, so that hardly any two ranks do the same and every one is executed (label: ranks
+/// executed, of all).
+void BM_FlattenedSize(benchmark::State& state) {
+  const std::int64_t gpus = state.range(0);
+  ParallelPlan plan;
+  plan.tensor = 8;
+  plan.pipeline = 16;
+  plan.data = static_cast<std::int32_t>(gpus / 128);
+  plan.sequence_parallel = true;
+  plan.zero_stage = 2;
+  const Setting setting =
+      bench::training_setting("llama3.1-405b", "dgx-h100", "llama3", gpus, 8192, 4 * plan.data);
+  FaultSet faults{{}};
+  if (state.range(1) != 0) faults.devices.push_back({3, 0.8, 1});
+  Simulator simulator(setting, {.time_infeasible = true, .mode = ExecutionMode::flattened});
+  std::int64_t events = 0;
+  std::int32_t executed = 0;
+  for (auto _ : state) {
+    Details details;
+    benchmark::DoNotOptimize(simulator.run(plan, faults, &details).step_time);
+    events += details.events;
+    executed = details.executed_ranks;
+  }
+  state.SetItemsProcessed(events);
+  state.SetLabel(std::to_string(executed) + " of " + std::to_string(gpus));
+}
+BENCHMARK(BM_FlattenedSize)->ArgsProduct({{1024, 4096, 16384}, {0, 1}})->Unit(benchmark::kMillisecond);
+
 BENCHMARK(BM_FlattenedStep)->Arg(8)->Arg(16)->Unit(benchmark::kMillisecond);
 
 }  // namespace

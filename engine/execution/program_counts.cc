@@ -81,7 +81,7 @@ ProgramCounts count(const Programs& programs) {
 
 std::int64_t size_of(const Programs& programs) {
   std::size_t size = static_cast<std::size_t>(programs.ranks) *
-                         static_cast<std::size_t>(programs.lanes + 2 * programs.channels) +
+                         static_cast<std::size_t>(1 + programs.lanes + 2 * programs.channels) +
                      programs.wires.connections.size() + programs.wires.path_links.size();
   for (const Communicator& group : programs.communicators) {
     for (const CallTraffic& call : group.calls) size += call.gates.size() + call.messages.size();

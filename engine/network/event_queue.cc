@@ -8,14 +8,16 @@ void EventQueue::clear() {
   heap_.clear();
   buckets_.clear();
   free_buckets_.clear();
-  events_.clear();
-  free_event_ = -1;
+  chunks_.clear();
+  free_chunk_ = -1;
   recent_ = {};
   sequence_ = 0;
 }
 
 void EventQueue::push_bucket(Kind kind, double time, std::int32_t id, std::uint32_t stamp) {
-  const std::int32_t event = new_event(id, stamp);
+  const std::int32_t chunk = new_chunk();
+  chunks_[static_cast<std::size_t>(chunk)].size = 1;
+  chunks_[static_cast<std::size_t>(chunk)].events[0] = {id, stamp};
   std::int32_t bucket;
   if (free_buckets_.empty()) {
     bucket = static_cast<std::int32_t>(buckets_.size());
@@ -24,7 +26,7 @@ void EventQueue::push_bucket(Kind kind, double time, std::int32_t id, std::uint3
     bucket = free_buckets_.back();
     free_buckets_.pop_back();
   }
-  buckets_[static_cast<std::size_t>(bucket)] = {event, event};
+  buckets_[static_cast<std::size_t>(bucket)] = {chunk, chunk};
   recent_of(kind, time) = {time, bucket};
 
   const HeapEntry entry{time, sequence_++, bucket, kind};

@@ -17,12 +17,6 @@ namespace shardscape::network {
 class EventQueue {
  public:
   enum class Kind : std::uint8_t { drain, receipt, gate };
-  struct Event {
-    std::int32_t id = 0;      ///< connection, message or gate
-    std::uint32_t stamp = 0;  ///< of drains: stale unless it is the connection's latest
-    std::int32_t next = -1;
-  };
-
   void clear();
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] double next_time() const { return heap_.front().time; }
@@ -42,18 +36,35 @@ class EventQueue {
   void pop(Visit visit) {
     const HeapEntry top = pop_heap();
     forget(top);
-    std::int32_t event = buckets_[static_cast<std::size_t>(top.bucket)].first;
-    while (event >= 0) {
-      const Event current = events_[static_cast<std::size_t>(event)];
-      visit(top.kind, current.id, current.stamp);
-      free_event(event);
-      event = current.next;
+    std::int32_t chunk = buckets_[static_cast<std::size_t>(top.bucket)].first;
+    while (chunk >= 0) {
+      const std::size_t at = static_cast<std::size_t>(chunk);
+      const std::size_t events = chunks_[at].size;
+      for (std::size_t i = 0; i < events; ++i) {
+        const Event event = chunks_[at].events[i];  // pushes may move the chunks
+        visit(top.kind, event.id, event.stamp);
+      }
+      const std::int32_t next = chunks_[at].next;
+      chunks_[at].next = free_chunk_;
+      free_chunk_ = chunk;
+      chunk = next;
     }
     free_buckets_.push_back(top.bucket);
   }
 
  private:
-  struct Bucket {
+  struct Event {
+    std::int32_t id = 0;      ///< connection, message or gate
+    std::uint32_t stamp = 0;  ///< of drains: stale unless it is the connection's latest
+  };
+  /// Some events of a bucket in one line of the cache.
+  static constexpr std::size_t kChunk = 7;
+  struct alignas(64) Chunk {
+    std::array<Event, kChunk> events;
+    std::uint32_t size = 0;
+    std::int32_t next = -1;
+  };
+  struct Bucket {  ///< chunks
     std::int32_t first = -1, last = -1;
   };
   struct HeapEntry {
@@ -79,25 +90,26 @@ class EventQueue {
   }
 
   void append(std::int32_t bucket, std::int32_t id, std::uint32_t stamp) {
-    const std::int32_t event = new_event(id, stamp);
     Bucket& b = buckets_[static_cast<std::size_t>(bucket)];
-    events_[static_cast<std::size_t>(b.last)].next = event;
-    b.last = event;
-  }
-  std::int32_t new_event(std::int32_t id, std::uint32_t stamp) {
-    if (free_event_ < 0) {
-      events_.push_back({id, stamp, -1});
-      return static_cast<std::int32_t>(events_.size()) - 1;
+    if (chunks_[static_cast<std::size_t>(b.last)].size == kChunk) {
+      const std::int32_t more = new_chunk();
+      chunks_[static_cast<std::size_t>(b.last)].next = more;
+      b.last = more;
     }
-    const std::int32_t event = free_event_;
-    Event& e = events_[static_cast<std::size_t>(event)];
-    free_event_ = e.next;
-    e = {id, stamp, -1};
-    return event;
+    Chunk& chunk = chunks_[static_cast<std::size_t>(b.last)];
+    chunk.events[chunk.size++] = {id, stamp};
   }
-  void free_event(std::int32_t event) {
-    events_[static_cast<std::size_t>(event)].next = free_event_;
-    free_event_ = event;
+  std::int32_t new_chunk() {
+    if (free_chunk_ < 0) {
+      chunks_.emplace_back();
+      return static_cast<std::int32_t>(chunks_.size()) - 1;
+    }
+    const std::int32_t id = free_chunk_;
+    Chunk& chunk = chunks_[static_cast<std::size_t>(id)];
+    free_chunk_ = chunk.next;
+    chunk.size = 0;
+    chunk.next = -1;
+    return id;
   }
   void push_bucket(Kind kind, double time, std::int32_t id, std::uint32_t stamp);
   HeapEntry pop_heap();
@@ -109,8 +121,8 @@ class EventQueue {
   std::vector<HeapEntry> heap_;
   std::vector<Bucket> buckets_;
   std::vector<std::int32_t> free_buckets_;
-  std::vector<Event> events_;
-  std::int32_t free_event_ = -1;
+  std::vector<Chunk> chunks_;
+  std::int32_t free_chunk_ = -1;
   std::array<Recent, std::size_t{3} << kRecentBits> recent_;
   std::uint32_t sequence_ = 0;
 };

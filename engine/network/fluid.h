@@ -71,18 +71,18 @@ class Fluid {
       handler.deliver(connection, parcel);
       return;
     }
-    const std::int32_t node = new_node(parcel);
     Flow& f = flow(connection);
+    const std::int32_t last = new_node(f, parcel);
     if (f.tail == kNone) {
-      f.oldest = node;
+      f.oldest = last;
     } else {
-      nodes_[static_cast<std::size_t>(f.tail)].next = node;
+      node(f, f.tail).next = last;
     }
-    f.tail = node;
+    f.tail = last;
     if (c.path_begin == c.path_end) {
       queue_.push(Kind::receipt, now_ + c.latency, connection);
     } else if (f.head == kNone) {
-      f.head = node;
+      f.head = last;
       begin(connection);
     }
   }
@@ -124,35 +124,56 @@ class Fluid {
  private:
   using Kind = EventQueue::Kind;
   static constexpr std::int32_t kNone = -1;
+  static constexpr std::int32_t kOwn = -2;   ///< the flow's own node
+  static constexpr std::int32_t kFree = -3;  ///< `next` of a flow's own node: it holds no parcel
 
   struct Node {
     Parcel parcel;
     std::int32_t next = kNone;
   };
-  struct Flow {
+  /// In one line of the cache, with the node of the only parcel that most connections carry at a time.
+  struct alignas(64) Flow {
     double remaining = 0;  ///< bytes of the head at `updated`
     double updated = 0;
     /// One list, oldest first: drained but not received, then the head, which is draining, then the waiting.
     std::int32_t oldest = kNone, head = kNone, tail = kNone;
     std::uint32_t stamp = 0;  ///< of its valid drain event
+    Node own = {{}, kFree};
   };
 
   [[nodiscard]] Flow& flow(std::int32_t id) { return flows_[static_cast<std::size_t>(id)]; }
 
-  std::int32_t new_node(const Parcel& parcel) {
+  [[nodiscard]] Node& node(Flow& f, std::int32_t id) {
+    return id == kOwn ? f.own : nodes_[static_cast<std::size_t>(id)];
+  }
+
+  std::int32_t new_node(Flow& f, const Parcel& parcel) {
+    if (f.own.next == kFree) {
+      f.own = {parcel, kNone};
+      return kOwn;
+    }
     if (free_node_ == kNone) {
       nodes_.push_back({parcel, kNone});
       return static_cast<std::int32_t>(nodes_.size()) - 1;
     }
-    const std::int32_t node = free_node_;
-    free_node_ = nodes_[static_cast<std::size_t>(node)].next;
-    nodes_[static_cast<std::size_t>(node)] = {parcel, kNone};
-    return node;
+    const std::int32_t id = free_node_;
+    free_node_ = nodes_[static_cast<std::size_t>(id)].next;
+    nodes_[static_cast<std::size_t>(id)] = {parcel, kNone};
+    return id;
+  }
+
+  void free_node(Flow& f, std::int32_t id) {
+    if (id == kOwn) {
+      f.own.next = kFree;
+      return;
+    }
+    nodes_[static_cast<std::size_t>(id)].next = free_node_;
+    free_node_ = id;
   }
 
   void begin(std::int32_t id) {
     Flow& f = flow(id);
-    f.remaining = nodes_[static_cast<std::size_t>(f.head)].parcel.bytes;
+    f.remaining = node(f, f.head).parcel.bytes;
     f.updated = now_;
     solver_.start(id);
     changed_ = true;
@@ -167,9 +188,9 @@ class Fluid {
   void drain(std::int32_t id, Handler& handler) {
     ++drained_;
     Flow& f = flow(id);
-    f.head = nodes_[static_cast<std::size_t>(f.head)].next;
+    f.head = node(f, f.head).next;
     if (f.head != kNone) {  // the connection keeps its rate
-      f.remaining = nodes_[static_cast<std::size_t>(f.head)].parcel.bytes;
+      f.remaining = node(f, f.head).parcel.bytes;
       f.updated = now_;
       schedule_drain(id);
     } else {
@@ -190,13 +211,12 @@ class Fluid {
   void receive(std::int32_t id, Handler& handler) {
     ++received_;
     Flow& f = flow(id);
-    const std::int32_t node = f.oldest;
-    Node& n = nodes_[static_cast<std::size_t>(node)];
+    const std::int32_t first = f.oldest;
+    const Node& n = node(f, first);
     const Parcel parcel = n.parcel;
     f.oldest = n.next;
     if (f.oldest == kNone) f.tail = kNone;
-    n.next = free_node_;
-    free_node_ = node;
+    free_node(f, first);
     handler.deliver(id, parcel);
   }
 

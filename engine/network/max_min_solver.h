@@ -20,9 +20,9 @@ class MaxMinSolver {
   /// Forgets everything; no flow is active. The spans must outlive the use.
   void reset(const Traffic& traffic, std::span<const double> capacity);
 
-  void start(std::int32_t flow);
-  void stop(std::int32_t flow);
-  [[nodiscard]] double rate(std::int32_t flow) const { return rate_[static_cast<std::size_t>(flow)]; }
+  void start(std::int32_t id);
+  void stop(std::int32_t id);
+  [[nodiscard]] double rate(std::int32_t id) const { return flow(id).rate; }
 
   /// Brings all rates up to date. Calls changed(flow) for each flow whose rate differs from before, while
   /// rate() already gives the new one; `old` is the rate before.
@@ -33,13 +33,13 @@ class MaxMinSolver {
     if (!affected_.empty()) {
       settle();
       for (std::size_t i = 0; i < affected_.size(); ++i) {
-        const auto f = static_cast<std::size_t>(affected_[i]);
+        double& rate = flow(affected_[i]).rate;
         const double old = old_rate_[i];
-        const double difference = rate_[f] > old ? rate_[f] - old : old - rate_[f];
+        const double difference = rate > old ? rate - old : old - rate;
         if (difference > kSame * old || old == 0) {
           changed(affected_[i], old);
         } else {
-          rate_[f] = old;
+          rate = old;
         }
       }
     }
@@ -58,39 +58,61 @@ class MaxMinSolver {
   static constexpr double kSame = 1e-13;
   static constexpr double kFair = 1e-11;  ///< rates this close, relative, count as equal
 
-  struct LinkState {
+  /// What an event of a flow touches, together.
+  struct FlowState {
+    double rate = 0;
+    std::int32_t bottleneck = -1;
+    std::int32_t path_begin = 0, path_end = 0;  ///< slots
+    std::uint32_t affected = 0, frozen = 0;     ///< marks
+    bool active = false;
+  };
+  struct alignas(64) LinkState {
+    double capacity = 0;
     double left = 0;            ///< capacity not yet given away in the current filling
     double top = 0;             ///< fastest affected flow
     double level = 0;           ///< rate at which affected flows are bottlenecked here; negative: none are
+    std::int32_t begin = 0;     ///< of its entries
+    std::int32_t size = 0;      ///< flows on it
     std::int32_t open = 0;      ///< affected flows without a rate
     std::int32_t affected = 0;  ///< affected flows
     std::uint32_t mark = 0;     ///< in links_ of the current filling
     std::uint32_t touched = 0;
   };
+  /// A link of a path, and where among the link's entries the flow stands.
+  struct Slot {
+    std::int32_t link = 0, entry = 0;
+  };
+  /// A flow on a link, and by which slot of its path.
+  struct Entry {
+    std::int32_t flow = 0, slot = 0;
+  };
 
-  void touch(std::size_t link);
-  void take_held(std::size_t link);
+  [[nodiscard]] FlowState& flow(std::int32_t id) { return flows_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] LinkState& link(std::int32_t id) { return state_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const FlowState& flow(std::int32_t id) const { return flows_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] std::span<const Slot> path(const FlowState& f) const {
+    return std::span(slots_).subspan(static_cast<std::size_t>(f.path_begin),
+                                     static_cast<std::size_t>(f.path_end - f.path_begin));
+  }
+  [[nodiscard]] std::span<const Entry> entries(const LinkState& l) const {
+    return std::span(entries_).subspan(static_cast<std::size_t>(l.begin), static_cast<std::size_t>(l.size));
+  }
+
+  void touch(std::int32_t id);
+  void take_held(LinkState& link);
   void collect();
   void settle();
   void gather_links();
   void fill();
   bool recruit();
   void finish();
-  void affect(std::int32_t flow);
-  void freeze(std::size_t link, double level);
+  void affect(std::int32_t id, FlowState& flow);
+  void freeze(std::int32_t id, LinkState& link, double level);
 
-  const Traffic* traffic_ = nullptr;
-  std::span<const double> capacity_;
-  // Per flow.
-  std::vector<double> rate_;
-  std::vector<std::int32_t> bottleneck_;
-  std::vector<std::uint8_t> active_;
-  std::vector<std::uint32_t> affected_mark_, frozen_mark_;
-  // Flows on each link: [link_begin, link_begin + link_size) of the entries; a slot is an index in
-  // traffic.path_links.
-  std::vector<std::int32_t> link_begin_, link_size_;
-  std::vector<std::int32_t> entry_flow_, entry_slot_, position_;
-  std::vector<LinkState> state_;
+  std::vector<FlowState> flows_;
+  std::vector<LinkState> state_;  ///< by link
+  std::vector<Slot> slots_;       ///< as Traffic::path_links
+  std::vector<Entry> entries_;    ///< those of a link lie together
   // The change since the last solve.
   std::vector<std::int32_t> touched_, started_;
   // The current solve.

@@ -121,5 +121,25 @@ TEST(MaxMinSolverProperty, ViolationSeesUnfairRates) {
   EXPECT_LE(solver.violation(), 1e-12);
 }
 
+// Flow 0 is held to 1 of 7 by a narrow link, flow 1 takes the other 6. A third one beside them finds their rates in the
+// sum; where both have 3.5 the sum is the same in either order.
+TEST(MaxMinSolverProperty, TheOrderOfASumShowsWhereItsRatesDiffer) {
+  Traffic traffic;
+  traffic.path_links = {0, 1, 0, 0};
+  traffic.connections = {{0, 1, 0, 2, 0}, {0, 1, 2, 3, 0}, {0, 1, 3, 4, 0}};
+  for (const double narrow : {1.0, 100.0}) {
+    const std::vector<double> capacity = {7.0, narrow};
+    MaxMinSolver solver;
+    solver.reset(traffic, capacity);
+    solver.start(0);
+    solver.start(1);
+    solver.solve([](std::int32_t, double) {});
+    EXPECT_FALSE(solver.order_shows());
+    solver.start(2);
+    solver.solve([](std::int32_t, double) {});
+    EXPECT_EQ(solver.order_shows(), narrow < 2);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::network
