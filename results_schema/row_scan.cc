@@ -6,15 +6,24 @@
 namespace shardscape::results {
 
 RowScan::RowScan(const ResultReader& reader, std::vector<std::string> columns, std::uint64_t rows_at_once)
-    : reader_(reader), columns_(std::move(columns)), values_(columns_.size()), rows_at_once_(rows_at_once) {}
+    : reader_(reader),
+      columns_(std::move(columns)),
+      values_(columns_.size()),
+      is_read_(columns_.size(), 0),
+      rows_at_once_(rows_at_once) {}
 
 bool RowScan::next() {
   const std::uint64_t rows = reader_.row_count();
   range_.begin = range_.end;
   range_.end = std::min(rows, range_.begin + rows_at_once_);
   if (range_.begin >= range_.end) return false;
-  for (std::size_t i = 0; i < columns_.size(); ++i) reader_.read_into(columns_[i], range_, values_[i]);
+  std::ranges::fill(is_read_, 0);
   return true;
+}
+
+void RowScan::read(std::size_t column) const {
+  reader_.read_into(columns_[column], range_, values_[column]);
+  is_read_[column] = 1;
 }
 
 std::vector<double> values_of(const ResultReader& reader, const std::string& column,

@@ -13,24 +13,31 @@
 
 namespace shardscape::results {
 
-/// One pass over the rows. StoreError as ResultReader::read().
+/// One pass over the rows. A column is read for a range where its values are asked for: columns that matter for some
+/// rows only cost nothing where there are none of those. StoreError as ResultReader::read().
 class RowScan {
  public:
   /// `columns` in the order in which values() takes them. The reader must outlive the scan.
   RowScan(const ResultReader& reader, std::vector<std::string> columns,
           std::uint64_t rows_at_once = kRowsAtOnce);
 
-  /// The next range of rows is read; false after the last.
+  /// On to the next range of rows; false after the last.
   bool next();
   [[nodiscard]] std::uint64_t first_row() const { return range_.begin; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(range_.end - range_.begin); }
   /// Of the range: size() values, codes and integers as doubles, NaN where not computed.
-  [[nodiscard]] std::span<const double> values(std::size_t column) const { return values_[column]; }
+  [[nodiscard]] std::span<const double> values(std::size_t column) const {
+    if (is_read_[column] == 0) read(column);
+    return values_[column];
+  }
 
  private:
+  void read(std::size_t column) const;
+
   const ResultReader& reader_;
   std::vector<std::string> columns_;
-  std::vector<std::vector<double>> values_;
+  mutable std::vector<std::vector<double>> values_;
+  mutable std::vector<char> is_read_;  ///< by column, of the range
   std::uint64_t rows_at_once_;
   RowRange range_{0, 0};
 };

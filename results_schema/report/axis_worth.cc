@@ -11,7 +11,6 @@ namespace shardscape::report {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr std::array<double, 3> kShares = {0.25, 0.5, 0.75};
 
 }  // namespace
@@ -44,34 +43,44 @@ std::size_t AxisWorth::bin_of(double cost) const {
 }
 
 void AxisWorth::rate(const RatedRows& rows) {
-  costs_.resize(rows.objective.size());
-  bins_.assign(rows.objective.size(), kNone);
-  for (std::size_t i = 0; i < costs_.size(); ++i) {
-    if (rows.feasible[i] == 0 || std::isnan(rows.objective[i])) continue;
-    costs_[i] = sign_ * rows.objective[i];
-    bins_[i] = static_cast<std::uint32_t>(bin_of(costs_[i]));
+  ranked_.clear();
+  feasible_before_.assign(1, 0);
+  ranked_before_.assign(1, 0);
+  for (std::uint32_t i = 0; i < rows.objective.size(); ++i) {
+    if (rows.feasible[i] != 0 && !std::isnan(rows.objective[i])) {
+      const double cost = sign_ * rows.objective[i];
+      ranked_.push_back({i, static_cast<std::uint32_t>(bin_of(cost)), cost});
+    }
+    feasible_before_.push_back(feasible_before_.back() + rows.feasible[i]);
+    ranked_before_.push_back(static_cast<std::uint32_t>(ranked_.size()));
   }
 }
 
 void AxisWorth::count(const RatedRows& rows) {
   rate(rows);
+  const std::size_t bins = 2 * edges_.size() + 1;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
     const std::span<const double> values = rows.axes[a];
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t i = 0, end = 0; i < values.size(); i = end) {  // rows of one value after another
+      end = i + 1;
       if (std::isnan(values[i])) continue;
-      Group& group = axes_[a].group(values[i], 2 * edges_.size() + 1);
-      ++group.points;
-      group.feasible += rows.feasible[i];
-      if (bins_[i] == kNone) continue;
-      if (group.ranked == 0 || costs_[i] < group.best) {
-        group.best = costs_[i];
-        group.best_row = rows.first + i;
-      }
-      if (group.ranked == 0 || costs_[i] > group.worst) group.worst = costs_[i];
-      ++group.ranked;
-      ++group.counts[bins_[i]];
+      while (end < values.size() && values[end] == values[i]) ++end;
+      Group& group = axes_[a].group(values[i], bins);
+      group.points += end - i;
+      group.feasible += feasible_before_[end] - feasible_before_[i];
+      for (std::size_t k = ranked_before_[i]; k < ranked_before_[end]; ++k) group.add(ranked_[k], rows.first);
     }
   }
+}
+
+void AxisWorth::Group::add(const Ranked& ranked_row, std::size_t first) {
+  if (ranked == 0 || ranked_row.cost < best) {
+    best = ranked_row.cost;
+    best_row = first + ranked_row.row;
+  }
+  if (ranked == 0 || ranked_row.cost > worst) worst = ranked_row.cost;
+  ++ranked;
+  ++counts[ranked_row.bin];
 }
 
 AxisWorth::Quantile AxisWorth::found(const Group& group, double share, std::span<const double> edges) {
@@ -103,15 +112,13 @@ void AxisWorth::end_count() {
 
 void AxisWorth::collect(const RatedRows& rows) {
   rate(rows);
-  std::vector<std::size_t> wanted;
-  for (std::size_t i = 0; i < bins_.size(); ++i) {
-    if (bins_[i] != kNone && wanted_[bins_[i]]) wanted.push_back(i);
-  }
+  std::erase_if(ranked_, [&](const Ranked& row) { return !wanted_[row.bin]; });
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    for (const std::size_t i : wanted) {
-      if (std::isnan(rows.axes[a][i])) continue;
-      for (Quantile& quantile : axes_[a].group(rows.axes[a][i], 0).quantiles) {
-        if (!quantile.known && quantile.bin == bins_[i]) quantile.costs.push_back(costs_[i]);
+    for (const Ranked& row : ranked_) {
+      const double value = rows.axes[a][row.row];
+      if (std::isnan(value)) continue;
+      for (Quantile& quantile : axes_[a].group(value, 0).quantiles) {
+        if (!quantile.known && quantile.bin == row.bin) quantile.costs.push_back(row.cost);
       }
     }
   }

@@ -52,6 +52,11 @@ class AxisWorth {
   [[nodiscard]] std::vector<AxisValue> values(std::size_t axis) const;
 
  private:
+  /// A row that is feasible and has an objective.
+  struct Ranked {
+    std::uint32_t row = 0, bin = 0;  ///< the row among those at hand
+    double cost = 0;
+  };
   /// A quantile: a cost that is known, or the one of this rank among those of a bin.
   struct Quantile {
     bool known = true;
@@ -68,6 +73,8 @@ class AxisWorth {
     std::vector<std::uint64_t> counts;  ///< of ranked rows, by bin
     std::array<Quantile, 3> quantiles;
     std::size_t next = 0;  ///< the place of the value that followed this one the last time
+
+    void add(const Ranked& ranked_row, std::size_t first);
   };
   struct Axis {
     std::map<double, std::size_t> places;  ///< among the groups
@@ -88,9 +95,9 @@ class AxisWorth {
   std::vector<Axis> axes_;
   std::vector<bool> wanted_;  ///< bins in which a quantile lies
   bool collects_ = false;
-  // Of the rows at hand: costs, and bins, of which kNone where a row has no objective or is not feasible.
-  std::vector<double> costs_;
-  std::vector<std::uint32_t> bins_;
+  std::vector<Ranked> ranked_;  ///< of the rows at hand, ascending
+  /// How many feasible rows, and how many ranked ones, lie before each row at hand, and before their end.
+  std::vector<std::uint32_t> feasible_before_, ranked_before_;
 };
 
 /// The largest relative difference of the best objectives of two values: how much the right choice on this

@@ -78,6 +78,7 @@ class KeptRows {
   }
 
   void offer(const RowScan& scan, std::span<const std::size_t> feasible) {
+    if (feasible.empty()) return;  // the scan then reads none of the results
     for (auto& [front, rows] : fronts_) {
       for (const std::size_t i : feasible) rows.offer(scan.first_row() + i, point(scan, front, i));
     }
@@ -170,7 +171,7 @@ class PageReader {
   void look_at_all(AxisWorth& worth) {
     std::vector<std::string> names;
     for (const ColumnInfo& column : columns_) names.push_back(column.name);
-    const std::size_t status = *place_of(reader_, "status");
+    const std::size_t status = place_of(reader_, "status").value();
     drawn_values_.resize(columns_.size());
     std::vector<std::size_t> feasible;
     std::size_t drawn = 0;  // the next of them
@@ -199,8 +200,9 @@ class PageReader {
       places.push_back(names.size());
       names.push_back(columns_[axis].name);
     }
-    for (RowScan scan(reader_, std::move(names), kRowsTogether); scan.next();)
-      worth.collect(rated(scan, 0, 1, places));
+    for (RowScan scan(reader_, std::move(names), kRowsTogether); scan.next();) {
+      if (std::ranges::any_of(scan.values(0), is_feasible)) worth.collect(rated(scan, 0, 1, places));
+    }
   }
 
   /// The range of a scan. Valid until the next call.

@@ -1,6 +1,7 @@
 // Do merge, verify and diff tell good result files from bad ones?
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
@@ -40,6 +41,26 @@ TEST_F(ResultFilesTest, MergedShardsAreTheUnshardedSweep) {
             results::ResultReader(work() / "whole.h5").row_count());
   ASSERT_EQ(run({"merge", "some.h5", "3.h5", "-o", "all.h5", "--force"}).code, 0);
   EXPECT_TRUE(test::datasets_equal(work() / "whole.h5", work() / "all.h5", &difference)) << difference;
+}
+
+/// Both go through every column of every row; `top` makes each cell by itself.
+TEST_F(ResultFilesTest, ExportWritesEveryRowAsTopDoes) {
+  sweep("out.h5");
+  const auto lines = [](const std::string& text) {
+    std::vector<std::string> list;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) list.push_back(line);
+    return list;
+  };
+  const Finished exported = run({"export", "out.h5", "--csv", "-"});
+  const Finished top = run({"top", "out.h5", "-n", "1000000", "--where", "status == ok or status != ok",
+                            "--by", "point_id", "--format", "csv"});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  ASSERT_EQ(top.code, 0) << top.err;
+  const auto rows = lines(exported.out);
+  EXPECT_EQ(rows, lines(top.out));
+  EXPECT_EQ(rows.size(), results::ResultReader(work() / "out.h5").row_count() + 1);
+  EXPECT_TRUE(contains(exported.out, ",memory,") && contains(exported.out, ",ok,"));
 }
 
 TEST_F(ResultFilesTest, MergeRefusesWhatDoesNotFitAndWritesNothing) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "results_schema/report/page.h"
+#include "results_schema/report/page_rows.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::report {
