@@ -417,8 +417,9 @@ ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, 
 }
 
 void ColumnTable::keep_only(std::span<const std::string> names, std::span<const std::string> objectives) {
-  constexpr std::string_view kAlways[] = {"step_time_s", "e2e_s", "memory_peak_bytes", "fault_samples",
-                                          "slowdown_mean"};
+  constexpr std::string_view kAlways[] = {
+      "step_time_s", "e2e_s",         "memory_peak_bytes", "prefill_memory_peak_bytes",
+      "peak_stage",  "fault_samples", "slowdown_mean"};
   std::size_t kept = 0;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const ColumnInfo& column = columns_[c];

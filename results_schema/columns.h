@@ -122,7 +122,7 @@ class ColumnTable {
   void put(std::size_t column, std::span<const PointRecord> rows, std::byte* out) const;
 
   /// Leaves out all columns but those of these names and those that every file has: point_id and verdicts, what readers
-  /// rank and check by (time, memory, `objectives`), with faults what their samples are held against.
+  /// rank and check by (time, peak memory and where it is, `objectives`), with faults what their samples are held against.
   void keep_only(std::span<const std::string> names, std::span<const std::string> objectives);
 
   /// Whether rows that have this in common hold one value in a column, as far as that is known without a look at

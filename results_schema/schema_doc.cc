@@ -17,7 +17,7 @@ constexpr const char* kIntroduction = R"(# The result file
 
 A finished sweep is one HDF5 file in HDF5's default format; h5py, pandas and h5dump read it as it is. A running or interrupted sweep is a folder
 `OUT.h5.parts/`: `manifest.h5` (root attributes, `/study`, `/links`, empty columns) and sealed segments `blocks-<first>-<count>.h5` (the same
-columns, consecutive rows). Segments are complete once they have that name and never change afterwards. The program's readers and the Python loader take
+columns, consecutive rows, and `/summary` of these). Segments are complete once they have that name and never change afterwards. The program's readers and the Python loader take
 either form. Manifest and segments end, after the last byte of HDF5, in a line `sha256:` with the checksum of all bytes before that line; `--resume` and
 `verify` hold them against it. The file `lock` is locked by the sweep that runs, `replace-output` says that it was started with `--force`.
 

@@ -93,7 +93,7 @@ TEST_F(PartOfStudyTest, SomeColumns) {
     }
   }
   EXPECT_EQ(names, (std::vector<std::string>{"point_id", "status", "reason", "tensor_parallel", "step_time_s",
-                                             "mfu", "memory_peak_bytes", "compute_s"}));
+                                             "mfu", "memory_peak_bytes", "peak_stage", "compute_s"}));
   EXPECT_EQ(some.attributes().at("stored_columns"), "tensor_parallel mfu compute_s");
   EXPECT_EQ(all.attributes().count("stored_columns"), 0U);
   EXPECT_EQ(some.summary().top, all.summary().top);
@@ -103,6 +103,9 @@ TEST_F(PartOfStudyTest, SomeColumns) {
       << run({"report", "some.h5", "-o", "x.html"}).err;
   EXPECT_EQ(run({"export", "some.h5", "--csv", "some.csv"}).code, 0);
   EXPECT_EQ(run({"diff", "some.h5", "merged.h5"}).code, 0);
+  // Why nothing fits is told from what every file has.
+  const Finished misses = run({"top", "some.h5", "--where", "status != ok"});
+  EXPECT_EQ(misses.code, 0) << misses.err;
   const Finished refused = run({"top", "some.h5", "--by", "bubble_s"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(

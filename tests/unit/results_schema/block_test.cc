@@ -126,8 +126,9 @@ TEST_F(ResultsTest, ColumnsOfOneValueAreThoseOfTheirRows) {
           if (timed) {
             EXPECT_EQ(table_.is_same_in_all(c, common), status != Status::ok) << column.name;
           }
-          if (column.group == ColumnGroup::hardware || column.group == ColumnGroup::workload)
+          if (column.group == ColumnGroup::hardware || column.group == ColumnGroup::workload) {
             EXPECT_EQ(table_.is_same_in_all(c, common), shared) << column.name;
+          }
         }
         EXPECT_EQ(encoded.chunks, BlockEncoder(table_, kRows, {}).encode(index, block.records).chunks);
         ASSERT_EQ(encoded.summary.statuses.size(), 1U);

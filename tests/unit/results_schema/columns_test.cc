@@ -75,8 +75,8 @@ TEST(Columns, FewerColumnsHoldTheSame) {
   std::vector<std::string> left;
   for (const ColumnInfo& column : some.columns()) left.push_back(column.name);
   EXPECT_EQ(left, (std::vector<std::string>{"point_id", "status", "reason", "recompute", "fabric_algorithm",
-                                            "step_time_s", "mfu", "memory_peak_bytes", "fault_samples",
-                                            "slowdown_mean"}));
+                                            "step_time_s", "mfu", "memory_peak_bytes", "peak_stage",
+                                            "fault_samples", "slowdown_mean"}));
   const FakePoint point(11);
   const std::vector<PointRecord> rows = {point.record()};
   const auto value = [&](const ColumnTable& table, std::string_view name) {
