@@ -9,16 +9,23 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// What the worst fault of a draw leaves; 0 where something is gone.
+/// What the worst fault of a draw leaves.
 double least_share(const FaultDraw& draw) {
   double least = 1;
-  for (const LinkFault& fault : draw.set.links) least = std::min(least, fault.removed ? 0 : fault.derate);
+  for (const LinkFault& fault : draw.set.links) least = std::min(least, fault.derate);
   for (const DeviceFault& fault : draw.set.devices)
     least = std::min({least, fault.compute_share, fault.hbm_share});
   return least;
 }
 
 }  // namespace
+
+std::string why_no_race(const std::optional<FaultStudy>& faults) {
+  if (!faults) return "expected_step_time_s has none without faults";
+  const bool soft =
+      std::ranges::all_of(faults->kinds, [](const WeightedKind& k) { return has_derate(k.kind); });
+  return soft ? "" : "expected_step_time_s has none under dead links, whose detours may be faster";
+}
 
 FaultRace::FaultRace(const FaultDraws& draws) : draws_(draws), order_(draws.draws().size()) {
   std::iota(order_.begin(), order_.end(), 0);

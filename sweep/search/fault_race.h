@@ -2,14 +2,15 @@
 // sweep makes of each.
 //
 // The expected time of a point is its healthy time t times 1 + the mean slowdown over the study's samples, which are
-// the same for every point. No fault makes a step faster in the hierarchical mode (sweep/README.md, Faults) where
-// every price is exact; prices of contended collectives may be e = network::kTolerance too long, that of the healthy
-// machine and not that of the sick one, so slowdowns are >= -e. After some of N samples, u of them unreachable and
-// the others with slowdowns that add up to S, m of them missing, the expected time is at least
+// the same for every point. No sick link or device makes a step faster in the hierarchical mode (sweep/README.md,
+// Faults) where every price is exact; prices of contended collectives may be e = network::kTolerance too long, that of
+// the healthy machine and not that of the sick one, so slowdowns are >= -e. (A dead link may make it faster: what takes
+// a detour leaves links that it shared. Studies of such are not raced.) After some of N samples, u of them without a
+// finite time and the others with slowdowns that add up to S, m of them missing, the expected time is at least
 //
 //     t (1 + (S - m e) / (N - u))
 //
-// for the mean is over the samples that are reached, N - u of them at most; with fewer of the missing ones it is
+// for the mean is over samples with a finite time, N - u of them at most; with fewer of the missing ones it is
 // larger, S being no less than -e for each sample that it adds up. The same holds where `target_ci` ends the sampling
 // sooner: the mean is then over fewer of the missing samples. So a race is decided by bounds that hold for certain,
 // not by confidence: a point leaves it when its bound lies beyond the answer, and is finished with the sum that a
@@ -23,6 +24,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/network/collective_model.h"
@@ -37,6 +39,9 @@ inline constexpr double kLeastExpected = 1 - network::kTolerance;
 /// Samples drawn of a point before it waits for the first time.
 inline constexpr std::size_t kFirstDraws = 8;
 
+/// Why points can't be raced under such faults, as a clause; empty where they can.
+std::string why_no_race(const std::optional<FaultStudy>& faults);
+
 class FaultRace {
  public:
   /// `draws` outlives the race.
@@ -47,7 +52,7 @@ class FaultRace {
   [[nodiscard]] std::uint64_t point(std::uint32_t runner) const { return runners_[runner].point_id; }
 
   struct Standing {
-    double seconds = 0;  ///< expected time of a step: at least, or for good; NaN where no sample is reached
+    double seconds = 0;  ///< expected time of a step: at least, or for good; NaN where no sample has one
     bool finished = false;
   };
   /// Draws on. `evaluator` has evaluated the point last, and found `healthy`, which is ok.

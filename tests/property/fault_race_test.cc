@@ -23,7 +23,7 @@ FaultStudy race_faults(test::ScenarioGenerator& random) {
   FaultStudy faults;
   const std::vector<std::vector<WeightedKind>> kinds = {
       {{FaultKind::soft_link, 1}},
-      {{FaultKind::soft_link, 3}, {FaultKind::hard_link, 1}},
+      {{FaultKind::slow_device, 1}},
       {{FaultKind::soft_link, 1}, {FaultKind::slow_device, 1}, {FaultKind::hbm_derate, 1}}};
   faults.kinds = kinds[random.below(kinds.size())];
   faults.samples = static_cast<std::int64_t>(20 + random.below(60));
@@ -175,6 +175,20 @@ TEST(FaultRaceProperty, FindsWhatAllSamplesOfAllPointsSay) {
     if (HasFailure()) return;
   }
   EXPECT_LT(made, all / 4);
+}
+
+TEST(FaultRaceProperty, DeadLinksAreNotRaced) {
+  Study study = race_study(1);
+  const SearchGoal goal{10, false, {"expected_step_time_s"}, 0};
+  for (const FaultKind kind : enum_values<FaultKind>()) {
+    study.faults->kinds = {{FaultKind::soft_link, 1}};
+    if (kind != FaultKind::soft_link) study.faults->kinds.push_back({kind, 0.1});
+    const bool dead = !has_derate(kind);
+    EXPECT_EQ(why_unbounded(SweepJob(study), goal).empty(), !dead) << name_of(kind);
+  }
+  study.faults.reset();
+  study.objectives = {"step_time_s"};
+  EXPECT_NE(why_unbounded(SweepJob(study), goal), "");
 }
 
 TEST(FaultRaceProperty, StoppedItStillKnowsItsBound) {
