@@ -162,9 +162,9 @@ TEST(PlanFloor, IsTheStepWhereOnlyPassesTakeTime) {
       if (kind == ScheduleKind::interleaved) plan.virtual_stages = 2;
       const Prediction out = Simulator(setting).run(plan);
       ASSERT_EQ(out.status, Status::ok) << name_of(out.reason);
-      const double passes = (out.step_time - out.breakdown[TimeClass::pipeline_comm] -
-                             out.breakdown[TimeClass::data_comm])
-                                .value();
+      const double passes =
+          (out.step_time - out.breakdown[TimeClass::pipeline_comm] - out.breakdown[TimeClass::data_comm])
+              .value();
       PlanFloor floor(setting);
       const double least = floor.least(plan, floor.without_calls(plan));
       EXPECT_LE(least, passes * (1 + 1e-6)) << name_of(kind) << name_of(recompute);
@@ -232,7 +232,8 @@ TEST(PlanFloor, DependsOnWhatItReadsAlone) {
 TEST(PlanFloor, SettingsThatDifferInWhatItDoesNotReadAreOne) {
   test::ScenarioGenerator random(1);
   const Setting setting = setting_of_experts(random);
-  System capacity = setting.system, links = setting.system, partition = setting.system, other = setting.system;
+  System capacity = setting.system, links = setting.system, partition = setting.system,
+         other = setting.system;
   capacity.device.hbm.capacity_per_stack *= 2;
   links.fabric.dimensions[0].bandwidth *= 2;
   partition.stack.partition = PartitionRule::uniform;
