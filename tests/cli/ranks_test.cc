@@ -226,6 +226,45 @@ TEST_F(RanksTest, AKilledRankOfASearchIsNamed) {
   EXPECT_FALSE(fs::exists(work() / "out.h5"));
 }
 
+TEST_F(RanksTest, ValidationSaysTheSameOnAnyNumberOfRanks) {
+  const std::string table = test::source_dir() + "/sweep/published/megatron-a100.yaml";
+  for (const Words& how : {Words{"validate", table, "--rows", "--predictions", "out.csv", "--force"},
+                           Words{"validate", table, "--json"}, Words{"validate", "--worst", "3"}}) {
+    const Finished alone = run(how);
+    ASSERT_EQ(alone.code, 0) << alone.err;
+    const std::string predictions = read_file(work() / "out.csv");
+    for (const int ranks : {1, 2, 4}) {
+      const Finished finished = start_words(mpirun(ranks, how)).wait();
+      EXPECT_EQ(finished.code, 0) << finished.err;
+      EXPECT_EQ(finished.out, alone.out) << ranks;
+      EXPECT_EQ(read_file(work() / "out.csv"), predictions) << ranks;
+    }
+  }
+}
+
+/// A row that can't be predicted is refused by the same words, a table that is another on one rank by one error.
+TEST_F(RanksTest, ValidationRefusesAlike) {
+  std::string text = read_file(test::source_dir() + "/sweep/published/megatron-a100.yaml");
+  const auto edited = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    const std::size_t at = other.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return other.replace(at, from.size(), to);
+  };
+  write("a.yaml", text);
+  fs::create_directory(work() / "elsewhere");
+  write("elsewhere/a.yaml", text + "# changed\n");
+  const Finished finished = run_two({"validate", "a.yaml"}, {"validate", "elsewhere/a.yaml"});
+  EXPECT_EQ(finished.code, 2) << finished.err;
+  EXPECT_EQ(count_of(finished.err, "all ranks need the same files, program and options"), 1U) << finished.err;
+  write("bad.yaml", edited("model: gpt-175b", "model: gpt-176b"));
+  const Finished alone = run({"validate", "bad.yaml"});
+  EXPECT_NE(alone.code, 0);
+  const Finished shared = start_words(mpirun(3, {"validate", "bad.yaml"})).wait();
+  EXPECT_EQ(shared.out, alone.out);
+  EXPECT_EQ(count_of(shared.err, "gpt-176b"), count_of(alone.err, "gpt-176b")) << shared.err;
+}
+
 TEST_F(RanksTest, ProgressIsThatOfAll) {
   write("study.yaml", kSmallStudy);
   const Finished finished =
