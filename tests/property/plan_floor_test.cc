@@ -57,7 +57,9 @@ void hold_floors(const Setting& setting, const ParallelPlan& plan, RankOrder oth
     EXPECT_LE(of_both, called * (1 + kSumsRounded));
     const Prediction there = Simulator(setting, {.time_infeasible = true}).run(turned);
     const bool timed = there.status == Status::ok || there.status == Status::memory;
-    if (timed) EXPECT_LE(of_both, there.step_time.value() * (1 + kSumsRounded));
+    if (timed) {
+      EXPECT_LE(of_both, there.step_time.value() * (1 + kSumsRounded));
+    }
   }
   ++seen.plans;
   seen.sharpest += called / out.step_time.value();
