@@ -235,45 +235,47 @@ double PlanFloor::least_of_stage(const ParallelPlan& plan, const PassFloors& pas
   return step_floor(plan, passes, plan.zero_stage);
 }
 
-double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t greatest_zero) {
+double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage) {
   if (!possible(plan)) return kNever;
   const Split& layers = split(plan);
   if (!layers.met) return kNever;
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   const double deferred = deferred_heads(plan, setting_.system.stack, shape.microbatches);
-  const bool pairs = shape.overlaps || shape.both_ways();
+  // Whether exchanges leave a domain, and so run in pairs, is a matter of the order of ranks.
+  const StackProfile::Communication& stack = setting_.system.stack.communication;
+  const bool perhaps =
+      stack.expert_overlap > 0 && stack.overlapped_exchanges == OverlappedExchanges::between_domains;
+  const bool pairs = shape.overlaps || shape.both_ways() || perhaps;
   const StageSum stages(pairs ? passes.paired : passes.alone, shape.kind == ScheduleKind::zero_bubble,
                         deferred / shape.microbatches);
-  return longest_chain(shape, layers.layers, stages, optimizers(plan, layers, shape, greatest_zero)) +
+  return longest_chain(shape, layers.layers, stages, optimizers(plan, zero_stage, layers, shape)) +
          setting_.system.stack.host.step_fixed.value();
 }
 
-const std::vector<double>& PlanFloor::optimizers(const ParallelPlan& plan, const Split& split,
-                                                 const schedule::PipelineShape& shape,
-                                                 std::int32_t greatest_zero) {
-  constexpr std::size_t kKept = 8;  // neighbouring plans share them
-  const Sharding key{model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, plan.data,
-                     plan.zero_stage,           greatest_zero, shape.both_ways()};
+const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
+                                                 const Split& split, const schedule::PipelineShape& shape) {
+  constexpr std::size_t kKept = 32;  // neighbouring plans share them
+  plan.zero_stage = zero_stage;
+  const Sharding key{model::layer_key(plan, 1), plan.pipeline,    plan.virtual_stages, plan.data,
+                     plan.zero_stage,           shape.both_ways()};
   const auto known = std::ranges::find(optimizers_, key, [](const auto& entry) { return entry.first; });
   if (known != optimizers_.end()) return known->second;
   if (optimizers_.size() < kKept) optimizers_.emplace_back();
   auto& [sharding, seconds] = optimizers_[next_optimizer_++ % kKept];
   sharding = key;
-  seconds.assign(split.layers.size(), kNever);
+  seconds.resize(split.layers.size());
   const step::LayerCosts no_costs;
   const std::vector<model::StageLayers> no_chunks;
-  ParallelPlan staged = plan;
-  for (staged.zero_stage = plan.zero_stage; staged.zero_stage <= greatest_zero; ++staged.zero_stage) {
-    const step::TrainingStep inputs{
-        setting_,  staged,
-        no_costs,  split.layers,
-        no_chunks, model::stage_parameters(setting_.model, setting_.policy(), staged, Phase::training),
-        shape};
-    for (std::size_t s = 0; s < seconds.size(); ++s) {
-      const auto stage = static_cast<std::int32_t>(s);
-      const Seconds time = step::optimizer_cost(inputs, setting_.system.device, stage).total();
-      seconds[s] = std::min(seconds[s], time.value());
-    }
+  const step::TrainingStep inputs{
+      setting_,  plan,
+      no_costs,  split.layers,
+      no_chunks, model::stage_parameters(setting_.model, setting_.policy(), plan, Phase::training),
+      shape};
+  for (std::size_t s = 0; s < seconds.size(); ++s) {
+    const auto stage = static_cast<std::int32_t>(s);
+    const bool alike = s > 1 && !inputs.last(stage) && split.layers[s] == split.layers[s - 1];
+    seconds[s] =
+        alike ? seconds[s - 1] : step::optimizer_cost(inputs, setting_.system.device, stage).total().value();
   }
   return seconds;
 }

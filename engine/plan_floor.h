@@ -28,8 +28,8 @@
 //
 //   optimizer A stage ends with its optimizer (step/stage_tails.h: end of the last backward + wait + exposed traffic +
 //             optimizer). A chain through stage 0 is followed by that of stage 0, what a stage does alone by its own.
-//             Sharded over more ranks it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of:
-//             where greater ZeRO stages are meant, too, the least of them stands.
+//             Sharded it takes no longer, but for the slices of its tensors, which ZeRO-3 has none of: that of ZeRO-3 is
+//             a floor of all stages.
 //
 // What boundaries, data parallelism and the order of ranks (unless calls are asked for) cost is left out: it only adds.
 // More recomputation only adds segments to a pass, so floors of a lesser policy hold for a greater one. Property tests
@@ -113,7 +113,7 @@ class PlanFloor {
   /// What the optimizer's time on the stages of a plan depends on, beside the setting.
   struct Sharding {
     model::LayerKey layers;
-    std::int32_t pipeline = 1, virtual_stages = 1, data = 1, zero_stage = 0, greatest_zero = 0;
+    std::int32_t pipeline = 1, virtual_stages = 1, data = 1, zero_stage = 0;
     bool both_ways = false;
     friend bool operator==(const Sharding&, const Sharding&) = default;
   };
@@ -122,9 +122,10 @@ class PlanFloor {
   template <class TimeOf>
   PassFloors floors(const ParallelPlan& plan, const TimeOf& time_of);
   evaluate::Machine& machine();
-  double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t greatest_zero);
-  const std::vector<double>& optimizers(const ParallelPlan& plan, const Split& split,
-                                        const schedule::PipelineShape& shape, std::int32_t greatest_zero);
+  double step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage);
+  /// Seconds by stage, under that ZeRO stage.
+  const std::vector<double>& optimizers(ParallelPlan plan, std::int32_t zero_stage, const Split& split,
+                                        const schedule::PipelineShape& shape);
 
   const Setting& setting_;
   std::shared_ptr<network::SharedNetworks> networks_;

@@ -30,6 +30,19 @@ class RankFailure : public Failure {
 /// returns, of the others always kDone: what is wrong, rank 0 says.
 int run_together(ranks::Ranks& ranks, const std::function<int()>& lead, const std::function<void()>& follow);
 
+/// A step that every rank takes part in: where it fails on one, the others can't be told, and are ended with it.
+template <class Step>
+auto in_common(const ranks::Ranks& ranks, const Step& step) {
+  try {
+    return step();
+  } catch (const ranks::RankLost&) {
+    throw;
+  } catch (const std::exception& failure) {
+    if (ranks.size() == 1) throw;
+    throw RankFailure(failure.what(), "");
+  }
+}
+
 /// Threads of one rank where the user says nothing: all that it may use, or its share of the machine where
 /// others are there, too.
 int default_threads(const ranks::Ranks& ranks);

@@ -293,7 +293,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
     return show_top(output, shown, arguments.pareto, arguments.format);
   }
   word.begin();
-  RanSearch ran = run_search(*wanted, common, interrupt.stop(), ranks);
+  RanSearch ran = in_common(ranks, [&] { return run_search(*wanted, common, interrupt.stop(), ranks); });
   sweep::SearchOutcome& found = ran.outcome;
   const bool interrupted = interrupt.stop().load();
   const double start = cpu_seconds();

@@ -9,7 +9,10 @@
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "results_schema/output_file.h"
+#include "results_schema/sha256.h"
 #include "sweep/cli/commands.h"
+#include "sweep/cli/rank_agreement.h"
+#include "sweep/cli/rank_part.h"
 #include "sweep/cli/usage.h"
 #include "sweep/cli/validate_report.h"
 #include "sweep/evidence/evidence_file.h"
@@ -116,20 +119,23 @@ void override_bars(const std::vector<validate::Bar>& given, std::vector<Validate
   problems.finish();
 }
 
+/// Those of the command line, or the published ones.
+std::vector<fs::path> files_of(const ValidateArguments& arguments) {
+  if (!arguments.files.empty()) return arguments.files;
+  const std::optional<fs::path> folder = published_folder();
+  if (!folder) throw std::runtime_error("the published figures that belong to this program are gone");
+  return validate::list_published(*folder);
+}
+
+/// With the other ranks: each predicts some rows, and rank 0 has them all.
 class Validation {
  public:
-  Validation(const ValidateArguments& arguments, const CommonOptions& common)
-      : arguments_(arguments), common_(common), presets_(make_catalog(common)) {}
+  Validation(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks)
+      : arguments_(arguments), common_(common), ranks_(ranks), presets_(make_catalog(common)) {}
 
   std::vector<ValidatedFile> run() {
-    std::vector<fs::path> paths = arguments_.files;
-    if (paths.empty()) {
-      const std::optional<fs::path> folder = published_folder();
-      if (!folder) throw std::runtime_error("the published figures that belong to this program are gone");
-      paths = validate::list_published(*folder);
-    }
     std::vector<ValidatedFile> files;
-    for (const fs::path& path : paths) {
+    for (const fs::path& path : files_of(arguments_)) {
       const bool published = path.extension() == ".yaml" || path.extension() == ".yml";
       files.push_back(published ? published_file(path) : measured_file(path));
     }
@@ -140,7 +146,7 @@ class Validation {
   validate::Evaluation evaluate(const validate::Table& table, const fs::path& path) {
     return validate::evaluate(
         table, presets_,
-        {common_.reference, path.parent_path(), arguments_.device, arguments_.collective_stack});
+        {common_.reference, path.parent_path(), arguments_.device, arguments_.collective_stack, &ranks_});
   }
 
   ValidatedFile measured_file(const fs::path& path) {
@@ -167,6 +173,7 @@ class Validation {
 
   const ValidateArguments& arguments_;
   const CommonOptions& common_;
+  ranks::Ranks& ranks_;
   validate::Presets presets_;
 };
 
@@ -215,7 +222,27 @@ int verdict(const std::vector<ValidatedFile>& files, bool check) {
   return kInaccurate;
 }
 
-int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
+/// Whether all ranks are given the same tables; what is wrong is an exception on rank 0.
+void agree_on_tables(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
+  RankView view;
+  const std::exception_ptr failure = note_failure(view, [&] {
+    const results::RunInfo run = run_info(common, 1);
+    view.facts = {{"the version of the program", run.software_version + " (" + run.git_commit + ")"},
+                  {"--device", arguments.device},
+                  {"--stack", arguments.collective_stack},
+                  {"--reference", common.reference ? "given" : "not given"}};
+    for (const fs::path& file : files_of(arguments)) {
+      const auto text = validate::read_table(file);
+      view.facts.push_back({"the text of " + file.string(), text ? results::sha256_hex(*text) : "", false});
+    }
+  });
+  agree_on(view, failure, ranks);
+}
+
+/// Rank 0: all that is said and written.
+int lead_validation(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
+  Word word(ranks);
+  agree_on_tables(arguments, common, ranks);
   ValidateView view{arguments.rows, arguments.worst, arguments.check, {}, {}};
   if (!arguments.hold_out.empty()) {
     const auto hold_out = validate::parse_hold_out(arguments.hold_out);
@@ -233,7 +260,8 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
     predictions.emplace(arguments.predictions, arguments.force, arguments.files);
   std::optional<results::OutputPath> evidence;
   if (!arguments.evidence.empty()) evidence.emplace(arguments.evidence, arguments.force, arguments.files);
-  std::vector<ValidatedFile> files = Validation(arguments, common).run();
+  word.begin();
+  std::vector<ValidatedFile> files = in_common(ranks, [&] { return Validation(arguments, common, ranks).run(); });
   override_bars(bars, files);
   if (predictions) write_predictions(*predictions, files);
   if (evidence) write_evidence(*evidence, files);
@@ -243,6 +271,16 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
     print_validation(std::cout, files, view);
   }
   return verdict(files, arguments.check);
+}
+
+int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(false);
+  return run_together(
+      *ranks, [&] { return lead_validation(arguments, common, *ranks); },
+      [&] {
+        agree_on_tables(arguments, common, *ranks);
+        if (hear_begin(*ranks)) Validation(arguments, common, *ranks).run();
+      });
 }
 
 }  // namespace

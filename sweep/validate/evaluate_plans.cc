@@ -134,7 +134,7 @@ void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions&
   }
   std::erase_if(rows, [](const PlanRow& row) { return row.unmodelled.has_value(); });
   const std::vector<RowPrediction> predictions =
-      predict_plans(rows, presets, options.folder, options.reference);
+      predict_plans(rows, presets, options.folder, options.reference, options.together);
   Groups groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (predictions[i]) {

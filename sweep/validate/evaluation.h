@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sweep/ranks/ranks.h"
 #include "sweep/validate/measured_table.h"
 #include "sweep/validate/presets.h"
 #include "sweep/validate/statistics.h"
@@ -22,6 +23,9 @@ struct EvaluateOptions {
   std::filesystem::path folder;                 ///< where relative paths of presets start
   std::string device = "a100-sxm-80gb";         ///< of GEMM rows that name none
   std::string collective_stack = "nccl-tests";  ///< of collective rows that name none
+  /// Processes that share the predictions of plans, every one by the same calls; what comes of it is of rank 0. Null:
+  /// this one alone.
+  ranks::Ranks* together = nullptr;
 };
 
 /// What a row is one of: rows of one regime are expected to err alike. Empty: it has no such thing.

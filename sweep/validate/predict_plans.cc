@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "engine/simulate.h"
@@ -222,30 +225,87 @@ Prediction run_row(Simulator& simulator, const PlanRow& row, ParallelPlan plan) 
 
 bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
 
-std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
-                                         const std::filesystem::path& folder, bool reference) {
-  std::vector<RowPrediction> results(rows.size());
+namespace {
+
+/// Places of rows that share a setting, and so a simulator.
+using RowsOfSetting = std::vector<std::size_t>;
+
+std::vector<RowsOfSetting> by_setting(std::span<const PlanRow> rows) {
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(
       order, [&](std::size_t a, std::size_t b) { return setting_key(rows[a]) < setting_key(rows[b]); });
-  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    const PlanRow& first = rows[order[begin]];
-    while (end < order.size() && setting_key(rows[order[end]]) == setting_key(first)) ++end;
-    const auto setting = build_setting(first, presets, folder);
-    std::optional<Simulator> simulator;
-    if (setting) {
-      simulator.emplace(*setting, SimulateOptions{.reference = reference, .time_infeasible = true});
+  std::vector<RowsOfSetting> groups;
+  for (const std::size_t row : order) {
+    const bool same = !groups.empty() && setting_key(rows[groups.back().front()]) == setting_key(rows[row]);
+    if (!same) groups.emplace_back();
+    groups.back().push_back(row);
+  }
+  return groups;
+}
+
+/// What the ranks tell rank 0: places and predictions of rows that have one.
+struct Told {
+  std::uint64_t row = 0;
+  Prediction prediction;
+};
+static_assert(std::is_trivially_copyable_v<Told>);  // all ranks run the same program
+
+/// Gathers on rank 0 what each rank has predicted; false in `known` are rows that were refused.
+void gather_predictions(ranks::Ranks& together, std::vector<RowPrediction>& results,
+                        std::vector<char>& known) {
+  std::string own;
+  for (std::size_t row = 0; row < results.size(); ++row) {
+    if (known[row] == 0 || !results[row]) continue;
+    Told told;
+    told.row = row;
+    told.prediction = *results[row];
+    own.append(reinterpret_cast<const char*>(&told), sizeof(Told));
+  }
+  for (const std::string& text : together.gather(own)) {
+    for (std::size_t at = 0; at < text.size(); at += sizeof(Told)) {
+      Told told;
+      std::memcpy(&told, text.data() + at, sizeof(Told));
+      results[told.row] = told.prediction;
+      known[told.row] = 1;
     }
-    for (std::size_t i = begin; i < end; ++i) {
-      const PlanRow& row = rows[order[i]];
+  }
+}
+
+}  // namespace
+
+std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
+                                         const std::filesystem::path& folder, bool reference,
+                                         ranks::Ranks* together) {
+  std::vector<RowPrediction> results(rows.size());
+  std::vector<char> known(rows.size());
+  const auto predict = [&](const RowsOfSetting& group) {
+    const auto setting = build_setting(rows[group.front()], presets, folder);
+    std::optional<Simulator> simulator;
+    if (setting)
+      simulator.emplace(*setting, SimulateOptions{.reference = reference, .time_infeasible = true});
+    for (const std::size_t place : group) {
+      if (std::exchange(known[place], 1) != 0) continue;
       if (!setting) {
-        results[order[i]] = tl::unexpected(setting.error());
+        results[place] = tl::unexpected(setting.error());
         continue;
       }
-      const ParallelPlan plan = plan_of(row, setting->model);
-      results[order[i]] = judged(run_row(*simulator, row, plan), *setting, plan);
+      const ParallelPlan plan = plan_of(rows[place], setting->model);
+      results[place] = judged(run_row(*simulator, rows[place], plan), *setting, plan);
     }
+  };
+  const std::vector<RowsOfSetting> groups = by_setting(rows);
+  const int size = together == nullptr ? 1 : together->size(),
+            rank = together == nullptr ? 0 : together->rank();
+  for (std::size_t group = static_cast<std::size_t>(rank); group < groups.size();
+       group += static_cast<std::size_t>(size))
+    predict(groups[group]);
+  if (size == 1) return results;
+  gather_predictions(*together, results, known);
+  // Refusals are texts, and soon found again.
+  for (const RowsOfSetting& group : groups) {
+    const bool complete = std::ranges::all_of(group, [&](std::size_t place) { return known[place] != 0; });
+    if (rank == 0 && !complete) predict(group);
   }
   return results;
 }

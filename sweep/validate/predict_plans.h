@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/prediction.h"
+#include "sweep/ranks/ranks.h"
 #include "sweep/validate/plan_row.h"
 #include "sweep/validate/presets.h"
 
@@ -35,8 +36,11 @@ std::vector<RowRefusal> check_presets(const std::string& model, const std::strin
 
 /// One result per row, in order. Time is predicted whatever the memory verdict. Rows of one setting (model,
 /// cluster, GPUs, stack, workload) share a simulator; at most one exists at a time. `folder`: where relative
-/// paths of presets start. `reference`: the plain path, same results.
+/// paths of presets start. `reference`: the plain path, same results. `together`: processes that deal the settings
+/// among themselves, each calling this with the same rows: the results are on rank 0, elsewhere those of other ranks
+/// are void. RankLost on rank 0.
 std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
-                                         const std::filesystem::path& folder = {}, bool reference = false);
+                                         const std::filesystem::path& folder = {}, bool reference = false,
+                                         ranks::Ranks* together = nullptr);
 
 }  // namespace shardscape::validate

@@ -93,6 +93,21 @@ class RanksTest : public ProgramTest {
     }
     return std::nullopt;
   }
+  /// The process in our folder that Open MPI started as this rank.
+  std::optional<pid_t> process_started_as(int rank, const Running& job) const {
+    const std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
+    for (; !job.ended(); std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
+      std::error_code error;
+      for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+        const std::string name = it->path().filename().string();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::error_code gone;
+        if (fs::read_symlink(it->path() / "cwd", gone) != fs::canonical(work()) || gone) continue;
+        if (contains(read_file(it->path() / "environ"), wanted)) return std::atoi(name.c_str());
+      }
+    }
+    return std::nullopt;
+  }
   [[nodiscard]] int sealed() const {
     std::error_code error;
     int count = 0;
@@ -144,6 +159,122 @@ TEST_F(RanksTest, FaultsAndShardsAndFewBlocks) {
     expect_same("out.h5", "whole.h5");
     EXPECT_EQ(run({"verify", "out.h5"}).code, 0);
   }
+}
+
+/// Each point stops after as many samples as its own interval asks for, whoever takes it.
+TEST_F(RanksTest, ATargetOfFaultsIsMetAlikeOnAnyNumberOfRanks) {
+  write("faults.yaml",
+        std::string(kSmallStudy) +
+            "faults: {kind: soft_link, samples: 60, target_ci: 5%, derate: {distribution: normal, "
+            "mean: 0.5, std: 0.1}, seed: 1}\n");
+  ASSERT_EQ(run(sweep_of({"faults.yaml"}, "whole.h5")).code, 0);
+  for (const int ranks : {1, 2, 4}) {
+    const std::string output = std::to_string(ranks) + ".h5";
+    const Finished finished = start_words(mpirun(ranks, sweep_of({"faults.yaml"}, output))).wait();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    expect_same(output, "whole.h5");
+  }
+}
+
+/// But the line that says how long it took.
+std::string without_first_line(const std::string& text) {
+  return text.substr(std::min(text.size(), text.find('\n')));
+}
+
+TEST_F(RanksTest, ASearchIsTheSameForAnyNumberOfRanksAndThreads) {
+  write("study.yaml", std::string(kSmallStudy) +
+                          "hardware:\n  device.hbm.bandwidth: [\"1500 GB/s\", \"2039 GB/s\"]\n"
+                          "  device.hbm.capacity: [\"40 GiB\", \"80 GiB\"]\n");
+  const auto search_of = [](const std::string& output, const Words& more) {
+    Words words = {"search", "study.yaml", "-o", output, "--progress", "none"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  for (const Words& goal : {Words{"-n", "5"}, Words{"--pareto", "step_time_s,memory_peak_bytes"}}) {
+    const auto with = [&](const char* threads) {
+      Words more = {"--force", "--threads", threads};
+      more.insert(more.end(), goal.begin(), goal.end());
+      return more;
+    };
+    const Finished whole = run(search_of("whole.h5", with("1")));
+    ASSERT_EQ(whole.code, 0) << whole.err;
+    ASSERT_TRUE(contains(whole.out, "exact: no point that was not visited belongs here")) << whole.out;
+    const Finished threads = run(search_of("threads.h5", with("3")));
+    EXPECT_EQ(without_first_line(threads.out), without_first_line(whole.out));
+    expect_same("threads.h5", "whole.h5");
+    for (const int ranks : {1, 2, 4}) {
+      const Finished finished = start_words(mpirun(ranks, search_of("out.h5", with("2")))).wait();
+      EXPECT_EQ(finished.code, 0) << finished.err;
+      EXPECT_EQ(without_first_line(finished.out), without_first_line(whole.out));
+      expect_same("out.h5", "whole.h5");
+    }
+  }
+}
+
+TEST_F(RanksTest, DifferentSearchesAreOneError) {
+  write("a.yaml", kSmallStudy);
+  const Words own = {"search", "a.yaml", "-o", "out.h5"};
+  const auto with = [&](const Words& more) {
+    Words words = own;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  expect_one_error(run_two(own, with({"-n", "3"})), "--count is 3, on rank 0 10");
+  expect_one_error(run_two(own, with({"--set", "workload.global_batch=64"})),
+                   "the study with its settings (--set) is not what rank 0 reads");
+  expect_one_error(run_two(with({"--within", "many"}), own), "--within: 'many' is not a share");
+}
+
+TEST_F(RanksTest, AKilledRankOfASearchIsNamed) {
+  Running job = start_words(mpirun(
+      2, {"search", test::source_dir() + "/sweep/studies/all-axes.yaml", "-o", "out.h5", "--threads", "1"}));
+  const auto process = process_started_as(1, job);
+  ASSERT_TRUE(process) << job.wait().err;
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  kill(*process, SIGKILL);
+  const Finished finished = job.wait();
+  EXPECT_NE(finished.code, 0);
+  EXPECT_TRUE(contains(finished.err, "rank 1")) << finished.err;
+  EXPECT_FALSE(fs::exists(work() / "out.h5"));
+}
+
+TEST_F(RanksTest, ValidationSaysTheSameOnAnyNumberOfRanks) {
+  const std::string table = test::source_dir() + "/sweep/published/megatron-a100.yaml";
+  for (const Words& how : {Words{"validate", table, "--rows", "--predictions", "out.csv", "--force"},
+                           Words{"validate", table, "--json"}, Words{"validate", "--worst", "3"}}) {
+    const Finished alone = run(how);
+    ASSERT_EQ(alone.code, 0) << alone.err;
+    const std::string predictions = read_file(work() / "out.csv");
+    for (const int ranks : {1, 2, 4}) {
+      const Finished finished = start_words(mpirun(ranks, how)).wait();
+      EXPECT_EQ(finished.code, 0) << finished.err;
+      EXPECT_EQ(finished.out, alone.out) << ranks;
+      EXPECT_EQ(read_file(work() / "out.csv"), predictions) << ranks;
+    }
+  }
+}
+
+/// A row that can't be predicted is refused by the same words, a table that is another on one rank by one error.
+TEST_F(RanksTest, ValidationRefusesAlike) {
+  std::string text = read_file(test::source_dir() + "/sweep/published/megatron-a100.yaml");
+  const auto edited = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    const std::size_t at = other.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return other.replace(at, from.size(), to);
+  };
+  write("a.yaml", text);
+  fs::create_directory(work() / "elsewhere");
+  write("elsewhere/a.yaml", text + "# changed\n");
+  const Finished finished = run_two({"validate", "a.yaml"}, {"validate", "elsewhere/a.yaml"});
+  EXPECT_EQ(finished.code, 2) << finished.err;
+  EXPECT_EQ(count_of(finished.err, "all ranks need the same files, program and options"), 1U) << finished.err;
+  write("bad.yaml", edited("model: gpt-175b", "model: gpt-176b"));
+  const Finished alone = run({"validate", "bad.yaml"});
+  EXPECT_NE(alone.code, 0);
+  const Finished shared = start_words(mpirun(3, {"validate", "bad.yaml"})).wait();
+  EXPECT_EQ(shared.out, alone.out);
+  EXPECT_EQ(count_of(shared.err, "gpt-176b"), count_of(alone.err, "gpt-176b")) << shared.err;
 }
 
 TEST_F(RanksTest, ProgressIsThatOfAll) {
