@@ -128,8 +128,8 @@ class RandomPools {
   KvTransfer when_ = KvTransfer::after_prefill;
 };
 
-// Events closer than 1e-12 of the time happen together, at the time of the first: what rounding tells apart may move each
-// of hundreds of instants by that much, and waiting, transfers and rates are differences of moments.
+// Events closer than 1e-12 of the time happen together, at the time of the first: what rounding tells apart may move
+// each of hundreds of instants by that much, and waiting, transfers and rates are differences of moments.
 void expect_alike(const Spread& fast, const Spread& slow, const char* what) {
   const double tolerance = 1e-9 * std::max(1e-6, slow.p95);
   EXPECT_NEAR(fast.mean, slow.mean, tolerance) << what;
