@@ -13,7 +13,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// Networks that neighbouring settings take turns with. A store of 16,384 GPUs has some 10 MB.
+/// Networks (fabrics with shares of their links) that neighbouring settings take turns with.
 constexpr std::size_t kMostKept = 4;
 
 /// Never forgets, so that looking up needs no lock.
