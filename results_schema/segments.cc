@@ -496,7 +496,10 @@ void SegmentWriter::append(EncodedBlock&& block, Time now) {
   open_rows_ += block.rows;
   open_samples_ += block.samples.size();
   open_.push_back(std::move(block));
-  if (open_rows_ >= policy_.rows || open_samples_ >= policy_.samples || now - opened_ >= policy_.age) seal();
+  const bool many = open_rows_ >= policy_.rows && now - opened_ >= policy_.least_age;
+  if (many || open_rows_ / kLongestSegment >= policy_.rows || open_samples_ >= policy_.samples ||
+      now - opened_ >= policy_.age)
+    seal();
 }
 
 void SegmentWriter::seal() {

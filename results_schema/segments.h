@@ -119,10 +119,13 @@ class SegmentStore {
 
 /// When an open segment is sealed.
 struct SealPolicy {
-  std::uint64_t rows = 262144;
+  std::uint64_t rows = 65536;
   std::chrono::nanoseconds age = std::chrono::seconds(5);
   std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
+  /// Rows that come sooner make a longer segment, up to kLongestSegment times as long: each costs some milliseconds.
+  std::chrono::nanoseconds least_age = std::chrono::nanoseconds(0);
 };
+inline constexpr std::uint64_t kLongestSegment = 4;
 
 /// Collects encoded blocks and seals them. Holds at most one segment of compressed chunks in memory. Called
 /// from one thread at a time (the serial stage of the pipeline); several writers may work in one folder on

@@ -322,6 +322,7 @@ struct WantedSweep {
     options.threads = threads;
     options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
     options.stop = &guard.stop();
+    options.seal.least_age = std::chrono::milliseconds(100);  // a segment costs a few of them
     return options;
   }
 

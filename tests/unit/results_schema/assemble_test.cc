@@ -49,7 +49,7 @@ TEST_F(ResultsTest, MoreRowsThanOneSegmentHolds) {
   const Manifest manifest = fake_manifest(70001, 8192);
   const fs::path output = file("big.h5");
   SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
-  SegmentWriter writer(store, {65536});
+  SegmentWriter writer(store);
   append(writer, manifest, manifest.layout.blocks);
   EXPECT_EQ(writer.sealed_rows(), 65536U);
   EXPECT_EQ(writer.open_rows(), 70001U - 65536U);

@@ -61,6 +61,23 @@ TEST_F(SegmentsTest, SealsByRowsByAgeAndAtGaps) {
   EXPECT_EQ(store.sealed_rows(), 32U);
 }
 
+// Four blocks are a segment, unless they come within a second: then up to sixteen.
+TEST_F(SegmentsTest, QuickRowsMakeLongerSegments) {
+  const Manifest manifest = fake_manifest(400, 4);
+  SegmentStore store = SegmentStore::create(parts(), manifest);
+  SegmentWriter writer(store, {.rows = 16, .age = seconds(5), .least_age = seconds(1)});
+  const SegmentWriter::Time start{};
+  for (std::uint64_t b = 0; b < 5; ++b) writer.append(block(manifest, b), start);
+  EXPECT_EQ(writer.open_rows(), 20U);
+  writer.append(block(manifest, 5), start + seconds(1));
+  EXPECT_EQ(writer.open_rows(), 0U);
+  for (std::uint64_t b = 6; b < 24; ++b) writer.append(block(manifest, b), start + seconds(2));
+  EXPECT_EQ(writer.open_rows(), 8U);
+  writer.seal();
+  store.scan();
+  EXPECT_EQ(ranges(store), (Ranges{{0, 6}, {6, 16}, {22, 2}}));
+}
+
 TEST_F(SegmentsTest, CrashLeavesSealedSegmentsOnly) {
   const Manifest manifest = fake_manifest(40, 4);
   {
