@@ -152,7 +152,7 @@ void expect_race(const SweepJob& job, const SearchOutcome& outcome, const std::v
 
 TEST(FaultRaceProperty, FindsWhatAllSamplesOfAllPointsSay) {
   std::uint64_t made = 0, all = 0;
-  for (std::uint64_t seed = 1; seed <= test::seeds(24); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::seeds(16); ++seed) {
     SCOPED_TRACE(seed);
     const Study study = race_study(seed);
     const SweepJob job(study);

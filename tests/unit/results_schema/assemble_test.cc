@@ -114,17 +114,24 @@ std::vector<FaultSampleRecord> fake_samples(const BlockLayout& layout, std::uint
 
 TEST_F(ResultsTest, SamplesComeBackWhereverSegmentsAndChunksEnd) {
   Manifest manifest = fake_manifest(500, 32);
+  const ColumnTable table(Phase::training, fake_hardware(), true);
+  manifest.columns.assign(table.columns().begin(), table.columns().end());
   const auto columns = fault_sample_columns();
   manifest.sample_columns.assign(columns.begin(), columns.end());
+  FaultSummary sampled;
+  sampled.samples = 300;
   const fs::path output = file("sampled.h5");
   SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
-  BlockEncoder encoder(table_, 32);
+  BlockEncoder encoder(table, 32);
   std::vector<FaultSampleRecord> all;
   for (const BlockRange range : std::vector<BlockRange>{{0, 3}, {3, 1}, {4, 12}}) {
     SegmentWriter writer(store, {std::numeric_limits<std::uint64_t>::max(), std::chrono::hours(1)});
     for (std::uint64_t block = range.first; block < range.end(); ++block) {
-      EncodedBlock encoded = encoder.encode(block, FakeBlock(manifest.layout, block).records);
-      encoded.samples = fake_samples(manifest.layout, block);
+      FakeBlock points(manifest.layout, block);
+      const std::vector<FaultSampleRecord> samples = fake_samples(manifest.layout, block);
+      for (PointRecord& record : points.records) record.faults = samples.empty() ? nullptr : &sampled;
+      EncodedBlock encoded = encoder.encode(block, points.records);
+      encoded.samples = samples;
       all.insert(all.end(), encoded.samples.begin(), encoded.samples.end());
       writer.append(std::move(encoded), {});
     }
