@@ -261,7 +261,8 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
   std::optional<results::OutputPath> evidence;
   if (!arguments.evidence.empty()) evidence.emplace(arguments.evidence, arguments.force, arguments.files);
   word.begin();
-  std::vector<ValidatedFile> files = in_common(ranks, [&] { return Validation(arguments, common, ranks).run(); });
+  std::vector<ValidatedFile> files =
+      in_common(ranks, [&] { return Validation(arguments, common, ranks).run(); });
   override_bars(bars, files);
   if (predictions) write_predictions(*predictions, files);
   if (evidence) write_evidence(*evidence, files);

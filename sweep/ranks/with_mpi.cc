@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -83,10 +84,12 @@ class MpiRanks final : public Ranks {
     wait([&](MPI_Request* request) {
       MPI_Igather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, together_, request);
     });
-    int total = 0;
+    std::int64_t total = 0;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
-      starts[i] = total;
+      starts[i] = static_cast<int>(total);
       total += lengths[i];
+      if (total > std::numeric_limits<int>::max())
+        throw std::runtime_error("the ranks have more to say at once than the 2 GiB that MPI counts");
     }
     std::string all(static_cast<std::size_t>(total), '\0');
     wait([&](MPI_Request* request) {
