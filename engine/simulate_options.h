@@ -8,13 +8,16 @@
 
 namespace shardscape {
 
+/// How much too long prices of contended collectives may be, relative, unless a simulation asks for less.
+inline constexpr double kCollectiveTolerance = 0.005;
+
 struct SimulateOptions {
   bool reference = false;        ///< the plain path: no memo, no fast path, no shortcut; same results, slowly
   bool time_infeasible = false;  ///< predict the time of points that do not fit in memory, too
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,
   /// >= 1e-9 (network/collective_model.h).
-  double collective_tolerance = 0.005;
+  double collective_tolerance = kCollectiveTolerance;
   /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
   std::vector<std::int32_t> placement = {};
 };
