@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/spec/collective_tolerance.h"
 #include "engine/spec/execution_mode.h"
 
 namespace shardscape {
@@ -19,7 +20,7 @@ struct SimulateOptions {
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,
   /// >= 1e-9 (network/collective_model.h).
-  double collective_tolerance = 0.005;
+  double collective_tolerance = kCollectiveTolerance;
   /// Rank of the fabric that each rank of the plan lies on (network/placement.h); empty: its own number.
   std::vector<std::int32_t> placement = {};
   /// Fabrics and costs of collectives that simulators have in common (network/curve_store.h); null: each has its own.

@@ -78,6 +78,7 @@
 #include "engine/network/priced_network.h"
 #include "engine/network/rank_group.h"
 #include "engine/network/slices.h"
+#include "engine/spec/collective_tolerance.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/node_collectives.h"
 #include "engine/spec/stack.h"
@@ -130,8 +131,6 @@ struct TokenExchange {
   bool closed_form = true;                  ///< calls take what DeepEP's kernels do; false: their links alone
 };
 
-/// Of CollectiveModel::tolerance(): half a percent of the network time of one operation.
-constexpr double kTolerance = 0.005;
 constexpr std::int32_t kMostDirectRanks = 64;
 constexpr double kMostMessagesToChoose = 1 << 16;
 /// Curves and prices under faults that a model keeps: some hundred bytes each.
@@ -396,7 +395,7 @@ class CollectiveModel {
   LinkSet recorded_, recorded_part_;
   std::vector<std::int32_t> placement_;
   std::vector<double> expert_loads_;
-  double tolerance_ = kTolerance;
+  double tolerance_ = kCollectiveTolerance;
   bool memoise_ = true, reference_ = false;
   std::unordered_map<RankGroup, std::unique_ptr<GroupCosts>, GroupHash> memo_;
   /// What of the memo was asked for last: a plan asks for a handful of groups over and over.

@@ -73,7 +73,7 @@ FaultRace::Standing FaultRace::standing(const Runner& runner, Seconds healthy) c
       sum += slowdown;
     }
   }
-  sum -= network::kTolerance * static_cast<double>(order_.size() - drawn);
+  sum -= kCollectiveTolerance * static_cast<double>(order_.size() - drawn);
   return {healthy.value() * (1 + sum / static_cast<double>(reached)), false};
 }
 

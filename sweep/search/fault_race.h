@@ -3,7 +3,7 @@
 //
 // The expected time of a point is its healthy time t times 1 + the mean slowdown over the study's samples, which are
 // the same for every point. No sick link or device makes a step faster in the hierarchical mode (sweep/README.md,
-// Faults) where every price is exact; prices of contended collectives may be e = network::kTolerance too long, that of
+// Faults) where every price is exact; prices of contended collectives may be e = kCollectiveTolerance too long, that of
 // the healthy machine and not that of the sick one, so slowdowns are >= -e. (A dead link may make it faster: what takes
 // a detour leaves links that it shared. Studies of such are not raced.) After some of N samples, u of them without a
 // finite time and the others with slowdowns that add up to S, m of them missing, the expected time is at least
@@ -27,14 +27,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/network/collective_model.h"
+#include "engine/spec/collective_tolerance.h"
 #include "sweep/runner/evaluator.h"
 #include "sweep/runner/fault_sampling.h"
 
 namespace shardscape::sweep {
 
 /// Of the healthy time of a step: the expected one is no less.
-inline constexpr double kLeastExpected = 1 - network::kTolerance;
+inline constexpr double kLeastExpected = 1 - kCollectiveTolerance;
 
 /// Samples drawn of a point before it waits for the first time.
 inline constexpr std::size_t kFirstDraws = 8;

@@ -122,7 +122,7 @@ TEST_F(ResultsTest, SamplesComeBackWhereverSegmentsAndChunksEnd) {
   sampled.samples = 300;
   const fs::path output = file("sampled.h5");
   SegmentStore store = SegmentStore::create(parts_folder(output), manifest);
-  BlockEncoder encoder(table, 32);
+  BlockEncoder encoder(table, 32, {});
   std::vector<FaultSampleRecord> all;
   for (const BlockRange range : std::vector<BlockRange>{{0, 3}, {3, 1}, {4, 12}}) {
     SegmentWriter writer(store, {std::numeric_limits<std::uint64_t>::max(), std::chrono::hours(1)});
