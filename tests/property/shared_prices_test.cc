@@ -85,9 +85,12 @@ TEST(SharedPrices, AreOfOneFabricAndShareOfItsLinks) {
   EXPECT_NE(one.curves, slower.curves);
   EXPECT_NE(one.fabric, other.fabric);
   EXPECT_NE(one.curves, other.curves);
-  // What nobody has asked for lately is forgotten; those who have it go on with it.
+  // What nobody has is forgotten when it has not been asked for lately; what someone has is not.
+  const std::weak_ptr<network::CurveStore> dropped = networks->of(system.fabric, {0.5, 0.5}).curves;
+  EXPECT_FALSE(dropped.expired());
   for (int i = 2; i < 20; ++i) (void)networks->of(system.fabric, {1, 1.0 / i});
-  EXPECT_NE(networks->of(system.fabric, {1, 1}).curves, one.curves);
+  EXPECT_TRUE(dropped.expired());
+  EXPECT_EQ(networks->of(system.fabric, {1, 1}).curves, one.curves);
 }
 
 }  // namespace
