@@ -184,7 +184,7 @@ struct Drawn {
         << to_string(choice.value_or(CollectiveChoice{}));
     if (fast.choice(op, bytes, group, calls) == choice) {
       EXPECT_GE(actual, expected * (1 - 1e-9));
-      EXPECT_LE(actual, expected * (1 + kTolerance));
+      EXPECT_LE(actual, expected * (1 + kCollectiveTolerance));
     }
     EXPECT_EQ(fast.time(op, bytes, group, calls, slice).value(), actual) << "remembered";
   }
@@ -207,7 +207,7 @@ struct Drawn {
     for (std::size_t b = 0; b < expected.size(); ++b) {
       EXPECT_NEAR(actual[b], expected[b], 1e-9 * expected[b]) << b;
       EXPECT_GE(whole[b], expected[b] * (1 - 1e-9)) << b;
-      EXPECT_LE(whole[b], expected[b] * (1 + kTolerance)) << b;
+      EXPECT_LE(whole[b], expected[b] * (1 + kCollectiveTolerance)) << b;
     }
     if (reference.unreachable() || closed) return;
     // None is slower than all of them at once.
