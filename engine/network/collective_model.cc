@@ -472,6 +472,7 @@ Pattern CollectiveModel::pattern_of(CollectiveOp op, const Candidate& candidate,
 CostCurve CollectiveModel::make_curve(CurveMaker& maker, CollectiveOp op, const Candidate& candidate,
                                       const SiblingGroups& groups, bool with_links) const {
   maker.collect_links(with_links);
+  maker.remember_rings(memoise_ && !reference_ && &maker == healthy_maker_.get());
   if (is_pass(op)) return maker.one_round(sends_of(op, groups), groups.copies);
   const bool turned = candidate.choice.ring_order == RingOrder::hamiltonian;
   return maker.make(pattern_of(op, candidate), turned ? along_wires(groups, fabric_) : groups);

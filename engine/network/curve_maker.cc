@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/base/check.h"
+#include "engine/base/hash.h"
 #include "engine/network/components.h"
 #include "engine/network/ring_order.h"
 #include "engine/network/traffic_builder.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr double kMostSplitMessages = 1 << 18;
 
 constexpr std::ptrdiff_t kLinesLookedAt = 16;
+
+/// Ranks of all rings that are remembered, 4 bytes each.
+constexpr std::size_t kMostKnownRanks = 1 << 20;
 
 int passes_of(Operation operation) { return operation == Operation::all_reduce ? 2 : 1; }
 
@@ -148,7 +152,7 @@ CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups)
       rings(groups, passes_of(pattern.operation) * static_cast<int>(n - 1), 1 / static_cast<double>(n));
   if (!parts.reachable) return unreachable();
   CurveParts curve;
-  collect(curve.links);
+  curve.links = std::move(parts.links);
   curve.stages.push_back(std::move(parts.exact));
   curve.contended = std::move(parts.contended);
   for (CurveParts::Contended& part : curve.contended) part.pattern.operation = pattern.operation;
@@ -156,6 +160,28 @@ CurveParts CurveMaker::ring(const Pattern& pattern, const SiblingGroups& groups)
 }
 
 CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double share) {
+  if (!remembers_) return analyse(rings, steps, share);
+  std::uint64_t hash = hash_word(rings.size, std::bit_cast<std::uint64_t>(share));
+  hash = hash_word(hash, static_cast<std::uint64_t>(steps));
+  for (const std::int32_t rank : rings.ranks) hash = hash_word(hash, static_cast<std::uint64_t>(rank));
+  const auto [first, last] = known_rings_.equal_range(hash);
+  for (auto known = first; known != last; ++known) {
+    const KnownRings& k = known->second;
+    if (k.size == rings.size && k.steps == steps && k.share == share && k.with_links == collects_ &&
+        k.ranks == rings.ranks)
+      return k.parts;
+  }
+  RingParts parts = analyse(rings, steps, share);
+  if (known_ranks_ + rings.ranks.size() > kMostKnownRanks) {
+    known_rings_.clear();
+    known_ranks_ = 0;
+  }
+  known_ranks_ += rings.ranks.size();
+  known_rings_.emplace(hash, KnownRings{rings.ranks, rings.size, steps, share, collects_, parts});
+  return parts;
+}
+
+CurveMaker::RingParts CurveMaker::analyse(const Rings& rings, int steps, double share) {
   RingParts parts;
   parts.exact.share = parts.upper.share = share;
   flows_.reset();
@@ -167,6 +193,7 @@ CurveMaker::RingParts CurveMaker::rings(const Rings& rings, int steps, double sh
   }
   if (!parts.reachable) return parts;
   flows_.settle();
+  collect(parts.links);
   parts.uniform = flows_.uniform();
   parts.uncontended = flows_.uncontended();
   parts.steps = steps;
@@ -492,7 +519,7 @@ CurveParts CurveMaker::dimension_wise(const Pattern& pattern, const SiblingGroup
       const Rings along = lines(boxes, turn.level, groups);
       stages.push_back(rings(along, turn.passes * static_cast<int>(along.size - 1), share));
       if (!stages.back().reachable) return unreachable();
-      collect(curve.links);
+      curve.links.insert_all(stages.back().links);
     }
     const RingParts& parts = stages.back();
     exact = exact && parts.contended.empty() && (together || (parts.uniform && parts.uncontended));

@@ -22,7 +22,10 @@
 //               component.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,6 +46,9 @@ class CurveMaker {
 
   /// Whether curves say which links carry anything. They do at first.
   void collect_links(bool on) { collects_ = on; }
+  /// Whether rings that come again (gathering and scattering take the same ones) are analysed again. They are at first.
+  /// Changes no curve as long as the network stays as it is.
+  void remember_rings(bool on) { remembers_ = on; }
 
   /// The curve of an algorithm on groups of equal size that suit it. `pattern` names operation and algorithm;
   /// its groups, chunks and bytes are filled in from `groups`.
@@ -61,6 +67,15 @@ class CurveMaker {
     double least_latency = 0, fastest = 0, slowest = 0;  ///< of the flows: latency, alone, shared
     std::vector<CurveParts::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;
+    LinkSet links;  ///< where they are collected
+  };
+  struct KnownRings {
+    std::vector<std::int32_t> ranks;
+    std::size_t size = 0;
+    int steps = 0;
+    double share = 0;
+    bool with_links = false;
+    RingParts parts;
   };
   /// The flows of one round from member to member, its share of the bytes, and how often the round comes.
   struct Round {
@@ -83,6 +98,7 @@ class CurveMaker {
   static AffineCost stages_from_below(std::span<const RingParts> stages, std::size_t busiest);
 
   RingParts rings(const Rings& rings, int steps, double share);
+  RingParts analyse(const Rings& rings, int steps, double share);
   void drifting_rings(const Rings& rings, int steps, double share, RingParts& parts);
   [[nodiscard]] bool keeps_step(std::span<const std::size_t> component, std::size_t size) const;
   [[nodiscard]] std::vector<Hop> hops(std::size_t ring, std::size_t size, double RoutedFlow::*rate) const;
@@ -96,7 +112,9 @@ class CurveMaker {
   static CurveParts unreachable();
 
   PricedNetwork& network_;
-  bool collects_ = true;
+  bool collects_ = true, remembers_ = false;
+  std::unordered_multimap<std::uint64_t, KnownRings> known_rings_;  ///< by hash
+  std::size_t known_ranks_ = 0;                                     ///< of them all
   FlowSet flows_;
   std::vector<std::int32_t> user_;   ///< by link: a ring or group that uses it, or -1
   std::vector<std::int32_t> label_;  ///< by link: the hop that uses it, -1 none, -2 several

@@ -181,6 +181,9 @@ TEST(Tiles, CostWhatAllGroupsCost) {
                    std::to_string(static_cast<int>(op)));
       ASSERT_EQ(tiles.time(op, bytes, any.group).value(), direct.time(op, bytes, any.group).value());
       ASSERT_EQ(tiles.choice(op, bytes, any.group), direct.choice(op, bytes, any.group));
+      for (const CollectiveOp same_rings : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
+        ASSERT_EQ(tiles.time(same_rings, bytes, any.group).value(),
+                  direct.time(same_rings, bytes, any.group).value());
       if (!any.slice.everything()) {
         ASSERT_EQ(tiles.time_within_slice(op, bytes, any.group, 1, any.slice.axis).value(),
                   direct.time_within_slice(op, bytes, any.group, 1, any.slice.axis).value());
