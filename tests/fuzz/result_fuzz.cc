@@ -20,7 +20,7 @@ using namespace shardscape;
 
 /// Read by the leak checker. HDF5 loses the memory of an object header whose checksum is wrong (H5C_protect);
 /// what this product could lose, handles, is counted below.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5\nleak:H5FL_"; }
 
 namespace {
 
