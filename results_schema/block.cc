@@ -104,16 +104,13 @@ ChunkPacker::~ChunkPacker() = default;
 ChunkPacker::ChunkPacker(ChunkPacker&&) noexcept = default;
 ChunkPacker& ChunkPacker::operator=(ChunkPacker&&) noexcept = default;
 
-/// A chunk of one value is made once for many blocks, so that it may take its time and be smaller.
 std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, std::size_t width) {
-  const bool one_value = std::memcmp(plain.data(), plain.data() + width, plain.size() - width) == 0;
   const std::byte* source = plain.data();
   if (width > 1) {
     if (shuffled_.size() < plain.size()) shuffled_.resize(plain.size());
     shuffle(plain.data(), shuffled_.data(), plain.size() / width, width);
     source = shuffled_.data();
   }
-  if (!one_value && repeats_.pack({source, plain.size()}, packed_)) return packed_;
   packed_.resize(libdeflate_zlib_compress_bound(compressor_->state, plain.size()));
   const std::size_t size =
       libdeflate_zlib_compress(compressor_->state, source, plain.size(), packed_.data(), packed_.size());

@@ -14,7 +14,6 @@
 
 #include "results_schema/columns.h"
 #include "results_schema/point_selection.h"
-#include "results_schema/repeat_packer.h"
 #include "results_schema/summary.h"
 
 namespace shardscape::results {
@@ -83,7 +82,6 @@ class ChunkPacker {
  private:
   struct Compressor;
   std::vector<std::byte> shuffled_, packed_;
-  RepeatPacker repeats_;
   std::unique_ptr<Compressor> compressor_;
 };
 
