@@ -314,6 +314,7 @@ class Folder {
     to.member_of.assign(to.communicator_of.size(), kNone);
   }
 
+  /// Source and destination, ranks of the fabric, stay those of the connection that stands for its class.
   void fold_wires() {
     const Lists wires = wires_of_links();
     network::Traffic& to = f_.programs.wires;
@@ -329,8 +330,6 @@ class Folder {
         to.path_links.insert(to.path_links.end(), static_cast<std::size_t>(like_it.second - like_it.first),
                              link);
       }
-      wire.source = rank_class(wire.source);
-      wire.destination = rank_class(wire.destination);
       wire.path_begin = begin;
       wire.path_end = static_cast<std::int32_t>(to.path_links.size());
       to.connections.push_back(wire);
