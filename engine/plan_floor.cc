@@ -5,6 +5,7 @@
 
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
+#include "engine/step/plan_pipeline.h"
 
 namespace shardscape {
 
@@ -235,17 +236,15 @@ double PlanFloor::least_of_stage(const ParallelPlan& plan, const PassFloors& pas
   return step_floor(plan, passes, plan.zero_stage);
 }
 
+bool PlanFloor::order_decides_pairs() const { return step::order_decides_pairs(setting_.system.stack); }
+
 double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes, std::int32_t zero_stage) {
   if (!possible(plan)) return kNever;
   const Split& layers = split(plan);
   if (!layers.met) return kNever;
   const schedule::PipelineShape shape = step::pipeline_shape(setting_, plan);
   const double deferred = deferred_heads(plan, setting_.system.stack, shape.microbatches);
-  // Whether exchanges leave a domain, and so run in pairs, is a matter of the order of ranks.
-  const StackProfile::Communication& stack = setting_.system.stack.communication;
-  const bool perhaps =
-      stack.expert_overlap > 0 && stack.overlapped_exchanges == OverlappedExchanges::between_domains;
-  const bool pairs = shape.overlaps || shape.both_ways() || perhaps;
+  const bool pairs = shape.overlaps || shape.both_ways() || order_decides_pairs();
   const StageSum stages(pairs ? passes.paired : passes.alone, shape.kind == ScheduleKind::zero_bubble,
                         deferred / shape.microbatches);
   return longest_chain(shape, layers.layers, stages, optimizers(plan, zero_stage, layers, shape)) +

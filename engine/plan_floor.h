@@ -94,6 +94,9 @@ class PlanFloor {
   /// The same with the calls of the layers, of plans in one of these rank orders.
   [[nodiscard]] PassFloors with_calls(const ParallelPlan& plan, std::span<const RankOrder> orders);
 
+  /// Whether the order of ranks decides over more than the calls: over which exchanges leave a domain, so that passes
+  /// run in pairs, which takes memory. Floors of time hold either way.
+  [[nodiscard]] bool order_decides_pairs() const;
   /// Whether a plan divides and is supported. Passes are of such plans only.
   [[nodiscard]] bool possible(const ParallelPlan& plan) const;
   /// Seconds of a step of any plan that differs from `plan` at most in its rank order, a greater ZeRO stage and more

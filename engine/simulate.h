@@ -15,7 +15,8 @@ namespace shardscape {
 
 class Simulator {
  public:
-  /// `setting` must be valid (Setting's parts validate() clean) and outlive the simulator.
+  /// `setting` must be valid (Setting's parts validate() clean) and outlive the simulator. Of all of it the concurrency
+  /// alone may change meanwhile, before a run().
   explicit Simulator(const Setting& setting, SimulateOptions options = {});
   ~Simulator();
   Simulator(Simulator&&) noexcept;

@@ -36,7 +36,7 @@ class Machine {
   /// What an execution on these ranks needs.
   [[nodiscard]] step::FlattenedRun run_on(std::span<const std::int32_t> placement) {
     using execution::Fold;
-    return {network(), placement, executor_, options_.reference ? Fold::never : Fold::when_it_pays};
+    return {network(), placement, executor_, options_.reference ? Fold::every_message : Fold::when_it_pays};
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "engine/model/partition.h"
 #include "engine/step/export_training.h"
 #include "engine/step/operator_table.h"
+#include "engine/step/plan_pipeline.h"
 #include "engine/step/training_bytes.h"
 #include "engine/timeline/step_timeline.h"
 
@@ -29,19 +30,46 @@ struct LayerKeyHash {
   }
 };
 
-/// What layers cost on one device, by the key of the layers. References to entries stay valid when more are
-/// added.
+memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute recompute) {
+  constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
+  memory::ActivationBytes bytes;
+  for (std::size_t kind = 0; kind < bytes.block.size(); ++kind) {
+    const step::LayerCost& block = costs[step::block_layer(kind)];
+    const Bytes saved = block.saved[static_cast<std::size_t>(recompute)];
+    // A block that recomputes holds all of its activations again while its backward runs.
+    bytes.block[kind] = {saved, block.saved[kAll] - saved + block.working, block.put_off};
+  }
+  bytes.embedding = costs[step::kEmbeddingLayer].saved[kAll];
+  bytes.further = costs[step::kFurtherLayer].saved[kAll];
+  bytes.head = costs[step::kHeadLayer].saved[kAll];
+  bytes.head_put_off = costs[step::kHeadLayer].put_off;
+  bytes.logits = costs.logits;
+  bytes.logits_saved = costs.logits_saved;
+  bytes.boundary = costs.boundary;
+  return bytes;
+}
+
+/// What layers cost on one device, and what they hold, by the key of the layers. References to entries stay valid when
+/// more are added.
 class LayerMemo {
  public:
-  const step::LayerCosts& of(const Setting& setting, const model::LayerKey& key) {
+  struct Known {
+    step::LayerCosts costs;
+    std::array<memory::ActivationBytes, enum_names<Recompute>().size()> activations;  ///< by recomputation
+  };
+  const Known& of(const Setting& setting, const model::LayerKey& key) {
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
-    return known_.emplace(key, step::price_layers(setting, key)).first->second;
+    Known& known = known_[key];
+    known.costs = step::price_layers(setting, key);
+    for (std::size_t i = 0; i < known.activations.size(); ++i)
+      known.activations[i] = activations(known.costs, static_cast<Recompute>(i));
+    return known;
   }
   void clear() { known_.clear(); }
 
  private:
-  std::unordered_map<model::LayerKey, step::LayerCosts, LayerKeyHash> known_;
+  std::unordered_map<model::LayerKey, Known, LayerKeyHash> known_;
 };
 
 /// How the layers of a plan lie on its stages; null where the rule cannot be met (see model::partition_layers).
@@ -133,25 +161,6 @@ struct SickDevice {
 };
 constexpr std::size_t kMostSickDevices = 4096;
 
-memory::ActivationBytes activations(const step::LayerCosts& costs, Recompute recompute) {
-  constexpr auto kAll = static_cast<std::size_t>(Recompute::none);
-  memory::ActivationBytes bytes;
-  for (std::size_t kind = 0; kind < bytes.block.size(); ++kind) {
-    const step::LayerCost& block = costs[step::block_layer(kind)];
-    const Bytes saved = block.saved[static_cast<std::size_t>(recompute)];
-    // A block that recomputes holds all of its activations again while its backward runs.
-    bytes.block[kind] = {saved, block.saved[kAll] - saved + block.working, block.put_off};
-  }
-  bytes.embedding = costs[step::kEmbeddingLayer].saved[kAll];
-  bytes.further = costs[step::kFurtherLayer].saved[kAll];
-  bytes.head = costs[step::kHeadLayer].saved[kAll];
-  bytes.head_put_off = costs[step::kHeadLayer].put_off;
-  bytes.logits = costs.logits;
-  bytes.logits_saved = costs.logits_saved;
-  bytes.boundary = costs.boundary;
-  return bytes;
-}
-
 class Training final : public Evaluator {
  public:
   explicit Training(Machine& machine) : machine_(machine), setting_(machine.setting()) {
@@ -173,7 +182,7 @@ class Training final : public Evaluator {
                                       plan,
                                       point.split->stages,
                                       parameters.parameters,
-                                      activations(costs(plan), plan.recompute),
+                                      layers(plan).activations[static_cast<std::size_t>(plan.recompute)],
                                       point.pipeline,
                                       point.split->chunks,
                                       parameters.held};
@@ -199,7 +208,7 @@ class Training final : public Evaluator {
   }
 
  private:
-  const step::LayerCosts& costs(const ParallelPlan& plan) {
+  const LayerMemo::Known& layers(const ParallelPlan& plan) {
     return layers_.of(setting_, model::layer_key(plan, plan.microbatch));
   }
   const ParameterMemo::Known& parameters_of(const Point& point) {
@@ -249,7 +258,7 @@ void Training::find_sick(Point& point) {
     const auto logical = placement.empty() ? rank : static_cast<std::int32_t>(placed - placement.begin());
     point.sick.push_back(
         {static_cast<std::size_t>(logical / stride % point.plan.pipeline), logical,
-         device.layers.of(device.setting, model::layer_key(point.plan, point.plan.microbatch)),
+         device.layers.of(device.setting, model::layer_key(point.plan, point.plan.microbatch)).costs,
          device.setting});
   }
 }
@@ -273,7 +282,7 @@ void Training::time(Point& point) {
   const ParameterMemo::Known& parameters = parameters_of(point);
   const step::TrainingStep inputs{setting_,
                                   point.plan,
-                                  costs(point.plan),
+                                  layers(point.plan).costs,
                                   point.split->stages,
                                   point.split->chunks,
                                   parameters.parameters,

@@ -51,6 +51,15 @@ class CallBoard {
     if (--instances_[static_cast<std::size_t>(instance)].pending == 0) end(instance);
   }
 
+  /// All messages of the call were received, before any member is done.
+  void settle_messages(std::int32_t instance) {
+    Instance& i = instances_[static_cast<std::size_t>(instance)];
+    i.pending -= i.traffic->sent();
+  }
+
+  [[nodiscard]] std::int32_t call(std::int32_t instance) const {
+    return instances_[static_cast<std::size_t>(instance)].call;
+  }
   [[nodiscard]] const CallTraffic& traffic(std::int32_t instance) const {
     return *instances_[static_cast<std::size_t>(instance)].traffic;
   }

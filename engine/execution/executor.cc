@@ -6,6 +6,7 @@
 #include "engine/execution/calls.h"
 #include "engine/execution/deadlock.h"
 #include "engine/execution/folding.h"
+#include "engine/execution/lone_rings.h"
 #include "engine/execution/program_counts.h"
 #include "engine/execution/symmetry.h"
 #include "engine/network/fluid.h"
@@ -14,10 +15,11 @@ namespace shardscape::execution {
 
 namespace {
 
-/// What wakes up: a message to be released, or a member that enters a call.
+/// What wakes up: a message to be released, or a member that enters or leaves a call.
 struct Timer {
-  std::int32_t connection = kNone;  ///< kNone: enter the call
-  std::int32_t rank = 0, lane = 0;  ///< of the entry
+  std::int32_t connection = kNone;  ///< kNone: no message
+  std::int32_t rank = 0, lane = 0;  ///< of the member
+  std::int32_t leaves = kNone;      ///< the instance that the member leaves; kNone: it enters
   double bytes = 0, issued = 0;     ///< of the message
   std::int32_t next = kNone;
 };
@@ -33,7 +35,7 @@ struct Parcel {
 
 struct Executor::Impl {
   const ExecutionResult& run(const Programs& programs, std::span<const double> capacity,
-                             ExecutionObserver* observer);
+                             ExecutionObserver* observer, bool lone_rings);
   /// Executes the folded programs and fills the result of the whole; false where the order of simultaneous events
   /// could show, or not all programs end.
   bool run_folded(const Programs& programs, const Folding& folding);
@@ -58,6 +60,7 @@ struct Executor::Impl {
   bool take_message(std::int32_t rank, RankState& state, const Instruction& instruction);
   void begin_call(std::int32_t rank, LaneState& lane, double time);
   void enter_call(std::int32_t rank, std::int32_t lane);
+  void enter_ring(std::int32_t instance, std::int32_t communicator, std::size_t member, std::int32_t lane);
   void leave_call(std::int32_t rank, std::int32_t lane);
   void count_down(std::int32_t instance, std::int32_t gate);
   void receive(std::int32_t instance, std::int32_t gate);
@@ -80,6 +83,7 @@ struct Executor::Impl {
   ExecutionObserver* observer_ = nullptr;
   network::Fluid<Parcel> fluid_;
   CallBoard calls_;
+  LoneRings rings_;
   std::vector<RankState> ranks_;
   std::vector<LaneState> lanes_;        ///< [lane * ranks + rank]
   std::vector<ChannelState> channels_;  ///< by connection
@@ -108,6 +112,7 @@ void Executor::Impl::reset(const Programs& programs, std::span<const double> cap
   programs_ = &programs;
   fluid_.reset(programs.wires, capacity);
   calls_.reset(programs);
+  rings_.reset(programs, capacity);
   const auto ranks = static_cast<std::size_t>(programs.ranks);
   ranks_.assign(ranks, {});
   lanes_.resize(ranks * static_cast<std::size_t>(programs.lanes));
@@ -136,15 +141,16 @@ void Executor::Impl::reset(const Programs& programs, std::span<const double> cap
 }
 
 const ExecutionResult& Executor::Impl::run(const Programs& programs, std::span<const double> capacity,
-                                           ExecutionObserver* observer) {
+                                           ExecutionObserver* observer, bool lone_rings) {
   observer_ = observer;
   reset(programs, capacity);
+  if (!lone_rings) rings_.reset();
   for (std::int32_t rank = 0; rank < programs.ranks; ++rank) run_ahead(rank);
   while (!fluid_.idle()) fluid_.advance(*this);
   result_.end.resize(ranks_.size());
   for (std::size_t r = 0; r < ranks_.size(); ++r) result_.end[r] = ranks_[r].clock;
-  result_.messages = fluid_.received();
-  result_.events = result_.operators + entries_ + fluid_.drained() + fluid_.received();
+  result_.messages = fluid_.received() + rings_.messages();
+  result_.events = result_.operators + entries_ + fluid_.drained() + rings_.messages() + result_.messages;
   result_.executed_ranks = programs.ranks;
   if (!all_done()) result_.deadlock = explain_deadlock(programs, {ranks_, lanes_, channels_}, calls_);
   return result_;
@@ -243,7 +249,8 @@ bool Executor::Impl::step(std::int32_t rank, RankState& state, const Instruction
     case Kind::send: {
       const std::int32_t out = programs_->outgoing[programs_->at(instruction.lane, rank)];
       ++channel_of(out).sent;
-      add_timer(state.clock + programs_->call_seconds, {out, rank, 0, instruction.value, state.clock, kNone});
+      add_timer(state.clock + programs_->call_seconds,
+                {out, rank, 0, kNone, instruction.value, state.clock, kNone});
       return true;
     }
     case Kind::sent: {
@@ -318,7 +325,7 @@ void Executor::Impl::begin_call(std::int32_t rank, LaneState& lane, double time)
   const double copies = call.copy_seconds * (stretch.empty() ? 1 : stretch[static_cast<std::size_t>(rank)]);
   // What the node adds is beyond healthy copies; slower ones take their time out of it first.
   const double own = std::max(copies, call.copy_seconds + call.node_seconds);
-  add_timer(from + programs_->call_seconds + own, {kNone, rank, lane_number, 0, 0, kNone});
+  add_timer(from + programs_->call_seconds + own, {kNone, rank, lane_number, kNone, 0, 0, kNone});
 }
 
 void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
@@ -328,9 +335,23 @@ void Executor::Impl::enter_call(std::int32_t rank, std::int32_t lane_number) {
                                              lane_number, rank, lane_of(lane_number, rank).entered++);
   if (instance == kNone) return;  // it does not fit what the others call; explained at the end
   const auto member = static_cast<std::size_t>(programs_->member_of[at]);
+  const std::int32_t communicator = programs_->communicator_of[at];
+  if (rings_.hold(communicator)) return enter_ring(instance, communicator, member, lane_number);
   count_down(instance, calls_.traffic(instance).entry[member]);
   count_down(instance, calls_.traffic(instance).exit[member]);
   open_gates();
+}
+
+/// With the last member it is known when each leaves.
+void Executor::Impl::enter_ring(std::int32_t instance, std::int32_t communicator, std::size_t member,
+                                std::int32_t lane_number) {
+  if (!rings_.enter(communicator, calls_.call(instance), member, fluid_.now())) return;
+  const std::span<const double> leaves = rings_.leaves();
+  for (std::size_t m = 0; m < leaves.size(); ++m) {
+    const std::int32_t rank = calls_.rank(instance, static_cast<std::int32_t>(m));
+    add_timer(leaves[m], {kNone, rank, lane_number, instance, 0, 0, kNone});
+  }
+  calls_.settle_messages(instance);
 }
 
 void Executor::Impl::leave_call(std::int32_t rank, std::int32_t lane_number) {
@@ -409,11 +430,10 @@ void Executor::Impl::wake(std::int32_t id) {
   const Timer timer = timers_[static_cast<std::size_t>(id)];
   timers_[static_cast<std::size_t>(id)].next = free_timer_;
   free_timer_ = id;
-  if (timer.connection == kNone) {
-    enter_call(timer.rank, timer.lane);
-  } else {
-    send(timer.connection, {timer.bytes, timer.issued, kNone, kNone});
-  }
+  if (timer.connection != kNone) return send(timer.connection, {timer.bytes, timer.issued, kNone, kNone});
+  if (timer.leaves == kNone) return enter_call(timer.rank, timer.lane);
+  calls_.settle(timer.leaves);
+  leave_call(timer.rank, timer.lane);
 }
 
 void Executor::Impl::deliver(std::int32_t connection, const Parcel& parcel) {
@@ -446,13 +466,13 @@ const ExecutionResult& Executor::run(const Programs& programs, std::span<const d
   // tens of nanoseconds.
   constexpr std::int64_t kEventsPerNumber = 16;
   const bool folds =
-      observer == nullptr && fold_ranks != Fold::never &&
+      observer == nullptr && fold_ranks > Fold::never &&
       (fold_ranks == Fold::always || count(programs).events() > kEventsPerNumber * size_of(programs));
   if (folds) {
     const std::optional<Folding> folding = fold(programs, link_bytes_per_second);
     if (folding.has_value() && impl_->run_folded(programs, *folding)) return impl_->result();
   }
-  return impl_->run(programs, link_bytes_per_second, observer);
+  return impl_->run(programs, link_bytes_per_second, observer, fold_ranks != Fold::every_message);
 }
 
 }  // namespace shardscape::execution

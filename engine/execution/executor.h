@@ -1,8 +1,9 @@
 // Executes programs: devices, hosts and messages in one course of events.
 //
 // Compute on a device meets nobody, so a rank runs ahead through its program on its own clock until it needs
-// something from others; messages share links max-min fairly as in network/flow_simulator.h. The order of
-// simultaneous events is that of their causes, so the result is a pure function of the programs.
+// something from others; messages share links max-min fairly as in network/flow_simulator.h. Those of rings
+// that meet nobody are worked out together (lone_rings.h). The order of simultaneous events is that of their
+// causes, so the result is a pure function of the programs.
 //
 // Left out: reductions take no time; a call is done on a rank when it has received what it is owed, whether
 // or not its own last message has arrived.
@@ -63,8 +64,9 @@ class ExecutionObserver {
   virtual void received(const MessageSpan& /*message*/) {}
 };
 
-/// Whether symmetric ranks are executed once. It changes no result.
+/// Whether symmetric ranks are executed once. It changes no result, but for what rounding does to every_message.
 enum class Fold : std::uint8_t {
+  every_message,  ///< never, and no times are worked out together, either (lone_rings.h): the reference
   never,
   when_it_pays,  ///< where the search for symmetry takes a small part of what the execution would
   always,

@@ -167,7 +167,7 @@ CallTraffic ProgramBuilder::traffic_of(std::int32_t communicator, const network:
       programs_.communicators[static_cast<std::size_t>(communicator)].ranks;
   std::vector<std::int32_t> physical;
   for (const std::int32_t rank : members) physical.push_back(place(rank));
-  network::TrafficBuilder builder(network_.routes(), network::RingLayout::repeated);
+  network::TrafficBuilder builder(network_.routes(), network::TrafficLayout::repeated);
   network::GroupTraffic group{
       builder, turned ? network::ring_order(network_.fabric(), physical) : physical, {}, {}, 0};
   for (std::size_t i = 0; i < group.size(); ++i) group.entry.push_back(builder.add_gate());

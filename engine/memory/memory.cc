@@ -77,7 +77,12 @@ Bytes alike_chunks_bytes(const MemoryInputs& in, std::int32_t stage) {
   const model::StageLayers& layers = in.layers[static_cast<std::size_t>(stage)];
   const double share = 1.0 / in.pipeline.virtual_stages;
   Bytes sum;
+  std::int32_t in_flight = -1, put_off = -1;  // of the moment before
   for (const schedule::HeldMicrobatches& held : schedule::peaks(in.pipeline, stage)) {
+    if (held.in_flight == in_flight && held.put_off == put_off)
+      continue;  // most schedules have one such moment
+    in_flight = held.in_flight;
+    put_off = held.put_off;
     const HeldBytes bytes = held_bytes(
         in.activations, {layers, held.in_flight * share, held.put_off * share, at.first, at.last, share});
     const bool cut = in.pipeline.kind == ScheduleKind::zero_bubble || held.put_off > 0;

@@ -295,16 +295,20 @@ void CollectiveModel::record_links(bool on) {
 
 LinkSet CollectiveModel::take_recorded_part() { return std::exchange(recorded_part_, {}); }
 
-void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
-  SHARDSCAPE_CHECK(is_partial_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());
+void CollectiveModel::forget_groups() {
   memo_.clear();
   recent_groups_ = {};
+  met_.clear();
+}
+
+void CollectiveModel::set_placement(std::vector<std::int32_t> placement) {
+  SHARDSCAPE_CHECK(is_partial_placement(placement, fabric_.ranks()), placement.size(), fabric_.ranks());
+  forget_groups();
   placement_ = std::move(placement);
 }
 
 void CollectiveModel::set_expert_loads(std::vector<double> shares) {
-  memo_.clear();
-  recent_groups_ = {};
+  forget_groups();
   expert_loads_ = std::move(shares);
 }
 
@@ -370,8 +374,7 @@ Skew CollectiveModel::skew_of(CollectiveOp op, std::size_t members) const {
 
 void CollectiveModel::set_tolerance(double tolerance) {
   SHARDSCAPE_CHECK(tolerance >= 1e-9, tolerance);
-  memo_.clear();
-  recent_groups_ = {};
+  forget_groups();
   tolerance_ = tolerance;
 }
 

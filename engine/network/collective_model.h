@@ -329,6 +329,7 @@ class CollectiveModel {
   [[nodiscard]] SiblingGroups siblings(const OpCosts& costs, const Slice& slice = {}) const;
   /// Those that have to be looked at on healthy links.
   [[nodiscard]] SiblingGroups representatives(const OpCosts& costs, const Slice& slice = {}) const;
+  void forget_groups();
   [[nodiscard]] bool knows_tiles() const { return memoise_ && !reference_ && placement_.empty(); }
   const LinkSet& links_of(const OpCosts& costs, Candidate& candidate);
   [[nodiscard]] std::vector<Candidate> candidates(CollectiveOp op, const SiblingGroups& groups);
@@ -405,6 +406,11 @@ class CollectiveModel {
   };
   std::array<RecentGroup, 8> recent_groups_;
   std::unique_ptr<GroupCosts> unmemoised_;
+  /// Whether what uses these links, of tile_links() of two operations, meets.
+  struct LinksHash {
+    std::size_t operator()(const std::pair<const LinkSet*, const LinkSet*>& sets) const;
+  };
+  std::unordered_map<std::pair<const LinkSet*, const LinkSet*>, bool, LinksHash> met_;
   std::shared_ptr<CurveStore> store_;  ///< perhaps null
   std::optional<RankGroup> cut_group_;
 };

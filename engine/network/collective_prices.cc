@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/hash.h"
 #include "engine/network/collective_state.h"
 #include "engine/network/collectives.h"
 #include "engine/network/expert_dispatch.h"
@@ -19,6 +20,18 @@ namespace {
 constexpr double kCheaper = 1 - 1e-9;
 
 bool is_send(CollectiveOp op) { return operation_of(op) == Operation::point_to_point; }
+
+/// Whether two sets have links of the same dimension. Copies of a group use links of the dimensions that it uses.
+bool share_dimensions(const Fabric& fabric, const LinkSet& one, const LinkSet& other) {
+  std::vector<char> used(fabric.spec().dimensions.size(), 0);
+  const auto dimension = [&](std::int32_t link) {
+    return static_cast<std::size_t>(fabric.links()[static_cast<std::size_t>(link)].dimension);
+  };
+  bool common = false;
+  one.for_each([&](std::int32_t link) { used[dimension(link)] = 1; });
+  other.for_each([&](std::int32_t link) { common = common || used[dimension(link)] != 0; });
+  return common;
+}
 
 }  // namespace
 
@@ -278,22 +291,22 @@ const LinkSet& CollectiveModel::tile_links(const Asked& asked) {
   return healthy_choice(costs, sent).first->healthy.links();
 }
 
+std::size_t CollectiveModel::LinksHash::operator()(
+    const std::pair<const LinkSet*, const LinkSet*>& sets) const {
+  return hash_word(std::bit_cast<std::uintptr_t>(sets.first), std::bit_cast<std::uintptr_t>(sets.second));
+}
+
 bool CollectiveModel::meet(const Asked& one, const Asked& other) {
   if (!knows_tiles()) {
     const LinkSet of_one = links(one);  // what is not remembered does not outlive the next question
     return of_one.intersects(links(other));
   }
   const LinkSet &first = tile_links(one), &second = tile_links(other);
-  if (first.intersects(second)) return true;
-  // Copies use links of the dimensions that the first groups use.
-  std::vector<char> used(fabric_.spec().dimensions.size(), 0);
-  const auto dimension = [&](std::int32_t link) {
-    return static_cast<std::size_t>(fabric_.links()[static_cast<std::size_t>(link)].dimension);
-  };
-  bool common = false;
-  first.for_each([&](std::int32_t link) { used[dimension(link)] = 1; });
-  second.for_each([&](std::int32_t link) { common = common || used[dimension(link)] != 0; });
-  return common && links(one).intersects(links(other));
+  const auto [known, fresh] = met_.try_emplace({&first, &second});
+  if (fresh)
+    known->second = first.intersects(second) ||
+                    (share_dimensions(fabric_, first, second) && links(one).intersects(links(other)));
+  return known->second;
 }
 
 std::optional<CollectiveChoice> CollectiveModel::choice(CollectiveOp op, Bytes bytes, const RankGroup& group,

@@ -54,7 +54,7 @@ void add_repeated_steps(GroupTraffic& group, const std::vector<std::size_t>& ord
 void add_ring_steps(GroupTraffic& group, const std::vector<std::size_t>& order, double step_bytes,
                     std::size_t steps) {
   TrafficBuilder& builder = group.builder;
-  if (builder.rings() == RingLayout::repeated && steps > 1)
+  if (builder.layout() != TrafficLayout::in_full && steps > 1)
     return add_repeated_steps(group, order, step_bytes, steps);
   const std::size_t n = order.size();
   std::vector<std::int32_t> connections(n), gates(n), next(n);
@@ -260,6 +260,8 @@ void add_pairwise(GroupTraffic& group, PairwisePartners partners, double bytes) 
   const double part = bytes / static_cast<double>(n);
   const bool exchange = partners == PairwisePartners::exclusive_or;
   SHARDSCAPE_CHECK(!exchange || std::has_single_bit(n), n);
+  if (builder.layout() == TrafficLayout::compact && n > 2)
+    return builder.add_pairwise_rounds(group.ranks, exchange, group.start, part, group.entry, group.exit);
   std::vector<std::int32_t> gates(n), next(n);
   for (std::size_t i = 0; i < n; ++i) {
     gates[i] = builder.add_gate(group.start);

@@ -6,17 +6,11 @@
 namespace shardscape::network {
 
 FlowSet::FlowSet(PricedNetwork& network)
-    : network_(network),
-      begin_{0},
-      load_(network.fabric().links().size(), 0),
-      share_(network.fabric().links().size(), 0),
-      on_link_(network.fabric().links().size()) {}
+    : network_(network), begin_{0}, place_(network.fabric().links().size(), -1) {}
 
 void FlowSet::reset() {
-  for (const std::int32_t link : links_) {
-    load_[static_cast<std::size_t>(link)] = share_[static_cast<std::size_t>(link)] = 0;
-    on_link_[static_cast<std::size_t>(link)] = {};
-  }
+  for (const std::int32_t link : links_) place_[static_cast<std::size_t>(link)] = -1;
+  uses_.clear();
   flows_.clear();
   links_.clear();
   begin_.assign(1, 0);
@@ -31,7 +25,11 @@ bool FlowSet::add(std::int32_t source, std::int32_t destination, double weight) 
   flow.weight = weight;
   for (std::size_t i = begin_.back(); i < links_.size(); ++i) {
     const auto link = static_cast<std::size_t>(links_[i]);
-    load_[link] += 1;
+    if (place_[link] < 0) {
+      place_[link] = static_cast<std::int32_t>(uses_.size());
+      uses_.emplace_back();
+    }
+    uses_[static_cast<std::size_t>(place_[link])].load += 1;
     flow.latency += latency[link];
   }
   flows_.push_back(flow);
@@ -46,10 +44,10 @@ void FlowSet::settle() {
     double narrowest = std::numeric_limits<double>::infinity();
     for (const std::int32_t id : path(f)) {
       const auto link = static_cast<std::size_t>(id);
-      double& share = share_[link];
-      if (share <= 0) share = load_[link] / rate[link];
+      Use& use = uses_[place(id)];
+      if (use.share <= 0) use.share = use.load / rate[link];
       narrowest = std::min(narrowest, rate[link]);
-      flow.shared = std::max(flow.shared, share);
+      flow.shared = std::max(flow.shared, use.share);
     }
     flow.alone = std::max(flow.alone, 1 / narrowest);
     slowest_ = std::max(slowest_, flow.shared);
@@ -59,10 +57,11 @@ void FlowSet::settle() {
                same_number(flow.weight, flows_.front().weight);
   }
   if (uniform_) return;
+  on_link_.assign(uses_.size(), {});
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     const RoutedFlow& flow = flows_[f];
     for (const std::int32_t id : path(f)) {
-      OnLink& link = on_link_[static_cast<std::size_t>(id)];
+      OnLink& link = on_link_[place(id)];
       const bool first = link.slowest <= 0;
       link.slowest = std::max(link.slowest, flow.shared);
       link.weight += flow.weight;
@@ -76,9 +75,9 @@ BusiestLink FlowSet::busiest() const {
   const std::span<const double> rate = network_.bytes_per_second();
   BusiestLink most;
   for (const std::int32_t id : links_) {
-    const auto link = static_cast<std::size_t>(id);
-    const double seconds = on_link_[link].weight / rate[link];
-    const double latency = on_link_[link].least_latency;
+    const OnLink& link = on_link_[place(id)];
+    const double seconds = link.weight / rate[static_cast<std::size_t>(id)];
+    const double latency = link.least_latency;
     const bool as_busy = same_number(seconds, most.seconds_per_unit);
     if (as_busy) most.least_latency = std::max(most.least_latency, latency);
     if (!as_busy && seconds > most.seconds_per_unit) most = {seconds, latency};
@@ -90,11 +89,10 @@ bool FlowSet::rigid(std::size_t f) const {
   if (uniform_) return true;
   const std::span<const double> rate = network_.bytes_per_second();
   return std::ranges::any_of(path(f), [&](std::int32_t id) {
-    const auto link = static_cast<std::size_t>(id);
-    return same_number(load_[link] / rate[link], flows_[f].shared) &&
-           same_number(on_link_[link].slowest, flows_[f].shared) &&
-           (on_link_[link].least_weight >= flows_[f].weight ||
-            same_number(on_link_[link].least_weight, flows_[f].weight));
+    const OnLink& link = on_link_[place(id)];
+    return same_number(uses_[place(id)].load / rate[static_cast<std::size_t>(id)], flows_[f].shared) &&
+           same_number(link.slowest, flows_[f].shared) &&
+           (link.least_weight >= flows_[f].weight || same_number(link.least_weight, flows_[f].weight));
   });
 }
 

@@ -13,12 +13,12 @@
 // (weights), those of that link must not have less to send than it.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/network/link_set.h"
 #include "engine/network/priced_network.h"
 
 namespace shardscape::network {
@@ -42,66 +42,7 @@ struct BusiestLink {
   double least_latency = 0;     ///< of its flows; of the largest such where several links are as busy
 };
 
-/// Links that have been used, as bits from the first to the last of them.
-class LinkSet {
- public:
-  void insert(std::int32_t link) {
-    cover(word(link), word(link) + 1);
-    words_[word(link) - first_] |= bit(link);
-  }
-  [[nodiscard]] bool contains(std::int32_t link) const { return (at(word(link)) & bit(link)) != 0; }
-  /// `other` belongs to the same fabric.
-  void insert_all(const LinkSet& other) {
-    if (other.words_.empty()) return;
-    cover(other.first_, other.end());
-    for (std::size_t i = other.first_; i < other.end(); ++i) words_[i - first_] |= other.at(i);
-  }
-  [[nodiscard]] bool contains_all(const LinkSet& other) const {
-    for (std::size_t i = other.first_; i < other.end(); ++i) {
-      if ((other.at(i) & ~at(i)) != 0) return false;
-    }
-    return true;
-  }
-  [[nodiscard]] bool intersects(const LinkSet& other) const {
-    for (std::size_t i = other.first_; i < other.end(); ++i) {
-      if ((at(i) & other.at(i)) != 0) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] bool empty() const { return words_.empty(); }
-  /// Calls visit(link) for each, ascending.
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    for (std::size_t i = first_; i < end(); ++i) {
-      for (std::uint64_t rest = at(i); rest != 0; rest &= rest - 1)
-        visit(static_cast<std::int32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest))));
-    }
-  }
-
- private:
-  static std::size_t word(std::int32_t link) { return static_cast<std::size_t>(link) / 64; }
-  static std::uint64_t bit(std::int32_t link) {
-    return std::uint64_t{1} << (static_cast<unsigned>(link) % 64);
-  }
-  [[nodiscard]] std::size_t end() const { return first_ + words_.size(); }
-  [[nodiscard]] std::uint64_t at(std::size_t i) const {
-    return i >= first_ && i < end() ? words_[i - first_] : 0;
-  }
-  /// Makes room for these words.
-  void cover(std::size_t begin, std::size_t end_of_range) {
-    if (words_.empty()) first_ = begin;
-    if (begin < first_) {
-      words_.insert(words_.begin(), first_ - begin, 0);
-      first_ = begin;
-    }
-    if (end_of_range > end()) words_.resize(end_of_range - first_, 0);
-  }
-
-  std::size_t first_ = 0;  ///< number of the first word
-  std::vector<std::uint64_t> words_;
-};
-
-/// The scratch is by link and kept between uses: reset() costs what the flows did, not the fabric.
+/// The scratch is kept between uses: reset() costs what the flows did, not the fabric.
 class FlowSet {
  public:
   /// `network` outlives this object; its faults may change between resets.
@@ -134,14 +75,23 @@ class FlowSet {
   std::vector<RoutedFlow> flows_;
   std::vector<std::size_t> begin_;
   std::vector<std::int32_t> links_;
-  std::vector<double> load_;   ///< flows on each link
-  std::vector<double> share_;  ///< seconds per byte of each link with all of them; 0: not known yet
+  /// A link that flows use.
+  struct Use {
+    double load = 0;   ///< flows on it
+    double share = 0;  ///< seconds per byte with all of them; 0: not known yet
+  };
   /// Of the flows on each link, where they are not uniform.
   struct OnLink {
     double slowest = 0;  ///< largest `shared`
     double weight = 0;   ///< of all
     double least_weight = 0, least_latency = 0;
   };
+  [[nodiscard]] std::size_t place(std::int32_t link) const {
+    return static_cast<std::size_t>(place_[static_cast<std::size_t>(link)]);
+  }
+
+  std::vector<std::int32_t> place_;  ///< by link: its index in uses_ and on_link_; -1: no flow uses it
+  std::vector<Use> uses_;
   std::vector<OnLink> on_link_;
   bool uniform_ = true, uncontended_ = true;
   double slowest_ = 0;

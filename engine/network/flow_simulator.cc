@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/network/fluid.h"
+#include "engine/network/pairwise_turns.h"
 
 namespace shardscape::network {
 
@@ -39,12 +40,17 @@ struct FlowSimulator::Impl {
   void reset(const Traffic& traffic, std::span<const double> capacity);
   void take_turn(std::int32_t gate);
   void resume_turns(std::int32_t gate);
+  void receive_round(std::int32_t gate);
+  void begin_round(std::int32_t gate);
   void count_down(std::int32_t gate);
   void sort_opened();
   void open_gates();
   bool count_down_chosen();
 
   const Traffic* traffic_ = nullptr;
+  Traffic wires_;  ///< the connections as they are now, where rounds reroute them
+  PairwiseTurns pairwise_;
+  std::vector<std::int32_t> path_;  ///< scratch
   RateObserver* observer_ = nullptr;
   GateObserver* gate_observer_ = nullptr;
   Fluid<Parcel> fluid_;
@@ -56,7 +62,13 @@ struct FlowSimulator::Impl {
 
 void FlowSimulator::Impl::reset(const Traffic& traffic, std::span<const double> capacity) {
   traffic_ = &traffic;
-  fluid_.reset(traffic, capacity);
+  wires_ = {};
+  if (!traffic.rounds.empty()) {
+    wires_.connections = traffic.connections;
+    wires_.path_links = traffic.path_links;
+  }
+  pairwise_.reset(traffic);
+  fluid_.reset(traffic.rounds.empty() ? traffic : wires_, capacity);
   waiting_.resize(traffic.gates.size());
   turns_.clear();
   opened_.clear();
@@ -100,11 +112,31 @@ void FlowSimulator::Impl::deliver(std::int32_t /*connection*/, const Parcel& par
   completion_time_ = fluid_.now();
   const std::int32_t gate = traffic_->messages[static_cast<std::size_t>(parcel.message)].gate;
   if (gate == kNoIndex) return;
-  if (traffic_->gates[static_cast<std::size_t>(gate)].times > 1) {
+  const Gate& g = traffic_->gates[static_cast<std::size_t>(gate)];
+  if (g.rounds != kNoIndex) {
+    receive_round(gate);
+  } else if (g.times > 1) {
     take_turn(gate);
   } else {
     count_down(gate);
   }
+}
+
+void FlowSimulator::Impl::receive_round(std::int32_t gate) {
+  pairwise_.receive(
+      gate, [&](std::int32_t again) { opened_.push_back(again); },
+      [&](std::int32_t done) { count_down(traffic_->gates[static_cast<std::size_t>(done)].next_gate); });
+}
+
+/// The way to the partner of the round.
+void FlowSimulator::Impl::begin_round(std::int32_t gate) {
+  if (pairwise_.begin(gate) == 0) return;  // which the connection was laid out for
+  const std::int32_t m = traffic_->gates[static_cast<std::size_t>(gate)].first_message;
+  const std::int32_t connection = traffic_->messages[static_cast<std::size_t>(m)].connection;
+  path_.clear();
+  wires_.connections[static_cast<std::size_t>(connection)].latency = pairwise_.append_route(gate, path_);
+  fluid_.reroute(connection, path_);
+  if (observer_ != nullptr) observer_->rerouted(connection, path_);
 }
 
 void FlowSimulator::Impl::take_turn(std::int32_t gate) {
@@ -157,14 +189,15 @@ void FlowSimulator::Impl::open_gates() {
   for (std::size_t i = 0; i < count; ++i) {
     const Gate& gate = traffic_->gates[static_cast<std::size_t>(opened_[i])];
     if (gate_observer_ != nullptr) gate_observer_->gate_opened(fluid_.now(), opened_[i]);
+    if (gate.rounds != kNoIndex) begin_round(opened_[i]);
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
       const Message& message = traffic_->messages[static_cast<std::size_t>(m)];
       fluid_.send(message.connection, {message.bytes, m}, *this);
     }
-    if (gate.times > 1) {
-      resume_turns(opened_[i]);
-    } else {
+    if (gate.times == 1) {
       count_down(gate.next_gate);
+    } else if (gate.rounds == kNoIndex) {
+      resume_turns(opened_[i]);
     }
   }
   opened_.erase(opened_.begin(), opened_.begin() + static_cast<std::ptrdiff_t>(count));

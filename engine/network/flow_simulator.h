@@ -21,6 +21,8 @@ class RateObserver {
  public:
   virtual ~RateObserver() = default;
   virtual void rate_changed(double time, std::int32_t connection, double bytes_per_second) = 0;
+  /// From now on the connection, whose rate is 0, goes over these links (rounds of a pairwise all-to-all).
+  virtual void rerouted(std::int32_t /*connection*/, std::span<const std::int32_t> /*path*/) {}
 };
 
 /// Reusable: scratch memory is kept between runs. One object per thread.

@@ -61,6 +61,11 @@ class Fluid {
   /// Handler::wake(id) will be called at `time` >= now().
   void wake_at(double time, std::int32_t id) { queue_.push(Kind::gate, time, id); }
 
+  /// Gives a connection that carries nothing another path. Its latency is that which `wires` say when it sends.
+  void reroute(std::int32_t connection, std::span<const std::int32_t> path) {
+    solver_.reroute(connection, path);
+  }
+
   /// Puts a parcel on a connection now, behind those already there. One that is at home already (an empty
   /// path without latency) goes to the handler within this call.
   template <class Handler>

@@ -27,14 +27,47 @@ void MaxMinSolver::reset(const Traffic& traffic, std::span<const double> capacit
   std::int32_t begin = 0;
   for (LinkState& l : state_) {
     l.begin = begin;
+    l.room = l.size;
     begin += l.size;
     l.size = 0;
   }
   entries_.resize(traffic.path_links.size());
+  path_room_.clear();
   touched_.clear();
   started_.clear();
   epoch_ = filling_ = 1;
   order_shows_ = false;
+}
+
+void MaxMinSolver::reroute(std::int32_t id, std::span<const std::int32_t> path) {
+  if (path_room_.empty()) {
+    path_room_.reserve(flows_.size());
+    for (const FlowState& f : flows_) path_room_.push_back(f.path_end - f.path_begin);
+  }
+  FlowState& f = flow(id);
+  std::int32_t& room = path_room_[static_cast<std::size_t>(id)];
+  const auto length = static_cast<std::int32_t>(path.size());
+  if (length > room) {
+    f.path_begin = static_cast<std::int32_t>(slots_.size());
+    slots_.resize(slots_.size() + path.size());
+    room = length;
+  }
+  f.path_end = f.path_begin + length;
+  for (std::size_t i = 0; i < path.size(); ++i)
+    slots_[static_cast<std::size_t>(f.path_begin) + i] = {path[i], 0};
+}
+
+/// Moves the entries of a link to where there is room for more: rerouted flows come to links that no path named.
+void MaxMinSolver::make_room(LinkState& l) {
+  const auto begin = static_cast<std::int32_t>(entries_.size());
+  l.room = std::max(4, 2 * l.room);
+  entries_.resize(entries_.size() + static_cast<std::size_t>(l.room));
+  for (std::int32_t i = 0; i < l.size; ++i) {
+    const Entry entry = entries_[static_cast<std::size_t>(l.begin + i)];
+    entries_[static_cast<std::size_t>(begin + i)] = entry;
+    slots_[static_cast<std::size_t>(entry.slot)].entry = begin + i;
+  }
+  l.begin = begin;
 }
 
 void MaxMinSolver::touch(std::int32_t id) {
@@ -49,6 +82,7 @@ void MaxMinSolver::start(std::int32_t id) {
   for (std::int32_t slot = f.path_begin; slot < f.path_end; ++slot) {
     Slot& s = slots_[static_cast<std::size_t>(slot)];
     LinkState& l = link(s.link);
+    if (l.size == l.room) make_room(l);
     s.entry = l.begin + l.size++;
     entries_[static_cast<std::size_t>(s.entry)] = {id, slot};
   }

@@ -20,6 +20,8 @@ class MaxMinSolver {
   /// Forgets everything; no flow is active. The spans must outlive the use.
   void reset(const Traffic& traffic, std::span<const double> capacity);
 
+  /// Gives a flow that is not active another path.
+  void reroute(std::int32_t id, std::span<const std::int32_t> path);
   void start(std::int32_t id);
   void stop(std::int32_t id);
   [[nodiscard]] double rate(std::int32_t id) const { return flow(id).rate; }
@@ -73,6 +75,7 @@ class MaxMinSolver {
     double level = 0;           ///< rate at which affected flows are bottlenecked here; negative: none are
     std::int32_t begin = 0;     ///< of its entries
     std::int32_t size = 0;      ///< flows on it
+    std::int32_t room = 0;      ///< for entries
     std::int32_t open = 0;      ///< affected flows without a rate
     std::int32_t affected = 0;  ///< affected flows
     std::uint32_t mark = 0;     ///< in links_ of the current filling
@@ -98,6 +101,7 @@ class MaxMinSolver {
     return std::span(entries_).subspan(static_cast<std::size_t>(l.begin), static_cast<std::size_t>(l.size));
   }
 
+  void make_room(LinkState& link);
   void touch(std::int32_t id);
   void take_held(LinkState& link);
   void collect();
@@ -111,8 +115,9 @@ class MaxMinSolver {
 
   std::vector<FlowState> flows_;
   std::vector<LinkState> state_;  ///< by link
-  std::vector<Slot> slots_;       ///< as Traffic::path_links
+  std::vector<Slot> slots_;       ///< as Traffic::path_links, with longer paths of rerouted flows behind
   std::vector<Entry> entries_;    ///< those of a link lie together
+  std::vector<std::int32_t> path_room_;  ///< by flow, slots from path_begin on; empty where none was rerouted
   // The change since the last solve.
   std::vector<std::int32_t> touched_, started_;
   // The current solve.

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/network/pairwise_turns.h"
+
 namespace shardscape::network {
 
 namespace {
@@ -62,6 +64,7 @@ class NaiveSimulation {
         held_(traffic.gates.size(), 0),
         opened_(traffic.gates.size(), false),
         open_time_(traffic.gates.size(), kNever) {
+    pairwise_.reset(traffic_);
     for (const Gate& gate : traffic.gates) waiting_.push_back(gate.waiting);
     for (std::size_t g = 0; g < traffic.gates.size(); ++g) {
       if (waiting_[g] == 0) schedule_gate(static_cast<std::int32_t>(g));
@@ -140,12 +143,14 @@ class NaiveSimulation {
 
   void open(std::int32_t g) {
     const Gate& gate = traffic_.gates[static_cast<std::size_t>(g)];
+    if (gate.rounds >= 0) begin_round(g);
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
       const auto c = static_cast<std::size_t>(traffic_.messages[static_cast<std::size_t>(m)].connection);
       queues_[c].push_back(m);
       if (queues_[c].size() == 1) begin_head(c);
     }
     if (gate.times == 1) return count_down(gate.next_gate);
+    if (gate.rounds >= 0) return;
     opened_[static_cast<std::size_t>(g)] = true;
     if (held_[static_cast<std::size_t>(g)]-- > 0) {
       schedule_gate(g);
@@ -154,7 +159,21 @@ class NaiveSimulation {
     }
   }
 
+  void begin_round(std::int32_t g) {
+    pairwise_.begin(g);
+    const auto m = static_cast<std::size_t>(traffic_.gates[static_cast<std::size_t>(g)].first_message);
+    Connection& c = traffic_.connections[static_cast<std::size_t>(traffic_.messages[m].connection)];
+    c.path_begin = static_cast<std::int32_t>(traffic_.path_links.size());
+    c.latency = pairwise_.append_route(g, traffic_.path_links);
+    c.path_end = static_cast<std::int32_t>(traffic_.path_links.size());
+  }
+
   void receive(std::int32_t g) {
+    if (g >= 0 && traffic_.gates[static_cast<std::size_t>(g)].rounds >= 0) {
+      return pairwise_.receive(
+          g, [&](std::int32_t again) { schedule_gate(again); },
+          [&](std::int32_t done) { count_down(traffic_.gates[static_cast<std::size_t>(done)].next_gate); });
+    }
     if (g < 0 || traffic_.gates[static_cast<std::size_t>(g)].times == 1) return count_down(g);
     const Gate& gate = traffic_.gates[static_cast<std::size_t>(g)];
     if (++receipts_[static_cast<std::size_t>(g)] == gate.times) {
@@ -187,7 +206,8 @@ class NaiveSimulation {
     open_time_[static_cast<std::size_t>(g)] = std::max(now_, gate.not_before) + gate.delay;
   }
 
-  const Traffic& traffic_;
+  Traffic traffic_;  ///< its own: rounds of a pairwise all-to-all change the routes
+  PairwiseTurns pairwise_;
   std::span<const double> capacity_;
   GateObserver* observer_ = nullptr;
   std::vector<std::deque<std::int32_t>> queues_;

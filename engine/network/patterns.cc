@@ -17,8 +17,7 @@ namespace {
 
 std::string at(const std::string& place, std::size_t index) { return fmt::format("{}[{}]", place, index); }
 
-/// Rings of a ring algorithm; 0 for the others. In memory each is one message per rank, repeated in every
-/// step.
+/// Rings of a ring algorithm; 0 for the others.
 double rings_of(const Pattern& pattern) {
   if (pattern.operation == Operation::broadcast) return 0;
   return pattern.algorithm == Algorithm::ring                 ? 1
@@ -57,8 +56,7 @@ class Checker {
       for (std::size_t i = 0; i < pattern.sends.size(); ++i) {
         check_send(pattern.sends[i], at(place + ".sends", i));
       }
-      const auto sends = static_cast<double>(pattern.sends.size());
-      count(place, sends, sends);
+      count(place, static_cast<double>(pattern.sends.size()));
       return;
     }
     require_range(problems_, pattern.bytes, place + ".bytes", ranges::kMessage);
@@ -106,7 +104,7 @@ class Checker {
   }
 
   void check_groups(const Pattern& pattern, const std::string& place) {
-    double messages = 0, in_memory = 0;
+    double messages = 0;
     for (std::size_t g = 0; g < pattern.groups.size(); ++g) {
       const std::vector<std::int32_t>& group = pattern.groups[g];
       const std::string here = at(place + ".groups", g);
@@ -116,10 +114,9 @@ class Checker {
       const bool by_dimension = pattern.algorithm == Algorithm::dimension_wise;
       const auto size = static_cast<std::int64_t>(group.size());
       if (!by_dimension) messages += message_count(pattern, size);
-      if (!by_dimension) in_memory += messages_in_memory(pattern, size);
       if (sound && group.size() > 1) check_algorithm(pattern, group, here);
     }
-    count(place, messages, in_memory);
+    count(place, messages);
   }
 
   bool check_chain(const std::vector<std::int32_t>& chain, const std::string& place) {
@@ -166,9 +163,7 @@ class Checker {
       require(split_into_box(fabric_.fabric(), group, box), place,
               "dimension_wise needs a group that is a box of coordinates (every combination of one "
               "set per axis of the fabric)");
-      // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
-      const double rings = 2.0 * static_cast<double>(box.levels.size());
-      count(place, messages_by_dimension(pattern, box), 2 * rings * box.size());
+      count(place, messages_by_dimension(pattern, box));
     }
     if (pattern.algorithm == Algorithm::in_network) {
       SwitchTree tree;
@@ -178,22 +173,18 @@ class Checker {
     }
   }
 
-  void count(const std::string& place, double messages, double in_memory) {
-    const auto limit = [&](double& sum, double more, double most, const std::string& why) {
-      const bool fitted = sum <= most;
-      sum += more;
-      const std::string number = std::to_string(static_cast<std::int64_t>(most));
-      require(!fitted || sum <= most, place, "brings the messages to more than " + number + ", " + why);
-    };
-    limit(messages_, messages, kMaxMessages, "the most that one simulation takes");
-    limit(in_memory_, in_memory, kMaxMessagesInMemory,
-          "the most that memory holds (rings need less of it: their steps are not kept)");
+  void count(const std::string& place, double messages) {
+    const bool fitted = messages_ <= kMaxMessages;
+    messages_ += messages;
+    require(!fitted || messages_ <= kMaxMessages, place,
+            fmt::format("brings the messages to more than {:.0f}, the most that one simulation takes",
+                        kMaxMessages));
   }
 
   const std::vector<Pattern>& patterns_;
   const FaultyFabric& fabric_;
   std::vector<char> seen_;  ///< by rank, scratch
-  double messages_ = 0, in_memory_ = 0;
+  double messages_ = 0;
   Problems problems_;
 };
 
@@ -256,14 +247,28 @@ double message_count(const Pattern& pattern, std::int64_t group_size) {
   return 0;
 }
 
-double messages_in_memory(const Pattern& pattern, std::int64_t group_size) {
+namespace {
+
+double messages_in_memory(const Pattern& pattern, std::int64_t group_size, TrafficLayout layout) {
   if (group_size < 2) return 0;
   const auto n = static_cast<double>(group_size);
   const bool collective = pattern.operation != Operation::pipeline;
-  if (collective && rings_of(pattern) > 0) return rings_of(pattern) * n;
+  const bool turns = collective && layout != TrafficLayout::in_full;
+  if (turns && rings_of(pattern) > 0) return rings_of(pattern) * n;
+  // A ring for each line of a level and pass: a repeated message, and a gate, for each rank.
+  if (turns && pattern.algorithm == Algorithm::dimension_wise) return 4 * n * std::ceil(std::log2(n));
+  if (!collective || pattern.algorithm != Algorithm::pairwise) return message_count(pattern, group_size);
   // A receipt of pairwise opens three gates, two of them through relays.
-  const bool pairwise = collective && pattern.algorithm == Algorithm::pairwise;
-  return (pairwise ? 4 : 1) * message_count(pattern, group_size);
+  return layout == TrafficLayout::compact ? n : 4 * message_count(pattern, group_size);
+}
+
+}  // namespace
+
+double messages_in_memory(const Pattern& pattern, TrafficLayout layout) {
+  auto messages = static_cast<double>(pattern.sends.size());
+  for (const std::vector<std::int32_t>& group : pattern.groups)
+    messages += messages_in_memory(pattern, static_cast<std::int64_t>(group.size()), layout);
+  return messages;
 }
 
 Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric) {

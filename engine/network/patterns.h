@@ -50,6 +50,13 @@ enum class RingOrder : std::uint8_t { listed, hamiltonian };
 /// (shift), or exchanges with i xor k (exclusive_or, for powers of two).
 enum class PairwisePartners : std::uint8_t { shift, exclusive_or };
 
+/// How patterns lie in the traffic.
+///   in_full   a gate and a message for each rank and step; for readers of single gates, and tests
+///   repeated  the steps of a ring are turns of one gate and message per rank: O(n) for n ranks (see traffic.h)
+///   compact   the rounds of a pairwise all-to-all, too; and where all messages leave at once and there are many, those
+///             that fare alike are one (folded_sends.h). For readers who ask when all is done.
+enum class TrafficLayout : std::uint8_t { in_full, repeated, compact };
+
 /// One entry of a point_to_point pattern.
 struct PointToPoint {
   std::int32_t source = 0;
@@ -95,8 +102,9 @@ struct Pattern {
 };
 
 /// What a simulation can take; more is a problem of the input. Messages cost time, a minute or so at the
-/// limit; those that stand in memory one by one (all but the steps of rings, see traffic.h) cost about 60
-/// bytes each, with the gates around them.
+/// limit; those that stand in memory one by one (all but steps that are taken turn by turn and messages that are
+/// folded, see TrafficLayout) cost about 60 bytes each, with the gates around them, and 200 where they are all on their
+/// way at once.
 constexpr double kMaxMessages = 1 << 30;
 constexpr double kMaxMessagesInMemory = 1 << 25;
 constexpr std::int64_t kMaxRouteEntries = std::int64_t{1} << 28;
@@ -109,13 +117,13 @@ bool takes_chunks(Operation operation, Algorithm algorithm);
 /// Messages of one group of that size; of dimension_wise along a single axis, of in_network with a single
 /// switch.
 double message_count(const Pattern& pattern, std::int64_t group_size);
-/// Of these messages, how many stand in memory one by one; or the number of relays and gates beside them
-/// where there are more of those.
-double messages_in_memory(const Pattern& pattern, std::int64_t group_size);
+/// Of the messages of a pattern, how many stand in memory one by one where none are folded; or the number of relays
+/// and gates beside them where there are more of those.
+double messages_in_memory(const Pattern& pattern, TrafficLayout layout);
 
 /// Every way in which the patterns cannot run on the fabric: ranks out of range or twice in a group, numbers
 /// out of range, algorithms that do not fit the operation, the group or the fabric, `after` that is not
-/// earlier, too much for one simulation. Fields read "patterns[1].groups[0][3]".
+/// earlier, more than kMaxMessages. Fields read "patterns[1].groups[0][3]".
 Problems check_patterns(const std::vector<Pattern>& patterns, const FaultyFabric& fabric);
 
 }  // namespace shardscape::network

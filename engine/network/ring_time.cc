@@ -5,8 +5,9 @@
 
 namespace shardscape::network {
 
-RingTime::RingTime(std::vector<Hop> hops, int steps) : hops_(std::move(hops)), steps_(steps) {
-  for (const Hop& hop : hops_) {
+RingTime::RingTime(std::vector<Hop> hops, int steps)
+    : hops_(std::make_shared<const std::vector<Hop>>(std::move(hops))), steps_(steps) {
+  for (const Hop& hop : *hops_) {
     if (std::ranges::find(rates_, hop.seconds_per_byte) == rates_.end())
       rates_.push_back(hop.seconds_per_byte);
   }
@@ -25,14 +26,15 @@ double RingTime::at(double message_bytes) const {
 /// The largest sum over a window of hops that contains a hop no faster than the rate. By prefix sums, with a
 /// queue of the places at which the window may begin, the one of the least sum first.
 double RingTime::best_window(double message_bytes, double seconds_per_byte) const {
-  const std::size_t n = hops_.size(), steps = static_cast<std::size_t>(steps_);
+  const std::vector<Hop>& hops = *hops_;
+  const std::size_t n = hops.size(), steps = static_cast<std::size_t>(steps_);
   std::vector<double> prefix(n + steps);
   std::vector<std::size_t> queue(n);
   std::size_t head = 0, tail = 0, next = 0, k = 0;
   bool found = false;
   double best = 0;
   for (std::size_t end = 1; end < n + steps; ++end, k = k + 1 == n ? 0 : k + 1) {
-    const Hop& hop = hops_[k];
+    const Hop& hop = hops[k];
     prefix[end] = prefix[end - 1] + hop.latency + message_bytes * (hop.seconds_per_byte - seconds_per_byte);
     if (hop.seconds_per_byte >= seconds_per_byte) {
       for (; next < std::min(end, n); ++next) {

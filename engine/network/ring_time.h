@@ -17,6 +17,7 @@
 // slowest window of S hops: T is affine in c.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 namespace shardscape::network {
@@ -27,6 +28,7 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
+/// Copies share the hops, which nothing changes.
 class RingTime {
  public:
   /// Hops in ring order; steps >= 1.
@@ -37,13 +39,13 @@ class RingTime {
   [[nodiscard]] double at(double message_bytes) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
-  [[nodiscard]] const std::vector<Hop>& hops() const { return hops_; }
+  [[nodiscard]] const std::vector<Hop>& hops() const { return *hops_; }
   [[nodiscard]] int steps() const { return steps_; }
 
  private:
   [[nodiscard]] double best_window(double message_bytes, double seconds_per_byte) const;
 
-  std::vector<Hop> hops_;
+  std::shared_ptr<const std::vector<Hop>> hops_;
   int steps_;
   std::vector<double> rates_;  ///< distinct seconds per byte
   double latency_ = 0;         ///< of the slowest window, where affine

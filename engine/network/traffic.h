@@ -10,9 +10,13 @@
 // of a message that names such a gate is one of its turns: the first opening waits for other gates only
 // (`waiting`), every further one for a receipt, and the last receipt, after which nothing is left to send,
 // counts down `next_gate`. Receipts that come before the first opening wait for it.
+//
+// The rounds of a pairwise all-to-all are turns, too, of one gate, connection and message per member, with
+// another partner and so another route in each (PairwiseRounds): O(n) instead of O(n^2).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shardscape::network {
@@ -39,6 +43,27 @@ struct Gate {
   double not_before = 0;        ///< seconds
   double delay = 0;             ///< seconds between the last count (or not_before) and the opening
   std::int32_t times = 1;       ///< openings; where there are several, delay is 0
+  std::int32_t rounds = -1;  ///< in Traffic::rounds, where the openings are rounds of a pairwise all-to-all
+};
+
+class FaultyFabric;
+
+/// A pairwise all-to-all of n members: gate first_gate + i opens n - 1 times, in round r (from 0) to send its one
+/// message from member i to partner(i, r). It opens again when both that message and the one that it is sent in the
+/// same round are received. Its next_gate is counted down when it has been sent everything.
+struct PairwiseRounds {
+  std::vector<std::int32_t> ranks;  ///< of the members
+  bool exchange = false;            ///< by exclusive or, of a power of two of members; else by shifts
+  std::int32_t first_gate = 0;
+  FaultyFabric* fabric = nullptr;  ///< has the routes, and outlives the traffic
+
+  [[nodiscard]] std::size_t partner(std::size_t member, std::int32_t round) const {
+    const auto distance = static_cast<std::size_t>(round) + 1;
+    return exchange ? member ^ distance : (member + distance) % ranks.size();
+  }
+  [[nodiscard]] std::size_t member(std::int32_t gate) const {
+    return static_cast<std::size_t>(gate - first_gate);
+  }
 };
 
 struct Traffic {
@@ -46,7 +71,13 @@ struct Traffic {
   std::vector<std::int32_t> path_links;  ///< link ids
   std::vector<Message> messages;         ///< those of one gate lie together
   std::vector<Gate> gates;               ///< gates with waiting = 0 open on their own
+  std::vector<PairwiseRounds> rounds;    ///< their connections have the routes of the first round
 
+  [[nodiscard]] std::span<const std::int32_t> path(const Connection& connection) const {
+    return std::span(path_links)
+        .subspan(static_cast<std::size_t>(connection.path_begin),
+                 static_cast<std::size_t>(connection.path_end - connection.path_begin));
+  }
   /// Messages that are sent, each as often as its gate opens.
   [[nodiscard]] std::int64_t sent() const {
     std::int64_t count = 0;

@@ -6,12 +6,14 @@
 
 #include "engine/base/check.h"
 #include "engine/network/collectives.h"
+#include "engine/network/folded_sends.h"
+#include "engine/network/pairwise_turns.h"
 #include "engine/network/ring_order.h"
 
 namespace shardscape::network {
 
 std::int32_t TrafficBuilder::add_gate(double not_before, double delay) {
-  gates_.push_back({0, 0, 0, kNone, not_before, delay, 1});
+  gates_.push_back({0, 0, 0, kNone, not_before, delay, 1, kNone});
   return gates() - 1;
 }
 
@@ -22,6 +24,34 @@ std::int32_t TrafficBuilder::add_repeating_gate(double not_before, std::int32_t 
   gates_.back().next_gate = last;
   if (last != kNone) ++gates_[static_cast<std::size_t>(last)].waiting;
   return gate;
+}
+
+void TrafficBuilder::add_pairwise_rounds(const std::vector<std::int32_t>& ranks, bool exchange, double start,
+                                         double bytes, const std::vector<std::int32_t>& entry,
+                                         const std::vector<std::int32_t>& exit) {
+  const std::size_t n = ranks.size();
+  PairwiseRounds rounds{ranks, exchange, gates(), &fabric_};
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int32_t gate = add_repeating_gate(start, static_cast<std::int32_t>(n) - 1, exit[i]);
+    gates_.back().rounds = static_cast<std::int32_t>(rounds_.size());
+    send(gate, connection(ranks[i], ranks[rounds.partner(i, 0)]), bytes, gate);
+  }
+  for (std::size_t i = 0; i < n; ++i) opens(entry[i], rounds.first_gate + static_cast<std::int32_t>(i));
+  if (fabric_.cut()) find_unreachable(rounds);
+  rounds_.push_back(std::move(rounds));
+}
+
+/// In the rounds after the first.
+void TrafficBuilder::find_unreachable(const PairwiseRounds& rounds) {
+  const std::size_t n = rounds.ranks.size();
+  std::vector<std::int32_t> path;
+  for (std::int32_t round = 1; round + 1 < static_cast<std::int32_t>(n); ++round) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int32_t to = rounds.ranks[rounds.partner(i, round)];
+      path.clear();
+      if (!fabric_.append_route(rounds.ranks[i], to, path)) unreachable_.push_back({rounds.ranks[i], to, {}});
+    }
+  }
 }
 
 std::int32_t TrafficBuilder::add_connection(std::int32_t source, std::int32_t destination,
@@ -115,11 +145,13 @@ void TrafficBuilder::sort_messages() {
 std::pair<Traffic, std::int64_t> TrafficBuilder::finish() {
   const std::int64_t relays = link_openings();
   sort_messages();
-  Traffic traffic{std::move(list_), std::move(path_links_), std::move(messages_), std::move(gates_)};
+  Traffic traffic{std::move(list_), std::move(path_links_), std::move(messages_), std::move(gates_),
+                  std::move(rounds_)};
   list_.clear();
   path_links_.clear();
   messages_.clear();
   gates_.clear();
+  rounds_.clear();
   released_by_.clear();
   openings_.clear();
   connections_.clear();
@@ -132,8 +164,8 @@ namespace {
 /// pattern p owes it; only patterns that others come after have one.
 class PatternBuilder {
  public:
-  PatternBuilder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, RingLayout rings)
-      : patterns_(patterns), fabric_(fabric), builder_(fabric, rings), owed_(patterns.size()) {
+  PatternBuilder(const std::vector<Pattern>& patterns, FaultyFabric& fabric, TrafficLayout layout)
+      : patterns_(patterns), fabric_(fabric), builder_(fabric, layout), owed_(patterns.size()) {
     awaited_.resize(patterns.size());
     for (const Pattern& pattern : patterns) {
       for (const std::int32_t p : pattern.after) awaited_[static_cast<std::size_t>(p)] = true;
@@ -143,7 +175,21 @@ class PatternBuilder {
   tl::expected<PatternTraffic, Problems> build() {
     PatternTraffic result;
     Problems problems;
+    if (builder_.layout() == TrafficLayout::compact && sends_at_once(patterns_) &&
+        all_messages() >= kFoldFrom) {
+      if (fold(result, problems)) return result;
+      if (!problems.empty()) return tl::unexpected(std::move(problems));
+    }
+    double in_memory = 0;
     for (std::size_t p = 0; p < patterns_.size(); ++p) {
+      in_memory += messages_in_memory(patterns_[p], builder_.layout());
+      if (in_memory > kMaxMessagesInMemory) {
+        problems.add(place(p),
+                     fmt::format("brings the messages to more than {:.0f}, the most that memory holds (those "
+                                 "that are alike or come step by step need less of it)",
+                                 kMaxMessagesInMemory));
+        break;
+      }
       const std::size_t unreachable_before = builder_.unreachable().size();
       add_pattern(p);
       result.gate_ends.push_back(builder_.gates());
@@ -162,6 +208,30 @@ class PatternBuilder {
 
  private:
   static std::string place(std::size_t p) { return fmt::format("patterns[{}]", p); }
+
+  /// Fewer messages are as fast to lay out.
+  static constexpr double kFoldFrom = 1 << 16;
+
+  [[nodiscard]] double all_messages() const {
+    double messages = 0;
+    for (const Pattern& pattern : patterns_) messages += messages_in_memory(pattern, TrafficLayout::in_full);
+    return messages;
+  }
+
+  /// False where there is little to fold, or with a problem.
+  bool fold(PatternTraffic& result, Problems& problems) {
+    FoldedSends folded = fold_sends(patterns_, fabric_);
+    if (folded.outcome == FoldedSends::Outcome::unreachable) {
+      problems.add(place(folded.pattern),
+                   fabric_.describe(fabric_.explain(folded.cut.source, folded.cut.destination)));
+    }
+    if (folded.outcome != FoldedSends::Outcome::folded) return false;
+    result.folded_away = folded.messages - folded.traffic.sent();
+    result.traffic = std::move(folded.traffic);
+    result.stands_for = std::move(folded.stands_for);
+    result.gate_ends.assign(patterns_.size(), static_cast<std::int32_t>(result.traffic.gates.size()));
+    return true;
+  }
 
   void report_unreachable(std::size_t p, std::size_t begin, Problems& problems) const {
     constexpr std::size_t kReported = 5;
@@ -253,8 +323,8 @@ class PatternBuilder {
 }  // namespace
 
 tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
-                                                     FaultyFabric& fabric, RingLayout rings) {
-  return PatternBuilder(patterns, fabric, rings).build();
+                                                     FaultyFabric& fabric, TrafficLayout layout) {
+  return PatternBuilder(patterns, fabric, layout).build();
 }
 
 namespace {
@@ -263,6 +333,7 @@ namespace {
 class Unlocker {
  public:
   explicit Unlocker(const Traffic& traffic) : traffic_(traffic) {
+    pairwise_.reset(traffic);
     for (const Gate& gate : traffic.gates) {
       waiting_.push_back(gate.waiting);
       left_.push_back(gate.times);
@@ -293,11 +364,12 @@ class Unlocker {
     const auto g = static_cast<std::size_t>(id);
     const bool first = left_[g] == gate(id).times;
     --left_[g];
+    if (gate(id).rounds != kNone) pairwise_.begin(id);
     for (std::int32_t m = 0; m < gate(id).messages; ++m)
       receive(traffic_.messages[static_cast<std::size_t>(gate(id).first_message + m)].gate);
     if (gate(id).times == 1) {
       count_down(gate(id).next_gate);
-    } else if (first) {  // the turns that came too early
+    } else if (first && gate(id).rounds == kNone) {  // the turns that came too early
       const std::int32_t turns = std::min(receipts_[g], gate(id).times - 1);
       for (std::int32_t turn = 0; turn < turns; ++turn) ready_.push_back(id);
     }
@@ -305,6 +377,11 @@ class Unlocker {
 
   void receive(std::int32_t id) {
     if (id == kNone || gate(id).times == 1) return count_down(id);
+    if (gate(id).rounds != kNone) {
+      return pairwise_.receive(
+          id, [&](std::int32_t again) { ready_.push_back(again); },
+          [&](std::int32_t done) { count_down(gate(done).next_gate); });
+    }
     const auto g = static_cast<std::size_t>(id);
     if (++receipts_[g] == gate(id).times) {
       count_down(gate(id).next_gate);
@@ -318,6 +395,7 @@ class Unlocker {
   }
 
   const Traffic& traffic_;
+  PairwiseTurns pairwise_;
   std::vector<std::int32_t> waiting_, left_, receipts_;  ///< by gate: counts, openings, turns
   std::vector<std::int32_t> ready_;
 };

@@ -21,19 +21,14 @@ namespace shardscape::network {
 /// No gate, connection or message.
 inline constexpr std::int32_t kNone = -1;
 
-/// How the steps of a ring lie in the traffic.
-///   repeated  one gate and one message per rank for all steps: O(n) for n ranks (see traffic.h)
-///   in_full   a gate and a message for each rank and step: O(n^2); for readers of single gates, and tests
-enum class RingLayout : std::uint8_t { repeated, in_full };
-
 /// Low level: gates, connections, messages. Memory O(messages + route entries).
 class TrafficBuilder {
  public:
   static constexpr std::int32_t kNone = network::kNone;
 
   /// `fabric` must outlive the builder.
-  explicit TrafficBuilder(FaultyFabric& fabric, RingLayout rings = RingLayout::in_full)
-      : fabric_(fabric), rings_(rings) {}
+  explicit TrafficBuilder(FaultyFabric& fabric, TrafficLayout layout = TrafficLayout::in_full)
+      : fabric_(fabric), layout_(layout) {}
   TrafficBuilder(const TrafficBuilder&) = delete;
   TrafficBuilder& operator=(const TrafficBuilder&) = delete;
 
@@ -42,13 +37,18 @@ class TrafficBuilder {
   [[nodiscard]] const std::vector<Unreachable>& unreachable() const { return unreachable_; }
   [[nodiscard]] std::size_t route_entries() const { return path_links_.size(); }
   [[nodiscard]] std::int32_t gates() const { return static_cast<std::int32_t>(gates_.size()); }
-  [[nodiscard]] RingLayout rings() const { return rings_; }
+  [[nodiscard]] TrafficLayout layout() const { return layout_; }
 
   /// A gate that opens on its own at `not_before` unless something is made to count it down.
   std::int32_t add_gate(double not_before = 0, double delay = 0);
   /// A gate that opens `times` >= 2 times: at first when what `opens` names here has opened, then with each
   /// receipt of a message sent to it; the last receipt counts `last` down (kNone: nothing).
   std::int32_t add_repeating_gate(double not_before, std::int32_t times, std::int32_t last);
+
+  /// The gates, connections and messages of a pairwise all-to-all of three members or more (see PairwiseRounds).
+  /// `entry`, `exit`: a gate per member, or kNone.
+  void add_pairwise_rounds(const std::vector<std::int32_t>& ranks, bool exchange, double start, double bytes,
+                           const std::vector<std::int32_t>& entry, const std::vector<std::int32_t>& exit);
 
   /// Connections are shared within a group and never between groups.
   void begin_group() { connections_.clear(); }
@@ -67,16 +67,18 @@ class TrafficBuilder {
 
  private:
   std::int32_t add_connection(std::int32_t source, std::int32_t destination, std::size_t path_begin);
+  void find_unreachable(const PairwiseRounds& rounds);
   std::int64_t link_openings();
   void sort_messages();
 
   FaultyFabric& fabric_;
-  RingLayout rings_;
+  TrafficLayout layout_;
   std::vector<Unreachable> unreachable_;
   std::vector<Connection> list_;
   std::vector<std::int32_t> path_links_;
   std::unordered_map<std::uint64_t, std::int32_t> connections_;
   std::vector<Gate> gates_;
+  std::vector<PairwiseRounds> rounds_;
   std::vector<Message> messages_;
   std::vector<std::int32_t> released_by_;  ///< gate of each message
   std::vector<std::pair<std::int32_t, std::int32_t>> openings_;
@@ -87,16 +89,21 @@ struct PatternTraffic {
   Traffic traffic;
   std::int64_t relays = 0;              ///< messages that only pass an opening on
   std::vector<std::int32_t> gate_ends;  ///< gates of pattern p: from gate_ends[p-1] (0) up to gate_ends[p]
+  /// Where messages that fare alike are folded into one (see folded_sends.h): by link id, the link that stands for it
+  /// in the paths, and the messages beyond those that are in `traffic`. Empty, and 0, elsewhere.
+  std::vector<std::int32_t> stands_for;
+  std::int64_t folded_away = 0;
 
   /// Messages that the patterns ask for.
-  [[nodiscard]] std::int64_t messages() const { return traffic.sent() - relays; }
+  [[nodiscard]] std::int64_t messages() const { return traffic.sent() - relays + folded_away; }
 };
 
 /// `patterns` must pass check_patterns(). Problems: pairs of ranks that dead links cut off from each other,
-/// or more than kMaxRouteEntries. Changes nothing but the detours that `fabric` keeps.
+/// more than kMaxRouteEntries, or more than kMaxMessagesInMemory. Changes nothing but the detours that `fabric` keeps,
+/// which must outlive the traffic with the same faults where the layout is compact.
 tl::expected<PatternTraffic, Problems> build_traffic(const std::vector<Pattern>& patterns,
                                                      FaultyFabric& fabric,
-                                                     RingLayout rings = RingLayout::repeated);
+                                                     TrafficLayout layout = TrafficLayout::repeated);
 
 /// Gates that never open (or not as often as they should) because they wait for each other, or for what is
 /// sent by gates that do. O(messages sent).

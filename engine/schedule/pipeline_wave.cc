@@ -12,13 +12,7 @@ constexpr double kShiftTolerance = 1e-13;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// A direction's numbers by stage. They do not overlap.
-struct Lanes {
-  TwoTimes* __restrict end;
-  TwoTimes* __restrict input;  ///< of stage s: forward [s], backward [s + 1]
-  const TwoTimes* __restrict work;
-  const TwoTimes* __restrict message;
-};
+using Lanes = PipelineWave::Lanes;
 
 /// A stage works when it is free and its input is there, then sends.
 template <bool kBlocking>
@@ -40,6 +34,25 @@ template <bool kBlocking>
 void work_backward(const Lanes& given, std::int32_t first, std::int32_t last) {
   const Lanes lanes = given;
   for (std::int32_t s = first; s <= last; ++s) work<kBlocking>(lanes, s, s + 1, s);
+}
+
+/// Every stage works backward, then forward. The message that a stage waits for is read before the stage before it
+/// overwrites it.
+template <bool kBlocking>
+void work_both(const Lanes& back, const Lanes& ahead, std::int32_t stages) {
+  const Lanes backward = back, forward = ahead;
+  TwoTimes coming = forward.input[0];
+  for (std::int32_t s = 0; s < stages; ++s) {
+    const TwoTimes next = forward.input[s + 1];
+    TwoTimes done = later(backward.end[s], backward.input[s + 1]) + backward.work[s];
+    TwoTimes arrival = done + backward.message[s];
+    backward.input[s] = arrival;
+    done = later(kBlocking ? arrival : done, coming) + forward.work[s];
+    arrival = done + forward.message[s];
+    forward.input[s + 1] = arrival;
+    backward.end[s] = kBlocking ? arrival : done;
+    coming = next;
+  }
 }
 
 /// Every second stage works backward, the others forward.
@@ -108,22 +121,28 @@ void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& tra
   per_period_ = {};
 }
 
+PipelineWave::Lanes PipelineWave::backward_lanes() {
+  return {end_.data(), backward_input_.data(), backward_work_.data(), backward_message_.data()};
+}
+
+PipelineWave::Lanes PipelineWave::forward_lanes() {
+  return {end_.data(), forward_input_.data(), forward_work_.data(), forward_message_.data()};
+}
+
 void PipelineWave::forward(std::int32_t first, std::int32_t last) {
-  const Lanes lanes{end_.data(), forward_input_.data(), forward_work_.data(), forward_message_.data()};
+  const Lanes lanes = forward_lanes();
   blocking_ ? work_forward<true>(lanes, first, last) : work_forward<false>(lanes, first, last);
 }
 
 void PipelineWave::backward(std::int32_t first, std::int32_t last) {
-  const Lanes lanes{end_.data(), backward_input_.data(), backward_work_.data(), backward_message_.data()};
+  const Lanes lanes = backward_lanes();
   blocking_ ? work_backward<true>(lanes, first, last) : work_backward<false>(lanes, first, last);
 }
 
 void PipelineWave::alternate(std::int32_t backward_first, std::int32_t backward_last,
                              std::int32_t forward_first) {
-  const Lanes back{end_.data(), backward_input_.data(), backward_work_.data(), backward_message_.data()};
-  const Lanes ahead{end_.data(), forward_input_.data(), forward_work_.data(), forward_message_.data()};
   const auto step = blocking_ ? work_in_turn<true> : work_in_turn<false>;
-  step(back, ahead, backward_first, backward_last, forward_first, stages_);
+  step(backward_lanes(), forward_lanes(), backward_first, backward_last, forward_first, stages_);
 }
 
 void PipelineWave::warm_up_alternating() {
@@ -164,9 +183,9 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
     const std::int32_t first = std::max(0, d - total_ + 1);
     const std::int32_t last = std::min({stages_ - 1, d, longest - 1 - d});
     if (first > last) return;
-    if (first == 0 && d % group_ < beginning) forward_input_[0] = {};
+    if (first == 0 && in_group(d) < beginning) forward_input_[0] = {};
     if (last == stages_ - 1)
-      forward_message_.back() = (d - last) % group_ < ending ? forward_round_ : TwoTimes();
+      forward_message_.back() = in_group(d - last) < ending ? forward_round_ : TwoTimes();
     const std::size_t next = index(last) + 1;
     const TwoTimes waiting = forward_input_[next];
     forward(first, last);
@@ -179,16 +198,28 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
   }
 }
 
-void PipelineWave::backward_of_chunks(std::int32_t step) {
+/// What backwards of step `step`, which is `phase` steps behind the beginning of a group, wait for at the end of a
+/// chunk, and what they send there. `first`, `last`: stages.
+void PipelineWave::begin_backward(std::int32_t phase, std::int32_t first, std::int32_t last) {
+  if (last == stages_ - 1 && phase < stages_) backward_input_.back() = {};
+  if (first > 0) return;
+  const std::int32_t of_first = phase - (stages_ - 1);  // in a group, the one before it where it is negative
+  backward_message_[0] = of_first >= 0 && of_first < group_ - stages_ ? backward_round_ : TwoTimes();
+}
+
+void PipelineWave::begin_forward(std::int32_t phase, std::int32_t longest, std::int32_t first) {
+  const std::int32_t of_last = in_group(longest - 2 * (stages_ - 1)) + phase;
+  forward_message_.back() = in_group(of_last) < group_ - stages_ ? forward_round_ : TwoTimes();
+  if (first == 0 && in_group(in_group(longest - (stages_ - 1)) + phase) < stages_) forward_input_[0] = {};
+}
+
+void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
   const std::int32_t first = std::max(0, stages_ - 1 - step);
   const std::int32_t last = std::min(stages_ - 1, total_ + stages_ - 2 - step);
-  if (last == stages_ - 1 && step % group_ < stages_) backward_input_.back() = {};
-  if (first == 0) {
-    const std::int32_t of_first = step - (stages_ - 1);
-    backward_message_[0] = of_first % group_ < group_ - stages_ ? backward_round_ : TwoTimes();
-  }
+  begin_backward(phase, first, last);
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
+  if (step < total_ - group_) return;
   // The stage that ends a chunk's last microbatch.
   const std::int32_t s = (2 * stages_ - 2 - step % stages_) % stages_;
   const std::int32_t k = step - (stages_ - 1 - s);
@@ -197,16 +228,24 @@ void PipelineWave::backward_of_chunks(std::int32_t step) {
   chunk_end_[index(chunk)] = end_[index(s)];
 }
 
-void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t longest) {
+void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest) {
   const std::int32_t joined = stages_ - 1 - step;  // in this step, where it is a stage
   const std::int32_t first = std::max({0, joined, longest + step - stages_ + 2 - total_});
   if (first >= stages_) return;
-  const std::int32_t of_last = longest - 2 * (stages_ - 1) + step;
-  forward_message_.back() = of_last % group_ < group_ - stages_ ? forward_round_ : TwoTimes();
-  if (first == 0 && (longest - joined) % group_ < stages_) forward_input_[0] = {};
+  begin_forward(phase, longest, first);
   forward(first, stages_ - 1);
   forward_input_[0] = forward_input_.back();
   if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
+}
+
+/// Both, of a step in which all stages take part and none ends a chunk's last microbatch.
+void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest) {
+  begin_backward(phase, 0, stages_ - 1);
+  begin_forward(phase, longest, 0);
+  const auto step = blocking_ ? work_both<true> : work_both<false>;
+  step(backward_lanes(), forward_lanes(), stages_);
+  backward_input_.back() = backward_input_.front();
+  forward_input_[0] = forward_input_.back();
 }
 
 void PipelineWave::run_interleaved() {
@@ -214,11 +253,18 @@ void PipelineWave::run_interleaved() {
   const std::int32_t longest =
       shape_.microbatches == stages_ ? total_ + 2 * stages_ : 2 * (stages_ - 1) + group_ - stages_ + 1;
   warm_up_interleaved(longest);
+  std::int32_t phase = 0;  // step % group_
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
-    backward_of_chunks(step);
-    forward_of_chunks(step, longest);
     const std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
-    if (skipped_ > 0 || step < stages_ || whole < group_ || (step - stages_) % group_ != 0) continue;
+    if (step >= stages_ - 1 && whole >= 0 && step < total_ - group_) {
+      both_of_chunks(phase, longest);
+    } else {
+      backward_of_chunks(step, phase);
+      forward_of_chunks(step, phase, longest);
+    }
+    const bool begins = phase == stages_;  // a period
+    phase = phase + 1 == group_ ? 0 : phase + 1;
+    if (!begins || skipped_ > 0 || whole < group_) continue;
     if (!settled((step - stages_) / group_, 1)) continue;
     skip(whole / group_, group_);
   }

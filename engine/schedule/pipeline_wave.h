@@ -55,6 +55,14 @@ struct TwoTimes {
 
 class PipelineWave {
  public:
+  /// A direction's numbers by stage. They do not overlap.
+  struct Lanes {
+    TwoTimes* __restrict end;
+    TwoTimes* __restrict input;  ///< of stage s: forward [s], backward [s + 1]
+    const TwoTimes* __restrict work;
+    const TwoTimes* __restrict message;
+  };
+
   /// As run_in_order() and chunk_ends(), within 1e-9 relative; valid until the next call. Not for gpipe. No
   /// allocation in steady state.
   PipelineEnds run(const PipelineShape& shape, std::span<const StageTime> times, const Transfer& transfer);
@@ -66,8 +74,16 @@ class PipelineWave {
   void run_alternating();
   void warm_up_interleaved(std::int32_t longest);
   void run_interleaved();
-  void backward_of_chunks(std::int32_t step);
-  void forward_of_chunks(std::int32_t step, std::int32_t longest);
+  void begin_backward(std::int32_t phase, std::int32_t first, std::int32_t last);
+  void begin_forward(std::int32_t phase, std::int32_t longest, std::int32_t first);
+  void backward_of_chunks(std::int32_t step, std::int32_t phase);
+  void forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest);
+  void both_of_chunks(std::int32_t phase, std::int32_t longest);
+  /// Of operation n of a stage, below two groups: its place in its group.
+  [[nodiscard]] std::int32_t in_group(std::int32_t n) const { return n < group_ ? n : n - group_; }
+
+  [[nodiscard]] Lanes backward_lanes();
+  [[nodiscard]] Lanes forward_lanes();
 
   void forward(std::int32_t first, std::int32_t last);
   void backward(std::int32_t first, std::int32_t last);

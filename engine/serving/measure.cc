@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "engine/serving/decode_times.h"
 #include "engine/serving/server.h"
@@ -12,24 +13,43 @@ namespace {
 /// Rounding of sums of a few thousand durations, relative: a difference below it counts as none.
 constexpr double kRounding = 1e-12;
 
+/// Where timing has to begin: at the first moment that anything measured refers to. A period's requests and gaps refer
+/// to moments of the period before, whose segments are the same: these are not timed again.
+std::int32_t first_timed(const Trajectory& course) {
+  std::int32_t first = course.from;
+  for (const Trajectory::Request& request : course.requests)
+    if (request.done > course.from && request.done <= course.to) first = std::min(first, request.sent);
+  const auto before = static_cast<std::size_t>(std::max(0, course.from - 1));
+  const auto gaps =
+      std::span(course.gaps)
+          .subspan(course.from > 0 ? static_cast<std::size_t>(course.segments[before].gaps_end) : 0);
+  for (const Trajectory::Gap& gap : gaps) first = std::min(first, gap.since);
+  return course.periodic && first >= course.from - (course.to - course.from) ? course.from : first;
+}
+
 class Clock {
  public:
-  Clock(const Trajectory& course, const Timer& timer) : timer_(timer) {
-    moments_.reserve(course.segments.size() + 1);
+  Clock(const Trajectory& course, const Timer& timer)
+      : timer_(timer), first_(first_timed(course)), period_(course.to - course.from) {
+    moments_.reserve(static_cast<std::size_t>(course.to - first_) + 1);
     moments_.push_back(0);
-    std::size_t gap = 0;
-    for (std::size_t i = 0; i < course.segments.size(); ++i) {
-      const Trajectory::Segment& segment = course.segments[i];
-      const auto boundary = static_cast<std::int32_t>(i);
-      measured_ = boundary >= course.from && boundary < course.to;
+    const auto segments = std::span(course.segments).first(static_cast<std::size_t>(course.to));
+    std::size_t gap =
+        first_ > 0 ? static_cast<std::size_t>(segments[static_cast<std::size_t>(first_ - 1)].gaps_end) : 0;
+    for (auto i = static_cast<std::size_t>(first_); i < segments.size(); ++i) {
+      const Trajectory::Segment& segment = segments[i];
+      measured_ = static_cast<std::int32_t>(i) >= course.from;
       const auto end = static_cast<std::size_t>(segment.gaps_end);
       moments_.push_back(moments_.back() + run(segment, std::span(course.gaps).subspan(gap, end - gap)));
       gap = end;
     }
+    for (const auto& [index, since] : begun_before_) gaps_[index].first -= at(since);
   }
 
+  /// Once all is timed: boundaries before the first one timed lie in the period before, which took as long.
   [[nodiscard]] double at(std::int32_t boundary) const {
-    return moments_[static_cast<std::size_t>(boundary)];
+    if (boundary < first_) return at(boundary + period_) - moments_.back();
+    return moments_[static_cast<std::size_t>(boundary - first_)];
   }
   [[nodiscard]] double between(std::int32_t a, std::int32_t b) const { return at(b) - at(a); }
   [[nodiscard]] const std::vector<Progression>& gaps() const { return gaps_; }
@@ -51,7 +71,9 @@ class Clock {
     const double first_seconds = total(first);
     if (measured_) {
       for (const Trajectory::Gap& gap : gaps) {
-        gaps_.push_back({moments_.back() - at(gap.since) + first_seconds, 0, 1, gap.count});
+        const bool before = gap.since < first_;
+        if (before) begun_before_.emplace_back(gaps_.size(), gap.since);
+        gaps_.push_back({moments_.back() - (before ? 0 : at(gap.since)) + first_seconds, 0, 1, gap.count});
       }
       if (segment.first.decoding > 0) {
         decode_iterations += static_cast<double>(segment.iterations);
@@ -110,8 +132,11 @@ class Clock {
   }
 
   const Timer& timer_;
+  const std::int32_t first_;   ///< boundary; moments_ begin with it
+  const std::int32_t period_;  ///< segments measured
   std::vector<double> moments_;
   std::vector<Progression> gaps_;
+  std::vector<std::pair<std::size_t, std::int32_t>> begun_before_;  ///< of gaps_: since which boundary
   bool measured_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "engine/base/nearest_rank.h"
 
@@ -13,20 +14,16 @@ Spread spread_of(std::vector<double>& values) {
   if (values.empty()) return s;
   for (const double value : values) s.mean += value;
   s.mean /= static_cast<double>(values.size());
+  auto begin = values.begin();  // of those that are no less than what was found last
   const auto rank = [&](double share) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(nearest_rank_index(values.size(), share));
-    std::ranges::nth_element(values, at);
+    std::nth_element(begin, at, values.end());
+    begin = at;
     return *at;
   };
   s.p50 = rank(0.5);
   s.p95 = rank(0.95);
   return s;
-}
-
-std::int64_t Progression::at_most(double limit) const {
-  if (first > limit) return 0;
-  if (last() <= limit) return count;
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>((limit - first) / step) + 1, 1, count - 1);
 }
 
 namespace {
@@ -35,15 +32,17 @@ namespace {
 struct Open {
   Progression values;
   std::int64_t begin = 0, end = 0;
+  std::int64_t low = 0, high = 0;  ///< where those begin that exceed the limits looked at
 
   [[nodiscard]] double at(std::int64_t i) const {
     return values.first + values.step * static_cast<double>(i);
   }
-  [[nodiscard]] double low() const { return at(begin); }
-  [[nodiscard]] double high() const { return at(end - 1); }
   /// Where those begin that exceed the limit.
   [[nodiscard]] std::int64_t above(double limit) const {
-    return std::clamp(values.at_most(limit), begin, end);
+    if (at(begin) > limit) return begin;
+    if (at(end - 1) <= limit) return end;
+    const auto most = static_cast<std::int64_t>((limit - values.first) / values.step) + 1;
+    return std::clamp(most, begin + 1, end - 1);
   }
   /// How many of them may differ.
   [[nodiscard]] std::int64_t different() const { return values.step > 0 ? end - begin : 1; }
@@ -82,44 +81,75 @@ class Selection {
     double value = 0;
     std::int64_t weight = 1;
   };
+  /// The answer is looked for above the one and up to the other.
+  struct Limits {
+    double low = 0, high = 0;
+  };
 
-  [[nodiscard]] double middle() const {
-    double low = open_.front().low(), high = low;
+  [[nodiscard]] Limits middle() const {
+    double low = open_.front().at(open_.front().begin), high = low;
     for (const Open& p : open_) {
-      low = std::min(low, p.low());
-      high = std::max(high, p.high());
+      low = std::min(low, p.at(p.begin));
+      high = std::max(high, p.at(p.end - 1));
     }
-    return low + 0.5 * (high - low);
+    const double middle = low + 0.5 * (high - low);
+    return {middle, middle};
   }
 
-  /// Of some of the progressions' middles the one whose place among them is the rank's among all values.
-  [[nodiscard]] double guess() const {
-    constexpr std::size_t kSample = 63;
+  /// On both sides of where the rank lies in a sample: every so many of all values as they are listed.
+  [[nodiscard]] Limits guess() const {
+    constexpr std::size_t kSample = 64;
+    constexpr double kMargin = 5;  // places; less than twice the deviation of the median's
     std::array<double, kSample> sample;
-    const std::size_t size = std::min(kSample, open_.size());
-    for (std::size_t i = 0; i < size; ++i) {
-      const Open& p = open_[i * open_.size() / size];
-      sample[i] = 0.5 * (p.low() + p.high());
+    const double stride = static_cast<double>(weight_) / kSample;
+    std::size_t size = 0;
+    double passed = 0, next = 0.5 * stride;
+    for (const Open& p : open_) {
+      const auto each = static_cast<double>(p.values.weight);
+      const double end = passed + each * static_cast<double>(p.end - p.begin);
+      for (; next < end && size < kSample; next += stride)
+        sample[size++] =
+            p.at(std::min(p.begin + static_cast<std::int64_t>((next - passed) / each), p.end - 1));
+      passed = end;
     }
-    const auto place = static_cast<std::size_t>(static_cast<double>(rank_) / static_cast<double>(weight_) *
-                                                static_cast<double>(size - 1));
-    const auto at = sample.begin() + static_cast<std::ptrdiff_t>(place);
-    std::nth_element(sample.begin(), at, sample.begin() + static_cast<std::ptrdiff_t>(size));
-    return *at;
+    const auto end = sample.begin() + static_cast<std::ptrdiff_t>(size);
+    std::sort(sample.begin(), end);
+    const double place = static_cast<double>(rank_) / stride;
+    const double below = place - kMargin, above = place + kMargin;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return {below < 0 ? -kInfinity : sample[std::min(static_cast<std::size_t>(below), size - 1)],
+            above < static_cast<double>(size) ? sample[static_cast<std::size_t>(above)] : kInfinity};
   }
 
-  /// Keeps the side of a limit on which the answer lies.
-  void part(double limit) {
-    std::int64_t below = 0;
-    for (const Open& p : open_) below += p.values.weight * (p.above(limit) - p.begin);
-    const bool down = rank_ <= below;
-    rank_ -= down ? 0 : below;
-    weight_ = down ? below : weight_ - below;
+  /// Keeps what lies below, between or above the limits, whichever has the answer.
+  void part(const Limits& limits) {
+    std::int64_t below = 0, between = 0;
+    for (Open& p : open_) {
+      p.low = p.above(limits.low);
+      p.high = p.above(limits.high);
+      below += p.values.weight * (p.low - p.begin);
+      between += p.values.weight * (p.high - p.low);
+    }
+    if (rank_ <= below) {
+      keep(below, 0, [](const Open& p) { return Open{p.values, p.begin, p.low}; });
+    } else if (rank_ <= below + between) {
+      keep(between, below, [](const Open& p) { return Open{p.values, p.low, p.high}; });
+    } else {
+      keep(weight_ - below - between, below + between, [](const Open& p) {
+        return Open{p.values, p.high, p.end};
+      });
+    }
+  }
+
+  /// `side` of each, which weigh `weight` together; what lies below weighs `below`.
+  template <class Side>
+  void keep(std::int64_t weight, std::int64_t below, Side side) {
+    weight_ = weight;
+    rank_ -= below;
     different_ = 0;
     std::size_t kept = 0;
     for (const Open& p : open_) {
-      const std::int64_t parting = p.above(limit);
-      const Open left = down ? Open{p.values, p.begin, parting} : Open{p.values, parting, p.end};
+      const Open left = side(p);
       if (left.begin == left.end) continue;
       different_ += left.different();
       open_[kept++] = left;

@@ -20,14 +20,12 @@ struct Progression {
   std::int64_t weight = 1;
 
   [[nodiscard]] double last() const { return first + step * static_cast<double>(count - 1); }
-  /// How many of the values are at most `limit`, unweighted; step >= 0.
-  [[nodiscard]] std::int64_t at_most(double limit) const;
 };
 
 /// The smallest of the values that at least `share` (0..1] of them do not exceed; 0 where there are none. Progressions
-/// may fall: an iteration can take less time although its sequences have grown. Values are parted at a limit that some
-/// of them suggest, and the side without the answer is dropped, until no more values than progressions are left, of
-/// which the one is selected: the time is about proportional to the number of progressions.
+/// may fall: an iteration can take less time although its sequences have grown. Values are parted at two limits that a
+/// sample suggests, and those are dropped that are not on the answer's side, until no more values than progressions are
+/// left, of which the one is selected: the time is about proportional to the number of progressions.
 double percentile(std::vector<Progression> values, double share);
 
 }  // namespace shardscape::serving

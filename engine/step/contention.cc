@@ -17,15 +17,15 @@ using network::RankGroup;
 
 class ContentionSum {
  public:
-  /// `calls`: of the stage; kept for other plans where `shared`.
+  /// `calls`: of the stage; kept for other plans where `known` is, which has the groups then.
   ContentionSum(const TrainingStep& in, network::CollectiveModel& collectives, ContendedCalls& calls,
-                bool shared)
+                const LayerTimes* known)
       : in_(in),
         collectives_(collectives),
         layout_(in.plan),
-        groups_(layout_.groups()),
+        groups_(known != nullptr && known->groups ? *known->groups : layout_.groups()),
         calls_(calls),
-        shared_(shared),
+        shared_(known != nullptr),
         siblings_(calls.siblings) {}
 
   /// The calls of the blocks of a stage, of all microbatches.
@@ -45,16 +45,32 @@ class ContentionSum {
     siblings_ = calls_.siblings;
   }
 
-  /// Gathers or scatters that run `count` times beside passes of a step that takes `step` in all.
-  void add_data(const DataTraffic::Part& part, double count, Seconds step) {
-    const RankGroup& shard = groups_[part.group];
-    if (part.bytes <= Bytes(0) || shard.alone()) return;
-    const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
-    siblings_ += count * (time - within(part.op, part.bytes, shard, part.calls, time));
+  /// Gathers or scatters that run once per microbatch beside its passes.
+  [[nodiscard]] ContendedData data_of(std::int32_t stage) {
+    ContendedData data;
+    const DataTraffic traffic = data_traffic(in_, in_.parameters_of(stage));
+    for (const Pass pass : kTrainingPasses) {
+      for (const DataTraffic::Part& part : traffic.beside(pass, in_.cuts())) {
+        const RankGroup& shard = groups_[part.group];
+        if (part.bytes <= Bytes(0) || shard.alone()) continue;
+        const Seconds time = collectives_.time(part.op, part.bytes, shard, part.calls);
+        data.siblings += time - within(part.op, part.bytes, shard, part.calls, time);
+        data.sent.push_back({part, time});
+      }
+    }
+    return data;
+  }
+
+  /// What they add to a step that takes `step` in all.
+  void add_data(ContendedData& data, Seconds step) {
+    const double count = in_.pipeline.per_chunk();
+    siblings_ += count * data.siblings;
     if (in_.setting.system.stack.communication.data_overlap <= 0) return;
-    const std::vector<char>& meets = met_by({part.op, part.bytes, shard, part.calls});
-    for (std::size_t i = 0; i < meets.size(); ++i) {
-      if (meets[i] != 0) axes_ += (calls_.sent[i].seconds / step) * count * time;
+    for (ContendedData::Sent& sent : data.sent) {
+      const ContendedCalls::Flags& meets = met_by(sent);
+      for (std::size_t i = 0; i < meets.size(); ++i) {
+        if (meets[i] != 0) axes_ += (calls_.sent[i].seconds / step) * count * sent.time;
+      }
     }
   }
 
@@ -70,13 +86,15 @@ class ContentionSum {
     }
   }
 
-  const std::vector<char>& met_by(const network::CollectiveModel::Asked& data) {
+  const ContendedCalls::Flags& met_by(ContendedData::Sent& sent_beside) {
+    const DataTraffic::Part& part = sent_beside.part;
+    const network::CollectiveModel::Asked data{part.op, part.bytes, groups_[part.group], part.calls};
     if (!shared_) calls_.meetings.clear();  // sets of links that are not kept may lie where others lay
-    const network::LinkSet& links = collectives_.tile_links(data);
+    if (!shared_ || sent_beside.links == nullptr) sent_beside.links = &collectives_.tile_links(data);
     for (const ContendedCalls::Meeting& known : calls_.meetings)
-      if (known.links == &links) return known.meets;
+      if (known.links == sent_beside.links) return known.meets;
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back();
-    meeting.links = &links;
+    meeting.links = sent_beside.links;
     for (const ContendedCalls::Sent& sent : calls_.sent) {
       const CollectiveCall& call = *sent.call;
       const bool meets =
@@ -105,7 +123,7 @@ class ContentionSum {
 }  // namespace
 
 double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
-                       network::CollectiveModel& collectives, LayerTimes* known) {
+                       network::CollectiveModel& collectives, LayerTimes* known, StageDataCosts* data) {
   const bool shared = known != nullptr;
   std::vector<ContendedCalls> own;
   std::vector<ContendedCalls>& listed = shared ? known->contended : own;
@@ -117,14 +135,14 @@ double contended_share(const TrainingStep& in, std::size_t stage, Seconds step,
   }
   const bool beside = sends_beside_passes(in);
   if (!fresh && !beside) return calls->siblings / step;
-  ContentionSum sum(in, collectives, *calls, shared);
+  ContentionSum sum(in, collectives, *calls, known);
   if (fresh) sum.list_calls();
   if (!beside) return sum.sum() / step;
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
-  for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-      sum.add_data(part, in.pipeline.per_chunk(), step);
-  }
+  const auto index = static_cast<std::int32_t>(stage);
+  std::optional<ContendedData> alone;
+  std::optional<ContendedData>& of_stage = shared ? data->of(in, index).contended : alone;
+  if (!of_stage) of_stage = sum.data_of(index);
+  sum.add_data(*of_stage, step);
   return sum.sum() / step;
 }
 

@@ -18,12 +18,15 @@
 // Left out: gradients once per step (one backward out of all microbatches'), messages between stages.
 #pragma once
 
+#include "engine/step/data_costs.h"
 #include "engine/step/price_training.h"
 
 namespace shardscape::step {
 
-/// Of a healthy machine, from `step` on the stage that ends last. `known`: of the layers, what plans share, or null.
+/// Of a healthy machine, from `step` on the stage that ends last. `known`, `data`: what plans share, or both
+/// null.
 double contended_share(const TrainingStep& inputs, std::size_t stage, Seconds step,
-                       network::CollectiveModel& collectives, LayerTimes* known = nullptr);
+                       network::CollectiveModel& collectives, LayerTimes* known = nullptr,
+                       StageDataCosts* data = nullptr);
 
 }  // namespace shardscape::step

@@ -1,7 +1,9 @@
 #include "engine/step/data_exposure.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cmath>
+#include <cstdint>
 
 namespace shardscape::step {
 
@@ -42,7 +44,9 @@ double GradientShares::after(std::int32_t layers) const {
 
 double whole_buckets(double buckets, double share) {
   constexpr double kRounding = 1e-9;
-  return std::min(buckets, std::floor(share * buckets + kRounding));
+  // Neither is negative, and buckets are far fewer than 2^53: this is the floor, without a call of the library.
+  const double whole = static_cast<double>(static_cast<std::int64_t>(share * buckets + kRounding));
+  return std::min(buckets, whole);
 }
 
 LastBackward last_backward(const TrainingStep& in, const TrainingScratch& scratch, std::size_t stage) {
@@ -83,39 +87,69 @@ double time_of(const Moment& moment, const LastBackward& backward) {
   return backward.ends[static_cast<std::size_t>(moment.chunk)] - (backward.chunk.value() - moment.seconds);
 }
 
-/// Calls visit(moment) at the end of every layer, in order. A pass was timed with the mean over the stage's
-/// chunks, while embedding and head lie in one chunk each, so the layers of a chunk may add up to more than
-/// its pass. They are laid one after the other from the beginning of the pass, each with its own time; what
+/// The layers of a chunk whose gradients come from its last pass, in the order of backward. A pass was timed with the
+/// mean over the stage's chunks, while embedding and head lie in one chunk each, so the layers of a chunk may add up to
+/// more than its pass. They are laid one after the other from the beginning of the pass, each with its own time; what
 /// would end beyond the pass ends with it, so that a slow embedding at the end doesn't move the blocks
 /// before it. Under zero_bubble (only weight gradients count) every block takes the same share of the pass.
-template <class Visit>
-void each_layer(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, Visit visit) {
-  const auto chunks = static_cast<std::int32_t>(backward.ends.size());
-  const auto seconds_of = [&](LayerKind kind) {
-    return (kind.is_block()         ? backward.block
-            : kind == kHeadLayer    ? backward.head
-            : kind == kFurtherLayer ? backward.further
-                                    : backward.embedding)
-        .value();
-  };
-  for (std::int32_t c = chunks; c-- > 0;) {
-    LayerRuns runs;  // in the order of backward
-    for (const LayerRun& run : in.chunk_layers(stage, c)) {
-      if (!in.cuts() || in.cuts(run.kind)) runs.insert(runs.begin(), run);
-    }
-    double sum = 0;
-    for (const LayerRun& run : runs) sum += run.count * seconds_of(run.kind);
-    const double pass = backward.chunk.value();
-    double done = 0;
-    for (const LayerRun& run : runs) {
-      for (std::int32_t n = 1; n <= run.count; ++n) {
-        const double seconds = done + n * seconds_of(run.kind);
-        const double share = sum > 0 ? seconds / sum : 1;
-        visit(Moment{c, share, in.cuts() || share >= 1 ? share * pass : std::min(seconds, pass)});
-      }
-      done += run.count * seconds_of(run.kind);
+class ChunkLayers {
+ public:
+  ChunkLayers(const TrainingStep& in, std::int32_t stage, const LastBackward& backward, std::int32_t chunk)
+      : chunk_(chunk), cut_(in.cuts()), pass_(backward.chunk.value()) {
+    const LayerRuns runs = in.chunk_layers(stage, chunk);
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      if (cut_ && !in.cuts(run->kind)) continue;
+      const Seconds each = run->kind.is_block()         ? backward.block
+                           : run->kind == kHeadLayer    ? backward.head
+                           : run->kind == kFurtherLayer ? backward.further
+                                                        : backward.embedding;
+      runs_.push_back({run->count, each.value(), sum_});
+      sum_ += run->count * each.value();
     }
   }
+
+  /// Calls visit(moment) at the end of every layer, in order.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const Run& run : runs_)
+      for (std::int32_t n = 1; n <= run.count; ++n) visit(end_of(run, n));
+  }
+  /// From the last layer to the first, as long as visit(moment) says so; whether it always did.
+  template <class Visit>
+  [[nodiscard]] bool each_from_the_last(Visit visit) const {
+    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+      for (std::int32_t n = run->count; n > 0; --n)
+        if (!visit(end_of(*run, n))) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Run {
+    std::int32_t count = 1;
+    double each = 0, before = 0;  ///< seconds
+  };
+
+  [[nodiscard]] Moment end_of(const Run& run, std::int32_t n) const {
+    const double seconds = run.before + n * run.each;
+    const double share = sum_ > 0 ? seconds / sum_ : 1;
+    return {chunk_, share, cut_ || share >= 1 ? share * pass_ : std::min(seconds, pass_)};
+  }
+
+  std::int32_t chunk_;
+  bool cut_;
+  double pass_;
+  double sum_ = 0;  ///< seconds of all layers
+  boost::container::small_vector<Run, 8> runs_;
+};
+
+/// Layers of a stage whose gradients come from its last passes.
+std::int32_t layers_of(const TrainingStep& in, std::int32_t stage) {
+  std::int32_t layers = 0;
+  for (const LayerRun& run : in.stage_layers(stage)) {
+    if (!in.cuts() || in.cuts(run.kind)) layers += run.count;
+  }
+  return layers;
 }
 
 }  // namespace
@@ -138,15 +172,22 @@ Seconds exposed_gradients(const TrainingStep& in, std::int32_t stage, const Last
     }
     return left;
   };
-  double arrival = gate + all, left = all;
-  std::int32_t layers = 0;
-  each_layer(in, stage, backward, [&](const Moment& moment) {
-    const double at = time_of(moment, backward);
-    if (at > gate) arrival = std::max(arrival, at + left);
-    left = left_after(++layers);
-  });
+  std::int32_t layers = layers_of(in, stage);  // that have ended
+  const auto left = [&] { return layers == 0 ? all : left_after(layers); };
   const double end = backward.ends[0] + backward.deferred.value();
-  if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left);
+  double arrival = gate + all;
+  if (backward.deferred > Seconds(0)) arrival = std::max(arrival, end + left());
+  // From the end on, until no moment before can bring a later arrival.
+  const auto matters = [&](const Moment& moment) {
+    const double at = time_of(moment, backward);
+    if (at <= gate || at + all <= arrival) return false;
+    --layers;
+    arrival = std::max(arrival, at + left());
+    return true;
+  };
+  const auto chunks = static_cast<std::int32_t>(backward.ends.size());
+  for (std::int32_t c = 0; c < chunks; ++c)
+    if (!ChunkLayers(in, stage, backward, c).each_from_the_last(matters)) break;
   return Seconds(std::max(0.0, arrival - end));
 }
 
@@ -167,14 +208,16 @@ std::vector<timeline::BucketRelease> bucket_releases(const TrainingStep& in, std
     gone = whole;
   };
   bool open = false;
-  each_layer(in, stage, backward, [&](const Moment& moment) {
+  const auto visit = [&](const Moment& moment) {
     const bool past = moment.chunk < gate.chunk || (moment.chunk == gate.chunk && moment.share >= gate.share);
     if (past && !open) release(gate);
     open = open || past;
     ++layers;
     const bool at_end = moment.chunk == 0 && moment.share >= 1 && backward.deferred <= Seconds(0);
     if (open && !at_end) release(moment);
-  });
+  };
+  for (auto c = static_cast<std::int32_t>(backward.ends.size()); c-- > 0;)
+    ChunkLayers(in, stage, backward, c).each(visit);
   return releases;
 }
 

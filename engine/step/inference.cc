@@ -29,6 +29,9 @@ IterationCosts::Inputs replica_inputs(const InferenceInputs& in) {
   return {in.setting, in.plan, in.layers, load, rules, in.shape.groups};
 }
 
+/// Segments of courses that are remembered, some ten megabytes: loads of many concurrencies have a course each.
+constexpr std::size_t kMostSegments = 1 << 16;
+
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
@@ -138,14 +141,23 @@ TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPla
 }
 
 const serving::Trajectory& InferenceMemo::trajectory(const serving::Load& load, const serving::Rules& rules) {
-  const auto [entry, fresh] = trajectories_.try_emplace({load.clients, rules.slots, rules.token_budget});
-  if (fresh) entry->second = serving::trajectory(load, rules);
+  const std::array<std::int64_t, 3> key{load.clients, rules.slots, rules.token_budget};
+  if (segments_ > kMostSegments && !trajectories_.contains(key)) {
+    trajectories_.clear();
+    segments_ = 0;
+  }
+  const auto [entry, fresh] = trajectories_.try_emplace(key);
+  if (fresh) {
+    entry->second = serving::trajectory(load, rules);
+    segments_ += entry->second.segments.size();
+  }
   return entry->second;
 }
 
 void InferenceMemo::clear() {
   costs_.clear();
   trajectories_.clear();
+  segments_ = 0;
 }
 
 void fill_latencies(const Measured& measured, Prediction& out) {

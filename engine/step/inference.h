@@ -72,10 +72,11 @@ std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free
 /// So many tokens of cache, in whole blocks.
 double whole_blocks(const Setting& setting, std::int64_t tokens);
 
-/// What plans of one setting share. Never changes a result.
+/// What plans of one setting share, and of settings that differ in the concurrency alone. Never changes a result.
 class InferenceMemo {
  public:
   TokenCosts& token_costs(const Setting& setting, const ParallelPlan& plan);
+  /// Good until the next call.
   const serving::Trajectory& trajectory(const serving::Load& load, const serving::Rules& rules);
   void clear();
 
@@ -83,6 +84,7 @@ class InferenceMemo {
   std::map<std::array<std::int32_t, 5>, TokenCosts> costs_;  ///< tp, cp, ep, etp, copies of experts
   /// Clients, slots, token budget.
   std::map<std::array<std::int64_t, 3>, serving::Trajectory> trajectories_;
+  std::size_t segments_ = 0;  ///< of them all
 };
 
 struct InferenceInputs {

@@ -43,7 +43,8 @@ SickPassesMemo::Place SickPassesMemo::of(const Key& key) {
 TrainingScratch::TrainingScratch()
     : known(std::make_unique<KnownStep>()),
       parts(std::make_unique<PartsToPrice>()),
-      sick_passes(std::make_unique<SickPassesMemo>()) {}
+      sick_passes(std::make_unique<SickPassesMemo>()),
+      data_costs(std::make_unique<DataCostsMemo>()) {}
 TrainingScratch::~TrainingScratch() = default;
 
 const KnownStep* begin_step(const TrainingStep& in, const network::PlanLayout& layout,

@@ -16,26 +16,10 @@
 #include <vector>
 
 #include "engine/network/collective_model.h"
-#include "engine/step/data_exposure.h"
+#include "engine/step/data_costs.h"
 #include "engine/step/price_training.h"
 
 namespace shardscape::step {
-
-/// What the end of a stage's step consists of, before anything hides it.
-struct TailCosts {
-  GradientTraffic gradients;  ///< empty: none are left for the end
-  Seconds weights, optimizer;
-};
-
-/// One microbatch over all chunks of a stage, or over one.
-struct StagePasses {
-  PassTime forward, backward;
-  Seconds weight,
-      weight_host;  ///< the part of backward that zero_bubble puts off; of it what waits for the host
-  EndLayers ends;
-  PassTime deferred;  ///< once per step: weight gradients of the head
-  Seconds hidden;     ///< by a pair of them
-};
 
 struct KnownStep {
   ParallelPlan plan;

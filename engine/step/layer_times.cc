@@ -7,7 +7,7 @@ namespace shardscape::step {
 
 namespace {
 
-// A power of two: the plans of one choice of degrees in large studies, one or two megabytes in all.
+// A power of two: the plans of one choice of degrees in large studies, some megabytes in all.
 constexpr std::size_t kLayerSlots = 512;
 
 /// The plan without what its layers do not mind.
@@ -20,16 +20,19 @@ ParallelPlan plan_of_layers(const TrainingStep& in) {
   return plan;
 }
 
-std::uint64_t hash_of_layers(const ParallelPlan& plan) {
+}  // namespace
+
+std::uint64_t hash_of(const ParallelPlan& plan) {
   std::int64_t order = 0;
   for (const PlanAxis axis : plan.order) order = 8 * order + static_cast<std::int64_t>(axis);
-  const std::array<std::int64_t, 11> words = {plan.tensor,
+  const std::array<std::int64_t, 12> words = {plan.tensor,
                                               plan.context,
                                               plan.data,
                                               plan.pipeline,
                                               plan.sequence_parallel,
                                               static_cast<std::int64_t>(plan.recompute),
                                               plan.microbatch,
+                                              plan.zero_stage,
                                               static_cast<std::int64_t>(plan.schedule),
                                               order,
                                               plan.expert,
@@ -37,13 +40,11 @@ std::uint64_t hash_of_layers(const ParallelPlan& plan) {
   return hash_words(words);
 }
 
-}  // namespace
-
 LayerTimes& LayerTimesMemo::of(const TrainingStep& in) {
   slots_.resize(kLayerSlots);
   const ParallelPlan plan = plan_of_layers(in);
   const bool defers = in.deferred() > 0;
-  Slot& slot = slots_[hash_of_layers(plan) % kLayerSlots];
+  Slot& slot = slots_[hash_of(plan) % kLayerSlots];
   if (slot.used && slot.defers == defers && slot.plan == plan) return slot.times;
   slot.plan = plan;
   slot.defers = defers;

@@ -1,15 +1,19 @@
 // What plans share of the times of their layers. On a healthy machine a pass of one microbatch through a layer
 // depends on the degrees of the plan, the order of its ranks, the microbatch and what is recomputed, but not on the
-// ZeRO stage, not on how the layers lie on stages and chunks, and of the schedule only on what it puts off.
+// ZeRO stage, not on how the layers lie on stages and chunks, and of the schedule only on what it puts off. So do the
+// passes through a stage of the same layers, and the messages between stages.
 #pragma once
 
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "engine/model/stage_layers.h"
 #include "engine/network/flow_set.h"
+#include "engine/network/rank_group.h"
+#include "engine/schedule/pipeline.h"
 #include "engine/spec/plan.h"
 #include "engine/step/pass_time.h"
 #include "engine/step/price_layers.h"
@@ -23,8 +27,39 @@ struct LayerPasses {
   PassTime forward, backward, weight, input;
 };
 
+/// Backward of the layers beside the blocks, one microbatch (the head's on average); 0 where the stage has none.
+struct EndLayers {
+  Seconds head, embedding;
+  Seconds further;  ///< of all modules of further tokens
+};
+
+/// One microbatch over all chunks of a stage, or over one.
+struct StagePasses {
+  PassTime forward, backward;
+  Seconds weight,
+      weight_host;  ///< the part of backward that zero_bubble puts off; of it what waits for the host
+  EndLayers ends;
+  PassTime deferred;  ///< once per step: weight gradients of the head
+  Seconds hidden;     ///< by a pair of them
+};
+
+/// What the passes of a stage depend on beside the times of its layers.
+struct StageKind {
+  model::StageLayers layers;
+  bool first = false, last = false;  ///< whether embedding and head are among them
+  bool overlaps = false;             ///< forwards and backwards run in pairs
+  std::int32_t deferred = 0;         ///< TrainingStep::deferred()
+  friend bool operator==(const StageKind&, const StageKind&) = default;
+};
+struct KnownPasses {
+  StageKind kind;
+  StagePasses passes;
+};
+
 /// What contended_share() needs to know of the calls of a stage with these layers.
 struct ContendedCalls {
+  /// By call. Few models have more calls: no memory is asked for.
+  using Flags = boost::container::small_vector<char, 24>;
   struct Sent {
     const model::CollectiveCall* call = nullptr;
     Seconds seconds;  ///< of all microbatches
@@ -32,12 +67,12 @@ struct ContendedCalls {
   /// Which of the calls share links with traffic over these.
   struct Meeting {
     const network::LinkSet* links = nullptr;  ///< of the collective model
-    std::vector<char> meets;
+    Flags meets;
   };
   model::StageLayers layers;
   Seconds siblings;  ///< what of all calls is due to the groups of other stages
-  std::vector<Sent> sent;
-  std::vector<Meeting> meetings;
+  boost::container::small_vector<Sent, 24> sent;
+  boost::container::small_vector<Meeting, 2> meetings;
 };
 
 /// What is known of the layers of some plans; each entry is filled when it is first asked for.
@@ -45,12 +80,21 @@ struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and of no other layers
   std::array<std::optional<LayerPasses>, kLayerKinds> layers;  ///< by LayerKind::index()
   std::vector<ContendedCalls> contended;                       ///< of the stages that were asked for
+  std::vector<KnownPasses> stages;                             ///< likewise
+  std::optional<network::RankGroups> groups;
+  std::array<std::optional<schedule::Transfer>, 2> transfers;  ///< between stages: of a chain, of a ring
 
   void forget() {
     for (std::optional<LayerPasses>& layer : layers) layer.reset();
     contended.clear();
+    stages.clear();
+    groups.reset();
+    for (std::optional<schedule::Transfer>& transfer : transfers) transfer.reset();
   }
 };
+
+/// Of what training plans differ in.
+std::uint64_t hash_of(const ParallelPlan& plan);
 
 /// Exact: times are shared only by plans that agree in everything that they depend on. For one setting on one healthy
 /// machine. Bounded: of plans with the same place in the table the last one is remembered.

@@ -43,18 +43,20 @@ Operator attention_of(const std::vector<Operator>& operators) {
   return *std::ranges::find(operators, OperatorKind::attention, &Operator::kind);
 }
 
+/// Pieces of prompts whose attention is remembered, some megabytes.
+constexpr std::size_t kMostPieces = 1 << 16;
+
 double mix(double low, double high, double share) { return low + share * (high - low); }
 
-/// Seconds of the blocks of each stage.
-std::vector<double> stage_seconds(const std::vector<model::StageLayers>& layers,
-                                  const std::array<double, model::kMostBlockKinds>& block) {
-  std::vector<double> stages;
+/// Seconds of the blocks of each stage, into `stages`.
+void stage_seconds(const std::vector<model::StageLayers>& layers,
+                   const std::array<double, model::kMostBlockKinds>& block, std::vector<double>& stages) {
+  stages.clear();
   for (const model::StageLayers& stage : layers) {
     double busy = 0;
     for (const auto& [kind, count] : stage) busy += count * block[kind];
     stages.push_back(busy);
   }
-  return stages;
 }
 
 /// Two exchanges over ranks that deal experts.
@@ -79,7 +81,8 @@ TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
     cores_.push_back({attention_of(prompt_block(kind, setting.workload.prompt_tokens)),
                       attention_of(decode),
                       {},
-                      deals_experts(decode)});
+                      deals_experts(decode),
+                      {}});
   }
 }
 
@@ -146,14 +149,20 @@ const PartCost& TokenCosts::head(std::int64_t rows) {
   return entry->second;
 }
 
+TokenCosts::Pieces TokenCosts::pieces_of(std::size_t kind, const serving::Iteration& iteration) const {
+  const bool local = model::attention_window(setting_.model, kind) > 0;
+  return {iteration.prompt_tokens, iteration.prompt_pairs,
+          local ? iteration.window_pairs : iteration.masked_pairs};
+}
+
 compute::OperatorCost TokenCosts::price_prompt_attention(std::size_t kind,
                                                          const serving::Iteration& iteration) const {
   Operator core = cores_[kind].prompt;
   core.attention.batch = 1;
-  core.attention.queries = std::max(1.0, iteration.prompt_tokens / layout_.context);
-  core.attention.keys = iteration.prompt_pairs / iteration.prompt_tokens;
-  const bool local = model::attention_window(setting_.model, kind) > 0;
-  core.attention.visible = (local ? iteration.window_pairs : iteration.masked_pairs) / iteration.prompt_pairs;
+  const auto [tokens, pairs, visible] = pieces_of(kind, iteration);
+  core.attention.queries = std::max(1.0, tokens / layout_.context);
+  core.attention.keys = pairs / tokens;
+  core.attention.visible = visible / pairs;
   return price(core, setting_).forward;
 }
 
@@ -166,8 +175,12 @@ compute::OperatorCost TokenCosts::price_decode_attention(std::size_t kind, doubl
   return price(core, setting_).forward;
 }
 
-Seconds TokenCosts::prompt_attention(std::size_t kind, const serving::Iteration& iteration) const {
-  return price_prompt_attention(kind, iteration).time;
+Seconds TokenCosts::prompt_attention(std::size_t kind, const serving::Iteration& iteration) {
+  auto& prompts = cores_[kind].prompts;
+  if (prompts.size() >= kMostPieces) prompts.clear();
+  const auto [entry, fresh] = prompts.try_emplace(pieces_of(kind, iteration));
+  if (fresh) entry->second = price_prompt_attention(kind, iteration).time;
+  return entry->second;
 }
 
 Bound TokenCosts::prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const {
@@ -256,12 +269,6 @@ double IterationCosts::Cost::hop(std::size_t boundary) const {
   return low->hops[boundary] + share * (high->hops[boundary] - low->hops[boundary]);
 }
 
-double IterationCosts::Cost::trip() const {
-  double sum = 0;
-  for (std::size_t boundary = 0; boundary < high->hops.size(); ++boundary) sum += hop(boundary);
-  return sum;
-}
-
 const IterationCosts::Sample& IterationCosts::price_sample(Table table, Sample& sample) {
   if (sample.priced) return sample;
   sample.priced = true;
@@ -295,15 +302,27 @@ std::array<IterationCosts::Share, 2> IterationCosts::shares(Table table, double 
   return {{{above->tokens, share}, {(above - 1)->tokens, 1 - share}}};
 }
 
-IterationCosts::Cost IterationCosts::at(Table table, double tokens) {
+/// Iterations of a load work on few different numbers of tokens.
+const IterationCosts::Cost& IterationCosts::at(Table table, double tokens) {
+  const auto [entry, fresh] = costs_at_[static_cast<std::size_t>(table)].try_emplace(tokens);
+  Cost& cost = entry->second;
+  if (fresh) {
+    cost = between_samples(table, tokens);
+    for (std::size_t boundary = 0; boundary < cost.high->hops.size(); ++boundary)
+      cost.trip += cost.hop(boundary);
+  }
+  return cost;
+}
+
+IterationCosts::Cost IterationCosts::between_samples(Table table, double tokens) {
   Samples& list = tables_[static_cast<std::size_t>(table)];
   const auto [high_share, low_share] = shares(table, tokens);
   const auto above = std::ranges::lower_bound(list, high_share.tokens, {}, &Sample::tokens);
   const Sample& high = price_sample(table, *above);
-  if (low_share.share <= 0) return {high.block, high.end, &high, &high, 1};
+  if (low_share.share <= 0) return {high.block, high.end, &high, &high, 1, 0};
   const Sample& low = price_sample(table, *(above - 1));
   const double share = high_share.share;
-  Cost cost{{}, mixed(low.end, high.end, share), &low, &high, share};
+  Cost cost{{}, mixed(low.end, high.end, share), &low, &high, share, 0};
   for (const auto& [kind, count] : all_) cost.block[kind] = mixed(low.block[kind], high.block[kind], share);
   return cost;
 }
@@ -422,14 +441,13 @@ double IterationCosts::add_half_layer(const HalfBlock& block, const HalfBlock& p
   return std::max(launch, busy) + gap;
 }
 
-std::vector<double> IterationCosts::add_halves(const serving::Iteration& iteration, const Cost& body,
-                                               IterationTime& time) {
+void IterationCosts::add_halves(const serving::Iteration& iteration, const Cost& body, IterationTime& time) {
   const Attention whole = attention_of(iteration), half = attention_of(half_of(iteration));
   const double tokens = iteration.prompt_tokens + iteration.decoding;
   HalfParts parts;
   for (const auto& [kind, blocks] : all_)
     if (in_halves(kind, tokens)) parts[kind] = mixed(body.low->half[kind], body.high->half[kind], body.share);
-  std::vector<double> stages;
+  stages_.clear();
   for (const model::StageLayers& layers : in_.layers) {
     double busy = 0;
     each_layer(
@@ -441,15 +459,15 @@ std::vector<double> IterationCosts::add_halves(const serving::Iteration& iterati
           busy += add_half_layer(parts[kind], parts[previous], place, half.prompt[kind] + half.decode[kind],
                                  time);
         });
-    stages.push_back(busy);
+    stages_.push_back(busy);
   }
-  return stages;
 }
 
 IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
-  const Cost body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
+  const Cost& body = at(table_of(iteration), iteration.prompt_tokens + iteration.decoding);
   const double rows = iteration.decoding + iteration.first_tokens;
-  const Cost head = rows > 0 ? at(Table::head, rows) : Cost{};
+  static constexpr Cost kNoHead{};
+  const Cost& head = rows > 0 ? at(Table::head, rows) : kNoHead;
   if (unit_ == Unit::bytes) return bytes(body, head);
 
   const StackProfile& stack = in_.setting.system.stack;
@@ -457,17 +475,16 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   const bool halves =
       std::ranges::any_of(all_, [&](const model::BlockRun& run) { return in_halves(run.kind, tokens); });
   IterationTime time{};
-  std::vector<double> stages;  // of the blocks of each; only where they are asked for
   const bool turns = in_.plan.pipeline > 1 && in_.groups > 1;
   if (halves) {
-    stages = add_halves(iteration, body, time);
+    add_halves(iteration, body, time);
   } else {
     const Attention attention = attention_of(iteration);
     BlockSeconds block{};
     for (const auto& [kind, blocks] : all_)
       block[kind] =
           add_blocks(body.block[kind], attention.prompt[kind], attention.decode[kind], blocks, time);
-    if (turns) stages = stage_seconds(in_.layers, block);
+    if (turns) stage_seconds(in_.layers, block, stages_);
   }
   double embedding_end = body.end.device, head_end = head.end.device;
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -478,23 +495,22 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   }
   double& compute = time[TimeClass::compute];
   compute = compute + body.end.device + head.end.device;
-  time[TimeClass::pipeline_comm] = body.trip();
+  time[TimeClass::pipeline_comm] = body.trip;
   double& host = time[TimeClass::host];
   host = host + stack.host.decode_step_fixed.value() + rows * stack.host.decode_sequence.value();
   if (turns) {
-    const double busy = longest_stage(stages, embedding_end, head_end, body);
+    const double busy = longest_stage(embedding_end, head_end, body);
     time[TimeClass::bubble] = std::max(0.0, static_cast<double>(in_.groups) * busy - serving::total(time));
   }
   return time;
 }
 
 /// Seconds that the busiest stage spends on one iteration of one group.
-double IterationCosts::longest_stage(const std::vector<double>& blocks, double embedding, double head,
-                                     const Cost& hops) const {
+double IterationCosts::longest_stage(double embedding, double head, const Cost& hops) const {
   double longest = 0;
   const std::size_t last = in_.layers.size() - 1;
   for (std::size_t stage = 0; stage <= last; ++stage) {
-    double busy = blocks[stage];
+    double busy = stages_[stage];
     if (stage == 0) busy += embedding;
     if (stage == last) busy += head;
     if (stage < last && !in_.setting.system.stack.communication.pipeline_async) busy += hops.hop(stage);

@@ -25,11 +25,13 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "engine/model/layer_key.h"
 #include "engine/model/stage_layers.h"
 #include "engine/network/collective_model.h"
@@ -59,7 +61,7 @@ class TokenCosts {
   const TokenCost& decode(std::int64_t sequences);
   const PartCost& head(std::int64_t rows);
   /// Attention of one block of a kind.
-  [[nodiscard]] Seconds prompt_attention(std::size_t kind, const serving::Iteration& iteration) const;
+  [[nodiscard]] Seconds prompt_attention(std::size_t kind, const serving::Iteration& iteration);
   [[nodiscard]] Seconds decode_attention(std::size_t kind, double sequences, double cached);
   [[nodiscard]] Bound prompt_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
   [[nodiscard]] Bound decode_attention_bound(std::size_t kind, const serving::Iteration& iteration) const;
@@ -87,12 +89,20 @@ class TokenCosts {
   [[nodiscard]] compute::OperatorCost price_decode_attention(std::size_t kind, double sequences,
                                                              double cached) const;
 
+  /// What attention asks of the prompts that an iteration reads: tokens, pairs, and of these those that are visible.
+  using Pieces = std::array<double, 3>;
+  struct PiecesHash {
+    std::size_t operator()(const Pieces& pieces) const { return hash_words(pieces); }
+  };
+  [[nodiscard]] Pieces pieces_of(std::size_t kind, const serving::Iteration& iteration) const;
+
   const Setting& setting_;
   model::LayerKey layout_;
   struct Core {
     model::Operator prompt, decode;
     std::vector<Chord> chords;  ///< by sequences
     bool deals = false;
+    std::unordered_map<Pieces, Seconds, PiecesHash> prompts;  ///< attention of these pieces of prompts
   };
   std::vector<Core> cores_;  ///< by kind of block
   std::unordered_map<std::int64_t, TokenCost> prompt_, decode_;
@@ -164,12 +174,13 @@ class IterationCosts {
     Amounts end;
     const Sample *low = nullptr, *high = nullptr;
     double share = 1;  ///< of the higher one
+    double trip = 0;   ///< all hops
     [[nodiscard]] double hop(std::size_t boundary) const;
-    [[nodiscard]] double trip() const;  ///< all hops
   };
 
   static Samples samples(std::int64_t most, std::initializer_list<std::int64_t> exact);
-  [[nodiscard]] Cost at(Table table, double tokens);
+  [[nodiscard]] const Cost& at(Table table, double tokens);
+  [[nodiscard]] Cost between_samples(Table table, double tokens);
   const Sample& price_sample(Table table, Sample& sample);
   [[nodiscard]] Amounts amounts(const PartCost& layer);
   void price_hops(Bytes boundary, std::vector<double>& hops);
@@ -183,18 +194,16 @@ class IterationCosts {
   /// Books `blocks` alike. Returns the seconds of one with what is exposed of its calls, launch and gap.
   double add_blocks(const Amounts& amounts, double prompt_attention, double decode_attention, double blocks,
                     serving::IterationTime& time) const;
-  /// Books all blocks where some of them run in halves. Returns the seconds of each stage's.
-  std::vector<double> add_halves(const serving::Iteration& iteration, const Cost& body,
-                                 serving::IterationTime& time);
+  /// Books all blocks where some of them run in halves. stages_ are then the seconds of each stage's.
+  void add_halves(const serving::Iteration& iteration, const Cost& body, serving::IterationTime& time);
   /// Books a block that runs in halves, of which `attention` is that of each. Returns its seconds.
   double add_half_layer(const HalfBlock& block, const HalfBlock& previous, PlaceInRun place, double attention,
                         serving::IterationTime& time) const;
   [[nodiscard]] HalfBlock half_block(const PartCost& layer);
   [[nodiscard]] static HalfBlock mixed(const HalfBlock& low, const HalfBlock& high, double share);
   [[nodiscard]] static Amounts mixed(const Amounts& low, const Amounts& high, double share);
-  /// `blocks`: seconds of the blocks of each stage.
-  [[nodiscard]] double longest_stage(const std::vector<double>& blocks, double embedding, double head,
-                                     const Cost& hops) const;
+  /// With stages_ for the blocks.
+  [[nodiscard]] double longest_stage(double embedding, double head, const Cost& hops) const;
   [[nodiscard]] serving::IterationTime bytes(const Cost& body, const Cost& head) const;
 
   const Inputs in_;
@@ -204,6 +213,11 @@ class IterationCosts {
   network::PlanLayout layout_;
   Unit unit_;
   std::array<Samples, 3> tables_;
+  std::vector<double> stages_;  ///< of an iteration: seconds of each stage's blocks, where they are asked for
+  struct TokensHash {
+    std::size_t operator()(double tokens) const { return hash_word(0, std::bit_cast<std::uint64_t>(tokens)); }
+  };
+  std::array<std::unordered_map<double, Cost, TokensHash>, 3> costs_at_;  ///< of each table, by tokens
 };
 
 }  // namespace shardscape::step

@@ -68,12 +68,12 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
     if (!is_fused(kernel) || latent) return {compute::decode(op.attention, policy.kv_cache, device), {}};
     return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
   }
-  if (is_fused(kernel)) {
-    return {compute::fused_forward(op.attention, kernel, precision, device),
-            compute::fused_backward(op.attention, kernel, precision, device)};
-  }
-  return {compute::naive_forward(op.attention, precision, device),
-          compute::naive_backward(op.attention, precision, device)};
+  const compute::OperatorCost forward = is_fused(kernel)
+                                            ? compute::fused_forward(op.attention, kernel, precision, device)
+                                            : compute::naive_forward(op.attention, precision, device);
+  if (serves) return {forward, {}};
+  return {forward, is_fused(kernel) ? compute::fused_backward(op.attention, kernel, precision, device)
+                                    : compute::naive_backward(op.attention, precision, device)};
 }
 
 double backward_kernels(const Operator& op) {

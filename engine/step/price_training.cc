@@ -8,6 +8,7 @@
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/zero.h"
 #include "engine/step/contention.h"
+#include "engine/step/data_costs.h"
 #include "engine/step/data_traffic.h"
 #include "engine/step/expert_leads.h"
 #include "engine/step/known_step.h"
@@ -250,6 +251,14 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   };
   const LayerTimer first_timer(in, in.costs, groups, collectives, slice_of(0, layout, in, collectives));
   StageTimer first(in, first_timer, known);
+  const auto healthy = [&](std::size_t s) -> const StagePasses& {
+    const auto stage = static_cast<std::int32_t>(s);
+    const StageKind kind{in.layers[s], in.first(stage), in.last(stage), in.pipeline.overlaps, in.deferred()};
+    const auto found = std::ranges::find(known.stages, kind, &KnownPasses::kind);
+    if (found != known.stages.end()) return found->passes;
+    known.stages.push_back({kind, timed(first, in.costs, s)});
+    return known.stages.back().passes;
+  };
   const auto slowed = [&](std::size_t s) {  // by sick links
     const SickPassesMemo::Key key{parts.known()->layers_id,     collectives.fault_epoch(),
                                   static_cast<std::int32_t>(s), in.deferred(),
@@ -266,9 +275,7 @@ void fill_stage_times(const TrainingStep& in, const PlanLayout& layout, const Ra
       copy_stage(scratch, s - 1, scratch, s);
       continue;
     }
-    const StagePasses passes = shared             ? slowed(s)
-                               : s == 0 || !apart ? timed(first, in.costs, s)
-                                                  : passes_of(in.costs, s);
+    const StagePasses passes = shared ? slowed(s) : s == 0 || !apart ? healthy(s) : passes_of(in.costs, s);
     scratch.forward[s] = passes.forward;
     scratch.backward[s] = passes.backward;
     scratch.weight[s] = passes.weight;
@@ -345,13 +352,31 @@ void fill_chunk_times(const TrainingStep& in, const PlanLayout& layout, const Ra
   collectives.set_memory_share(1);
 }
 
-/// Adds to the passes of each stage what data parallelism costs every microbatch.
+BesideCosts beside_costs(const TrainingStep& in, std::size_t s, const PlanLayout& layout,
+                         const RankGroups& groups, network::CollectiveModel& collectives) {
+  collectives.set_memory_share(memory_share(in, s));
+  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
+  const Slice slice = slice_of(s, layout, in, collectives);
+  const auto beside = [&](Pass pass) {
+    Seconds time;
+    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
+      time += collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
+    return time;
+  };
+  const BesideCosts costs = {beside(Pass::forward), beside(Pass::backward), beside(Pass::weight)};
+  collectives.set_memory_share(1);
+  return costs;
+}
+
+/// Adds to the passes of each stage what data parallelism costs every microbatch. `data`: what plans share, or null.
 void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                       network::CollectiveModel& collectives, TrainingScratch& scratch) {
+                       network::CollectiveModel& collectives, StageDataCosts* data,
+                       TrainingScratch& scratch) {
   if (!sends_beside_passes(in)) {
     std::ranges::fill(scratch.beside, StageTraffic());
     return;
   }
+  const StackProfile::Communication& communication = in.setting.system.stack.communication;
   const PartsToPrice& parts = *scratch.parts;
   for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
@@ -361,26 +386,19 @@ void add_data_parallel(const TrainingStep& in, const PlanLayout& layout, const R
       copy_stage(scratch, s - 1, scratch, s);
       continue;
     }
-    collectives.set_memory_share(memory_share(in, s));
-    const DataTraffic traffic = data_traffic(in, in.parameters_of(stage));
-    const Slice slice = slice_of(s, layout, in, collectives);
-    const auto beside = [&](Pass pass, Seconds hider) {
-      Seconds time;
-      for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts()))
-        time += collectives.time(part.op, part.bytes, groups[part.group], part.calls, slice);
-      return beside_pass(in.setting.system.stack.communication, time, hider);
-    };
+    std::optional<BesideCosts> own;
+    std::optional<BesideCosts>& costs = data != nullptr ? data->of(in, stage).beside : own;
+    if (!costs) costs = beside_costs(in, s, layout, groups, collectives);
     const Seconds weight = scratch.weight[s];
     StageTraffic& of_stage = scratch.beside[s];
-    of_stage.backward = beside(Pass::backward, scratch.backward[s].total() - weight);
-    of_stage.weight = beside(Pass::weight, weight);
-    of_stage.forward = beside(Pass::forward, scratch.forward[s].total());
+    of_stage.backward = beside_pass(communication, costs->backward, scratch.backward[s].total() - weight);
+    of_stage.weight = beside_pass(communication, costs->weight, weight);
+    of_stage.forward = beside_pass(communication, costs->forward, scratch.forward[s].total());
     scratch.forward[s][TimeClass::data_comm] += of_stage.forward.exposed();
     scratch.backward[s][TimeClass::data_comm] += of_stage.backward.exposed() + of_stage.weight.exposed();
     scratch.weight[s] += of_stage.weight.exposed();
     if (collectives.records_links()) scratch.known->links[s].beside = collectives.take_recorded_part();
   }
-  collectives.set_memory_share(1);
 }
 
 /// The seconds of one message over each boundary between stages, as if no other boundary were sending: a
@@ -401,14 +419,14 @@ void price_boundaries(const TrainingStep& in, const RankGroups& groups, network:
   for (double& of_boundary : seconds) of_boundary += gather.value();
 }
 
-void price_transfer(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
-                    schedule::Transfer& transfer) {
-  transfer.blocking = !in.setting.system.stack.communication.pipeline_async;
-  transfer.seconds.assign(1, 0);
-  if (in.plan.pipeline == 1) return;
+schedule::Transfer priced_transfer(const TrainingStep& in, const RankGroups& groups,
+                                   network::CollectiveModel& collectives) {
+  schedule::Transfer transfer(0, !in.setting.system.stack.communication.pipeline_async);
+  if (in.plan.pipeline == 1) return transfer;
   collectives.set_memory_share(memory_share(in));
   price_boundaries(in, groups, collectives, transfer.seconds);
   collectives.set_memory_share(1);
+  return transfer;
 }
 
 /// What the pipeline is timed with.
@@ -419,11 +437,11 @@ void fill_schedule_times(const TrainingStep& in, TrainingScratch& scratch) {
                              chunk.weight.value(), chunk.hidden.value()});
   }
   if (in.pipeline.both_ways()) return;
-  const double chunks = in.pipeline.virtual_stages;
+  const double share = 1.0 / in.pipeline.virtual_stages;
   for (std::size_t s = 0; s < scratch.forward.size(); ++s) {
-    scratch.times.push_back({scratch.forward[s].total().value() / chunks,
-                             scratch.backward[s].total().value() / chunks, scratch.weight[s].value() / chunks,
-                             scratch.hidden[s].value() / chunks});
+    scratch.times.push_back({share * scratch.forward[s].total().value(),
+                             share * scratch.backward[s].total().value(), share * scratch.weight[s].value(),
+                             share * scratch.hidden[s].value()});
   }
 }
 
@@ -438,9 +456,9 @@ Seconds hidden_in_step(const TrainingStep& in, const TrainingScratch& scratch, s
   return Seconds(sum);
 }
 
-/// When each stage ends, with the real transfers and with free ones.
+/// When each stage ends, with the real transfers and with free ones. `shared`: with plans of the same layers, or null.
 void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::CollectiveModel& collectives,
-                  TrainingScratch& scratch) {
+                  LayerTimes* shared, TrainingScratch& scratch) {
   const PartsToPrice& parts = *scratch.parts;
   fill_schedule_times(in, scratch);
   if (!parts.boundaries()) scratch.transfer = parts.known()->transfer;
@@ -450,7 +468,13 @@ void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::Col
     scratch.end_without_transfers = parts.known()->end_without_transfers;
     return;
   }
-  if (parts.boundaries()) price_transfer(in, groups, collectives, scratch.transfer);
+  if (parts.boundaries()) {
+    std::optional<schedule::Transfer> own;
+    std::optional<schedule::Transfer>& known =
+        shared != nullptr ? shared->transfers[in.pipeline.wraps()] : own;
+    if (!known) known = priced_transfer(in, groups, collectives);
+    scratch.transfer = *known;
+  }
   if (collectives.records_links()) scratch.known->boundaries = collectives.take_recorded_part();
   if (scratch.reference) {
     std::vector<schedule::PipelineSpan> spans;
@@ -466,42 +490,24 @@ void run_pipeline(const TrainingStep& in, const RankGroups& groups, network::Col
   scratch.end_without_transfers.assign(fast.free.begin(), fast.free.end());
 }
 
-void fill_rates(const TrainingStep& in, Prediction& out) {
+/// Of a step, in all.
+Flops useful_flops(const Setting& setting) {
+  const WorkloadSpec& workload = setting.workload;
+  return static_cast<double>(workload.global_batch) *
+         model::model_flops_per_sequence(setting.model, workload.sequence_length);
+}
+
+void fill_rates(const TrainingStep& in, Flops useful, Prediction& out) {
   const WorkloadSpec& workload = in.setting.workload;
   const auto gpus = static_cast<double>(in.plan.gpus());
   const auto batch = static_cast<double>(workload.global_batch);
   out.tokens_per_s_per_gpu =
       batch * static_cast<double>(workload.sequence_length) / out.step_time.value() / gpus;
-  const Flops useful = batch * model::model_flops_per_sequence(in.setting.model, workload.sequence_length);
   out.mfu =
       useful / out.step_time / (gpus * in.setting.system.device.tensor_peak(workload.policy().products));
 }
 
-/// Whether some group like this one, of ranks as they are numbered, lies in more than one domain of the scale-up
-/// network: groups of one kind tile the ranks in blocks, which domains hold whole or cut.
-bool leaves_domain(const FabricSpec& fabric, const network::RankGroup& group) {
-  if (group.depth == 0) return false;
-  std::int64_t domain = 1;
-  for (const DimensionSpec& dimension : fabric.dimensions) {
-    if (dimension.scope == LinkScope::scale_out) break;
-    domain *= dimension.size();
-  }
-  const auto& outer = group.levels[static_cast<std::size_t>(group.depth - 1)];
-  return domain % (static_cast<std::int64_t>(outer.extent) * outer.stride) != 0;
-}
-
 }  // namespace
-
-bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan) {
-  const StackProfile& stack = setting.system.stack;
-  if (stack.communication.expert_overlap <= 0 || !model::layer_key(plan, plan.microbatch).dispatches)
-    return false;
-  if (zero_shards(plan, ZeroState::weights) || scatters_each_microbatch(plan, stack)) return false;
-  if (stack.communication.overlapped_exchanges == OverlappedExchanges::between_domains &&
-      !leaves_domain(setting.system.fabric, PlanLayout(plan).group(ParallelGroup::expert)))
-    return false;
-  return plan.pipeline == 1 || (plan.schedule == ScheduleKind::interleaved && plan.virtual_stages > 1);
-}
 
 BesidePass beside_pass(const StackProfile::Communication& stack, Seconds traffic, Seconds pass) {
   const Seconds together = std::min(traffic, stack.data_overlap * pass);
@@ -525,15 +531,6 @@ PassTime time_segments(const TrainingStep& in, LayerKind kind, const Segments& s
   return LayerTimer(in, in.costs, groups, collectives, {}).of(kind, segments);
 }
 
-schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPlan& plan) {
-  const std::int64_t per_microbatch = static_cast<std::int64_t>(plan.data) * plan.microbatch;
-  const bool plain = plan.pipeline == 1 && plan.schedule != ScheduleKind::gpipe && plan.virtual_stages == 1;
-  return {plain ? ScheduleKind::one_f_one_b : plan.schedule, plan.pipeline,
-          plan.both_ways() ? 2 : plan.virtual_stages,
-          static_cast<std::int32_t>(setting.workload.global_batch / per_microbatch),
-          overlaps_exchanges(setting, plan)};
-}
-
 OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
   const bool sharded = zero_shards(in.plan, ZeroState::optimizer);
   const bool sliced = sharded && !zero_shards(in.plan, ZeroState::weights);
@@ -551,33 +548,37 @@ OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, s
   return cost;
 }
 
-void fill_training_rates(const TrainingStep& in, Prediction& out) { fill_rates(in, out); }
+void fill_training_rates(const TrainingStep& in, Prediction& out) {
+  fill_rates(in, useful_flops(in.setting), out);
+}
 
 std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& collectives,
                            TrainingScratch& scratch, Prediction& out) {
   const PlanLayout layout(in.plan);
   const KnownStep* const step = begin_step(in, layout, collectives, scratch);
-  const RankGroups groups = step != nullptr ? step->groups : layout.groups();
   // Sick links and devices tell stages apart, and who records links or wants the plain path asks for every time anew.
   const bool plain =
       in.sick.empty() && !collectives.has_faults() && !collectives.records_links() && !scratch.reference;
   LayerTimes* const shared = plain ? &scratch.layer_times.of(in) : nullptr;
   LayerTimes& layers = plain ? *shared : scratch.own_times;
   if (!plain) layers.forget();
+  if (step == nullptr && !layers.groups) layers.groups = layout.groups();
+  const RankGroups& groups = step != nullptr ? step->groups : *layers.groups;
   fill_stage_times(in, layout, groups, collectives, layers, scratch);
   fill_chunk_times(in, layout, groups, collectives, layers, scratch);
   const bool records = collectives.records_links();
   if (records) scratch.known->layers = scratch;
-  add_data_parallel(in, layout, groups, collectives, scratch);
+  StageDataCosts* const data = plain ? &scratch.data_costs->of(in) : nullptr;
+  add_data_parallel(in, layout, groups, collectives, data, scratch);
   if (records) scratch.known->passes = scratch;
-  run_pipeline(in, groups, collectives, scratch);
+  run_pipeline(in, groups, collectives, shared, scratch);
   if (records) keep_pipeline(scratch);
-  const auto [critical, end] = add_tails(in, layout, groups, collectives, scratch);
+  const auto [critical, end] = add_tails(in, layout, groups, collectives, data, scratch);
   const Seconds fixed = in.setting.system.stack.host.step_fixed;
   // The healthy machine is timed first and faults after it: then the time is there already.
   const bool first = out.step_time <= Seconds(0);
   out.step_time = end + fixed;
-  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives, shared);
+  if (first) out.contended_share = contended_share(in, critical, out.step_time, collectives, shared, data);
 
   const double m = in.pipeline.per_chunk();
   PassTime busy = m * scratch.forward[critical];
@@ -595,7 +596,8 @@ std::int32_t time_training(const TrainingStep& in, network::CollectiveModel& col
   b[TimeClass::optimizer] = scratch.tails[critical].optimizer;
   b[TimeClass::host] += fixed;
 
-  fill_rates(in, out);
+  if (!scratch.useful) scratch.useful = useful_flops(in.setting);
+  fill_rates(in, *scratch.useful, out);
   return static_cast<std::int32_t>(critical);
 }
 

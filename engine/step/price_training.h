@@ -99,8 +99,11 @@ struct TrainingStep {
   std::span<const model::ParameterGroups> held = {};
 
   /// Whether a stage holds the embedding, and whether it holds the head: under dualpipe both ends hold both.
-  [[nodiscard]] bool first(std::int32_t stage) const { return pipeline.holds(stage, 0); }
-  [[nodiscard]] bool last(std::int32_t stage) const { return pipeline.holds(stage, pipeline.parts() - 1); }
+  [[nodiscard]] bool first(std::int32_t stage) const { return holds_end(stage, 0); }
+  [[nodiscard]] bool last(std::int32_t stage) const { return holds_end(stage, plan.pipeline - 1); }
+  [[nodiscard]] bool holds_end(std::int32_t stage, std::int32_t end) const {
+    return stage == end || (pipeline.both_ways() && stage == plan.pipeline - 1 - end);
+  }
   [[nodiscard]] model::LayerKey key() const { return model::layer_key(plan, plan.microbatch); }
   /// The layers of a stage, and of one of its chunks, in the order of forward.
   [[nodiscard]] LayerRuns stage_layers(std::int32_t stage) const;
@@ -125,12 +128,6 @@ struct TrainingStep {
   [[nodiscard]] Boundary boundary() const;
 };
 
-/// Backward of the layers beside the blocks, one microbatch (the head's on average); 0 where the stage has none.
-struct EndLayers {
-  Seconds head, embedding;
-  Seconds further;  ///< of all modules of further tokens
-};
-
 /// Data-parallel traffic of every microbatch beside the passes of a stage, over all its chunks.
 struct StageTraffic {
   BesidePass forward, backward, weight;
@@ -151,15 +148,6 @@ struct ChunkPasses {
   Seconds hidden;  ///< as below, of its forward beside the other chunk's backward
 };
 
-/// The pipeline of a plan whose microbatches divide the batch. On one stage there is no bubble to fill: zero_bubble and
-/// dualpipe are plain accumulation.
-schedule::PipelineShape pipeline_shape(const Setting& setting, const ParallelPlan& plan);
-
-/// Whether forwards and backwards of this plan run in pairs, beside those of dualpipe: where the stack overlaps the
-/// exchanges of experts, tokens are dispatched, the schedule is interleaved or has one stage and no traffic of data
-/// parallelism runs beside every microbatch.
-bool overlaps_exchanges(const Setting& setting, const ParallelPlan& plan);
-
 /// What each stage takes.
 struct StageTimes {
   std::vector<PassTime> forward, backward;  ///< per stage, one microbatch over all its chunks
@@ -178,6 +166,8 @@ struct StageTimes {
 struct KnownStep;
 class PartsToPrice;
 class SickPassesMemo;
+// data_costs.h
+class DataCostsMemo;
 
 /// Scratch that outlives a point; of one setting on one machine.
 struct TrainingScratch : StageTimes {
@@ -192,10 +182,12 @@ struct TrainingScratch : StageTimes {
   std::vector<double> chunk_end;
   schedule::PipelineMemo pipelines;
   LayerTimesMemo layer_times;
+  std::optional<Flops> useful;       ///< of a step, in all
   LayerTimes own_times;              ///< of a plan whose layers' times are not shared
   std::unique_ptr<KnownStep> known;  ///< of the plan that was timed last while links were recorded
   std::unique_ptr<PartsToPrice> parts;
   std::unique_ptr<SickPassesMemo> sick_passes;
+  std::unique_ptr<DataCostsMemo> data_costs;
   bool reference =
       false;  ///< walk the schedule operation by operation instead, and share nothing between plans
   bool every_tail = false;  ///< say the exposed gradients of every stage, not only of those that may end last

@@ -102,26 +102,37 @@ Seconds wait_for_mirror(const TrainingStep& in, const TrainingScratch& scratch, 
 }
 
 LastStage add_tails(const TrainingStep& in, const PlanLayout& layout, const RankGroups& groups,
-                    network::CollectiveModel& collectives, TrainingScratch& scratch) {
+                    network::CollectiveModel& collectives, StageDataCosts* data, TrainingScratch& scratch) {
   const auto stages = static_cast<std::size_t>(in.plan.pipeline);
   scratch.tails.resize(stages);
   const PartsToPrice& parts = *scratch.parts;
-  TailCosts priced;
+  TailCosts own;  // of the stage, or of the run of equal ones that it is in
+  const auto price = [&](std::size_t s) {
+    if (data == nullptr) {
+      own = tail_costs(in, s, layout, groups, collectives);
+      return;
+    }
+    std::optional<TailCosts>& shared = data->of(in, static_cast<std::int32_t>(s)).tail;
+    if (!shared) shared = tail_costs(in, s, layout, groups, collectives);
+    own = *shared;
+  };
   LastStage last;
   std::optional<Exposed> known;  // of the run of equal stages
   for (std::size_t s = 0; s < stages; ++s) {
     if (!like_the_one_before(in, s, collectives)) {
-      if (parts.tail(s)) priced = tail_costs(in, s, layout, groups, collectives);
+      if (parts.tail(s)) price(s);
       known.reset();
     }
-    const TailCosts& costs = parts.tail(s) ? priced : scratch.known->tails[s];
+    const TailCosts& costs = parts.tail(s) ? own : scratch.known->tails[s];
     if (collectives.records_links()) {
       scratch.known->tails.push_back(costs);
       scratch.known->links[s].tail = collectives.take_recorded_part();
     }
     StageTail& tail = scratch.tails[s];
     const Seconds hidden =
-        hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total());
+        costs.weights > Seconds(0)
+            ? hidden_gather(in.setting.system.stack.communication, costs.weights, scratch.forward[s].total())
+            : Seconds(0);
     tail.data_comm = costs.weights - hidden;
     tail.weights_hidden = hidden > Seconds(0) ? hidden / costs.weights : 0;
     tail.optimizer = costs.optimizer;

@@ -7,19 +7,21 @@
 // they are later, and moves with them.
 #pragma once
 
+#include "engine/step/data_costs.h"
 #include "engine/step/price_training.h"
 
 namespace shardscape::step {
 
 /// The stage that ends last, the first of several, and when; fills the tails of the scratch, whose pipeline has been
-/// timed. Unless every_tail, tails of stages that end earlier may be without their exposed gradients.
+/// timed. Unless every_tail, tails of stages that end earlier may be without their exposed gradients. `data`: what plans
+/// share, or null.
 struct LastStage {
   std::size_t stage = 0;
   Seconds end;
 };
 LastStage add_tails(const TrainingStep& inputs, const network::PlanLayout& layout,
                     const network::RankGroups& groups, network::CollectiveModel& collectives,
-                    TrainingScratch& scratch);
+                    StageDataCosts* data, TrainingScratch& scratch);
 
 /// Gradients of a part of the model that lies on two stages (dualpipe) are added up when both are done: how long a
 /// stage waits for the other one. 0 under other schedules.

@@ -33,7 +33,7 @@ class ReplayTraffic {
       : linked_(linked),
         network_(network),
         order_(order),
-        builder_(network.routes(), network::RingLayout::repeated) {}
+        builder_(network.routes(), network::TrafficLayout::repeated) {}
 
   /// False where some ranks can't reach each other.
   bool build() {

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "engine/base/counter_rng.h"
+#include "engine/execution/lone_rings.h"
+#include "engine/execution/program_counts.h"
 #include "tests/support/execution_fixture.h"
 #include "tests/support/naive_executor.h"
 #include "tests/support/seeds.h"
@@ -265,6 +267,109 @@ TEST(ExecutionProperty, SymmetricRanksExecutedOnceGiveTheResultOfExecutingEach) 
     folded += fast.executed_ranks < generator.ranks() ? 1 : 0;
   }
   EXPECT_GE(folded, test::at_least(seeds / 3)) << "the symmetric cases hardly ever fold";
+}
+
+/// Nodes whose ranks make ring calls and send to the same rank of the next node, each rank at a pace of its own.
+class NodesGenerator {
+ public:
+  explicit NodesGenerator(std::uint64_t seed)
+      : rng_(seed, 3),
+        inner_(static_cast<std::int32_t>(2 + rng_.below(5))),
+        outer_(static_cast<std::int32_t>(1 + rng_.below(3))) {}
+
+  FabricSpec fabric() {
+    const DimensionKind kinds[] = {DimensionKind::switched, DimensionKind::ring,
+                                   DimensionKind::fully_connected};
+    FabricSpec spec{"nodes",
+                    {test::dimension("inner", kinds[rng_.below(3)], {inner_}, between(1e9, 4e9),
+                                     rng_.below(3) == 0 ? 0 : between(0, 2e-5))}};
+    if (outer_ > 1)
+      spec.dimensions.push_back(test::dimension("outer", DimensionKind::switched, {outer_}, 1e9, 1e-6));
+    return spec;
+  }
+  StackProfile::Communication communication() {
+    StackProfile::Communication c = test::plain_stack().communication;
+    c.call = Seconds(rng_.below(2) == 0 ? 0 : between(0, 1e-4));
+    c.rank_step = Seconds(rng_.below(2) == 0 ? 0 : between(0, 1e-4));
+    c.algorithms = {Algorithm::ring};
+    return c;
+  }
+  /// The lane of the rings.
+  std::int32_t fill(ExecutionBench& bench) {
+    execution::ProgramBuilder& builder = bench.builder();
+    const std::int32_t lane = builder.add_lane(group_of(inner_, 1));
+    const std::int32_t ranks = inner_ * outer_;
+    const std::int32_t next = builder.add_channel([&](std::int32_t rank) { return (rank + inner_) % ranks; });
+    constexpr CollectiveOp kOps[] = {CollectiveOp::all_reduce, CollectiveOp::all_gather,
+                                     CollectiveOp::reduce_scatter};
+    std::vector<std::int32_t> calls;
+    for (int call = 0; call < 3; ++call)  // of two ranks, scattering and gathering are no turns
+      calls.push_back(builder.call(lane, kOps[inner_ == 2 ? 0 : rng_.below(3)], Bytes(between(1e3, 1e7))));
+    std::vector<std::uint64_t> steps(4 + rng_.below(12));
+    for (std::uint64_t& step : steps) step = rng_.below(6);
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      for (const std::uint64_t step : steps) {
+        if (step < 3) bench.start(lane, calls[step], static_cast<std::int32_t>(1 + step));
+        if (step == 3) bench.compute(between(0, 1e-2));
+        if (step == 4) bench.join(lane);
+        if (step == 5 && outer_ > 1) {
+          bench.send(next, 1e6);
+          bench.receive(next);
+        }
+      }
+      bench.join(lane);
+      bench.end_program({rank}, 2);
+    }
+    return lane;
+  }
+
+ private:
+  double between(double low, double high) { return low + (high - low) * rng_.uniform(); }
+  CounterRng rng_;
+  std::int32_t inner_ = 2, outer_ = 1;
+};
+
+TEST(ExecutionProperty, RingsThatMeetNobodyTakeTheTimeOfEachMessage) {
+  for (std::uint64_t seed = 0; seed < test::seeds(300); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    NodesGenerator generator(seed);
+    const FabricSpec fabric = generator.fabric();
+    ExecutionBench bench(fabric, generator.communication());
+    const std::int32_t lane = generator.fill(bench);
+    const execution::ExecutionResult result = bench.run();
+    const execution::Programs& programs = bench.programs();
+    execution::LoneRings rings;
+    rings.reset(programs, bench.capacity());
+    EXPECT_TRUE(rings.hold(programs.communicator_of[programs.at(lane, 0)]));
+    ASSERT_TRUE(result.deadlock.empty()) << result.deadlock.front();
+    const execution::ProgramCounts counts = execution::count(programs);
+    EXPECT_EQ(result.messages, counts.messages);
+    EXPECT_EQ(result.events, counts.events());
+    const std::vector<double> expected = test::NaiveExecutor(programs, bench.capacity()).run();
+    execution::Executor executor;
+    const execution::ExecutionResult& each =
+        executor.run(programs, bench.capacity(), nullptr, execution::Fold::every_message);
+    EXPECT_EQ(each.messages, counts.messages);
+    EXPECT_EQ(each.events, counts.events());
+    for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+      EXPECT_NEAR(result.end[rank], each.end[rank], 1e-11 * each.end[rank]) << "rank " << rank;
+      EXPECT_NEAR(result.end[rank], expected[rank], 1e-8 * expected[rank] + 1e-15) << "rank " << rank;
+    }
+  }
+}
+
+// A message of others over one link of the ring, and it is executed message by message.
+TEST(ExecutionProperty, RingsThatShareALinkAreNotAlone) {
+  ExecutionBench bench(test::ring_of(4), test::plain_stack().communication);
+  const std::int32_t lane = bench.builder().add_lane(group_of(4, 1));
+  bench.builder().add_channel([](std::int32_t rank) { return rank == 2 ? 3 : rank; });
+  bench.start(lane, bench.builder().call(lane, CollectiveOp::all_reduce, Bytes(1e6)));
+  bench.join(lane);
+  bench.end_program({0, 1, 2, 3});
+  bench.run();
+  execution::LoneRings rings;
+  rings.reset(bench.programs(), bench.capacity());
+  EXPECT_FALSE(rings.hold(0));
 }
 
 TEST(ExecutionProperty, ASecondRunOfOneExecutorIsTheSame) {

@@ -101,8 +101,8 @@ TEST(RingLayout, RepeatedStepsTakeTheTimeOfStepsInFull) {
     faulty.set_faults(some_faults(random, fabric));
     const std::vector<Pattern> patterns = some_patterns(random, fabric.ranks());
     ASSERT_TRUE(check_patterns(patterns, faulty).empty());
-    const auto full = build_traffic(patterns, faulty, RingLayout::in_full);
-    const auto repeated = build_traffic(patterns, faulty, RingLayout::repeated);
+    const auto full = build_traffic(patterns, faulty, TrafficLayout::in_full);
+    const auto repeated = build_traffic(patterns, faulty, TrafficLayout::repeated);
     ASSERT_TRUE(full && repeated);
     ASSERT_EQ(repeated->messages(), full->messages());
     EXPECT_TRUE(closed_gates(repeated->traffic).empty());
@@ -141,7 +141,7 @@ TEST(RingLayout, MemoryGrowsWithTheRanks) {
 TEST(RingLayout, ARingThatNobodyStartsIsClosed) {
   const Fabric fabric = make_fabric({dimension(DimensionKind::ring, {3})});
   FaultyFabric faulty(fabric);
-  TrafficBuilder builder(faulty, RingLayout::repeated);
+  TrafficBuilder builder(faulty, TrafficLayout::repeated);
   const std::int32_t never = builder.add_gate();
   builder.opens(never, never);
   const std::int32_t turning = builder.add_repeating_gate(0, 2, -1);

@@ -164,6 +164,27 @@ TEST(EveryServingPool, ReferencePathAgrees) {
   }
 }
 
+TEST(EveryServer, LoadsLeaveNoTrace) {
+  // The concurrency of a simulator's setting changes between its runs: each is that of a simulator of its own.
+  int timed_plans = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
+    test::ScenarioGenerator generator(seed);
+    Setting setting = generator.setting(Phase::inference);
+    Simulator simulator(setting, timed());
+    for (int i = 0; i < 3 * kPlansPerSetting; ++i) {
+      setting.workload.concurrency = generator.pick<std::int64_t>({1, 4, 7, 16, 24, 48});
+      ParallelPlan plan = generator.plan(setting);
+      if (generator.coin() && setting.system.fabric.size() > 1) plan = with_prefill_pool(plan, generator);
+      SCOPED_TRACE(test::describe(seed, plan));
+      const Prediction out = simulator.run(plan);
+      EXPECT_EQ(difference(out, Simulator(setting, timed()).run(plan), 0), "");
+      if (HasFailure()) return;
+      if (has_time(out)) ++timed_plans;
+    }
+  }
+  EXPECT_GE(timed_plans, test::at_least(300));
+}
+
 TEST_P(EveryPrediction, HistoryLeavesNoTrace) {
   // `out` comes from a simulator that has run other plans; faults in between must not stay either.
   check([](const Setting& setting, const ParallelPlan& plan, const Prediction& out, auto&) {

@@ -67,7 +67,7 @@ inline network::PatternTraffic traffic_of(const std::vector<network::Pattern>& p
   for (const Problem& problem : problems.list()) {
     ADD_FAILURE() << problem.field << ": " << problem.message;
   }
-  auto plan = network::build_traffic(patterns, faulty, network::RingLayout::in_full);
+  auto plan = network::build_traffic(patterns, faulty, network::TrafficLayout::in_full);
   EXPECT_TRUE(plan);
   return *std::move(plan);
 }

@@ -45,5 +45,23 @@ TEST(Percentile, AgreesWithTheSortedValues) {
   }
 }
 
+TEST(Percentile, ManyProgressionsOfUnevenWeight) {
+  // A few hold most of the values, as long runs of large batches do among the gaps of single requests.
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CounterRng rng(seed, 1);
+    std::vector<Progression> progressions(1 + rng.below(400));
+    for (Progression& p : progressions) {
+      const bool heavy = rng.below(10) == 0;
+      p.first = rng.below(5) == 0 ? 1.5 : 1 + 9 * rng.uniform();
+      p.count = heavy ? 1 + static_cast<std::int64_t>(rng.below(60)) : 1;
+      p.weight = heavy ? 1 + static_cast<std::int64_t>(rng.below(30)) : 1;
+      p.step = heavy && rng.below(3) > 0 ? 1e-3 * rng.uniform() : 0;
+    }
+    for (const double share : {0.001, 0.05, 0.5, 0.7, 0.95, 0.999, 1.0})
+      EXPECT_NEAR(percentile(progressions, share), sorted_percentile(progressions, share), 1e-12)
+          << "seed " << seed << ", share " << share;
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::serving

@@ -1,0 +1,73 @@
+// Rings that meet nobody: calls whose times follow from when their members enter.
+//
+// Where each connection of a ring has all its links to itself (no other connection's path names them), its rate is
+// what its narrowest link gives, whatever else happens. A member then sends its messages over it one after the other,
+// and with e_i the time at which member i enters, p its predecessor,
+//
+//     opens(i, 0)  = e_i,      opens(i, s) = max(opens(i, s-1), received(p, s-1))
+//     drained(i, s) = max(opens(i, s), drained(i, s-1)) + bytes / rate_i,
+//     received(i, s) = drained(i, s) + latency_i
+//
+// where drained(i, -1) is that of the ring before. Member i leaves when it has received all: max(e_i, received(p, S-1)).
+// These are the rules of program.h and network/traffic.h for such a ring, in the arithmetic of network/fluid.h, so
+// that the times are those of executing each message; and with S >= n - 1 steps nobody leaves before all have entered,
+// when they are worked out. Most messages of a training step are of tensor groups inside a node, which are such rings.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/execution/program.h"
+
+namespace shardscape::execution {
+
+class LoneRings {
+ public:
+  /// `programs` outlives the use. O(size of the programs).
+  void reset(const Programs& programs, std::span<const double> link_bytes_per_second);
+
+  /// Finds none.
+  void reset() { groups_.clear(); }
+
+  /// Whether all calls of the communicator are such rings. Its messages are not to be sent then.
+  [[nodiscard]] bool hold(std::int32_t communicator) const {
+    return !groups_.empty() && !groups_[static_cast<std::size_t>(communicator)].calls.empty();
+  }
+  /// A member enters, not before those that entered already. True with the last one: then leaves() says when each
+  /// member leaves, and all are out of the call.
+  bool enter(std::int32_t communicator, std::int32_t call, std::size_t member, double time);
+  /// By member, seconds; of the last call that all members entered.
+  [[nodiscard]] std::span<const double> leaves() const { return leaves_; }
+  /// Sent, and received, since reset().
+  [[nodiscard]] std::int64_t messages() const { return messages_; }
+
+ private:
+  struct Hop {
+    double seconds = 0;  ///< of a message on the narrowest link
+    double latency = 0;
+    std::int32_t member = 0;
+    std::int32_t connection = 0;
+  };
+  /// Of a call: from each member to the next in the order of the ring.
+  struct Ring {
+    std::vector<Hop> hops;
+    std::int32_t steps = 0;
+  };
+  struct Group {
+    std::vector<Ring> calls;    ///< empty: not such rings
+    std::vector<double> enter;  ///< by member
+    std::size_t inside = 0;
+  };
+  [[nodiscard]] std::vector<double> lone_rates(std::span<const double> link_bytes_per_second) const;
+  static bool find_ring(const Communicator& group, const CallTraffic& call, const network::Traffic& wires,
+                        std::span<const double> lone_rate, Ring& ring);
+
+  const Programs* programs_ = nullptr;
+  std::vector<Group> groups_;    ///< by communicator
+  std::vector<double> drained_;  ///< by connection: its last message
+  std::vector<double> open_, leaves_;
+  std::int64_t messages_ = 0;
+};
+
+}  // namespace shardscape::execution

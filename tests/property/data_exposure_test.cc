@@ -1,0 +1,156 @@
+// Is what gradients expose the end of a queue in which every bucket waits for its own gradients? Random stages, chunks
+// and buckets, served one by one.
+#include "engine/step/data_exposure.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/model/partition.h"
+#include "engine/step/feasibility.h"
+#include "engine/step/plan_pipeline.h"
+#include "engine/step/price_layers.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/seeds.h"
+
+namespace shardscape::step {
+namespace {
+
+/// The layers of a chunk in the order of backward: the kind of each.
+std::vector<LayerKind> backward_layers(const TrainingStep& in, std::int32_t stage, std::int32_t chunk) {
+  std::vector<LayerKind> layers;
+  for (const LayerRun& run : in.chunk_layers(stage, chunk)) {
+    if (in.cuts() && !in.cuts(run.kind)) continue;
+    layers.insert(layers.begin(), static_cast<std::size_t>(run.count), run.kind);
+  }
+  return layers;
+}
+
+/// When each layer of the last backward ends, chunk after chunk: one after the other from the beginning of the pass of
+/// the chunk, none after its end, the last one with it; blocks that only compute weight gradients share the pass.
+std::vector<double> layer_ends(const TrainingStep& in, std::int32_t stage, const LastBackward& last) {
+  std::vector<double> ends;
+  const double pass = last.chunk.value();
+  for (auto chunk = static_cast<std::int32_t>(last.ends.size()) - 1; chunk >= 0; --chunk) {
+    const double end = last.ends[static_cast<std::size_t>(chunk)];
+    const std::vector<LayerKind> layers = backward_layers(in, stage, chunk);
+    double done = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const LayerKind kind = layers[i];
+      done += (kind.is_block()         ? last.block
+               : kind == kHeadLayer    ? last.head
+               : kind == kFurtherLayer ? last.further
+                                       : last.embedding)
+                  .value();
+      const double share = static_cast<double>(i + 1) / static_cast<double>(layers.size());
+      const double in_pass = in.cuts() ? share * pass : i + 1 == layers.size() ? pass : std::min(done, pass);
+      ends.push_back(end - pass + in_pass);
+    }
+  }
+  return ends;
+}
+
+/// The end of the last bucket, each of which is sent when its gradients are whole, the gate is open and the one before
+/// it has arrived.
+double last_arrival(const TrainingStep& in, std::int32_t stage, const LastBackward& last,
+                    const GradientTraffic& gradients) {
+  const auto chunks = static_cast<double>(last.ends.size());
+  const double before = (1 - in.setting.system.stack.communication.data_overlap) * chunks;
+  const double whole = std::min(std::floor(before), chunks - 1);
+  const double gate =
+      last.ends[static_cast<std::size_t>(chunks - 1 - whole)] - (1 - (before - whole)) * last.chunk.value();
+  const double end = last.ends[0] + last.deferred.value();
+  const std::vector<double> layers = layer_ends(in, stage, last);
+  std::vector<std::pair<double, double>> buckets;  // when it is whole, seconds
+  for (const GroupGradients& group : gradients) {
+    const GradientShares shares(in, stage, group.copies);
+    for (double bucket = 1; bucket <= group.buckets; ++bucket) {
+      double ready = last.deferred > Seconds(0) ? end : gate;
+      for (std::size_t j = layers.size(); j > 0; --j) {
+        if (whole_buckets(group.buckets, shares.after(static_cast<std::int32_t>(j))) >= bucket)
+          ready = layers[j - 1];
+      }
+      buckets.emplace_back(ready, group.time.value() / group.buckets);
+    }
+  }
+  std::ranges::sort(buckets);
+  double free = gate;
+  for (const auto& [ready, seconds] : buckets) free = std::max(free, ready) + seconds;
+  return free;
+}
+
+/// Any numbers that a pipeline may come to: chunks that end one after the other.
+LastBackward random_backward(const TrainingStep& in, std::int32_t stage, test::ScenarioGenerator& generator,
+                             std::vector<double>& ends) {
+  LastBackward last;
+  last.head = Seconds(in.last(stage) ? generator.between(0.1, 3) : 0);
+  last.embedding = Seconds(in.first(stage) ? generator.between(0.1, 3) : 0);
+  last.further = Seconds(generator.between(0.5, 2));
+  last.block = Seconds(generator.between(0.5, 2));
+  last.chunk = Seconds(generator.between(0.5, 20));
+  last.deferred = Seconds(in.last(stage) && in.deferred() > 0 ? generator.between(0.1, 5) : 0);
+  ends.assign(static_cast<std::size_t>(in.pipeline.virtual_stages), 0);
+  double end = 100;
+  for (std::size_t chunk = ends.size(); chunk-- > 0;) {
+    end += last.chunk.value() * (generator.coin() ? 1 : generator.between(1, 4));
+    ends[chunk] = end;
+  }
+  last.ends = ends;
+  return last;
+}
+
+TEST(DataExposure, IsTheEndOfAQueueOfBuckets) {
+  int compared = 0, hidden_in_part = 0, chunked = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(400); ++seed) {
+    test::ScenarioGenerator generator(seed);
+    Setting setting = generator.setting(Phase::training);
+    setting.system.stack.communication.data_overlap =
+        generator.pick({1.0, 0.9, 0.5, generator.between(0.01, 1)});
+    const ParallelPlan plan = generator.plan(setting);
+    SCOPED_TRACE(test::describe(seed, plan));
+    model::Partition split;
+    if (check_plan(setting, plan).status != Status::ok || plan.both_ways() ||
+        !model::partition_layers(setting.model, setting.system.stack,
+                                 {plan.pipeline, plan.virtual_stages, Phase::training}, split))
+      continue;
+    const LayerCosts costs = price_layers(setting, model::layer_key(plan, plan.microbatch));
+    const TrainingStep in{setting,
+                          plan,
+                          costs,
+                          split.stages,
+                          split.chunks,
+                          model::stage_parameters(setting.model, setting.policy(), plan, Phase::training),
+                          pipeline_shape(setting, plan)};
+    for (std::int32_t stage = 0; stage < plan.pipeline; ++stage) {
+      std::vector<double> ends;
+      const LastBackward last = random_backward(in, stage, generator, ends);
+      GradientTraffic gradients;
+      Seconds all;
+      for (const auto& [copies, held] : in.parameters_of(stage)) {
+        if (held.count <= 0) continue;
+        gradients.push_back(
+            {copies, static_cast<double>(1 + generator.below(30)), Seconds(generator.between(0, 60))});
+        all += gradients.back().time;
+      }
+      const double end = last.ends[0] + last.deferred.value();
+      const double expected = std::max(0.0, last_arrival(in, stage, last, gradients) - end);
+      const double exposed = exposed_gradients(in, stage, last, gradients).value();
+      EXPECT_NEAR(exposed, expected, 1e-12 * end) << "stage " << stage;
+      ++compared;
+      if (exposed < 0.99 * all.value()) ++hidden_in_part;
+      if (ends.size() > 1) ++chunked;
+    }
+  }
+  if (test::all_seeds()) {
+    EXPECT_GT(compared, 200);
+    EXPECT_GT(hidden_in_part, compared / 4);
+    EXPECT_GT(chunked, 10);
+  }
+}
+
+}  // namespace
+}  // namespace shardscape::step
