@@ -15,6 +15,7 @@
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sealed_bytes.h"
+#include "results_schema/stored_assembly.h"
 #include "results_schema/summary_io.h"
 
 namespace shardscape::results {
@@ -71,6 +72,12 @@ class SummaryFeed {
 /// checksum, so that every chunk's own (zlib's) is looked at and the rows are summed up.
 enum class From { segments, files };
 
+H5File open_part(From from, const fs::path& path) {
+  if (from == From::files) return H5File::open(path);
+  if (!is_as_sealed(path)) throw StoreError(path, std::string("is damaged: it ") + kNotAsSealed);
+  return H5File::open_whole(path);
+}
+
 /// One pass over segments or files: every chunk is copied as it is.
 class Copier {
  public:
@@ -87,15 +94,12 @@ class Copier {
   }
 
   void copy(const Segment& segment) {
-    if (from_ == From::segments && !is_as_sealed(segment.path))
-      throw StoreError(segment.path, std::string("is damaged: it ") + kNotAsSealed);
-    const H5File file =
-        from_ == From::segments ? H5File::open_whole(segment.path) : H5File::open(segment.path);
+    const H5File file = open_part(from_, segment.path);
     if (from_ == From::segments) builder_.add(read_summary(file, manifest_.study.objectives));
     std::vector<Dataset> sources;
     for (const ColumnInfo& column : manifest_.columns) {
       sources.push_back(file.dataset("/points/" + column.name));
-      if (sources.back().column_type() != column.type || sources.back().chunk_rows() != rows_per_block()) {
+      if (!sources.back().has_type(column.type) || sources.back().chunk_rows() != rows_per_block()) {
         file.fail("/points/" + column.name + " does not have the type or chunk length of the study");
       }
     }
@@ -155,8 +159,28 @@ void gather_samples(const Manifest& manifest, const std::vector<Segment>& segmen
   std::uint64_t rows = 0;
   for (const Segment& segment : segments) rows += sample_rows(H5File::open(segment.path), columns);
   SampleWriter samples(create_samples(output, columns, rows));
-  for (const Segment& segment : segments) samples.append_all(H5File::open(segment.path));
+  for (const Segment& segment : segments) samples.append_from(H5File::open(segment.path));
   samples.finish();
+}
+
+Summary copy_all(From from, const Manifest& manifest, const std::vector<Segment>& segments,
+                 const H5File& output) {
+  Summary summary;
+  {
+    Copier copier(from, manifest, output);
+    for (const Segment& segment : segments) copier.copy(segment);
+    summary = copier.summary();
+  }
+  gather_samples(manifest, segments, output);
+  return summary;
+}
+
+Summary choose_rows(From from, const Manifest& manifest, const std::vector<Segment>& segments,
+                    const H5File& output) {
+  std::vector<fs::path> paths;
+  for (const Segment& segment : segments) paths.push_back(segment.path);
+  return write_stored_rows(
+      manifest, paths, [&](const fs::path& path) { return open_part(from, path); }, output);
 }
 
 void check_complete(const SegmentStore& store) {
@@ -184,13 +208,8 @@ Summary write_output(From from, const Manifest& manifest, const std::vector<Segm
   H5File file = H5File::create(path);
   file.name_boolean_type();
   write_manifest(file, kResultsSchema, manifest, run, true);
-  Summary summary;
-  {
-    Copier copier(from, manifest, file);
-    for (const Segment& segment : segments) copier.copy(segment);
-    summary = copier.summary();
-  }
-  gather_samples(manifest, segments, file);
+  const Summary summary = manifest.study.stored_rows.all() ? copy_all(from, manifest, segments, file)
+                                                           : choose_rows(from, manifest, segments, file);
   write_summary(file, summary, manifest.study.objectives, manifest.columns);
   write_dimensions(file);
   file.close();
@@ -282,7 +301,13 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
   std::uint64_t end = one.manifest.layout.blocks.first;
   for (const SweepPart& part : parts) {
     const Manifest &m = part.manifest, &first = one.manifest;
-    if (study_sha256(m.study) != study_sha256(first.study))
+    if (m.layout.selection.kind == SelectionKind::search)
+      bad(part, "holds the points that a search visited, which are no part of a sweep");
+    else if (m.study.stored_rows != first.study.stored_rows)
+      bad(part,
+          fmt::format("stores other rows ({}) than {} ({}): store.rows of their studies differ",
+                      to_string(m.study.stored_rows), one.path.string(), to_string(first.study.stored_rows)));
+    else if (study_sha256(m.study) != study_sha256(first.study))
       bad(part, "belongs to another study than " + one.path.string());
     else if (m.columns != first.columns || m.sample_columns != first.sample_columns)
       bad(part, "has other columns than " + one.path.string());

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "engine/base/check.h"
 #include "results_schema/sample_size.h"
@@ -87,6 +88,8 @@ void unshuffle(const std::byte* in, std::byte* out, std::size_t values, std::siz
   }
 }
 
+bool is_feasible(const PointRecord& row) { return row.prediction.status == Status::ok; }
+
 }  // namespace
 
 struct ChunkPacker::Compressor {
@@ -119,23 +122,41 @@ std::span<const std::byte> ChunkPacker::pack(std::span<const std::byte> plain, s
 }
 
 BlockEncoder::BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
-                           const std::vector<std::string>& objectives)
-    : table_(&table), rows_per_block_(rows_per_block) {
+                           const std::vector<std::string>& objectives, StoredRows stored,
+                           const RowSelector* whole)
+    : table_(&table), rows_per_block_(rows_per_block), stored_(std::move(stored)), whole_(whole) {
   plain_.resize(rows_per_block * sizeof(double));
   kept_.resize(table.columns().size());
-  for (const std::string& name : objectives) {
-    const ColumnInfo* const column = table.find(name);
-    SHARDSCAPE_CHECK(column != nullptr, name);
-    objectives_.push_back({static_cast<std::size_t>(column - table.columns().data()), {}});
-    directions_.push_back(column->better);
-  }
-  row_.resize(objectives.size());
+  for (const std::string& name : objectives) objectives_.push_back(measure(name));
+  for (const std::string& name : stored_.measures(objectives)) deciding_.push_back(measure(name));
+}
+
+/// Its place among the measures.
+std::size_t BlockEncoder::measure(const std::string& name) {
+  const ColumnInfo* const column = table_->find(name);
+  SHARDSCAPE_CHECK(column != nullptr, name);
+  const auto place = static_cast<std::size_t>(column - table_->columns().data());
+  const auto known = std::ranges::find(measures_, place, &Measure::column);
+  if (known == measures_.end()) measures_.push_back({place, column->better, {}});
+  return static_cast<std::size_t>(std::ranges::find(measures_, place, &Measure::column) - measures_.begin());
 }
 
 EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointRecord> rows) {
   SHARDSCAPE_CHECK(!rows.empty() && rows.size() <= rows_per_block_, index, rows.size());
   SHARDSCAPE_CHECK(rows.front().point_id >= index * rows_per_block_, index, rows.front().point_id);
-  EncodedBlock block{index, static_cast<std::uint32_t>(rows.size()), {}, summarise(rows), {}};
+  EncodedBlock block;
+  block.index = index;
+  block.rows = static_cast<std::uint32_t>(rows.size());
+  read_measures(rows);
+  block.summary = summarise(rows);
+  if (stored_.all())
+    pack_all(rows, block);
+  else
+    block.candidates = candidates(rows);
+  return block;
+}
+
+void BlockEncoder::pack_all(std::span<const PointRecord> rows, EncodedBlock& block) {
   const std::size_t columns = table_->columns().size();
   const RowsInCommon common = in_common(rows);
   block.chunks.reserve(columns);
@@ -146,7 +167,6 @@ EncodedBlock BlockEncoder::encode(std::uint64_t index, std::span<const PointReco
       put(c, rows);
     block.chunks.push_back(kept_[c].packed);
   }
-  return block;
 }
 
 /// A column whose rows are known to be the same: where the block before held that value in as many rows, its chunk
@@ -180,27 +200,69 @@ void BlockEncoder::keep(std::size_t column, std::span<const std::byte> plain, st
   kept.same = same;
 }
 
-/// Objectives of points that are not ok mean nothing, and are not looked at.
-Summary BlockEncoder::summarise(std::span<const PointRecord> rows) {
-  const bool any_ok =
-      std::ranges::any_of(rows, [](const PointRecord& row) { return row.prediction.status == Status::ok; });
-  if (any_ok) {
-    for (Objective& objective : objectives_) {
-      table_->put(objective.column, rows, plain_.data());
-      objective.values.clear();
-      append_numbers(table_->columns()[objective.column].type, std::span(plain_), rows.size(),
-                     objective.values);
-    }
+/// Measures of points that are not ok mean nothing, and are not looked at.
+void BlockEncoder::read_measures(std::span<const PointRecord> rows) {
+  const bool any_ok = std::ranges::any_of(rows, is_feasible);
+  for (Measure& measure : measures_) {
+    measure.values.clear();
+    if (!any_ok) measure.values.resize(rows.size());
+    if (!any_ok) continue;
+    table_->put(measure.column, rows, plain_.data());
+    append_numbers(table_->columns()[measure.column].type, std::span(plain_), rows.size(), measure.values);
   }
-  SummaryBuilder builder(directions_);
+}
+
+/// Of a row. Valid until the next call.
+std::span<const double> BlockEncoder::values(std::span<const std::size_t> measures, std::size_t row) {
+  row_.clear();
+  for (const std::size_t measure : measures) row_.push_back(measures_[measure].values[row]);
+  return row_;
+}
+
+Summary BlockEncoder::summarise(std::span<const PointRecord> rows) {
+  SummaryBuilder builder(directions(objectives_));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Prediction& prediction = rows[i].prediction;
-    if (any_ok) {
-      for (std::size_t k = 0; k < row_.size(); ++k) row_[k] = objectives_[k].values[i];
-    }
-    builder.add(rows[i].point_id, prediction.status, prediction.reason, row_);
+    builder.add(rows[i].point_id, prediction.status, prediction.reason, values(objectives_, i));
   }
   return builder.finish();
+}
+
+std::vector<Better> BlockEncoder::directions(std::span<const std::size_t> measures) const {
+  std::vector<Better> list;
+  for (const std::size_t measure : measures) list.push_back(measures_[measure].better);
+  return list;
+}
+
+/// Places of the rows that may be stored, by what is known of this block and of the whole.
+std::vector<std::size_t> BlockEncoder::choose(std::span<const PointRecord> rows) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  RowSelector own(stored_, directions(deciding_), whole_ == nullptr ? kUnknown : whole_->bound());
+  std::vector<std::size_t> taken;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (is_feasible(rows[i]) && own.offer(rows[i].point_id, values(deciding_, i))) taken.push_back(i);
+  }
+  if (stored_.choice == RowChoice::feasible) return taken;
+  const std::vector<std::uint64_t> chosen = own.chosen();  // a part of them
+  std::erase_if(taken, [&](std::size_t i) { return !std::ranges::binary_search(chosen, rows[i].point_id); });
+  return taken;
+}
+
+CandidateRows BlockEncoder::candidates(std::span<const PointRecord> rows) {
+  CandidateRows found;
+  std::vector<PointRecord> records;
+  for (const std::size_t i : choose(rows)) {
+    found.ids.push_back(rows[i].point_id);
+    const std::span<const double> measures = values(deciding_, i);
+    found.measures.insert(found.measures.end(), measures.begin(), measures.end());
+    records.push_back(rows[i]);
+  }
+  if (records.empty()) return found;
+  for (std::size_t c = 0; c < table_->columns().size(); ++c) {
+    found.columns.emplace_back(records.size() * size_of(table_->columns()[c].type));
+    table_->put(c, records, found.columns.back().data());
+  }
+  return found;
 }
 
 std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows) {

@@ -14,6 +14,8 @@
 
 #include "results_schema/columns.h"
 #include "results_schema/point_selection.h"
+#include "results_schema/row_selector.h"
+#include "results_schema/stored_rows.h"
 #include "results_schema/summary.h"
 
 namespace shardscape::results {
@@ -56,12 +58,22 @@ struct BlockLayout {
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
-/// One block, ready to be written: per column (in table order) the bytes of one HDF5 chunk.
+/// The rows of a part of a sweep that may be among those it stores (RowSelector).
+struct CandidateRows {
+  std::vector<std::uint64_t> ids;  ///< ascending
+  std::vector<double> measures;    ///< StoredRows::measures() of each, row by row
+  std::vector<std::vector<std::byte>>
+      columns;  ///< in table order: packed values; empty where there are no rows
+};
+
+/// One block, ready to be written: per column (in table order) the bytes of one HDF5 chunk; or, where a sweep does not
+/// store all rows, those that it may.
 struct EncodedBlock {
   std::uint64_t index = 0;
-  std::uint32_t rows = 0;
+  std::uint32_t rows = 0;  ///< points
   std::vector<std::vector<std::byte>> chunks;
-  Summary summary;                         ///< of its rows
+  CandidateRows candidates;
+  Summary summary;                         ///< of all its points
   std::vector<FaultSampleRecord> samples;  ///< of its points, in their order; filled by the caller
 };
 
@@ -85,13 +97,15 @@ class ChunkPacker {
   std::unique_ptr<Compressor> compressor_;
 };
 
-/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only.
-/// One object per thread: it owns scratch memory.
+/// Turns evaluated points into chunks. A short block is padded with zeros. The result depends on the arguments only,
+/// candidates on what is known of the whole, too. One object per thread: it owns scratch memory.
 class BlockEncoder {
  public:
-  /// `table` outlives the encoder. `objectives`: of the summaries, as a manifest has them.
+  /// `table` outlives the encoder. `objectives`: of the summaries, as a manifest has them. `whole`: chooses among the
+  /// candidates of many blocks; null where nobody does, and where all rows are stored. It outlives the encoder, too.
   BlockEncoder(const ColumnTable& table, std::uint32_t rows_per_block,
-               const std::vector<std::string>& objectives);
+               const std::vector<std::string>& objectives, StoredRows stored = {},
+               const RowSelector* whole = nullptr);
 
   /// `rows` are the points of block `index` in ascending order of id: 1 .. rows_per_block of them.
   EncodedBlock encode(std::uint64_t index, std::span<const PointRecord> rows);
@@ -103,19 +117,30 @@ class BlockEncoder {
     std::vector<std::byte> plain, packed;
     std::size_t same = 0;  ///< rows that are known to hold one value, the first; 0: not known
   };
-  struct Objective {
+  /// An objective, or what decides on the rows to store.
+  struct Measure {
     std::size_t column = 0;
+    Better better = Better::neither;
     std::vector<double> values;
   };
+  std::size_t measure(const std::string& name);
+  [[nodiscard]] std::vector<Better> directions(std::span<const std::size_t> measures) const;
+  void read_measures(std::span<const PointRecord> rows);
   void put_one_value(std::size_t column, std::span<const PointRecord> rows);
   void put(std::size_t column, std::span<const PointRecord> rows);
   void keep(std::size_t column, std::span<const std::byte> plain, std::size_t same);
+  void pack_all(std::span<const PointRecord> rows, EncodedBlock& block);
   Summary summarise(std::span<const PointRecord> rows);
+  CandidateRows candidates(std::span<const PointRecord> rows);
+  std::vector<std::size_t> choose(std::span<const PointRecord> rows);
+  std::span<const double> values(std::span<const std::size_t> measures, std::size_t row);
 
   const ColumnTable* table_;
   std::uint32_t rows_per_block_;
-  std::vector<Better> directions_;
-  std::vector<Objective> objectives_;
+  StoredRows stored_;
+  const RowSelector* whole_;
+  std::vector<Measure> measures_;
+  std::vector<std::size_t> objectives_, deciding_;  ///< among measures_
   std::vector<double> row_;
   std::vector<std::byte> plain_;
   std::vector<Kept> kept_;  ///< by column

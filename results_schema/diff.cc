@@ -32,6 +32,9 @@ std::string first_different_line(const std::string& a, const std::string& b) {
   }
 }
 
+/// Beside a tolerance, what rounding leaves where two sums cancel: a picosecond, or as little of any other unit.
+constexpr double kDust = 1e-12;
+
 /// Codes and integers have no tolerance.
 double distance(const ColumnInfo& column, double a, double b, double tolerance) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -39,7 +42,8 @@ double distance(const ColumnInfo& column, double a, double b, double tolerance) 
   if (std::isnan(a) || std::isnan(b)) return infinite;
   const bool number = column.type == ColumnType::f4 || column.type == ColumnType::f8;
   const double relative = std::abs(a - b) / std::max(std::abs(a), std::abs(b));
-  return number && relative <= tolerance ? 0 : relative;
+  const bool dust = tolerance > 0 && std::abs(a - b) <= kDust;
+  return number && (dust || relative <= tolerance) ? 0 : relative;
 }
 
 /// How the rows of one table are read from both files.
@@ -82,6 +86,10 @@ void compare(const Table& table, double tolerance, std::vector<ColumnDifference>
 }  // namespace
 
 std::optional<std::string> why_not_comparable(const ResultReader& a, const ResultReader& b) {
+  if (a.stored_rows() != b.stored_rows()) {
+    return fmt::format("store different rows: {} and {} (store.rows of their studies)",
+                       to_string(a.stored_rows()), to_string(b.stored_rows()));
+  }
   if (attribute(a, "study_sha256") != attribute(b, "study_sha256")) {
     const std::string line = first_different_line(a.resolved_yaml(), b.resolved_yaml());
     return "hold different studies: " + (line.empty() ? "their sources differ" : line);

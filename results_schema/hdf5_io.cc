@@ -141,6 +141,11 @@ ColumnType Dataset::column_type() const {
   fail("has a type that no column has");
 }
 
+bool Dataset::has_type(ColumnType type) const {
+  const Hid own(H5Dget_type(id()));
+  return H5Tequal(own.get(), memory_type(type).get()) > 0;
+}
+
 void Dataset::write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const {
   const hsize_t offset = row;
   if (H5Dwrite_chunk(id(), H5P_DEFAULT, 0, &offset, bytes.size(), bytes.data()) < 0) fail("can't write");
@@ -369,25 +374,30 @@ void H5File::create_group(const std::string& path) const {
       check(H5Gcreate2(id(), path.c_str(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), "can't write " + path));
 }
 
-Dataset H5File::create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
-                              std::uint64_t chunk_rows) const {
+Dataset H5File::create_bare_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
+                                   std::uint64_t chunk_rows) const {
   const std::string path = group + "/" + column.name;
   const hsize_t size = rows;
   const hsize_t unlimited = H5S_UNLIMITED;  // a chunk may be longer than the table only then
   const Hid space(H5Screate_simple(1, &size, &unlimited));
   const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
   const Hid type = type_of(column.type);
-  Dataset dataset(*this, path,
-                  Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
-                                       creation.get(), H5P_DEFAULT),
-                            "can't write " + path)));
+  return {*this, path,
+          Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT, creation.get(),
+                               H5P_DEFAULT),
+                    "can't write " + path))};
+}
+
+Dataset H5File::create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
+                              std::uint64_t chunk_rows) const {
+  Dataset dataset = create_bare_column(group, column, rows, chunk_rows);
   dataset.set_attribute("units", column.unit);
   dataset.set_attribute("long_name", column.long_name);
   dataset.set_attribute("group", name_of(column.group));
   if (column.better != Better::neither) dataset.set_attribute("better", name_of(column.better));
   if (!column.meanings.empty()) set_codes(dataset, column.type, column.meanings);
   const auto number = [&](const char* name, hid_t kind, double value) {
-    if (!write_converted_attribute(dataset.id(), name, kind, value)) fail("can't write " + path);
+    if (!write_converted_attribute(dataset.id(), name, kind, value)) fail("can't write " + dataset.path());
   };
   if (column.fill) number("_FillValue", memory_type(column.type).get(), *column.fill);
   if (column.ordered) number("ordered", H5T_NATIVE_INT32, 1);
@@ -404,6 +414,23 @@ Dataset H5File::dataset(const std::string& path) const {
           Hid(check(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), path + " is not a readable dataset"))};
 }
 
+namespace {
+
+/// Values that are in memory, in chunks of our own packing: HDF5's, by zlib, takes many times as long.
+void write_packed(const Dataset& dataset, std::span<const std::byte> values, std::size_t width,
+                  std::uint64_t chunk_rows) {
+  ChunkPacker packer;
+  std::vector<std::byte> plain(chunk_rows * width);
+  for (std::uint64_t row = 0; row * width < values.size(); row += chunk_rows) {
+    const auto rest = values.subspan(row * width);
+    const auto rows = rest.first(std::min(rest.size(), plain.size()));
+    std::ranges::fill(std::ranges::copy(rows, plain.begin()).out, plain.end(), std::byte{0});
+    dataset.write_chunk(row, packer.pack(plain, width));
+  }
+}
+
+}  // namespace
+
 Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t count, const void* values,
                              std::string_view unit, std::string_view long_name) const {
   constexpr std::size_t kCompressFrom = 1024;
@@ -415,9 +442,11 @@ Dataset H5File::write_values(const std::string& path, hid_t type, std::size_t co
       *this, path,
       Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
                 "can't write " + path)));
-  if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+  const std::size_t width = H5Tget_size(type);
+  if (chunk > 0)
+    write_packed(dataset, {static_cast<const std::byte*>(values), count * width}, width, chunk);
+  else if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
     fail("can't write " + path);
-  }
   dataset.set_attribute("units", unit);
   dataset.set_attribute("long_name", long_name);
   return dataset;

@@ -92,10 +92,15 @@ class Dataset {
   [[nodiscard]] std::uint64_t chunk_rows() const;
   /// One of the column types; StoreError for any other.
   [[nodiscard]] ColumnType column_type() const;
+  [[nodiscard]] bool has_type(ColumnType type) const;
 
   /// Rows [begin, end) as packed values; StoreError unless they exist and all their chunks are stored.
   void read_rows(ColumnType type, std::uint64_t begin, std::uint64_t end, void* values) const;
   void write_chunk(std::uint64_t row, std::span<const std::byte> bytes) const;
+  /// write_chunk(), for whoever takes chunks.
+  [[nodiscard]] auto chunk_writer() const {
+    return [this](std::uint64_t row, std::span<const std::byte> bytes) { write_chunk(row, bytes); };
+  }
   /// The stored bytes of the chunk that starts at `row`, at most `limit` of them (more is damage); `bytes` is
   /// overwritten.
   void read_chunk(std::uint64_t row, std::size_t limit, std::vector<std::byte>& bytes) const;
@@ -177,6 +182,9 @@ class H5File {
   /// A column whose chunks come ready made: shuffle (unless one byte wide) + deflate.
   [[nodiscard]] Dataset create_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
                                       std::uint64_t chunk_rows) const;
+  /// The same without attributes: of a segment, whose columns the manifest describes.
+  [[nodiscard]] Dataset create_bare_column(const std::string& group, const ColumnInfo& column,
+                                           std::uint64_t rows, std::uint64_t chunk_rows) const;
   [[nodiscard]] Dataset dataset(const std::string& path) const;
 
   /// A small table column; compressed from 1,024 values on.

@@ -11,6 +11,7 @@
 #include "results_schema/manifest_io.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sha256.h"
+#include "results_schema/summary_io.h"
 
 namespace shardscape::results {
 
@@ -46,11 +47,11 @@ void write_links(const H5File& file, const StudyInfo& study) {
   file.create_group("/links");
   const auto integers = [&](const char* name, auto member, const char* meaning) {
     return file.write_values<std::int32_t>(std::string("/links/") + name,
-                                           gather<std::int32_t>(study.links, member), "1", meaning);
+                                           gather<std::int32_t>(study.links.records(), member), "1", meaning);
   };
   const auto numbers = [&](const char* name, auto member, const char* unit, const char* meaning) {
-    return file.write_values<double>(std::string("/links/") + name, gather<double>(study.links, member), unit,
-                                     meaning);
+    return file.write_values<double>(std::string("/links/") + name,
+                                     gather<double>(study.links.records(), member), unit, meaning);
   };
   integers("link_id", &LinkRecord::link_id, "identity of the link in the fabric");
   integers("source", &LinkRecord::source, "vertex the link leaves: a rank, or a switch above the ranks");
@@ -77,6 +78,7 @@ std::vector<LinkRecord> read_links(const H5File& file) {
     file.fail("/links has columns of different lengths");
   }
   std::vector<LinkRecord> links;
+  links.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     links.push_back({id[i], source[i], destination[i], dimension[i], bandwidth[i], latency[i]});
   }
@@ -128,6 +130,7 @@ void write_root(const H5File& file, const char* schema, const Manifest& m, const
   file.set_attribute("seed", m.study.seed);
   file.set_attribute("objectives", joined(m.study.objectives, " "));
   if (m.study.stored_columns) file.set_attribute(kStoredColumns, joined(*m.study.stored_columns, " "));
+  if (!m.study.stored_rows.all()) file.set_attribute(kStoredRows, to_string(m.study.stored_rows));
   file.set_attribute("total_points", m.layout.total_points);
   file.set_attribute("rows_per_block", std::uint64_t{m.layout.rows_per_block});
   file.set_attribute("first_block", m.layout.blocks.first);
@@ -169,7 +172,7 @@ void write_search(const H5File& file, const SearchInfo& search) {
   number("/search/complete", search.complete ? 1 : 0, "1 where every point was visited or cut off");
   number("/search/within", search.within, "how much worse than the best the answer may be, relative");
   number("/search/bound", search.bound,
-         "value of the first objective that no point beats which was not visited");
+         "value of the objective with bounds that no point beats which was not visited");
 }
 
 std::optional<SearchInfo> read_search(const H5File& file) {
@@ -206,6 +209,13 @@ PointSelection read_selection(const H5File& file, std::uint64_t total_points) {
   return selection;
 }
 
+StoredRows read_stored_rows(const H5File& file) {
+  if (H5Aexists(file.id(), kStoredRows) <= 0) return {};
+  const auto rows = parse_stored_rows(file.text_attribute(kStoredRows));
+  if (!rows) file.fail(std::string("attribute ") + kStoredRows + " names no choice of rows");
+  return *rows;
+}
+
 ShardRange read_shards(const H5File& file) {
   if (schema_version(file) < 2) return {1, 1, 0};
   const auto shards = parse_shards(file.text_attribute("shard"));
@@ -240,6 +250,10 @@ std::string study_sha256(const StudyInfo& study) {
   return sha256_hex(text);
 }
 
+std::vector<Better> deciding_directions(const Manifest& manifest) {
+  return directions_of(manifest.study.stored_rows.measures(manifest.study.objectives), manifest.columns);
+}
+
 std::vector<std::string> manifest_problems(const Manifest& manifest) {
   std::vector<std::string> problems;
   std::set<std::string> names;
@@ -249,15 +263,20 @@ std::vector<std::string> manifest_problems(const Manifest& manifest) {
       problems.push_back("source name \"" + source.name + "\" can't be stored");
     if (!names.insert(name).second) problems.push_back("source name \"" + source.name + "\" is used twice");
   }
-  for (const std::string& objective : manifest.study.objectives) {
-    const auto found = std::ranges::find(manifest.columns, objective, &ColumnInfo::name);
+  const auto require_direction = [&](const char* what, const std::string& name) {
+    const auto found = std::ranges::find(manifest.columns, name, &ColumnInfo::name);
     if (found == manifest.columns.end()) {
-      problems.push_back("objective " + objective + " is not a column of this study");
+      problems.push_back(fmt::format("{} {} is not a column of this study", what, name));
     } else if (found->better == Better::neither) {
-      problems.push_back("objective " + objective + " has no better direction");
+      problems.push_back(fmt::format("{} {} has no better direction", what, name));
     }
-  }
-  for (const LinkRecord& link : manifest.study.links) {
+  };
+  for (const std::string& name : manifest.study.objectives) require_direction("objective", name);
+  for (const std::string& name : manifest.study.stored_rows.front)
+    require_direction("column of the front", name);
+  if (manifest.study.stored_rows.choice == RowChoice::top && manifest.study.objectives.empty())
+    problems.emplace_back("the best rows are stored, and no objective says which they are");
+  for (const LinkRecord& link : manifest.study.links.records()) {
     if (link.dimension < 0 || static_cast<std::size_t>(link.dimension) >= manifest.study.dimensions.size()) {
       problems.push_back(fmt::format("link {} lies in no dimension", link.link_id));
     }
@@ -338,6 +357,7 @@ Manifest read_manifest(const H5File& file) {
   manifest.study.objectives = words(file.text_attribute("objectives"));
   if (H5Aexists(file.id(), kStoredColumns) > 0)
     manifest.study.stored_columns = words(file.text_attribute(kStoredColumns));
+  manifest.study.stored_rows = read_stored_rows(file);
   if (H5Aexists(file.id(), "assumptions") > 0)  // files of earlier versions have none
     manifest.study.assumptions = file.text_attribute("assumptions");
   manifest.study.seed = file.number_attribute("seed");

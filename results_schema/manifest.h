@@ -5,14 +5,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "results_schema/block.h"
 #include "results_schema/columns.h"
 #include "results_schema/records.h"
 #include "results_schema/search_info.h"
+#include "results_schema/stored_rows.h"
 
 namespace shardscape::results {
 
@@ -23,6 +26,18 @@ struct SourceText {
   friend bool operator==(const SourceText&, const SourceText&) = default;
 };
 
+/// The links of a fabric. Copies share them: of large fabrics they are the largest part of a manifest.
+class LinkTable {
+ public:
+  LinkTable() : LinkTable(std::vector<LinkRecord>()) {}
+  LinkTable(std::vector<LinkRecord> links)
+      : links_(std::make_shared<const std::vector<LinkRecord>>(std::move(links))) {}
+  [[nodiscard]] const std::vector<LinkRecord>& records() const { return *links_; }
+
+ private:
+  std::shared_ptr<const std::vector<LinkRecord>> links_;
+};
+
 /// The part that decides the data. Two runs of equal StudyInfo by the same software give equal datasets.
 struct StudyInfo {
   std::string title;
@@ -31,15 +46,18 @@ struct StudyInfo {
   std::string assumptions;          ///< what the inputs leave out and the results rest on, a line each
   /// Columns that the study asks for, beside those that every file has; nothing: all.
   std::optional<std::vector<std::string>> stored_columns = std::nullopt;
+  StoredRows stored_rows = {};
   std::vector<std::string>
       objectives;  ///< names of columns that have a better direction; the first one ranks
   std::uint64_t seed = 0;
-  std::vector<LinkRecord> links;        ///< of the study's own fabric (before any hardware axis)
+  LinkTable links;                      ///< of the study's own fabric (before any hardware axis)
   std::vector<std::string> dimensions;  ///< names that LinkRecord::dimension indexes
 };
 
 /// The root attribute that has StudyInfo::stored_columns.
 inline constexpr const char* kStoredColumns = "stored_columns";
+/// The one that has StudyInfo::stored_rows, in their text; files of all rows have none.
+inline constexpr const char* kStoredRows = "stored_rows";
 
 /// The part that differs from run to run. It lives in attributes of the root only, never in a dataset.
 struct RunInfo {
@@ -62,6 +80,9 @@ struct Manifest {
 
 /// The identity of a study: SHA-256 (hexadecimal) over title, resolved YAML, sources and seed.
 std::string study_sha256(const StudyInfo& study);
+
+/// The better directions of the columns that decide which rows are stored.
+std::vector<Better> deciding_directions(const Manifest& manifest);
 
 /// Everything wrong with a manifest as one reason per entry: unknown or undirected objectives, names used
 /// twice, links of unknown dimensions, a layout that is not one.

@@ -67,7 +67,7 @@ struct ResultReader::Impl {
   Manifest manifest;
   std::map<std::string, std::string> attributes;
   std::vector<Piece> pieces, sample_pieces;
-  std::uint64_t rows = 0, samples = 0;
+  std::uint64_t rows = 0, points = 0, samples = 0;
   /// Of the finished file or of the piece that was read last: the columns that were read, which are likely to be
   /// read on.
   struct Opened {
@@ -95,7 +95,9 @@ struct ResultReader::Impl {
     manifest = read_manifest(*file);
     attributes = file->attributes();
     complete = true;
-    rows = manifest.layout.rows();
+    points = manifest.layout.rows();
+    rows = stores_all() ? points : file->dataset("/points/point_id").rows();
+    if (rows > points) file->fail("/points has more rows than there are points");
     pieces = {{path, 0, rows}};
     for (const ColumnInfo& column : manifest.columns) {
       if (file->dataset("/points/" + column.name).rows() != rows) {
@@ -111,7 +113,10 @@ struct ResultReader::Impl {
     manifest = store.manifest();
     attributes = H5File::open(path / "manifest.h5").attributes();
     for (const Segment& segment : store.segments()) {
-      const std::uint64_t count = manifest.layout.rows_in(segment.blocks);
+      points += manifest.layout.rows_in(segment.blocks);
+      const std::uint64_t count = stores_all()
+                                      ? manifest.layout.rows_in(segment.blocks)
+                                      : H5File::open(segment.path).dataset("/points/point_id").rows();
       pieces.push_back({segment.path, rows, rows + count});
       rows += count;
       if (manifest.sample_columns.empty()) continue;
@@ -120,6 +125,8 @@ struct ResultReader::Impl {
       samples += some;
     }
   }
+
+  [[nodiscard]] bool stores_all() const { return manifest.study.stored_rows.all(); }
 
   [[nodiscard]] const ColumnInfo* find(std::string_view name) const {
     const auto found = std::ranges::find(manifest.columns, name, &ColumnInfo::name);
@@ -207,6 +214,10 @@ struct ResultReader::Impl {
     const auto& objectives = manifest.study.objectives;
     for (const std::string& name : summary_columns(objectives)) require_column(name);
     SummaryBuilder builder(directions_of(objectives, manifest.columns));
+    if (!stores_all()) {
+      for (const Piece& piece : pieces) builder.add(read_summary(H5File::open(piece.path), objectives));
+      return builder.finish();
+    }
     std::vector<double> row(objectives.size());
     for (const Piece& piece : pieces) {
       const RowRange range{piece.begin, piece.end};
@@ -231,14 +242,17 @@ ResultReader::~ResultReader() = default;
 ResultReader::ResultReader(ResultReader&&) noexcept = default;
 ResultReader& ResultReader::operator=(ResultReader&&) noexcept = default;
 
+const fs::path& ResultReader::path() const { return impl_->path; }
 bool ResultReader::complete() const { return impl_->complete; }
 std::uint64_t ResultReader::row_count() const { return impl_->rows; }
 const std::optional<SearchInfo>& ResultReader::search() const { return impl_->manifest.search; }
+std::uint64_t ResultReader::point_count() const { return impl_->points; }
+const StoredRows& ResultReader::stored_rows() const { return impl_->manifest.study.stored_rows; }
 std::uint64_t ResultReader::total_points() const { return impl_->manifest.layout.rows(); }
 const BlockLayout& ResultReader::layout() const { return impl_->manifest.layout; }
 const ShardRange& ResultReader::shards() const { return impl_->manifest.shards; }
 bool ResultReader::stands_for_study() const {
-  return layout().selection.kind != SelectionKind::first &&
+  return stored_rows().all() && layout().selection.kind != SelectionKind::first &&
          layout().selection.kind != SelectionKind::search && row_count() == layout().total_points;
 }
 const std::vector<ColumnInfo>& ResultReader::columns() const { return impl_->manifest.columns; }
@@ -312,7 +326,7 @@ const std::map<std::string, std::string>& ResultReader::attributes() const { ret
 const std::vector<std::string>& ResultReader::objectives() const { return impl_->manifest.study.objectives; }
 std::string ResultReader::resolved_yaml() const { return impl_->manifest.study.resolved_yaml; }
 std::vector<SourceText> ResultReader::sources() const { return impl_->manifest.study.sources; }
-std::vector<LinkRecord> ResultReader::links() const { return impl_->manifest.study.links; }
+std::vector<LinkRecord> ResultReader::links() const { return impl_->manifest.study.links.records(); }
 std::vector<std::string> ResultReader::link_dimensions() const { return impl_->manifest.study.dimensions; }
 
 Summary ResultReader::summary() const {

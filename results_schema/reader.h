@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,16 +11,11 @@
 
 #include "results_schema/columns.h"
 #include "results_schema/manifest.h"
+#include "results_schema/row_range.h"
 #include "results_schema/store_error.h"
 #include "results_schema/summary.h"
 
 namespace shardscape::results {
-
-/// Rows [begin, end) of the table; an end past the last row means the last row.
-struct RowRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
-};
 
 /// A snapshot of results: rows sealed later do not appear. Rows ascend by point_id; an interrupted sweep may
 /// have gaps. Every function throws StoreError where the file is foreign, broken or gone. Not thread-safe;
@@ -34,13 +28,17 @@ class ResultReader {
   ResultReader(ResultReader&&) noexcept;
   ResultReader& operator=(ResultReader&&) noexcept;
 
-  [[nodiscard]] bool complete() const;  ///< false for parts
+  [[nodiscard]] const std::filesystem::path& path() const;  ///< that of the file or of the folder of parts
+  [[nodiscard]] bool complete() const;                      ///< false for parts
   [[nodiscard]] std::uint64_t row_count() const;
-  [[nodiscard]] std::uint64_t total_points() const;  ///< rows when complete
-  [[nodiscard]] const BlockLayout& layout() const;   ///< which points of the study the rows are
+  /// Points that the rows were chosen from (stored_rows()): so many rows where all are stored.
+  [[nodiscard]] std::uint64_t point_count() const;
+  [[nodiscard]] std::uint64_t total_points() const;  ///< point_count() when complete
+  [[nodiscard]] const StoredRows& stored_rows() const;
+  [[nodiscard]] const BlockLayout& layout() const;  ///< which points of the study the rows are
   [[nodiscard]] const ShardRange& shards() const;
   /// True where the rows are there that stand for the whole study: all of its points, or all of a sample
-  /// spread over it. Not so a prefix, a shard, or what a running sweep has got so far.
+  /// spread over it. Not so a prefix, a shard, chosen rows, or what a running sweep has got so far.
   [[nodiscard]] bool stands_for_study() const;
   [[nodiscard]] const std::vector<ColumnInfo>& columns() const;
   /// Nothing where there is no such column.
@@ -81,7 +79,8 @@ class ResultReader {
   [[nodiscard]] std::vector<SourceText> sources() const;
   [[nodiscard]] std::vector<LinkRecord> links() const;
   [[nodiscard]] std::vector<std::string> link_dimensions() const;
-  /// Stored in a finished file, computed from the rows of parts.
+  /// Of all points: stored in a finished file, computed from the rows of parts, or from their summaries where these do
+  /// not have all rows.
   [[nodiscard]] Summary summary() const;
 
  private:

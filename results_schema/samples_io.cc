@@ -14,6 +14,12 @@ namespace {
 constexpr std::uint64_t kChunkRows = 16384;
 static_assert(kChunkRows <= kMaxRowsPerBlock);
 
+std::vector<ColumnType> stored_types(const std::vector<Dataset>& columns) {
+  std::vector<ColumnType> types;
+  for (const Dataset& column : columns) types.push_back(column.column_type());
+  return types;
+}
+
 std::string path_of(const ColumnInfo& column) { return fmt::format("{}/{}", kSamplesGroup, column.name); }
 
 }  // namespace
@@ -28,70 +34,31 @@ std::vector<Dataset> create_samples(const H5File& file, std::span<const ColumnIn
 }
 
 SampleWriter::SampleWriter(std::vector<Dataset> columns)
-    : columns_(std::move(columns)), open_(columns_.size()) {}
+    : columns_(std::move(columns)), chunks_(stored_types(columns_), kChunkRows) {}
 
 void SampleWriter::append(std::span<const FaultSampleRecord> rows) {
   plain_.resize(rows.size() * sizeof(double));
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     put_fault_samples(c, rows, plain_.data());
-    append(c, std::span(plain_).first(rows.size() * size_of(columns_[c].column_type())));
+    chunks_.append(c, std::span(plain_).first(rows.size() * size_of(columns_[c].column_type())),
+                   columns_[c].chunk_writer());
   }
-}
-
-void SampleWriter::append(std::size_t column, std::span<const std::byte> values) {
-  Open& open = open_[column];
-  const std::size_t full = kChunkRows * size_of(columns_[column].column_type());
-  while (!values.empty()) {
-    const std::size_t count = std::min(values.size(), full - open.values.size());
-    open.values.insert(open.values.end(), values.begin(),
-                       values.begin() + static_cast<std::ptrdiff_t>(count));
-    values = values.subspan(count);
-    if (open.values.size() == full) write(column);
-  }
-}
-
-/// What is there of a chunk, the rest of it zeros.
-void SampleWriter::write(std::size_t column) {
-  Open& open = open_[column];
-  const std::size_t width = size_of(columns_[column].column_type());
-  open.values.resize(kChunkRows * width);
-  columns_[column].write_chunk(open.row, packer_.pack(open.values, width));
-  open.row += kChunkRows;
-  open.values.clear();
 }
 
 void SampleWriter::finish() {
-  for (std::size_t c = 0; c < columns_.size(); ++c)
-    if (!open_[c].values.empty()) write(c);
+  for (std::size_t c = 0; c < columns_.size(); ++c) chunks_.finish(c, columns_[c].chunk_writer());
 }
 
-void SampleWriter::append_all(const H5File& from) {
+void SampleWriter::append_from(const H5File& from) {
+  const RowRange all{0, from.dataset(columns_.front().path()).rows()};
+  append_from(from, std::span(&all, 1));
+}
+
+void SampleWriter::append_from(const H5File& from, std::span<const RowRange> rows) {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const Dataset source = from.dataset(columns_[c].path());
     if (source.column_type() != columns_[c].column_type()) source.fail("does not have the type of the study");
-    append_column(c, source);
-  }
-}
-
-/// Chunk by chunk; HDF5 reads what is not packed as ours are, or says what is wrong with it.
-void SampleWriter::append_column(std::size_t column, const Dataset& source) {
-  const ColumnType type = columns_[column].column_type();
-  const std::uint64_t rows = source.rows();
-  const bool ours = source.chunk_rows() == kChunkRows && source.is_packed_as_block(type);
-  BlockDecoder decoder(static_cast<std::uint32_t>(kChunkRows));
-  const std::size_t most = ChunkPacker::most_bytes(kChunkRows * size_of(type));
-  std::vector<std::byte> packed;
-  for (std::uint64_t begin = 0; begin < rows; begin += kChunkRows) {
-    const std::uint64_t count = std::min(kChunkRows, rows - begin);
-    const std::size_t bytes = count * size_of(type);
-    std::span<const std::byte> values;
-    if (ours && source.try_read_chunk(begin, most, packed)) values = decoder.decode(type, packed);
-    if (values.empty()) {
-      plain_.resize(bytes);
-      source.read_rows(type, begin, begin + count, plain_.data());
-      values = plain_;
-    }
-    append(column, values.first(bytes));
+    chunks_.append_rows(c, ColumnPieces(source), rows, columns_[c].chunk_writer());
   }
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "results_schema/block.h"
+#include "results_schema/chunk_filler.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/records.h"
 
@@ -24,24 +24,16 @@ class SampleWriter {
   explicit SampleWriter(std::vector<Dataset> columns);
 
   void append(std::span<const FaultSampleRecord> rows);
-  /// All rows of the group of another file.
-  void append_all(const H5File& from);
+  /// Rows of the group of another file; by default all.
+  void append_from(const H5File& from);
+  void append_from(const H5File& from, std::span<const RowRange> rows);
   /// Writes what is left. Call once, behind the last row.
   void finish();
 
  private:
-  void append(std::size_t column, std::span<const std::byte> values);
-  void append_column(std::size_t column, const Dataset& source);
-  void write(std::size_t column);
-
-  struct Open {
-    std::uint64_t row = 0;          ///< of the chunk that is being filled
-    std::vector<std::byte> values;  ///< of it
-  };
   std::vector<Dataset> columns_;
-  std::vector<Open> open_;  ///< by column
   std::vector<std::byte> plain_;
-  ChunkPacker packer_;
+  ChunkFiller chunks_;
 };
 
 /// Rows of the group; StoreError where its columns differ in length.

@@ -17,7 +17,7 @@ constexpr const char* kIntroduction = R"(# The result file
 
 A finished sweep is one HDF5 file in HDF5's default format; h5py, pandas and h5dump read it as it is. A running or interrupted sweep is a folder
 `OUT.h5.parts/`: `manifest.h5` (root attributes, `/study`, `/links`, empty columns) and sealed segments `blocks-<first>-<count>.h5` (the same
-columns, consecutive rows, and `/summary` of these). Segments are complete once they have that name and never change afterwards. The program's readers and the Python loader take
+columns, consecutive rows, and `/summary` of these; with `stored_rows` the rows that may be stored, and `/summary` of all points). Segments are complete once they have that name and never change afterwards. The program's readers and the Python loader take
 either form. Manifest and segments end, after the last byte of HDF5, in a line `sha256:` with the checksum of all bytes before that line; `--resume` and
 `verify` hold them against it. The file `lock` is locked by the sweep that runs, `replace-output` says that it was started with `--force`.
 
@@ -41,6 +41,7 @@ constexpr const char* kLayout = R"( |
 | `seed` | of the study's random draws |
 | `objectives` | names of columns, the first one ranks |
 | `stored_columns` | where the study has `store.columns`: the columns that it names; the table has them and those that every file has |
+| `stored_rows` | where the file does not hold all rows (`store.rows`): "feasible", "top N" or "pareto" and columns; `/summary` is of all points |
 | `study_points` | points of the whole study |
 | `selection` | which of them were chosen: "all", "first" (`--limit`), "sample" (`--sample`: one of each of `total_points` equal parts, drawn with `sample_seed`) or "search" (those that `search` visited: each stands for itself alone) |
 | `total_points`, `rows_per_block` | points chosen; rows per chunk of every column |
@@ -53,10 +54,10 @@ constexpr const char* kLayout = R"( |
 |---|---|
 | `/study/resolved_yaml` | the study with every default filled in |
 | `/study/sources/*` | every input verbatim; attributes `name` and `sha256`; a slash in a name is a colon here |
-| `/points/*` | one 1-D dataset per column, one row per point, ascending by `point_id`; listed below |
-| `/fault_samples/*` | studies with faults: one 1-D dataset per column, one row per fault of a sample, ascending by `point_id`, `sample`, `fault`; points that are ok only; listed below |
+| `/points/*` | one 1-D dataset per column, one row per point, or per point that `stored_rows` names, ascending by `point_id`; listed below |
+| `/fault_samples/*` | studies with faults: one 1-D dataset per column, one row per fault of a sample, ascending by `point_id`, `sample`, `fault`; of the rows of `/points` that are ok; listed below |
 | `/links/*` | `link_id`, `source`, `destination`, `dimension`, `bandwidth_bytes_per_s`, `latency_s` of every link of the fabric |
-| `/search/*` | files of `search`: `count` of the study's points by `fate` (`visited`: the rows; `bound`, `memory`, `constraint`, `rule`: cut off with a whole region; `open`: not decided when it was stopped); of the answer `complete` (1: exact, or `within` so much, relative) and `bound` (a value of the first objective that no point beats which was not visited; NaN where none is left) |
+| `/search/*` | files of `search`: `count` of the study's points by `fate` (`visited`: the rows; `bound`, `memory`, `constraint`, `rule`: cut off with a whole region; `open`: not decided when it was stopped); of the answer `complete` (1: exact, or `within` so much, relative) and `bound` (a value of the objective with bounds, beside memory_peak_bytes the other one, that no point beats which was not visited; NaN where none is left) |
 | `/summary/status_counts/*` | `status`, `count`, `example_point_id` (the first) of each status that occurs |
 | `/summary/reason_counts/*` | the same by `reason` |
 | `/summary/pareto/*` | `point_id` and objectives of the feasible points that no other dominates; of points with equal objectives the first |

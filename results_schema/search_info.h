@@ -26,7 +26,7 @@ struct SearchInfo {
   FateCounts counts{};    ///< by Fate; they add up to the points of the study
   bool complete = false;  ///< every region was visited or cut off
   double within = 0;      ///< how much worse than the best the answer may be, relative
-  /// No point that was not visited has a better value of the first objective; NaN where all were visited or can't be
+  /// No point that was not visited has a better value of the objective with bounds (of a front beside memory_peak_bytes the other one); NaN where all were visited or can't be
   /// results.
   double bound = 0;
   friend bool operator==(const SearchInfo&, const SearchInfo&) = default;

@@ -17,6 +17,7 @@
 #include "results_schema/files.h"
 #include "results_schema/hdf5_io.h"
 #include "results_schema/manifest_io.h"
+#include "results_schema/open_candidates.h"
 #include "results_schema/rank_notes.h"
 #include "results_schema/samples_io.h"
 #include "results_schema/sealed_bytes.h"
@@ -108,10 +109,26 @@ void check_segment(const fs::path& path, BlockRange blocks, const Manifest& mani
   }
   if (file.text_attribute("study_sha256") != identity.study) file.fail("belongs to another study");
   if (file.text_attribute("columns_sha256") != identity.columns) file.fail("has another table of columns");
-  if (file.dataset("/points/point_id").rows() != manifest.layout.rows_in(blocks)) {
-    file.fail("holds fewer rows than its blocks have");
-  }
+  const std::uint64_t rows = file.dataset("/points/point_id").rows(),
+                      points = manifest.layout.rows_in(blocks);
+  if (manifest.study.stored_rows.all() && rows != points) file.fail("holds fewer rows than its blocks have");
+  if (rows > points) file.fail("holds more rows than its blocks have");
   (void)sample_rows(file, manifest.sample_columns);
+}
+
+/// The first of a segment's points that is none of its blocks, or not in its place.
+std::optional<std::uint64_t> foreign_point(std::span<const std::uint64_t> ids, BlockRange blocks,
+                                           const Manifest& manifest) {
+  const BlockLayout& layout = manifest.layout;
+  if (!layout.selection.knows_points()) return std::nullopt;
+  std::uint64_t row = layout.first_row(blocks.first);
+  const std::uint64_t end = row + layout.rows_in(blocks);
+  for (const std::uint64_t id : ids) {
+    while (!manifest.study.stored_rows.all() && row < end && layout.point(row) < id) ++row;
+    if (row == end || id != layout.point(row)) return id;
+    ++row;
+  }
+  return std::nullopt;
 }
 
 /// What is wrong with a segment; empty where nothing is. HDF5 sees only what the checksum vouches for.
@@ -121,12 +138,8 @@ std::string damage_of(const fs::path& path, BlockRange blocks, const Manifest& m
   try {
     check_segment(path, blocks, manifest, identity);
     const auto ids = H5File::open(path).dataset("/points/point_id").read_all<std::uint64_t>();
-    std::uint64_t row = manifest.layout.first_row(blocks.first);
-    for (const std::uint64_t id : ids) {
-      const std::uint64_t at = row++;
-      if (manifest.layout.selection.knows_points() && id != manifest.layout.point(at))
-        return fmt::format("has other points than its blocks ({})", id);
-    }
+    const std::optional<std::uint64_t> foreign = foreign_point(ids, blocks, manifest);
+    if (foreign) return fmt::format("has other points than its blocks ({})", *foreign);
   } catch (const StoreError& error) {
     return error.reason();
   }
@@ -481,18 +494,26 @@ std::vector<BlockRange> SegmentStore::missing() const {
   return gaps;
 }
 
-SegmentWriter::SegmentWriter(const SegmentStore& store, SealPolicy policy)
-    : store_(&store), policy_(policy) {}
+SegmentWriter::SegmentWriter(const SegmentStore& store, SealPolicy policy) : store_(&store), policy_(policy) {
+  if (!store.manifest().study.stored_rows.all())
+    candidates_ = std::make_unique<OpenCandidates>(store.manifest());
+}
 SegmentWriter::~SegmentWriter() = default;
+
+const RowSelector* SegmentWriter::selector() const {
+  return candidates_ == nullptr ? nullptr : &candidates_->selector();
+}
 
 void SegmentWriter::append(EncodedBlock&& block, Time now) {
   const Manifest& manifest = store_->manifest();
   SHARDSCAPE_CHECK(block.rows > 0 && block.rows == manifest.layout.rows_of(block.index), block.index,
                    block.rows);
-  SHARDSCAPE_CHECK(block.chunks.size() == manifest.columns.size(), block.index, block.chunks.size());
+  SHARDSCAPE_CHECK(block.chunks.size() == (candidates_ ? 0 : manifest.columns.size()), block.index,
+                   block.chunks.size());
   if (!open_.empty() && block.index != open_.back().index + 1) seal();
   if (open_.empty()) opened_ = now;
   SHARDSCAPE_CHECK(block.samples.empty() || !manifest.sample_columns.empty(), block.index);
+  if (candidates_) candidates_->take(block);
   open_rows_ += block.rows;
   open_samples_ += block.samples.size();
   open_.push_back(std::move(block));
@@ -516,9 +537,11 @@ void SegmentWriter::seal() {
   file.set_attribute("first_block", blocks.first);
   file.set_attribute("block_count", blocks.count);
   file.create_group("/points");
+  if (candidates_) candidates_->write(file);
   const std::uint32_t rows_per_block = manifest.layout.rows_per_block;
-  for (std::size_t c = 0; c < manifest.columns.size(); ++c) {
-    const Dataset column = file.create_column("/points", manifest.columns[c], open_rows_, rows_per_block);
+  for (std::size_t c = 0; !candidates_ && c < manifest.columns.size(); ++c) {
+    const Dataset column =
+        file.create_bare_column("/points", manifest.columns[c], open_rows_, rows_per_block);
     for (std::size_t b = 0; b < open_.size(); ++b) column.write_chunk(b * rows_per_block, open_[b].chunks[c]);
   }
   SummaryBuilder summary(directions_of(manifest.study.objectives, manifest.columns));
@@ -535,6 +558,7 @@ void SegmentWriter::seal() {
   sealed_rows_ += open_rows_;
   open_rows_ = 0;
   open_samples_ = 0;
+  if (candidates_) candidates_->clear();
   open_.clear();
 }
 

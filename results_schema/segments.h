@@ -3,7 +3,9 @@
 // The folder OUT.h5.parts holds manifest.h5 and any number of segments. A segment is a complete HDF5 file of
 // consecutive blocks, written under a temporary name, synced, and renamed to blocks-<first>-<count>.h5: the
 // rename is the commit, and the set of sealed segments is the state of the sweep. No committed byte is ever
-// rewritten. Each segment holds the summary of its own rows, so that the file's need not be made from them again.
+// rewritten. Each segment holds the summary of its own points, so that the file's need not be made from them again.
+// Where a sweep does not store all rows, a segment holds those of its blocks that may be among them, and the choice
+// is made when all are there.
 // Segments come in any order and from any number of writers with disjoint blocks (resume, shards,
 // MPI ranks). Manifest and segments end in a checksum of themselves, which a resumption holds them against.
 //
@@ -97,6 +99,7 @@ class SegmentStore {
   void scan();
   /// Segments known since the last scan, ascending and disjoint.
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  /// Points of these segments.
   [[nodiscard]] std::uint64_t sealed_rows() const;
   /// The blocks still to be computed, ascending, as maximal ranges. Empty when the sweep is complete.
   [[nodiscard]] std::vector<BlockRange> missing() const;
@@ -119,13 +122,15 @@ class SegmentStore {
 
 /// When an open segment is sealed.
 struct SealPolicy {
-  std::uint64_t rows = 65536;
+  std::uint64_t rows = 65536;  ///< points, stored or not
   std::chrono::nanoseconds age = std::chrono::seconds(5);
   std::uint64_t samples = 1U << 20U;  ///< rows of /fault_samples, some 60 bytes each in memory
-  /// Rows that come sooner make a longer segment, up to kLongestSegment times as long: each costs some milliseconds.
+  /// Points that come sooner make a longer segment, up to kLongestSegment times as long: each costs some milliseconds.
   std::chrono::nanoseconds least_age = std::chrono::nanoseconds(0);
 };
 inline constexpr std::uint64_t kLongestSegment = 4;
+
+class OpenCandidates;
 
 /// Collects encoded blocks and seals them. Holds at most one segment of compressed chunks in memory. Called
 /// from one thread at a time (the serial stage of the pipeline); several writers may work in one folder on
@@ -149,12 +154,16 @@ class SegmentWriter {
   /// Seals what is open, if anything. Call once after the last block.
   void seal();
 
-  [[nodiscard]] std::uint64_t sealed_rows() const { return sealed_rows_; }  ///< by this writer
+  [[nodiscard]] std::uint64_t sealed_rows() const { return sealed_rows_; }  ///< points, by this writer
   [[nodiscard]] std::uint64_t open_rows() const { return open_rows_; }
+  /// What chooses among the candidates of all blocks so far, for encoders to drop more of theirs; null where all
+  /// rows are stored.
+  [[nodiscard]] const RowSelector* selector() const;
 
  private:
   const SegmentStore* store_;
   SealPolicy policy_;
+  std::unique_ptr<OpenCandidates> candidates_;  ///< null where all rows are stored
   std::vector<EncodedBlock> open_;
   std::uint64_t open_rows_ = 0;
   std::uint64_t open_samples_ = 0;

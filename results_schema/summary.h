@@ -10,6 +10,7 @@
 
 #include "engine/prediction.h"
 #include "results_schema/columns.h"
+#include "results_schema/pareto_front.h"
 
 namespace shardscape::results {
 
@@ -55,25 +56,17 @@ class SummaryBuilder {
   struct Tally {
     std::uint64_t count = 0, example = 0;
   };
-  /// Values with the sign turned so that smaller is better.
-  struct Entry {
-    std::uint64_t point_id = 0;
-    std::vector<double> costs;
-  };
   static void count(Tally& tally, std::uint64_t point_id, std::uint64_t points = 1);
-  /// Fills candidate_; false where an objective is NaN.
-  bool take(std::uint64_t point_id, std::span<const double> objectives);
-  static bool dominates(const Entry& a, const Entry& b);
-  static bool ranks_before(const Entry& a, const Entry& b);
-  void offer_top(const Entry& entry);
-  void offer_front(const Entry& entry);
-  [[nodiscard]] RankedPoint ranked(const Entry& entry) const;
+  static bool ranks_before(const PointCosts& a, const PointCosts& b);
+  void offer_top(const PointCosts& point);
+  [[nodiscard]] RankedPoint ranked(const PointCosts& point) const;
 
   std::vector<Better> directions_;
   std::size_t top_count_;
   std::array<Tally, 256> statuses_{}, reasons_{};  ///< by code
-  std::vector<Entry> front_, top_;
-  Entry candidate_;
+  ParetoFront front_;
+  std::vector<PointCosts> top_;
+  PointCosts candidate_;
 };
 
 }  // namespace shardscape::results

@@ -13,6 +13,7 @@
 #include "results_schema/manifest.h"
 #include "results_schema/segments.h"
 #include "results_schema/summary_io.h"
+#include "results_schema/verify_stored.h"
 
 namespace shardscape::results {
 
@@ -142,7 +143,8 @@ class Verifier {
     const auto& time = values_[time_column_];
     const BlockLayout& layout = reader_.layout();
     const std::uint64_t row_of_sweep = layout.first_row(layout.blocks.first) + begin;
-    const bool known_points = reader_.complete() && layout.selection.knows_points();
+    const bool known_points =
+        reader_.complete() && layout.selection.knows_points() && reader_.stored_rows().all();
     std::vector<double> row(objective_columns_.size());
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       const std::uint64_t id = ids_[i];
@@ -150,6 +152,7 @@ class Verifier {
       if (last_id_ && id <= *last_id_) problems_.add("/points/point_id does not ascend", id);
       if (known_points && id != layout.point(row_of_sweep + i))
         problems_.add("/points misses rows before", id);
+      if (!reader_.stored_rows().all()) check_stored(id, ok);
       last_id_ = id;
       if (ok != (static_cast<Reason>(reason[i]) == Reason::none))
         problems_.add("/points/reason does not fit the status", id);
@@ -178,7 +181,18 @@ class Verifier {
       problems_.add("the breakdown does not add up to step_time_s", ids_[i]);
   }
 
+  /// Of a file that does not store all rows.
+  void check_stored(std::uint64_t id, bool ok) {
+    if (!ok) problems_.add("/points holds a point that is not ok", id);
+    if (reader_.layout().selection.knows_points() && !is_of_file(reader_.layout(), id))
+      problems_.add("/points holds a point that is none of the sweep", id);
+  }
+
   void check_summary(const Summary& expected) {
+    if (!reader_.stored_rows().all()) {
+      for (const std::string& problem : stored_rows_problems(reader_, expected)) problems_.add(problem);
+      return;
+    }
     const Summary stored = reader_.summary();
     if (stored.statuses != expected.statuses || stored.reasons != expected.reasons)
       problems_.add("/summary counts other points than there are");

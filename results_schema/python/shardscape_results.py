@@ -194,7 +194,17 @@ class _Results:
             end = min(total, start + int(attributes["block_count"]) * int(attributes["rows_per_block"]))
             part = f"{part} of {int(count):,}" if part else f"rows {start:,} to {end - 1:,}"
             chosen = f"{part} of {chosen}" if chosen else part
+        rows = self.stored_rows_text()
+        chosen = f"{rows} of {chosen}" if rows and chosen else rows or chosen
         return f"of {study:,} in the study, {chosen}" if chosen else ""
+
+    def stored_rows_text(self):
+        """Which of the points the rows are; empty where all."""
+        choice, *words = self.head.attrs.get("stored_rows", "all").split()
+        texts = {"all": lambda: "", "feasible": lambda: "the feasible ones",
+                 "pareto": lambda: f"the Pareto front over {', '.join(words)}",
+                 "top": lambda: f"the {int(words[0]):,} best by {self.first_objective()}"}
+        return texts[choice]()
 
     def samples(self, columns=None):
         group = "fault_samples"
@@ -215,6 +225,8 @@ class _Results:
         return self._with_selection(_described(frame, known))
 
     def computed_summary(self):
+        if self.stored_rows_text():
+            return self.gathered_summary()
         objectives = self.objectives()
         frame = self.frame(dict.fromkeys(["point_id", "status", "reason", *objectives]))
         tables = {name: _counts(frame, name) for name in ("status", "reason")}
@@ -222,15 +234,35 @@ class _Results:
         ok = frame[frame["status"] == "ok"].dropna(subset=objectives)[["point_id", *objectives]]
         if not objectives:
             ok = ok.head(0)
-        better = [self.column(name).attrs["better"] for name in objectives]
-        signs = np.array([1.0 if direction == "smaller" else -1.0 for direction in better])
-        order = np.lexsort([ok["point_id"], *reversed([ok[n] * s for n, s in zip(objectives, signs)])])
-        ranked = ok.iloc[order].reset_index(drop=True)
-        tables["pareto"] = ranked[_front(ranked[objectives].to_numpy() * signs)].reset_index(drop=True)
+        return {**tables, "pareto": self.pareto_of(ok), "top": self.top_of(ok)}
+
+    def gathered_summary(self):
+        """Of segments that do not have all rows: each has the summary of all its points."""
+        found = {"status_counts": [], "reason_counts": [], "pareto": [], "top": []}
+        for file in self._files():
+            for name, tables in found.items():
+                tables.append(_table(file["summary"][name]))
+        found = {name: pd.concat(tables, ignore_index=True) for name, tables in found.items() if tables}
+        if not found:
+            raise ResultsError(f"{self.path}: nothing is sealed yet")
+        counts = {name: _added_counts(found[name + "_counts"], name) for name in ("status", "reason")}
+        return {**counts, "pareto": self.pareto_of(found["pareto"]), "top": self.top_of(found["top"])}
+
+    def _signs(self):
+        better = [self.column(name).attrs["better"] for name in self.objectives()]
+        return np.array([1.0 if direction == "smaller" else -1.0 for direction in better])
+
+    def pareto_of(self, points):
+        objectives, signs = self.objectives(), self._signs()
+        order = np.lexsort([points["point_id"], *reversed([points[n] * s for n, s in zip(objectives, signs)])])
+        ranked = points.iloc[order].reset_index(drop=True)
+        return ranked[_front(ranked[objectives].to_numpy() * signs)].reset_index(drop=True)
+
+    def top_of(self, points):
+        objectives, signs = self.objectives(), self._signs()
         first = [objectives[0], "point_id"] if objectives else ["point_id"]
         ascending = [not objectives or signs[0] > 0] + [True] * (len(first) - 1)
-        tables["top"] = ok.sort_values(first, ascending=ascending).head(TOP_COUNT).reset_index(drop=True)
-        return tables
+        return points.sort_values(first, ascending=ascending).head(TOP_COUNT).reset_index(drop=True)
 
 
 def _opened(path, schema):
@@ -263,6 +295,12 @@ def _counts(frame, name):
     groups = frame.groupby(name, observed=True)["point_id"]
     counts = groups.agg(count="size", example_point_id="min").reset_index().sort_values(name, ignore_index=True)
     return counts.astype({"count": "uint64", "example_point_id": "uint64"})
+
+
+def _added_counts(frame, name):
+    groups = frame.groupby(name, observed=True)
+    counts = groups.agg(count=("count", "sum"), example_point_id=("example_point_id", "min")).reset_index()
+    return counts.sort_values(name, ignore_index=True).astype({"count": "uint64", "example_point_id": "uint64"})
 
 
 def _decoded(values, column):

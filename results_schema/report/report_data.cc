@@ -233,6 +233,7 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
                          {"study_sha256", attribute(reader, "study_sha256")},
                          {"complete", reader.complete()},
                          {"rows", reader.row_count()},
+                         {"points", reader.point_count()},
                          {"total_points", reader.total_points()},
                          {"selection", selection(reader, input.of_the_study)},
                          {"feasible", rows.feasible},

@@ -12,6 +12,7 @@
 #include "sweep/cli/commands.h"
 #include "sweep/cli/fault_section.h"
 #include "sweep/cli/format.h"
+#include "sweep/cli/selection_text.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/verdicts.h"
 #include "sweep/runner/block_worker.h"
@@ -98,6 +99,8 @@ void print_study(const sweep::Study& study, const sweep::SweepJob& job) {
   table.add_row({"stack", study.stack_name});
   table.add_row({"phase", std::string(name_of(study.phase()))});
   table.add_row({"objectives", join_names(study.objectives)});
+  if (!study.stored_rows.all())
+    table.add_row({"rows", stored_rows_text(study.stored_rows, study.objectives)});
   table.print(std::cout);
   std::cout << '\n';
   print_axes(study);
@@ -156,7 +159,26 @@ double summary_bytes(const sweep::SweepJob& job) {
 sweep::Study without_faults(sweep::Study study) {
   study.faults.reset();
   study.objectives.clear();
+  if (!study.stored_rows.all()) study.stored_rows = {results::RowChoice::feasible, 0, {}};
   return study;
+}
+
+/// Packed bytes of the rows that a sweep would store of a block, or of its feasible ones.
+double stored_bytes(const results::EncodedBlock& block, const results::ColumnTable& table) {
+  double bytes = 0;
+  for (const auto& chunk : block.chunks) bytes += static_cast<double>(chunk.size());
+  results::ChunkPacker packer;
+  for (std::size_t c = 0; c < block.candidates.columns.size(); ++c) {
+    const std::size_t width = results::size_of(table.columns()[c].type);
+    bytes += static_cast<double>(packer.pack(block.candidates.columns[c], width).size());
+  }
+  return bytes;
+}
+
+/// The share of the feasible points that become rows, at most.
+double stored_share(const results::StoredRows& rows, double feasible) {
+  if (rows.choice != results::RowChoice::top) return 1;
+  return std::min(1.0, static_cast<double>(rows.count) / std::max(feasible, 1.0));
 }
 
 /// Of so many feasible points; returns the seconds of CPU that a sweep's searches take.
@@ -192,7 +214,7 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
     const sweep::FinishedBlock finished = worker.run(block);
     add(tally, finished.tally, results::Better::smaller);
     rows += finished.block.rows;
-    for (const auto& chunk : finished.block.chunks) bytes += static_cast<double>(chunk.size());
+    bytes += stored_bytes(finished.block, plain_job.columns());
     for (std::uint32_t i = 0; i < finished.block.rows; ++i) points.push_back(layout.first_row(block) + i);
   }
   std::cout << "\nverdicts on " << (rows == size ? "all " : "a sample of ") << format_count(rows)
@@ -202,17 +224,21 @@ void print_estimates(const sweep::SweepJob& job, const CommonOptions& common) {
   double cpu = scale * (worker.evaluate_seconds() + worker.encode_seconds()), fault_bytes = 0;
   bytes *= scale;
   const double feasible = scale * static_cast<double>(tally.count(Status::ok));
+  const double share = stored_share(job.stored_rows(), feasible);
+  bytes *= share;
   cpu += print_searches(job, feasible, spread(points), factory);
   if (job.study().reliability) print_reliability(std::cout, job.study());
   if (job.study().faults) {
     const FaultCost cost = measure_faults(job, spread(points), factory);
     print_faults(std::cout, job, feasible, cost);
     cpu += feasible * cost.draws_per_point * cost.seconds_per_draw;
-    fault_bytes = feasible * (cost.draws_per_point * cost.bytes_per_draw + summary_bytes(job));
+    fault_bytes = share * feasible * (cost.draws_per_point * cost.bytes_per_draw + summary_bytes(job));
   }
   const int threads = tbb::info::default_concurrency();
   std::cout << "\na sweep takes about " << format_duration(cpu / threads) << " on " << threads << " threads ("
-            << format_duration(cpu) << " of CPU) and writes about " << format_bytes(bytes + fault_bytes);
+            << format_duration(cpu) << " of CPU) and writes "
+            << (job.stored_rows().choice == results::RowChoice::pareto ? "less than " : "about ")
+            << format_bytes(bytes + fault_bytes);
   if (fault_bytes > 0) std::cout << ", " << format_bytes(fault_bytes) << " of it on faults";
   std::cout << "\n";
 }

@@ -54,6 +54,7 @@ ProblemList column_problems(const sweep::Study& study, const fs::path& file) {
   for (const std::string& objective : study.objectives) check("objectives", objective);
   for (const std::string& column : study.stored_columns.value_or(std::vector<std::string>()))
     check("store.columns", column);
+  for (const std::string& column : study.stored_rows.front) check("store.rows.pareto", column);
   return problems;
 }
 

@@ -93,7 +93,8 @@ void add_diff_command(CLI::App& app, const CommonOptions& /*common*/, Action& ac
   command->add_option("B", arguments->b, "The other one")->required();
   command
       ->add_option("--tolerance", arguments->tolerance,
-                   "Relative difference of numbers that counts as none (default 0: to the bit)")
+                   "Relative difference of numbers that counts as none; with it, 1e-12 of any unit does, too "
+                   "(default 0: to the bit)")
       ->type_name("SHARE")
       ->check(share());
   command->add_flag("--json", arguments->json, "One JSON document on stdout");

@@ -94,6 +94,10 @@ class MissFinder {
       for (std::size_t i = 0; i < scan.size(); ++i) {
         const std::size_t row = scan.first_row() + i;
         if (!keep(row)) continue;
+        if (space_ && ids[i] >= space_->size())
+          throw results::StoreError(
+              reader_.path(), fmt::format("row {} has point_id {}, but the study has {} points", row, ids[i],
+                                          space_->size()));
         Candidate candidate{row, ids[i], static_cast<Reason>(scan.values(reason)[i])};
         if (static_cast<Status>(scan.values(status)[i]) != Status::memory) {
           by_reason.try_emplace(candidate.reason, candidate);
@@ -103,8 +107,9 @@ class MissFinder {
         candidate.stage = scan.values(stage)[i];
         candidate.prefill = pools && scan.values(prefill)[i] == candidate.needed;
         if (study_) candidate.capacity = capacity(candidate.point_id);
-        by_missing.try_emplace({study_ ? candidate.missing() : candidate.needed, candidate.needed},
-                               candidate);
+        const std::pair key(study_ ? candidate.missing() : candidate.needed, candidate.needed);
+        if (by_missing.size() == kMissesTried && key >= std::prev(by_missing.end())->first) continue;
+        by_missing.try_emplace(key, candidate);
         if (by_missing.size() > kMissesTried) by_missing.erase(std::prev(by_missing.end()));
       }
     }
@@ -225,11 +230,10 @@ std::vector<NearMiss> near_misses(const ResultReader& reader, const std::optiona
 }
 
 std::vector<NearMiss> near_misses(const ResultReader& reader) {
-  for (results::RowScan scan(reader, {"status"}); scan.next();) {
-    const bool feasible = std::ranges::any_of(
-        scan.values(0), [](double code) { return static_cast<Status>(code) == Status::ok; });
-    if (feasible) return {};
-  }
+  const auto is_ok = [](const results::CodeCount& code) {
+    return static_cast<Status>(code.code) == Status::ok;
+  };
+  if (std::ranges::any_of(reader.summary().statuses, is_ok)) return {};
   return near_misses(reader, stored_study(reader), [](std::size_t) { return true; });
 }
 

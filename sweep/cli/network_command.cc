@@ -60,7 +60,9 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
   if (!network) throw BadInput(split_lines(network.error()));
   network::FaultyFabric fabric(network->fabric);
   fabric.set_faults(network->faults);
-  const auto plan = network::build_traffic(network->patterns, fabric);
+  const auto plan = network::build_traffic(
+      network->patterns, fabric,
+      common.reference ? network::TrafficLayout::repeated : network::TrafficLayout::compact);
   if (!plan) {
     throw BadInput(split_lines(network_case::located(plan.error(), arguments.file.string())));
   }
@@ -69,7 +71,7 @@ int run_network(const NetworkArguments& arguments, const CommonOptions& common) 
   if (!arguments.timeline.empty()) {
     const std::filesystem::path inputs[] = {arguments.file};
     const results::OutputPath output(arguments.timeline, arguments.force, inputs);
-    timeline.emplace(output, network->fabric, plan->traffic, fabric.bytes_per_second());
+    timeline.emplace(output, network->fabric, *plan, fabric.bytes_per_second());
   }
   SimulatedCase simulated{*network, *plan, fabric.bytes_per_second(), {}, 0};
   network::FlowSimulator simulator;

@@ -24,7 +24,7 @@ struct Totals {
   double max_utilisation = 0;
 
   explicit Totals(const SimulatedCase& simulated)
-      : loads(link_loads(simulated.plan.traffic, simulated.bytes_per_second.size())) {
+      : loads(link_loads(simulated.plan, simulated.bytes_per_second.size())) {
     for (std::size_t link = 0; link < loads.size(); ++link) {
       if (loads[link].bytes <= 0) continue;
       ++links_used;
@@ -40,23 +40,53 @@ struct Totals {
 
 }  // namespace
 
-std::vector<LinkLoad> link_loads(const network::Traffic& traffic, std::size_t links) {
+namespace {
+
+void add_load(std::vector<LinkLoad>& loads, std::span<const std::int32_t> path, double bytes) {
+  for (const std::int32_t link : path) {
+    LinkLoad& load = loads[static_cast<std::size_t>(link)];
+    load.bytes += bytes;
+    ++load.flows;
+  }
+}
+
+/// Of every round, each pair of members being a connection.
+void add_rounds(std::vector<LinkLoad>& loads, const network::Traffic& traffic,
+                const network::PairwiseRounds& rounds) {
+  const auto members = static_cast<std::int32_t>(rounds.ranks.size());
+  std::vector<std::int32_t> path;
+  for (std::int32_t i = 0; i < members; ++i) {
+    const network::Gate& gate = traffic.gates[static_cast<std::size_t>(rounds.first_gate + i)];
+    const double bytes = traffic.messages[static_cast<std::size_t>(gate.first_message)].bytes;
+    const auto member = static_cast<std::size_t>(i);
+    for (std::int32_t round = 0; round + 1 < members; ++round) {
+      path.clear();
+      const std::int32_t to = rounds.ranks[rounds.partner(member, round)];
+      if (rounds.fabric->append_route(rounds.ranks[member], to, path)) add_load(loads, path, bytes);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LinkLoad> link_loads(const network::PatternTraffic& plan, std::size_t links) {
+  const network::Traffic& traffic = plan.traffic;
+  constexpr double kOfRounds = -1;
   std::vector<double> bytes(traffic.connections.size());
   for (const network::Gate& gate : traffic.gates) {
     for (std::int32_t m = gate.first_message; m < gate.first_message + gate.messages; ++m) {
       const network::Message& message = traffic.messages[static_cast<std::size_t>(m)];
-      bytes[static_cast<std::size_t>(message.connection)] += message.bytes * gate.times;
+      double& sum = bytes[static_cast<std::size_t>(message.connection)];
+      gate.rounds >= 0 ? sum = kOfRounds : sum += message.bytes * gate.times;
     }
   }
   std::vector<LinkLoad> loads(links);
   for (std::size_t c = 0; c < bytes.size(); ++c) {
-    const network::Connection& connection = traffic.connections[c];
-    for (std::int32_t i = connection.path_begin; i < connection.path_end; ++i) {
-      LinkLoad& load = loads[static_cast<std::size_t>(traffic.path_links[static_cast<std::size_t>(i)])];
-      load.bytes += bytes[c];
-      ++load.flows;
-    }
+    if (bytes[c] != kOfRounds) add_load(loads, traffic.path(traffic.connections[c]), bytes[c]);
   }
+  for (const network::PairwiseRounds& rounds : traffic.rounds) add_rounds(loads, traffic, rounds);
+  for (std::size_t link = 0; link < plan.stands_for.size(); ++link)
+    loads[link] = loads[static_cast<std::size_t>(plan.stands_for[link])];
   return loads;
 }
 
@@ -113,18 +143,31 @@ void print_report(std::ostream& out, const SimulatedCase& simulated) {
 }
 
 TimelineWriter::TimelineWriter(results::OutputPath file, const network::Fabric& fabric,
-                               const network::Traffic& traffic, std::span<const double> bytes_per_second)
+                               const network::PatternTraffic& plan, std::span<const double> bytes_per_second)
     : file_(std::move(file)),
       out_(file_.stream()),
       fabric_(fabric),
-      traffic_(traffic),
+      plan_(plan),
       capacity_(bytes_per_second),
-      connection_rate_(traffic.connections.size()),
+      connection_rate_(plan.traffic.connections.size()),
       link_rate_(bytes_per_second.size()),
       written_(bytes_per_second.size()),
       flows_(bytes_per_second.size()),
       is_changed_(bytes_per_second.size()) {
+  if (!plan.stands_for.empty()) alike_.resize(plan.stands_for.size());
+  for (std::size_t link = 0; link < plan.stands_for.size(); ++link)
+    alike_[static_cast<std::size_t>(plan.stands_for[link])].push_back(static_cast<std::int32_t>(link));
   out_ << R"({"displayTimeUnit":"ns","traceEvents":[)";
+}
+
+std::span<const std::int32_t> TimelineWriter::path(std::int32_t connection) const {
+  const auto other = rerouted_.find(connection);
+  if (other != rerouted_.end()) return other->second;
+  return plan_.traffic.path(plan_.traffic.connections[static_cast<std::size_t>(connection)]);
+}
+
+void TimelineWriter::rerouted(std::int32_t connection, std::span<const std::int32_t> path) {
+  rerouted_[connection].assign(path.begin(), path.end());
 }
 
 void TimelineWriter::rate_changed(double time, std::int32_t connection, double bytes_per_second) {
@@ -134,9 +177,7 @@ void TimelineWriter::rate_changed(double time, std::int32_t connection, double b
   const double change = bytes_per_second - rate;
   const int started = (bytes_per_second > 0 ? 1 : 0) - (rate > 0 ? 1 : 0);
   rate = bytes_per_second;
-  const network::Connection& route = traffic_.connections[static_cast<std::size_t>(connection)];
-  for (std::int32_t i = route.path_begin; i < route.path_end; ++i) {
-    const std::int32_t id = traffic_.path_links[static_cast<std::size_t>(i)];
+  for (const std::int32_t id : path(connection)) {
     const auto link = static_cast<std::size_t>(id);
     link_rate_[link] += change;
     flows_[link] += started;
@@ -144,6 +185,16 @@ void TimelineWriter::rate_changed(double time, std::int32_t connection, double b
     if (is_changed_[link] == 0) changed_.push_back(id);
     is_changed_[link] = 1;
   }
+}
+
+void TimelineWriter::write(std::int32_t link, double utilisation) {
+  const nlohmann::ordered_json event = {{"ph", "C"},
+                                        {"pid", 0},
+                                        {"name", fabric_.link_name(link)},
+                                        {"ts", time_ * kMicroseconds},
+                                        {"args", {{"utilisation", utilisation}}}};
+  out_ << (first_ ? "\n" : ",\n") << json_text(event);
+  first_ = false;
 }
 
 void TimelineWriter::flush() {
@@ -154,13 +205,11 @@ void TimelineWriter::flush() {
     const double utilisation = std::clamp(link_rate_[link] / capacity_[link], 0.0, 1.0);
     if (utilisation == written_[link]) continue;
     written_[link] = utilisation;
-    const nlohmann::ordered_json event = {{"ph", "C"},
-                                          {"pid", 0},
-                                          {"name", fabric_.link_name(id)},
-                                          {"ts", time_ * kMicroseconds},
-                                          {"args", {{"utilisation", utilisation}}}};
-    out_ << (first_ ? "\n" : ",\n") << json_text(event);
-    first_ = false;
+    if (alike_.empty()) {
+      write(id, utilisation);
+    } else {
+      for (const std::int32_t other : alike_[link]) write(other, utilisation);
+    }
   }
   changed_.clear();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ostream>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/network/fabric.h"
@@ -20,8 +21,8 @@ struct LinkLoad {
   std::int64_t flows = 0;  ///< connections over it
 };
 
-/// By link id.
-std::vector<LinkLoad> link_loads(const network::Traffic& traffic, std::size_t links);
+/// By link id. O(messages) where rounds are taken turn by turn.
+std::vector<LinkLoad> link_loads(const network::PatternTraffic& plan, std::size_t links);
 
 struct SimulatedCase {
   const network_case::NetworkCase& network;
@@ -40,20 +41,27 @@ void print_report(std::ostream& out, const SimulatedCase& simulated);
 /// chrome://tracing open; written as it happens. Throws StoreError where the file can't be written.
 class TimelineWriter : public network::RateObserver {
  public:
-  TimelineWriter(results::OutputPath file, const network::Fabric& fabric, const network::Traffic& traffic,
+  /// `plan` outlives this object.
+  TimelineWriter(results::OutputPath file, const network::Fabric& fabric, const network::PatternTraffic& plan,
                  std::span<const double> bytes_per_second);
   void rate_changed(double time, std::int32_t connection, double bytes_per_second) override;
+  void rerouted(std::int32_t connection, std::span<const std::int32_t> path) override;
   /// Ends the document; call once after the simulation.
   void finish();
 
  private:
+  [[nodiscard]] std::span<const std::int32_t> path(std::int32_t connection) const;
+  void write(std::int32_t link, double utilisation);
   void flush();
 
   results::OutputFile file_;
   std::ostream& out_;
   const network::Fabric& fabric_;
-  const network::Traffic& traffic_;
+  const network::PatternTraffic& plan_;
   std::span<const double> capacity_;
+  std::vector<std::vector<std::int32_t>>
+      alike_;  ///< by link, those that it stands for; empty: none is folded
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> rerouted_;  ///< by connection, its path now
   std::vector<double> connection_rate_;
   std::vector<double> link_rate_, written_;
   std::vector<std::int32_t> flows_;    ///< active connections over each link

@@ -222,7 +222,7 @@ int show_file(const Catalog& catalog, const std::string& file) {
   const PresetKind kind = kind_of(catalog, file);
   const auto text = with_preset(catalog, kind, file, [](const auto& spec) { return yaml::to_yaml(spec); });
   if (!text) throw BadInput(split_lines(text.error()));
-  std::cout << "# " << to_string(kind) << ", " << file << '\n' << *text;
+  std::cout << "# " << name_of(kind) << ", " << file << '\n' << *text;
   return kDone;
 }
 
@@ -250,7 +250,7 @@ int show_preset(const Catalog& catalog, const std::string& name) {
       const auto text =
           with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
       if (!text) throw BadInput(split_lines(text.error()));
-      std::cout << "# " << to_string(kind) << ", " << entry.file.string() << '\n' << *text;
+      std::cout << "# " << name_of(kind) << ", " << entry.file.string() << '\n' << *text;
     }
   }
   if (!found) {

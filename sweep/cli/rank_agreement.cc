@@ -8,6 +8,7 @@
 
 #include "engine/base/safe_text.h"
 #include "results_schema/sha256.h"
+#include "sweep/yaml/loader.h"
 
 namespace shardscape::cli {
 
@@ -49,6 +50,18 @@ std::vector<SharedFact> facts_of(const results::Manifest& manifest, const std::s
   facts.push_back({"the study with its settings (--set)", results::study_sha256(manifest.study), false});
   facts.push_back({"the choice of points", points_text(manifest.layout)});
   facts.push_back({"the table of columns", results::columns_sha256(manifest.columns), false});
+  return facts;
+}
+
+std::vector<SharedFact> facts_of(const yaml::Catalog& presets) {
+  std::vector<SharedFact> facts;
+  for (const yaml::PresetKind kind : enum_values<yaml::PresetKind>()) {
+    for (const yaml::Catalog::Entry& preset : presets.list(kind)) {
+      const auto text = yaml::read_text(preset.file);
+      facts.push_back({fmt::format("the {} preset {}", name_of(kind), preset.name),
+                       text ? results::sha256_hex(*text) : text.error(), false});
+    }
+  }
   return facts;
 }
 

@@ -11,6 +11,7 @@
 #include "results_schema/manifest.h"
 #include "sweep/cli/commands.h"
 #include "sweep/ranks/ranks.h"
+#include "sweep/yaml/catalog.h"
 
 namespace shardscape::cli {
 
@@ -31,6 +32,9 @@ struct RankView {
 /// What decides the rows and the files they are sealed in.
 std::vector<SharedFact> facts_of(const results::Manifest& manifest, const std::string& output,
                                  bool reference);
+
+/// The texts of all presets, for commands that look them up by name as they go.
+std::vector<SharedFact> facts_of(const yaml::Catalog& presets);
 
 /// For its way to rank 0 and back.
 std::string to_text(const RankView& view);

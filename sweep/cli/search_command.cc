@@ -15,12 +15,15 @@
 #include "results_schema/segments.h"
 #include "sweep/cli/commands.h"
 #include "sweep/cli/cpu_time.h"
+#include "sweep/cli/format.h"
 #include "sweep/cli/interrupt.h"
 #include "sweep/cli/rank_agreement.h"
 #include "sweep/cli/rank_part.h"
+#include "sweep/cli/rank_sweep.h"
 #include "sweep/cli/search_report.h"
 #include "sweep/cli/usage.h"
 #include "sweep/runner/run_sweep.h"
+#include "sweep/search/answer.h"
 
 namespace shardscape::cli {
 
@@ -125,14 +128,24 @@ sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJo
     return goal;
   }
   goal.objectives = split_names(arguments.pareto);
+  const std::vector<std::string> names = objective_columns();
   for (const std::string& name : goal.objectives) {
     const results::ColumnInfo* const column = job.columns().find(name);
     if (column != nullptr && column->better != results::Better::neither) continue;
-    const std::vector<std::string> names = objective_columns();
+    if (column == nullptr && std::ranges::find(names, name) != names.end())
+      throw BadInput(fmt::format("--pareto: {}: store.columns leaves out '{}', or it is of another phase",
+                                 arguments.study.file.string(), name));
     throw BadInput(fmt::format("--pareto: '{}' is no column with a better direction{}; such columns: {}",
                                name, did_you_mean(name, names), join_names(names)));
   }
   return goal;
+}
+
+/// Of several objectives the one with floors, of which bounds and the best value so far are.
+std::string bounded_objective(const sweep::SearchGoal& goal) {
+  const auto bounded = [](const std::string& name) { return sweep::time_objective(name).has_value(); };
+  const auto found = std::ranges::find_if(goal.objectives, bounded);
+  return found == goal.objectives.end() ? goal.objectives.front() : *found;
 }
 
 /// A folder for a result that nobody asked to keep.
@@ -166,36 +179,10 @@ results::OutputPath checked_place(const fs::path& output, bool force, const swee
   return {output, force, input_files(study)};
 }
 
-struct Writing {
-  const results::OutputPath& place;
-  fs::path output;
-  bool force = false;
-  int threads = 1;
-  const CommonOptions& common;
-  sweep::KnownPredictions known = {};  ///< of the points to write
-};
-
-/// Evaluates the points of `job` and writes them, with all that a sweep computes of a point. False where it was
-/// interrupted; nothing is left then.
-bool write_points(const sweep::SweepJob& job, const std::optional<results::SearchInfo>& info,
-                  const Writing& to, const std::atomic<bool>* stop) {
-  const results::RunInfo run = run_info(to.common, to.threads);
-  results::Manifest manifest = job.manifest(run);
-  manifest.search = info;
-  const fs::path parts = results::parts_folder(to.output);
-  if (to.force) results::SegmentStore::discard(parts);
-  auto store = results::SegmentStore::create(parts, manifest, to.force);
-  sweep::SweepOptions options;
-  options.threads = to.threads;
-  options.evaluator = sweep::simulator_factory({.reference = to.common.reference, .mode = job.study().mode});
-  options.known = to.known;
-  options.stop = stop;
-  if (!run_sweep(job, store, options).complete) {
-    std::move(store).abandon();
-    return false;
-  }
-  results::assemble(std::move(store), to.place, run);
-  return true;
+/// A search keeps the points that it visits, and shows the best of them: store.rows is for sweeps.
+sweep::Study with_all_rows(sweep::Study study) {
+  study.stored_rows = {};
+  return study;
 }
 
 /// What a process makes of its command line.
@@ -203,11 +190,14 @@ struct WantedSearch {
   WantedSearch(const SearchArguments& arguments, const CommonOptions& common, const ranks::Ranks& ranks)
       : mode(parse_search_progress(arguments.progress)),
         budget(parse_budget(arguments.budget)),
-        study(load(arguments.study, common, ranks.rank() != 0)),
+        study(with_all_rows(load(arguments.study, common, ranks.rank() != 0))),
         job(study),
         goal((require_points(job, arguments.study.file), goal_of(arguments, job))),
         threads(arguments.threads > 0 ? arguments.threads : default_threads(ranks)) {
     if (ranks.rank() != 0) mode = ProgressMode::none;
+    unbounded = why_unbounded(job, goal);
+    // Elsewhere than on one machine the ranks share no folder but that of the user's file.
+    shared_sweep = !arguments.output.empty() || ranks.on_this_machine() == ranks.size();
   }
   WantedSearch(const WantedSearch&) = delete;
   WantedSearch& operator=(const WantedSearch&) = delete;
@@ -218,7 +208,69 @@ struct WantedSearch {
   sweep::SweepJob job;
   sweep::SearchGoal goal;
   int threads;
+  std::string unbounded;  ///< why no bounds are known, so that every point is evaluated; empty where some are
+  bool shared_sweep = false;  ///< by all ranks then, not by rank 0 alone
 };
+
+/// Evaluates points with all that a sweep computes of them.
+sweep::SweepOptions sweep_options(const WantedSearch& wanted, const CommonOptions& common,
+                                  const std::atomic<bool>* stop) {
+  sweep::SweepOptions options;
+  options.threads = wanted.threads;
+  options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = wanted.study.mode});
+  options.stop = stop;
+  return options;
+}
+
+/// Where a file of points goes.
+struct Target {
+  fs::path output;
+  bool force = false;
+  results::OutputPath place;
+
+  [[nodiscard]] results::SegmentStore store(const results::Manifest& manifest) const {
+    const fs::path parts = results::parts_folder(output);
+    if (force) results::SegmentStore::discard(parts);
+    return results::SegmentStore::create(parts, manifest, force);
+  }
+};
+
+/// The points that a search has visited.
+void write_visited(const WantedSearch& wanted, const sweep::SearchOutcome& found, const Target& to,
+                   const CommonOptions& common) {
+  // A file has a row at least: the first point stands for all that are none.
+  const sweep::SweepJob job(wanted.study,
+                            found.visited.empty() ? std::vector<std::uint64_t>{0} : found.visited);
+  const results::RunInfo run = run_info(common, wanted.threads);
+  results::Manifest manifest = job.manifest(run);
+  manifest.search = found.info;
+  sweep::SweepOptions options = sweep_options(wanted, common, nullptr);
+  if (!found.predictions.empty()) options.known = {found.visited, found.predictions};
+  auto store = to.store(manifest);
+  run_sweep(job, store, options);
+  results::assemble(std::move(store), to.place, run);
+}
+
+/// Every point, by the ranks of `word` or by rank 0 alone. False where it was interrupted; nothing is left then.
+bool write_all(const WantedSearch& wanted, const Target& to, const CommonOptions& common,
+               const std::atomic<bool>& stop, Word& word, ranks::Ranks& ranks) {
+  const std::unique_ptr<ranks::Ranks> alone = ranks::alone();
+  const results::RunInfo run = run_info(common, wanted.threads * (wanted.shared_sweep ? ranks.size() : 1));
+  auto store = to.store(wanted.job.manifest(run));
+  const sweep::SharedStart start{store.missing(), store.sealed_rows(), {}, {}};
+  if (wanted.shared_sweep) word.begin(fs::absolute(store.folder()), start);
+  Together together;
+  try {
+    together = compute_together(wanted.job, store, sweep_options(wanted, common, &stop), start,
+                                wanted.shared_sweep ? ranks : *alone);
+  } catch (...) {
+    std::move(store).abandon();
+    throw;
+  }
+  if (together.outcome.complete) return assemble(together, std::move(store), to.place, run).has_value();
+  std::move(store).abandon();
+  return false;
+}
 
 /// Of this process; null where rank 0 is about to end it, because it or another rank can't begin. What is wrong is an
 /// exception on rank 0.
@@ -247,7 +299,7 @@ struct RanSearch {
 /// Every rank calls it.
 RanSearch run_search(const WantedSearch& wanted, const CommonOptions& common, const std::atomic<bool>& stop,
                      ranks::Ranks& ranks) {
-  SearchReporter reporter(wanted.job, wanted.goal.objectives.front(), wanted.mode);
+  SearchReporter reporter(wanted.job, bounded_objective(wanted.goal), wanted.mode);
   const double start = cpu_seconds();
   std::uint64_t asked = 0;
   sweep::SearchOptions options;
@@ -278,40 +330,56 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   std::optional<TemporaryFolder> temporary;
   if (arguments.output.empty()) temporary.emplace();
   const fs::path output = temporary ? temporary->path() / "search.h5" : arguments.output;
-  const results::OutputPath place = checked_place(output, arguments.force, wanted->study);
-  Writing writing{place, output, arguments.force, wanted->threads, common};
+  const Target target{output, arguments.force, checked_place(output, arguments.force, wanted->study)};
   const InterruptGuard interrupt(shell_line(common.command_line));
 
-  const std::string unbounded = why_unbounded(job, goal);
   const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
-  if (!unbounded.empty()) {
-    std::cerr << "warning: search prunes by bounds, and " << unbounded
-              << ": every point is evaluated, as sweep does"
-              << (arguments.budget.empty() ? "" : ", whatever the budget")
-              << (ranks.size() == 1 ? "" : ", by rank 0 alone") << "\n";
-    if (!write_points(job, std::nullopt, writing, &interrupt.stop())) return kInterrupted;
+  if (!wanted->unbounded.empty()) {
+    if (!arguments.budget.empty())
+      throw BadInput(
+          fmt::format("--budget: search prunes by bounds, and {}: all {} points would be evaluated, whatever "
+                      "the budget; `shardscape sweep --sample N` evaluates so many of them",
+                      wanted->unbounded, format_count(job.space().size())));
+    std::cerr << "warning: search prunes by bounds, and " << wanted->unbounded
+              << ": every point is evaluated, all " << format_count(job.space().size())
+              << " of them, as sweep does"
+              << (wanted->shared_sweep ? "" : ", by rank 0 alone; with -o the ranks share its folder")
+              << "\n";
+    if (!write_all(*wanted, target, common, interrupt.stop(), word, ranks)) return kInterrupted;
     return show_top(output, shown, arguments.pareto, arguments.format);
   }
   word.begin();
-  RanSearch ran = in_common(ranks, [&] { return run_search(*wanted, common, interrupt.stop(), ranks); });
-  sweep::SearchOutcome& found = ran.outcome;
+  const RanSearch ran =
+      in_common(ranks, [&] { return run_search(*wanted, common, interrupt.stop(), ranks); });
+  const sweep::SearchOutcome& found = ran.outcome;
   const bool interrupted = interrupt.stop().load();
   const double start = cpu_seconds();
   const std::optional<double> worst =
       found.best.empty() || goal.front ? std::nullopt : std::optional(found.best.back().objective);
-  // A file has a row at least: the first point stands for all that are none.
-  if (found.visited.empty()) found.visited.push_back(0);
-  if (found.predictions.size() == found.visited.size()) writing.known = {found.visited, found.predictions};
-  write_points(sweep::SweepJob(wanted->study, found.visited), found.info, writing, nullptr);
   std::ostream& out = arguments.format == "table" ? std::cout : std::cerr;
-  print_search(out, job, found, goal.objectives.front(), worst, ran.cpu + cpu_seconds() - start);
+  if (found.visited.empty() && !found.info.complete) {
+    print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
+    std::cerr << "no point was visited before the search was stopped: there is nothing to show"
+              << (arguments.output.empty() ? "" : " or to keep") << "\n";
+    return interrupted ? kInterrupted : kDone;
+  }
+  write_visited(*wanted, found, target, common);
+  print_search(out, job, found, bounded_objective(goal), worst, ran.cpu + cpu_seconds() - start);
   const int code = show_top(output, shown, arguments.pareto, arguments.format);
   return interrupted ? kInterrupted : code;
 }
 
-/// Any other rank: searches its part, and says nothing of its own.
+/// Any other rank: searches or sweeps its part, and says nothing of its own.
 void follow(const SearchArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   const std::unique_ptr<WantedSearch> wanted = agree(arguments, common, ranks);
+  if (wanted && !wanted->unbounded.empty()) {
+    const Heard heard = hear(ranks);
+    if (!heard.begin) return;
+    const InterruptGuard interrupt("");
+    const results::Manifest manifest = wanted->job.manifest(run_info(common, wanted->threads));
+    return follow_together(wanted->job, manifest, sweep_options(*wanted, common, &interrupt.stop()), heard,
+                           ranks);
+  }
   if (!hear_begin(ranks)) return;
   const InterruptGuard interrupt("");
   run_search(*wanted, common, interrupt.stop(), ranks);

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "engine/base/suggest.h"
 #include "sweep/cli/format.h"
 
 namespace shardscape::cli {
@@ -24,7 +25,11 @@ std::string part_text(const results::BlockLayout& layout, const results::ShardRa
 
 }  // namespace
 
-std::string of_the_study(const results::BlockLayout& layout, const results::ShardRange& shards) {
+namespace {
+
+/// `rows`: which of the points; empty where all.
+std::string describe_choice(const results::BlockLayout& layout, const results::ShardRange& shards,
+                            const std::string& rows) {
   const std::string count = format_count(layout.total_points);
   std::string chosen;
   if (layout.selection.kind == SelectionKind::first) chosen = "the first " + count;
@@ -33,6 +38,7 @@ std::string of_the_study(const results::BlockLayout& layout, const results::Shar
   if (!layout.is_unsharded()) {
     chosen = part_text(layout, shards) + (chosen.empty() ? "" : " of " + chosen);
   }
+  if (!rows.empty()) chosen = rows + (chosen.empty() ? "" : " of " + chosen);
   if (layout.selection.study_points == 0) {
     return chosen + (chosen.empty() ? "" : "; ") +
            "how many there are in the study is not recorded, as in all files of schema version 1";
@@ -41,8 +47,29 @@ std::string of_the_study(const results::BlockLayout& layout, const results::Shar
   return "of " + format_count(layout.selection.study_points) + " in the study, " + chosen;
 }
 
+}  // namespace
+
+std::string of_the_study(const results::BlockLayout& layout, const results::ShardRange& shards) {
+  return describe_choice(layout, shards, "");
+}
+
 std::string of_the_study(const results::ResultReader& reader) {
-  return of_the_study(reader.layout(), reader.shards());
+  return describe_choice(reader.layout(), reader.shards(),
+                         stored_rows_text(reader.stored_rows(), reader.objectives()));
+}
+
+std::string stored_rows_text(const results::StoredRows& rows, const std::vector<std::string>& objectives) {
+  switch (rows.choice) {
+    case results::RowChoice::feasible:
+      return "the feasible ones";
+    case results::RowChoice::pareto:
+      return "the Pareto front over " + join_names(rows.front);
+    case results::RowChoice::top:
+      return "the " + format_count(rows.count) + " best by " + objectives.front();
+    case results::RowChoice::all:
+      break;
+  }
+  return "";
 }
 
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }

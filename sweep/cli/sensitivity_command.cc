@@ -279,7 +279,7 @@ int run_sensitivity(const SensitivityArguments& arguments) {
   } else {
     const std::string of_study = of_the_study(reader);
     if (!reader.complete()) {
-      std::cout << "so far, " << format_count(reader.row_count()) << " of "
+      std::cout << "so far, " << format_count(reader.point_count()) << " of "
                 << format_count(reader.total_points()) << " points" << in_brackets(of_study) << "\n\n";
     } else if (!of_study.empty()) {
       std::cout << format_count(reader.row_count()) << " points" << in_brackets(of_study) << "\n\n";

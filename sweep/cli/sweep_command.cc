@@ -26,6 +26,7 @@
 #include "sweep/cli/progress.h"
 #include "sweep/cli/rank_agreement.h"
 #include "sweep/cli/rank_part.h"
+#include "sweep/cli/rank_sweep.h"
 #include "sweep/cli/selection_text.h"
 #include "sweep/cli/text_table.h"
 #include "sweep/cli/usage.h"
@@ -175,22 +176,18 @@ std::string resume_command(const CommonOptions& common) {
 std::string what_is_left(const fs::path& output, std::uint64_t rows, const CommonOptions& common) {
   try {
     const results::ResultReader parts(results::parts_folder(output));
-    return format_count(parts.row_count()) + " of " + format_count(rows) +
+    return format_count(parts.point_count()) + " of " + format_count(rows) +
            " points are safe; continue with\n  " + resume_command(common) + "\n";
   } catch (const std::exception&) {
     return "none of its rows are left; start again with\n  " + shell_line(common.command_line) + "\n";
   }
 }
 
-/// Of all ranks together.
-struct RunCost {
-  double elapsed = 0, cpu = 0;
-  int ranks = 1, threads = 1;
-  double peak_memory = 0;  ///< bytes, of the largest rank
-};
-
-void print_none(const fs::path& output) {
-  std::cout << "\nno point is feasible\n\n";
+void print_none(const sweep::SweepJob& job, const fs::path& output) {
+  std::cout << "\nno point is feasible";
+  if (!job.stored_rows().all())
+    std::cout << ", so that store.rows leaves no row; the nearest misses are rows with --set store.rows=all";
+  std::cout << "\n\n";
   print_near_misses(std::cout, near_misses(results::ResultReader(output)));
 }
 
@@ -216,6 +213,14 @@ void print_best(const sweep::SweepJob& job, const results::Summary& summary) {
   table.print(std::cout, 2);
 }
 
+/// ", 1,000 rows: the 1,000 best by step_time_s"; empty where all points are rows.
+std::string stored_clause(const sweep::SweepJob& job, const fs::path& output) {
+  if (job.stored_rows().all()) return "";
+  const std::uint64_t rows = results::ResultReader(output).row_count();
+  return fmt::format(", {} {}: {}", format_count(rows), rows == 1 ? "row" : "rows",
+                     stored_rows_text(job.stored_rows(), job.study().objectives));
+}
+
 void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
                    const sweep::SweepOutcome& outcome, const RunCost& cost, const fs::path& output) {
   const std::uint64_t evaluated = outcome.progress.rows_evaluated;
@@ -227,12 +232,12 @@ void print_summary(const sweep::SweepJob& job, const results::Summary& summary,
             << format_count(static_cast<std::uint64_t>(static_cast<double>(evaluated) / cost.cpu))
             << " points per CPU second)\n";
   print_verdicts(std::cout, {summary.statuses, summary.reasons, job.layout().rows(), true});
-  summary.top.empty() ? print_none(output) : print_best(job, summary);
+  summary.top.empty() ? print_none(job, output) : print_best(job, summary);
   if (job.layout().selection.kind == results::SelectionKind::sample) {
     std::cout << "\na sample: what is typical of an axis can be seen in it; the best plan may be another\n";
   }
   std::cout << "\nresults in " << output.string() << " ("
-            << format_bytes(static_cast<double>(fs::file_size(output)))
+            << format_bytes(static_cast<double>(fs::file_size(output))) << stored_clause(job, output)
             << "); see more with: " << shell_line({"shardscape", "top", output.string()}) << "\n";
 }
 
@@ -322,7 +327,7 @@ struct WantedSweep {
     options.threads = threads;
     options.evaluator = sweep::simulator_factory({.reference = common.reference, .mode = study.mode});
     options.stop = &guard.stop();
-    options.seal.least_age = std::chrono::milliseconds(100);  // a segment costs a few of them
+    options.seal.least_age = std::chrono::milliseconds(250);  // a segment costs some five of them
     return options;
   }
 
@@ -352,71 +357,6 @@ std::unique_ptr<WantedSweep> agree(const SweepArguments& arguments, const Common
   return wanted;
 }
 
-/// Reads the folder until all is seen that the ranks have sealed: a network file system may show the files of
-/// other machines late (of NFS, a folder's list is up to a minute old: acdirmax).
-void see_all(SegmentStore& store, std::uint64_t rows) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point limit = Clock::now() + std::chrono::seconds(90);
-  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
-    store.scan();
-    if (store.sealed_rows() >= rows) return;
-    if (Clock::now() < limit) continue;
-    throw std::runtime_error(store.folder().string() + ": shows " + format_count(store.sealed_rows()) +
-                             " of the " + format_count(rows) + " points that the ranks have sealed");
-  }
-}
-
-/// What the ranks have done together, and why some gave up.
-struct Together {
-  sweep::SweepOutcome outcome;
-  RunCost cost;
-  std::vector<std::string> problems;
-};
-
-Together sum_up(std::span<const RankResult> parts, const WantedSweep& wanted, std::uint64_t rows_before,
-                const ranks::Ranks& ranks) {
-  Together sum;
-  sweep::SweepProgress& progress = sum.outcome.progress;
-  progress.rows_total = wanted.job.layout().rows();
-  progress.rows_before = rows_before;
-  sum.cost.ranks = ranks.size();
-  sum.cost.threads = wanted.manifest.run.threads;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const RankResult& part = parts[i];
-    progress.rows_evaluated += part.rows;
-    sum.outcome.times.evaluate += part.times.evaluate;
-    sum.outcome.times.encode += part.times.encode;
-    sum.outcome.times.write += part.times.write;
-    sum.cost.cpu += part.cpu;
-    sum.cost.peak_memory = std::max(sum.cost.peak_memory, part.peak_memory);
-    if (part.problem.empty()) continue;
-    sum.problems.push_back((i == 0 ? "" : ranks.name(static_cast<int>(i)) + ": ") + part.problem);
-  }
-  sum.outcome.complete = sum.problems.empty() && progress.rows_done() == progress.rows_total;
-  return sum;
-}
-
-/// Rank 0's part of the work, and the file. Nothing when it was interrupted; `together` then says how far it
-/// came.
-std::optional<results::Summary> compute(const WantedSweep& wanted, const sweep::SweepOptions& options,
-                                        Beginning beginning, const sweep::SharedStart& start,
-                                        ProgressReporter& reporter, ranks::Ranks& ranks, Together& together) {
-  SegmentStore& store = beginning.store;
-  const auto open = [&]() -> const SegmentStore& { return store; };
-  const double cpu_before = cpu_seconds();
-  const RankResult own = run_part(wanted.job, open, options, start, ranks);
-  together = sum_up(gather_results(own, ranks), wanted, start.rows_before, ranks);
-  reporter.close();
-  if (!together.problems.empty()) throw std::runtime_error(together.problems.front());
-  if (!together.outcome.complete) return std::nullopt;
-  see_all(store, together.outcome.progress.rows_done());
-  auto summary = results::assemble(std::move(store), beginning.output, wanted.manifest.run);
-  together.cost.elapsed = reporter.elapsed_seconds();
-  together.cost.cpu += cpu_seconds() - cpu_before - own.cpu;
-  together.cost.peak_memory = std::max(together.cost.peak_memory, peak_memory_bytes());
-  return summary;
-}
-
 void say_what_was_found(const SegmentStore& store) {
   for (const std::string& name : store.removed()) std::cerr << name << ": was damaged; computing it again\n";
   for (const std::string& line : store.unfinished()) std::cerr << message_line(line) << '\n';
@@ -443,7 +383,11 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   std::optional<results::Summary> summary;
   try {
     word.begin(fs::absolute(beginning.store.folder()), start);
-    summary = compute(*wanted, options, std::move(beginning), start, reporter, ranks, together);
+    together = compute_together(job, beginning.store, options, start, ranks);
+    together.cost.threads = wanted->manifest.run.threads;
+    reporter.close();
+    summary = assemble(together, std::move(beginning.store), beginning.output, wanted->manifest.run);
+    together.cost.elapsed = reporter.elapsed_seconds();
   } catch (const ranks::RankLost& lost) {
     reporter.close();
     throw RankFailure(lost.what(), what_is_left(arguments.output, job.layout().rows(), common));
@@ -468,11 +412,7 @@ void follow(const SweepArguments& arguments, const CommonOptions& common, ranks:
   const Heard heard = hear(ranks);
   if (!heard.begin) return;
   const InterruptGuard interrupt("");
-  std::optional<SegmentStore> store;
-  const auto join = [&]() -> const SegmentStore& {
-    return store.emplace(SegmentStore::join(heard.folder, wanted->manifest));
-  };
-  gather_results(run_part(wanted->job, join, wanted->options(common, interrupt), heard.start, ranks), ranks);
+  follow_together(wanted->job, wanted->manifest, wanted->options(common, interrupt), heard, ranks);
 }
 
 int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {

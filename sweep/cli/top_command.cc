@@ -81,7 +81,7 @@ void print_heading(const ResultReader& reader, const TopRows& found, const std::
             << " of " << format_count(found.looked_at) << (found.any_status ? " matching" : " feasible")
             << " points" << in_brackets(of_the_study(reader));
   if (!reader.complete()) {
-    std::cout << " so far (" << format_count(reader.row_count()) << " of "
+    std::cout << " so far (" << format_count(reader.point_count()) << " of "
               << format_count(reader.total_points()) << " points are there)";
   }
   std::cout << '\n';

@@ -237,8 +237,9 @@ TopRows find_top_rows(const ResultReader& reader, const TopQuestion& question) {
   const std::unique_ptr<Selector> selector = selector_of(reader, question, read);
   TopRows found;
   found.any_status = filter && filter->on_status();
-  found.infeasible.resize(reader.row_count());
   for (RowScan scan(reader, read.names()); scan.next();) {
+    found.infeasible.resize(scan.first_row() +
+                            scan.size());  // of rows that were read, not of those a file claims
     for (std::size_t i = 0; i < scan.size(); ++i) {
       if (filter && !filter->keeps(scan, i)) continue;
       if (found.any_status || static_cast<Status>(scan.values(status)[i]) == Status::ok) {

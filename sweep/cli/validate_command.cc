@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -222,7 +223,7 @@ int verdict(const std::vector<ValidatedFile>& files, bool check) {
   return kInaccurate;
 }
 
-/// Whether all ranks are given the same tables; what is wrong is an exception on rank 0.
+/// Whether all ranks are given the same tables and presets; what is wrong is an exception on rank 0.
 void agree_on_tables(const ValidateArguments& arguments, const CommonOptions& common, ranks::Ranks& ranks) {
   RankView view;
   const std::exception_ptr failure = note_failure(view, [&] {
@@ -235,6 +236,7 @@ void agree_on_tables(const ValidateArguments& arguments, const CommonOptions& co
       const auto text = validate::read_table(file);
       view.facts.push_back({"the text of " + file.string(), text ? results::sha256_hex(*text) : "", false});
     }
+    if (ranks.size() > 1) std::ranges::move(facts_of(make_catalog(common)), std::back_inserter(view.facts));
   });
   agree_on(view, failure, ranks);
 }

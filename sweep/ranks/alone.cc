@@ -14,7 +14,7 @@ class Alone final : public Ranks {
   [[nodiscard]] std::string name(int /*rank*/) const override { return "rank 0 of 1"; }
   std::vector<std::string> gather(const std::string& text) override { return {text}; }
   std::string broadcast(const std::string& text) override { return text; }
-  std::uint64_t take() override { return taken_++; }
+  std::uint64_t take(int /*counter*/) override { return taken_++; }
   void report(const Report& report) override { report_ = report; }
   std::vector<Report> reports() override { return {report_}; }
   void ask_to_stop() override { stop_ = true; }

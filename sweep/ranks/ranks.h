@@ -1,8 +1,8 @@
 // The processes that do one piece of work together: how many there are, which one this is, and the little
 // that they say to each other.
 //
-// They share a counter, from which each takes the number of its next piece of work, and rank 0 hears from
-// each several times a second. Texts are gathered and broadcast where all have come to the same place. Every
+// They share counters, one for each of them, from which any takes the number of its next piece of work, and rank 0
+// hears from each several times a second. Texts are gathered and broadcast where all have come to the same place. Every
 // rank calls gather() and broadcast() equally often and in the same order; all else is for any rank at any
 // time. Any thread may call, one at a time where the calls are collective.
 #pragma once
@@ -47,8 +47,8 @@ class Ranks {
   /// Rank 0's text, everywhere.
   virtual std::string broadcast(const std::string& text) = 0;
 
-  /// The next number of the common counter: 0, 1, 2 ..., each given to one rank only.
-  virtual std::uint64_t take() = 0;
+  /// The next number of one of the common counters, 0 .. size() - 1: 0, 1, 2 ..., each given to one rank only.
+  virtual std::uint64_t take(int counter) = 0;
   /// Replaces what this rank says of itself.
   virtual void report(const Report& report) = 0;
   /// On rank 0: what each has said last, by rank. RankLost where one has fallen silent.

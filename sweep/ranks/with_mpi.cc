@@ -1,6 +1,6 @@
 // Ranks over MPI: a module of its own (see launch.h).
 //
-// The counter is a number in a window of rank 0, advanced by MPI_Fetch_and_op; where the network between the
+// The counters are numbers in a window of rank 0, advanced by MPI_Fetch_and_op; where the network between the
 // machines has no windows, rank 0 counts and is asked by message. Reports and requests to stop are small
 // messages; a thread of each rank, the pulse, sends and receives them while the others compute, and so drives
 // what an MPI library does for others only inside calls of its own. Whoever waits, sleeps in
@@ -42,7 +42,7 @@ enum Kind : int { kReport = 1, kStop, kLast, kTake, kTaken };
 /// Sent as its bytes.
 struct Message {
   Report report;            ///< the sender's
-  std::uint64_t taken = 0;  ///< kTaken: the number that the receiver has asked for
+  std::uint64_t taken = 0;  ///< kTake: the counter; kTaken: the number that the receiver has asked for
 };
 static_assert(std::is_trivially_copyable_v<Message>);
 
@@ -60,7 +60,8 @@ class MpiRanks final : public Ranks {
     MPI_Comm_size(together_, &size_);
     count_neighbours();
     share_names();
-    open_counter();
+    counted_.assign(static_cast<std::size_t>(size_), 0);
+    open_counters();
     reports_.resize(static_cast<std::size_t>(size_));
     heard_.assign(static_cast<std::size_t>(size_), 0ms);
     last_.assign(static_cast<std::size_t>(size_), false);
@@ -112,12 +113,12 @@ class MpiRanks final : public Ranks {
     return received;
   }
 
-  std::uint64_t take() override {
-    if (window_ == MPI_WIN_NULL) return take_by_message();
+  std::uint64_t take(int counter) override {
+    if (window_ == MPI_WIN_NULL) return take_by_message(static_cast<std::uint64_t>(counter));
     constexpr std::uint64_t kOne = 1;
     std::uint64_t taken = 0;
     const std::lock_guard lock(mutex_);
-    MPI_Fetch_and_op(&kOne, &taken, MPI_UINT64_T, 0, 0, MPI_SUM, window_);
+    MPI_Fetch_and_op(&kOne, &taken, MPI_UINT64_T, 0, counter, MPI_SUM, window_);
     MPI_Win_flush(0, window_);
     return taken;
   }
@@ -179,12 +180,12 @@ class MpiRanks final : public Ranks {
 
   /// The window; none where the network has none, as Open MPI's over TCP has not with the settings of Debian
   /// (`osc = ^ucx,pt2pt`).
-  void open_counter() {
-    const MPI_Aint bytes = rank_ == 0 ? sizeof(std::uint64_t) : 0;
-    std::uint64_t* counter = nullptr;
+  void open_counters() {
+    const MPI_Aint bytes = rank_ == 0 ? size_ * static_cast<MPI_Aint>(sizeof(std::uint64_t)) : 0;
+    std::uint64_t* counters = nullptr;
     MPI_Win window = MPI_WIN_NULL;
     MPI_Comm_set_errhandler(together_, MPI_ERRORS_RETURN);
-    int opened = MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, together_, &counter,
+    int opened = MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, together_, &counters,
                                   &window) == MPI_SUCCESS;
     MPI_Comm_set_errhandler(together_, MPI_ERRORS_ARE_FATAL);
     MPI_Allreduce(MPI_IN_PLACE, &opened, 1, MPI_INT, MPI_MIN, together_);
@@ -192,20 +193,19 @@ class MpiRanks final : public Ranks {
     window_ = window;
     MPI_Win_lock_all(0, window_);
     if (rank_ == 0) {
-      const std::uint64_t zero = 0;
-      MPI_Put(&zero, 1, MPI_UINT64_T, 0, 0, 1, MPI_UINT64_T, window_);
+      MPI_Put(counted_.data(), size_, MPI_UINT64_T, 0, 0, size_, MPI_UINT64_T, window_);
       MPI_Win_flush(0, window_);
     }
     MPI_Barrier(together_);
   }
 
   /// Rank 0's pulse answers.
-  std::uint64_t take_by_message() {
-    if (rank_ == 0) {
+  std::uint64_t take_by_message(std::uint64_t counter) {
+    {
       const std::lock_guard lock(mutex_);
-      return counted_++;
+      if (rank_ == 0) return counted_[counter]++;
+      send_locked(kTake, 0, counter);
     }
-    send(kTake, 0);
     std::uint64_t taken = 0;
     sleep_until([&] {
       if (!answer_) return false;
@@ -286,7 +286,7 @@ class MpiRanks final : public Ranks {
       const auto source = static_cast<std::size_t>(status.MPI_SOURCE);
       heard_[source] = awake_;
       if (rank_ == 0) reports_[source] = message.report;
-      if (status.MPI_TAG == kTake) send_locked(kTaken, status.MPI_SOURCE, counted_++);
+      if (status.MPI_TAG == kTake) send_locked(kTaken, status.MPI_SOURCE, counted_[message.taken]++);
       if (status.MPI_TAG == kTaken) answer_ = message.taken;
       if (status.MPI_TAG == kLast) last_[source] = true;
       if (status.MPI_TAG == kStop && !stop_.exchange(true) && rank_ == 0) pass_on_stop();
@@ -325,14 +325,14 @@ class MpiRanks final : public Ranks {
   int rank_ = 0, size_ = 1, neighbours_ = 1;
   std::vector<std::string> hosts_;  ///< by rank; of others on rank 0 only
   MPI_Comm together_ = MPI_COMM_NULL, messages_ = MPI_COMM_NULL;
-  MPI_Win window_ = MPI_WIN_NULL;  ///< of the counter; none where rank 0 counts
+  MPI_Win window_ = MPI_WIN_NULL;  ///< of the counters; none where rank 0 counts
   std::mutex mutex_;               ///< of MPI and of what follows
   std::vector<Report> reports_;    ///< by rank
   /// How long the pulse has been running, without the time in which the whole job was suspended.
   Clock::duration awake_{};
   std::vector<Clock::duration> heard_;   ///< by rank: then
   std::vector<bool> last_;               ///< whose last message has come
-  std::uint64_t counted_ = 0;            ///< without a window, on rank 0: the next number
+  std::vector<std::uint64_t> counted_;   ///< without a window, on rank 0: the next number of each counter
   std::optional<std::uint64_t> answer_;  ///< without a window: the number that rank 0 has sent
   std::atomic<bool> stop_{false}, end_{false};
   std::thread pulse_;

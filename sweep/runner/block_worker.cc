@@ -53,12 +53,13 @@ void add(Tally& whole, const Tally& part, results::Better better) {
 }
 
 BlockWorker::BlockWorker(const SweepJob& job, const results::BlockLayout& layout,
-                         const EvaluatorFactory& factory, const KnownPredictions& known)
+                         const EvaluatorFactory& factory, const KnownPredictions& known,
+                         const results::RowSelector* whole)
     : job_(&job),
       layout_(&layout),
-      factory_(&factory),
+      evaluators_(job.study(), factory),
       known_(job.fault_draws() == nullptr ? known : KnownPredictions()),
-      encoder_(job.columns(), layout.rows_per_block, job.study().objectives) {
+      encoder_(job.columns(), layout.rows_per_block, job.study().objectives, job.stored_rows(), whole) {
   const std::uint32_t rows = layout.rows_per_block;
   points_.reserve(rows);
   predictions_.reserve(rows);
@@ -102,7 +103,8 @@ void BlockWorker::evaluate(std::uint64_t first, std::uint32_t rows) {
 
 /// Neighbouring points share it.
 const Assessment& BlockWorker::assessment(std::uint64_t setting) {
-  if (assessed_ != setting) assessment_ = assess_setting(job_->study(), setting).assessment;
+  if (!assessed_ || !same_regime(job_->study(), *assessed_, setting))
+    assessment_ = assess_setting(job_->study(), setting).assessment;
   assessed_ = setting;
   return assessment_;
 }
@@ -131,14 +133,7 @@ Prediction BlockWorker::predict(std::uint64_t id, const PointIndex& point) {
     rejected.reason = Reason::constraint;
     return rejected;
   }
-  if (setting_index_ != point.setting) {
-    auto setting = std::make_unique<Setting>(job_->study().setting(point.setting));
-    auto evaluator =
-        (*factory_)(*setting, placement_of(job_->study(), point.setting / job_->study().workloads.size()));
-    evaluator_ = std::move(evaluator);  // before the setting that the last one refers to
-    setting_ = std::move(setting);
-    setting_index_ = point.setting;
-  }
+  evaluator_ = &evaluators_.of(point.setting);
   return evaluator_->evaluate(point.plan);
 }
 

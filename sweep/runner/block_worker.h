@@ -7,6 +7,7 @@
 
 #include "results_schema/block.h"
 #include "sweep/runner/run_sweep.h"
+#include "sweep/runner/setting_evaluators.h"
 
 namespace shardscape::sweep {
 
@@ -25,12 +26,12 @@ results::Better better_of(const SweepJob& job);
 /// Adds the counts of `part` to `whole`, and keeps the better of the two best points.
 void add(Tally& whole, const Tally& part, results::Better better);
 
-/// Reused from block to block; a result depends on the block alone.
+/// Reused from block to block; a result depends on the block alone, which rows are candidates on the whole, too.
 class BlockWorker {
  public:
-  /// `layout` says what a block is; all that is referred to outlives the worker.
+  /// `layout` says what a block is; `whole` is that of BlockEncoder. All that is referred to outlives the worker.
   BlockWorker(const SweepJob& job, const results::BlockLayout& layout, const EvaluatorFactory& factory,
-              const KnownPredictions& known = {});
+              const KnownPredictions& known = {}, const results::RowSelector* whole = nullptr);
 
   FinishedBlock run(std::uint64_t block);
 
@@ -46,13 +47,10 @@ class BlockWorker {
 
   const SweepJob* job_;
   const results::BlockLayout* layout_;
-  const EvaluatorFactory* factory_;
+  SettingEvaluators evaluators_;
+  Evaluator* evaluator_ = nullptr;  ///< of the point predicted last
   KnownPredictions known_;
   results::BlockEncoder encoder_;
-  // The current setting; neighbouring points share it.
-  std::optional<std::uint64_t> setting_index_;
-  std::unique_ptr<Setting> setting_;
-  std::unique_ptr<Evaluator> evaluator_;
   std::optional<std::uint64_t> assessed_;  ///< the setting of assessment_
   Assessment assessment_;
   // The block being worked on.

@@ -77,6 +77,8 @@ class BlockSink {
     if (observer_) observer_(progress);
   }
 
+  [[nodiscard]] const results::RowSelector* selector() const { return writer_.selector(); }
+
   SweepOutcome finish() {
     const Clock::time_point start = Clock::now();
     writer_.seal();
@@ -105,9 +107,10 @@ SweepOutcome run_sweep(const SweepJob& job, const results::SegmentStore& store, 
   const auto threads = static_cast<std::size_t>(options.threads);
   const tbb::global_control control(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
-  Workers workers([&] { return BlockWorker(job, job.layout(), options.evaluator, options.known); });
   BlockSource source(options.next ? options.next : one_by_one(store.missing()), options.stop);
   BlockSink sink(job, store, options);
+  Workers workers(
+      [&] { return BlockWorker(job, job.layout(), options.evaluator, options.known, sink.selector()); });
 
   // What a token carries lies in a slot. Tokens leave in the order in which they came, and at most
   // `slots.size()` are under way, so a token finds the slot of its predecessor empty.

@@ -101,21 +101,24 @@ class SharedProgress {
 
 }  // namespace
 
-std::vector<results::BlockRange> cut_into_pieces(std::span<const results::BlockRange> missing,
-                                                 const results::BlockLayout& layout, int ranks,
-                                                 std::uint64_t rows_of_segment) {
+std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const results::BlockRange> missing,
+                                                              const results::BlockLayout& layout, int ranks,
+                                                              std::uint64_t rows_of_segment) {
   constexpr std::uint64_t kPieces = 8;  // the last of them decide how unevenly the ranks end: 1/8 of little
   SHARDSCAPE_CHECK(ranks >= 1, ranks);
-  std::vector<results::BlockRange> pieces;
-  if (ranks == 1) return {missing.begin(), missing.end()};
-  std::uint64_t left = 0;
-  for (const results::BlockRange& range : missing) left += range.count;
+  if (ranks == 1) return {{missing.begin(), missing.end()}};
+  const auto regions = static_cast<std::uint64_t>(ranks);
+  std::uint64_t blocks = 0;
+  for (const results::BlockRange& range : missing) blocks += range.count;
   const std::uint64_t most = std::max<std::uint64_t>(rows_of_segment / layout.rows_per_block, 1);
+  std::vector<std::vector<results::BlockRange>> pieces(regions);
+  std::uint64_t region = 0, left = 0;
   for (results::BlockRange range : missing) {
     while (range.count > 0) {
-      const std::uint64_t wanted = left / (kPieces * static_cast<std::uint64_t>(ranks));
-      const std::uint64_t count = std::min(std::clamp<std::uint64_t>(wanted, 1, most), range.count);
-      pieces.push_back({range.first, count});
+      for (; left == 0; ++region) left = blocks / regions + (region < blocks % regions ? 1 : 0);
+      const std::uint64_t wanted = std::clamp<std::uint64_t>(left / kPieces, 1, most);
+      const std::uint64_t count = std::min({wanted, left, range.count});
+      pieces[region - 1].push_back({range.first, count});
       range = {range.first + count, range.count - count};
       left -= count;
     }
@@ -123,17 +126,41 @@ std::vector<results::BlockRange> cut_into_pieces(std::span<const results::BlockR
   return pieces;
 }
 
+namespace {
+
+/// The pieces that a rank takes: of its own region, then of the others, the next one first.
+class PieceTaker {
+ public:
+  PieceTaker(std::vector<std::vector<results::BlockRange>> pieces, ranks::Ranks& ranks)
+      : pieces_(std::move(pieces)), ranks_(ranks), region_(ranks.rank()) {}
+
+  std::optional<results::BlockRange> next() {
+    for (; done_ < ranks_.size(); ++done_, region_ = (region_ + 1) % ranks_.size()) {
+      const auto& pieces = pieces_[static_cast<std::size_t>(region_)];
+      const std::uint64_t number = ranks_.take(region_);
+      if (number < pieces.size()) return pieces[number];
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::vector<results::BlockRange>> pieces_;
+  ranks::Ranks& ranks_;
+  int region_, done_ = 0;  ///< where it takes from; regions without a piece
+};
+
+}  // namespace
+
 SweepOutcome run_shared_sweep(const SweepJob& job, const results::SegmentStore& store, SweepOptions options,
                               const SharedStart& start, ranks::Ranks& ranks) {
-  const auto pieces = cut_into_pieces(start.missing, job.layout(), ranks.size(), options.seal.rows);
+  PieceTaker taker(cut_into_pieces(start.missing, job.layout(), ranks.size(), options.seal.rows), ranks);
   SharedProgress progress(job, options, start, ranks);
   options.observer = [&](const SweepProgress& own) { progress.update(own); };
   options.stop = &progress.stop();
   options.next = [&]() -> std::optional<results::BlockRange> {
-    const std::uint64_t number = ranks.take();
-    if (number >= pieces.size()) return std::nullopt;
-    if (start.took) start.took(pieces[number]);
-    return pieces[number];
+    const std::optional<results::BlockRange> piece = taker.next();
+    if (piece && start.took) start.took(*piece);
+    return piece;
   };
   SweepOutcome outcome;
   try {

@@ -13,14 +13,15 @@
 
 namespace shardscape::sweep {
 
-/// The missing blocks in pieces for the ranks to take one after the other, in the order of the blocks: every
-/// piece is a 1/8 of what its rank would get of the rest, so that pieces are long at first (each becomes a
-/// segment of its own) and a block at the end (so that all ranks finish together); at most what fills a
-/// segment. That is guided self-scheduling (Polychronopoulos and Kuck 1987). One rank gets the ranges as they
-/// are. A function of its arguments alone: ranks that agree on these agree on what the n-th piece is.
-std::vector<results::BlockRange> cut_into_pieces(std::span<const results::BlockRange> missing,
-                                                 const results::BlockLayout& layout, int ranks,
-                                                 std::uint64_t rows_of_segment);
+/// The missing blocks, for the ranks to take: a region of neighbouring blocks for each rank, all of as many blocks but for
+/// one, and each in pieces in the order of the blocks. Every piece is 1/8 of what is left of its region, so that pieces
+/// are long at first (each becomes a segment of its own) and a block at the end (so that all ranks finish together); at
+/// most what fills a segment. That is guided self-scheduling (Polychronopoulos and Kuck 1987) with affinity (Markatos and
+/// LeBlanc 1994): neighbouring points share what a rank works out for them. One rank gets the ranges as they are. A
+/// function of its arguments alone: ranks that agree on these agree on what the n-th piece of a region is.
+std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const results::BlockRange> missing,
+                                                              const results::BlockLayout& layout, int ranks,
+                                                              std::uint64_t rows_of_segment);
 
 /// What the ranks of a sweep start from.
 struct SharedStart {
@@ -32,8 +33,8 @@ struct SharedStart {
   std::function<void()> sealed;
 };
 
-/// This rank's part of the sweep: computes pieces until none is left or all are asked to stop, which
-/// `options.stop` does, too. On rank 0 the observer is told of the progress of all ranks, and the call returns
+/// This rank's part of the sweep: computes pieces of its own region, then of the others' in turn, until none is left or
+/// all are asked to stop, which `options.stop` does, too. On rank 0 the observer is told of the progress of all ranks, and the call returns
 /// when all of them have finished; elsewhere there is nothing to observe. Every rank calls it, with a store of
 /// the same folder. The outcome is that of this rank. StoreError where the disk fails, when the other ranks have
 /// been asked to stop; RankLost on rank 0.

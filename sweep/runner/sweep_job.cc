@@ -23,7 +23,11 @@ std::vector<results::HardwareColumn> hardware_columns(const Study& study) {
 results::ColumnTable stored_columns(const Study& study) {
   results::ColumnTable table(study.phase(), hardware_columns(study), study.faults.has_value(),
                              study.reliability.has_value());
-  if (study.stored_columns) table.keep_only(*study.stored_columns, study.objectives);
+  if (!study.stored_columns) return table;
+  std::vector<std::string> measures = study.objectives;
+  const std::vector<std::string>& front = study.stored_rows.front;
+  measures.insert(measures.end(), front.begin(), front.end());
+  table.keep_only(*study.stored_columns, measures);
   return table;
 }
 
@@ -56,11 +60,17 @@ std::shared_ptr<const FaultDraws> draws_of(const Study& study) {
   return std::make_shared<const FaultDraws>(*study.faults, network::Fabric(study.systems.front().fabric));
 }
 
-/// What a feasible point costs, in evaluations: a fault sample is about one, a search for a placement takes
-/// half a second and more.
+/// What a feasible point costs, in evaluations of a training step by itself.
 std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws) {
-  constexpr std::uint64_t kPlacementSearch = 50'000;
+  constexpr std::uint64_t kServer = 16;               // 0.1 ms and more
+  constexpr std::uint64_t kPools = 64;                // half a millisecond and more
+  constexpr std::uint64_t kFlattened = 1000;          // ten milliseconds and more
+  constexpr std::uint64_t kPlacementSearch = 50'000;  // half a second and more
   std::uint64_t evaluations = 1 + (draws == nullptr ? 0 : draws->draws().size());
+  const bool pools =
+      std::ranges::any_of(study.space.prefill_gpus, [](std::int32_t gpus) { return gpus > 0; });
+  if (study.phase() == Phase::inference) evaluations *= pools ? kPools : kServer;
+  if (study.mode == ExecutionMode::flattened) evaluations *= kFlattened;
   for (std::size_t system = 0; system < study.systems.size(); ++system) {
     if (placement_of(study, system) == PlacementChoice::optimised) return evaluations + kPlacementSearch;
   }
@@ -95,9 +105,10 @@ results::BlockLayout block_layout(results::BlockLayout layout, Shard shard) {
 }  // namespace
 
 std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations) {
-  constexpr std::uint64_t kMostEvaluations = 32'768, kLeastRows = 8;
+  constexpr std::uint64_t kMostEvaluations = 32'768, kLeastEvaluations = 256, kLeastRows = 8;
   SHARDSCAPE_CHECK(evaluations >= 1, evaluations);
-  const std::uint64_t many = std::bit_ceil(std::clamp<std::uint64_t>(points / 128, 64, 4096));
+  const std::uint64_t worthwhile = std::max(kLeastEvaluations / evaluations, kLeastRows);
+  const std::uint64_t many = std::bit_ceil(std::clamp<std::uint64_t>(points / 128, worthwhile, 4096));
   const std::uint64_t quick = std::bit_floor(std::max(kMostEvaluations / evaluations, kLeastRows));
   return static_cast<std::uint32_t>(std::min(many, quick));
 }
@@ -114,11 +125,13 @@ SweepJob::SweepJob(const Study& study, std::optional<std::uint64_t> limit, Shard
           shard)),
       shards_(layout_.is_unsharded() ? results::ShardRange{}
                                      : results::ShardRange{shard.index, shard.index, shard.count}),
+      stored_rows_(study.stored_rows),
       hardware_(hardware_values(study)) {}
 
 SweepJob::SweepJob(const Study& study, std::vector<std::uint64_t> ids) : SweepJob(study) {
   SHARDSCAPE_CHECK(!ids.empty() && ids.back() < space_.size(), ids.size(), space_.size());
   const std::uint64_t rows = ids.size();
+  stored_rows_ = {};
   layout_ = results::BlockLayout::whole(
       rows, rows_per_block(rows, evaluations_per_point(study, fault_draws_.get())));
   layout_.selection = {results::SelectionKind::search, space_.size(), 0,
@@ -150,14 +163,18 @@ results::Manifest SweepJob::manifest(const results::RunInfo& run) const {
   info.resolved_yaml = study_->resolved_yaml;
   info.objectives = study_->objectives;
   info.stored_columns = study_->stored_columns;
+  info.stored_rows = stored_rows_;
   for (const std::string& line : study_->assumptions) info.assumptions += line + '\n';
   for (const SourceText& source : study_->sources) info.sources.push_back({source.name, source.text});
   const network::Fabric fabric(study_->systems.front().fabric);
   for (const DimensionSpec& dimension : fabric.spec().dimensions) info.dimensions.push_back(dimension.name);
+  std::vector<results::LinkRecord> links;
+  links.reserve(fabric.links().size());
   for (const network::Link& link : fabric.links()) {
-    info.links.push_back({static_cast<std::int32_t>(info.links.size()), link.source, link.destination,
-                          link.dimension, link.bandwidth.value(), link.latency.value()});
+    links.push_back({static_cast<std::int32_t>(links.size()), link.source, link.destination, link.dimension,
+                     link.bandwidth.value(), link.latency.value()});
   }
+  info.links = std::move(links);
   return manifest;
 }
 

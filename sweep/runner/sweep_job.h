@@ -31,11 +31,11 @@ struct Sample {
   std::uint64_t seed = 0;
 };
 
-/// Rows of one block: a function of the study alone, so that every run of it cuts it alike. Enough blocks for
-/// every thread to have many, and so few that the fixed cost of their chunks is small: 1/128 of the space, a power
-/// of two in 64 .. 4096. Short enough that none takes long, as an interrupted sweep finishes those in flight: at
-/// most 32,768 evaluations, each some ten microseconds, where a point takes `evaluations` of them, but at least 8
-/// rows.
+/// Rows of one block: a function of the study alone, so that every run of it cuts it alike. Enough blocks for every
+/// thread to have many: 1/128 of the space, a power of two up to 4096. Long enough that the fixed cost of its chunks,
+/// some 0.3 ms for all columns, is small beside it: at least 256 evaluations, each some ten microseconds, where a point
+/// takes `evaluations` of them, and at least 8 rows. Short enough that none takes long, as an interrupted sweep finishes
+/// those in flight: at most 32,768 evaluations, but at least 8 rows.
 std::uint32_t rows_per_block(std::uint64_t points, std::uint64_t evaluations = 1);
 
 /// Immutable; any number of threads may use one object.
@@ -54,6 +54,8 @@ class SweepJob {
   [[nodiscard]] const results::ColumnTable& columns() const { return columns_; }
   [[nodiscard]] const results::BlockLayout& layout() const { return layout_; }
   [[nodiscard]] const results::ShardRange& shards() const { return shards_; }
+  /// As the study says; of a job of some ids all.
+  [[nodiscard]] const results::StoredRows& stored_rows() const { return stored_rows_; }
 
   [[nodiscard]] const WorkloadSpec& workload(std::uint64_t setting) const {
     return study_->workloads[setting % study_->workloads.size()];
@@ -76,6 +78,7 @@ class SweepJob {
   std::shared_ptr<const FaultDraws> fault_draws_;
   results::BlockLayout layout_;
   results::ShardRange shards_;
+  results::StoredRows stored_rows_;
   std::vector<double> hardware_;  ///< systems x axes
 };
 

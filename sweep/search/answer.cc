@@ -40,11 +40,18 @@ void Answer::offer(std::uint64_t id, const Prediction& prediction, double value)
   if (std::isnan(value)) return;
   const Entry entry{{value, id}, cost_of(objective_, value), prediction.memory_peak.value()};
   if (front_) return offer_front(entry);
-  const auto after = [&](const Entry& one, const Entry& other) {
-    return ranks_before(one.point, other.point, better());
-  };
-  entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, after), entry);
-  if (entries_.size() > count_) entries_.pop_back();
+  if (!first_ || ranks_before(entry.point, *first_, better())) first_ = entry.point;
+  entries_.push_back(entry);
+  std::ranges::push_heap(entries_, before());
+  if (entries_.size() <= count_) return;
+  std::ranges::pop_heap(entries_, before());
+  entries_.pop_back();
+}
+
+void Answer::replace(std::vector<Entry> entries) {
+  entries_ = std::move(entries);
+  const auto first = front_ ? entries_.begin() : std::ranges::min_element(entries_, before());
+  first_ = first == entries_.end() ? std::nullopt : std::optional(first->point);
 }
 
 void Answer::offer_front(const Entry& entry) {
@@ -57,10 +64,11 @@ void Answer::offer_front(const Entry& entry) {
   std::erase_if(entries_, [&](const Entry& known) { return beats(entry, known); });
   const auto less = [](const Entry& a, const Entry& b) { return a.cost < b.cost; };
   entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, less), entry);
+  first_ = entries_.front().point;
 }
 
 bool Answer::cuts(double cost, double memory) const {
-  if (!front_) return entries_.size() == count_ && cost * slack_ > entries_.back().cost;
+  if (!front_) return entries_.size() == count_ && cost * slack_ > entries_.front().cost;
   // Along the front memory falls as costs rise: of the entries that cost less the last one takes least.
   const auto less = [](const Entry& entry, double limit) { return entry.cost < limit; };
   const auto end = std::lower_bound(entries_.begin(), entries_.end(), cost * slack_, less);
@@ -70,12 +78,10 @@ bool Answer::cuts(double cost, double memory) const {
 std::vector<BestPoint> Answer::best() const {
   std::vector<BestPoint> points;
   for (const Entry& entry : entries_) points.push_back(entry.point);
+  if (!front_)
+    std::ranges::sort(points,
+                      [&](const BestPoint& a, const BestPoint& b) { return ranks_before(a, b, better()); });
   return points;
-}
-
-std::optional<BestPoint> Answer::first() const {
-  if (entries_.empty()) return std::nullopt;
-  return entries_.front().point;
 }
 
 }  // namespace shardscape::sweep

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/prediction.h"
@@ -42,23 +41,29 @@ class Answer {
   void offer(std::uint64_t id, const Prediction& prediction, double value);
   /// All that is known, and becomes what is known.
   [[nodiscard]] const std::vector<AnswerEntry>& entries() const { return entries_; }
-  void replace(std::vector<AnswerEntry> entries) { entries_ = std::move(entries); }
+  void replace(std::vector<AnswerEntry> entries);
   /// Whether no point that costs at least `cost` and takes at least `memory` bytes belongs to the answer.
   [[nodiscard]] bool cuts(double cost, double memory) const;
   /// Best first.
   [[nodiscard]] std::vector<BestPoint> best() const;
-  [[nodiscard]] std::optional<BestPoint> first() const;
+  [[nodiscard]] std::optional<BestPoint> first() const { return first_; }
   [[nodiscard]] results::Better better() const;
 
  private:
   using Entry = AnswerEntry;
   void offer_front(const Entry& entry);
+  [[nodiscard]] auto before() const {
+    return [better = better()](const Entry& a, const Entry& b) {
+      return ranks_before(a.point, b.point, better);
+    };
+  }
 
   TimeObjective objective_;
   std::uint64_t count_;
   bool front_;
   double slack_;                ///< 1 + within
-  std::vector<Entry> entries_;  ///< best first
+  std::vector<Entry> entries_;  ///< of a front by cost; else a heap, the worst in front
+  std::optional<BestPoint> first_;
 };
 
 }  // namespace shardscape::sweep

@@ -98,7 +98,7 @@ class Numbers {
   /// The next part of the round for this rank. From any thread.
   std::optional<std::size_t> next() {
     const std::lock_guard lock(mutex_);
-    if (!held_) held_ = ranks_.take();
+    if (!held_) held_ = ranks_.take(0);
     if (*held_ >= end_) return std::nullopt;  // of a later round
     return static_cast<std::size_t>(*std::exchange(held_, std::nullopt) - first_);
   }

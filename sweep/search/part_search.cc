@@ -79,17 +79,29 @@ struct PartSearch::Node {
 
 struct PartSearch::Opened {
   Opened(const SearchFrame& frame, std::uint64_t at)
-      : index(at), setting(frame.job.study().setting(at)), placement(frame.placement(at)), floor(setting) {
+      : index(at),
+        setting(frame.job.study().setting(at)),
+        placement(frame.placement(at)),
+        floor(setting),
+        orders_apart(floor.order_decides_pairs()) {
     // Turns step times into costs: rates are in proportion to their inverse.
     const Prediction at_one_second = floor.rates(frame.regions.families().front().plan, Seconds(1));
     const double least = frame.objective == TimeObjective::expected_step_time ? kLeastExpected : 1;
-    per_second = kRounding * least * cost_of(frame.objective, value_of(frame.objective, at_one_second));
+    per_second_ = kRounding * least * cost_of(frame.objective, value_of(frame.objective, at_one_second));
   }
   std::uint64_t index;
   Setting setting;
   PlacementChoice placement;
   PlanFloor floor;
-  double per_second = 1;  ///< cost of a second, rounding included
+  bool orders_apart;  ///< whether points of one variant differ in memory
+
+  /// The cost of a step of so many seconds, rounding included; of a device without a peak (mfu) that is 0.
+  [[nodiscard]] double cost(double seconds) const {
+    return seconds == kNever ? kNever : seconds * per_second_;
+  }
+
+ private:
+  double per_second_ = 1;
 };
 
 /// An evaluator and its setting.
@@ -127,7 +139,7 @@ double PartSearch::floor_of(std::uint64_t setting) {
   const std::vector<double>& steps = frame_.floors.steps(setting);
   if (steps.empty()) return 0;
   open_setting(setting);
-  return setting_->per_second * std::ranges::min(steps);
+  return setting_->cost(std::ranges::min(steps));
 }
 
 double PartSearch::sharp_floor_of(std::uint64_t setting) {
@@ -150,7 +162,7 @@ double PartSearch::sharp_floor_of(std::uint64_t setting) {
     std::ranges::pop_heap(order, later);
     order.pop_back();
   }
-  return setting_->per_second * least;
+  return setting_->cost(least);
 }
 
 /// Seconds of a step of a family's plans at least, with the calls of their layers.
@@ -231,7 +243,7 @@ void PartSearch::begin(const Part& part) {
   for (std::size_t i = part.index; i < order.size(); i += part.of) {
     const std::size_t at = order[i];
     const double step = steps.empty() ? 0 : steps[at];
-    const Node node{step * setting_->per_second, 0, Node::Kind::family,
+    const Node node{setting_->cost(step), 0, Node::Kind::family,
                     static_cast<std::uint32_t>(at / microbatches),
                     static_cast<std::uint32_t>(at % microbatches)};
     node.cost == kNever ? leave(kNever, points_of(node), Fate::rule) : push(node);
@@ -253,7 +265,7 @@ void PartSearch::open(const Node& node) {
 
 void PartSearch::sharpen(Node node) {
   const double called = called_floor(node.family, frame_.regions.microbatches()[node.choice]);
-  node.cost = std::max(node.cost, called * setting_->per_second);
+  node.cost = std::max(node.cost, setting_->cost(called));
   node.kind = Node::Kind::called;
   push(node);
 }
@@ -266,7 +278,7 @@ void PartSearch::split(const Node& node) {
     const PassFloors passes = passes_of(node.family, choices[c]);
     for (std::uint32_t v = 0; v < family.variants.size(); ++v) {
       const ParallelPlan plan = with_choice(family.variants[v].plan, choices[c]);
-      Node variant{setting_->floor.least_of_stage(plan, passes) * setting_->per_second,
+      Node variant{setting_->cost(setting_->floor.least_of_stage(plan, passes)),
                    0,
                    Node::Kind::variant,
                    node.family,
@@ -289,16 +301,38 @@ ParallelPlan PartSearch::plan_of(const Node& variant) const {
                      frame_.regions.choices()[variant.choice]);
 }
 
-/// The peak memory of a variant; nothing, and its points are counted, where none of them is a result.
+/// One of its points.
+ParallelPlan PartSearch::plan_of(const Node& variant, std::size_t entry) const {
+  const Family& family = frame_.regions.families()[variant.family];
+  ParallelPlan plan = plan_of(variant);
+  plan.order = family.orders[family.variants[variant.variant].orders[entry]];
+  return plan;
+}
+
+/// The peak memory of a plan, or why it is no result.
+tl::expected<double, Fate> PartSearch::verdict_of(const ParallelPlan& plan) {
+  if (!frame_.job.admits(plan, frame_.job.workload(setting_->index))) return tl::unexpected(Fate::constraint);
+  const Prediction verdict = evaluator().judge(plan);
+  if (verdict.status == Status::ok) return verdict.memory_peak.value();
+  return tl::unexpected(verdict.status == Status::memory ? Fate::memory : Fate::rule);
+}
+
+/// The least peak memory of a variant's points; nothing, and they are counted, where none of them is a result.
 std::optional<double> PartSearch::memory_of(const Node& variant) {
-  const ParallelPlan plan = plan_of(variant);
-  Fate fate = Fate::constraint;
-  if (frame_.job.admits(plan, frame_.job.workload(setting_->index))) {
-    const Prediction verdict = evaluator().judge(plan);
-    if (verdict.status == Status::ok) return verdict.memory_peak.value();
-    fate = verdict.status == Status::memory ? Fate::memory : Fate::rule;
+  const std::uint64_t points = points_of(variant);
+  const std::uint64_t verdicts = setting_->orders_apart ? points : 1;
+  results::FateCounts lost{};
+  std::optional<double> least;
+  for (std::uint64_t entry = 0; entry < verdicts; ++entry) {
+    const auto verdict = verdict_of(plan_of(variant, entry));
+    if (verdict) {
+      least = std::min(least.value_or(kNever), *verdict);
+    } else {
+      lost[static_cast<std::size_t>(verdict.error())] += points / verdicts;
+    }
   }
-  leave(kNever, points_of(variant), fate);
+  if (least) return least;
+  for (std::size_t fate = 0; fate < lost.size(); ++fate) leave(kNever, lost[fate], static_cast<Fate>(fate));
   return std::nullopt;
 }
 
@@ -312,9 +346,15 @@ void PartSearch::visit(const Node& node) {
     if (plain) {
       const auto& orders = called_.of(setting_->index, node.family, choice.recompute, choice.microbatch);
       const PassFloors& passes = orders.by_calls[family.calls[variant.orders[i]]];
-      const double cost = setting_->floor.least_of_stage(plan_of(node), passes) * setting_->per_second;
+      const double cost = setting_->cost(setting_->floor.least_of_stage(plan_of(node), passes));
       if (answer_->cuts(cost, node.memory)) {
         leave(cost, 1, Fate::bound);
+        continue;
+      }
+    }
+    if (setting_->orders_apart) {
+      if (const auto verdict = verdict_of(plan_of(node, i)); !verdict) {
+        leave(kNever, 1, verdict.error());
         continue;
       }
     }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "sweep/runner/shared_networks.h"
@@ -105,6 +106,8 @@ class PartSearch {
   [[nodiscard]] std::uint64_t choices_of(std::size_t microbatch) const;
   [[nodiscard]] std::uint64_t points_of(const Node& node) const;
   [[nodiscard]] ParallelPlan plan_of(const Node& variant) const;
+  [[nodiscard]] ParallelPlan plan_of(const Node& variant, std::size_t entry) const;
+  tl::expected<double, results::Fate> verdict_of(const ParallelPlan& plan);
   std::optional<double> memory_of(const Node& variant);
 
   const SearchFrame& frame_;

@@ -6,6 +6,8 @@
 //   point     and rank order
 //
 // Of a family's plans the layers cost the same; of a variant's the memory is the same, and what constraints can name.
+// (Where the order of ranks decides whether passes run in pairs, PlanFloor::order_decides_pairs(), memory is that of a
+// point, and of a variant the least.)
 #pragma once
 
 #include <cstdint>

@@ -125,6 +125,13 @@ std::vector<const yaml::Node*> axis_items(const AxisPlace& place) {
   return items;
 }
 
+yaml::Node text_list(const std::vector<std::string>& values) {
+  yaml::Node list = yaml::Node::list();
+  list.flow = true;
+  for (const std::string& value : values) list.items.push_back(yaml::Node::scalar(value));
+  return list;
+}
+
 AxisList parse_integer_axis(const AxisPlace& place, const IntegerDomain& domain) {
   if (is_word(place.node)) return word_values(place, domain);
   if (place.node.is_map()) return {false, range_values(place, domain)};

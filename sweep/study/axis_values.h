@@ -45,6 +45,9 @@ inline constexpr std::size_t kMostListed = 4096;
 /// The single items of a value or a non-empty list of at most kMostListed.
 std::vector<const yaml::Node*> axis_items(const AxisPlace& place);
 
+/// A list of texts on one line.
+yaml::Node text_list(const std::vector<std::string>& values);
+
 /// Every divisor, ascending.
 std::vector<std::int64_t> divisors(std::int64_t n);
 

@@ -53,6 +53,12 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
           study.gpus};
 }
 
+bool same_regime(const Study& study, std::size_t a, std::size_t b) {
+  const std::size_t workloads = study.workloads.size();
+  return a / workloads == b / workloads &&
+         study.workloads[a % workloads].precision == study.workloads[b % workloads].precision;
+}
+
 evidence::Finding assess_setting(const Study& study, std::size_t setting) {
   return evidence::assess(study.measured.get(), regime_of(study, setting));
 }

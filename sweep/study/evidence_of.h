@@ -18,6 +18,9 @@ void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnosti
 /// one that a what-if has changed is none that was measured.
 evidence::Regime regime_of(const Study& study, std::size_t setting);
 
+/// Whether regime_of() both is the same for sure, as for loads of one system: it does not ask how many requests or samples.
+bool same_regime(const Study& study, std::size_t a, std::size_t b);
+
 evidence::Finding assess_setting(const Study& study, std::size_t setting);
 
 }  // namespace shardscape::sweep

@@ -14,6 +14,7 @@
 #include "sweep/study/placement_axis.h"
 #include "sweep/study/reliability_parser.h"
 #include "sweep/study/space_parser.h"
+#include "sweep/study/store_parser.h"
 #include "sweep/study/workload_parser.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/loader.h"
@@ -316,21 +317,7 @@ class StudyParser {
 
   void read_store() {
     const yaml::Node* node = reader_.take("store");
-    if (node == nullptr) return;
-    yaml::Reader reader(*node, "store", state_);
-    const yaml::Node* columns = reader.take_required("columns");
-    reader.finish();
-    if (columns == nullptr) return;
-    std::vector<std::string> known = options_.fixed_columns;
-    for (const HardwareAxis& axis : study_.hardware) known.push_back(axis.column);
-    study_.stored_columns = parse_axis<std::string>(
-        {*columns, "store.columns", diagnostics_}, [&](const yaml::Node& item) -> yaml::Parsed<std::string> {
-          auto name = yaml::scalar_text(item, "text");
-          if (!name || options_.fixed_columns.empty() || std::ranges::find(known, *name) != known.end())
-            return name;
-          return tl::unexpected("unknown column \"" + *name + '"' +
-                                yaml::suggestion(*name, known, "columns"));
-        });
+    if (node != nullptr) parse_store(*node, options_, study_, diagnostics_);
   }
 
   void check_loads() {
@@ -426,11 +413,7 @@ class StudyParser {
       node.set("reliability", write_reliability(*study_.reliability, study_.faults.has_value()));
     node.set("objectives", text_list(study_.objectives));
     node.set("mode", yaml::make_scalar(study_.mode));
-    if (study_.stored_columns) {
-      yaml::Node store = yaml::Node::map();
-      store.set("columns", text_list(*study_.stored_columns));
-      node.set("store", std::move(store));
-    }
+    if (auto store = write_store(study_)) node.set("store", *std::move(store));
     return yaml::emit(node);
   }
 
@@ -449,13 +432,6 @@ class StudyParser {
     yaml::Node node = yaml::write(fabric);
     node.set("device", yaml::write(cluster_->device));
     return node;
-  }
-
-  static yaml::Node text_list(const std::vector<std::string>& values) {
-    yaml::Node list = yaml::Node::list();
-    list.flow = true;
-    for (const std::string& value : values) list.items.push_back(yaml::Node::scalar(value));
-    return list;
   }
 
   const yaml::Node& root_;

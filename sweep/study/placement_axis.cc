@@ -45,11 +45,7 @@ void add_placement_axis(const yaml::Node& node, std::size_t max_systems, Study& 
 
 std::optional<yaml::Node> write_placement(const Study& study) {
   if (study.hardware.empty() || study.hardware.back().path != kKey) return std::nullopt;
-  yaml::Node list = yaml::Node::list();
-  list.flow = true;
-  for (const std::string& label : study.hardware.back().labels)
-    list.items.push_back(yaml::Node::scalar(label));
-  return list;
+  return text_list(study.hardware.back().labels);
 }
 
 }  // namespace shardscape::sweep

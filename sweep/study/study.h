@@ -11,6 +11,7 @@
 
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
+#include "results_schema/stored_rows.h"
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/faults/fault_study.h"
 #include "sweep/faults/reliability.h"
@@ -53,7 +54,8 @@ struct Study {
   std::vector<std::string> objectives;  ///< column names, all minimised unless the column says otherwise
   /// Columns that the result file holds beside those that every file has; nothing: all.
   std::optional<std::vector<std::string>> stored_columns;
-  std::string resolved_yaml;  ///< every default filled in; parses back to the same study
+  results::StoredRows stored_rows;  ///< which points become rows of it
+  std::string resolved_yaml;        ///< every default filled in; parses back to the same study
   std::vector<SourceText> sources;
   std::vector<std::string> assumptions;  ///< what inputs leave out and results rest on, a line each
   std::shared_ptr<const evidence::Table> measured;  ///< of the preset folders; null where none has any

@@ -85,13 +85,6 @@ std::optional<CutName> cut_name(std::string_view name) {
 
 }  // namespace
 
-std::string_view to_string(PresetKind kind) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "model",     "device", "cluster", "stack", "logic node", "memory technology", "network technology",
-      "floor plan"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 std::string_view preset_folder(PresetKind kind) {
   constexpr std::array<std::string_view, 8> kFolders = {"models",
                                                         "hw_presets/devices",
@@ -182,7 +175,7 @@ tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_v
   if (fs::path file = preset(kind, name); !file.empty()) return file;
   std::vector<std::string> names;
   for (const Entry& entry : list(kind)) names.push_back(entry.name);
-  std::string message = fmt::format("unknown {} \"{}\"", to_string(kind), name);
+  std::string message = fmt::format("unknown {} \"{}\"", name_of(kind), name);
   const std::vector<std::string> near = closest(name, names, 3);
   for (std::size_t i = 0; i < near.size(); ++i) message += (i == 0 ? "; did you mean " : ", ") + near[i];
   if (!near.empty()) message += '?';

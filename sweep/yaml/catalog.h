@@ -9,12 +9,19 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-namespace shardscape::yaml {
+#include "engine/base/enum_names.h"
 
+namespace shardscape {
+
+namespace yaml {
 enum class PresetKind : std::uint8_t { model, device, cluster, stack, logic, memory, network, floorplan };
+}
 
-/// "model", "device", ...
-std::string_view to_string(PresetKind kind);
+SHARDSCAPE_ENUM_NAMES(yaml::PresetKind, "model", "device", "cluster", "stack", "logic node",
+                      "memory technology", "network technology", "floor plan");
+
+namespace yaml {
+
 /// The folder of a kind inside a preset directory: "models", "hw_presets/devices", ...
 std::string_view preset_folder(PresetKind kind);
 
@@ -64,4 +71,6 @@ class Catalog {
 /// True where `name` is taken as a path rather than looked up.
 bool is_path(std::string_view name);
 
-}  // namespace shardscape::yaml
+}  // namespace yaml
+
+}  // namespace shardscape

@@ -62,7 +62,7 @@ std::optional<Loader::Target> Loader::follow(PresetKind kind, const Node& refere
   if (!reference.is_scalar()) {
     diagnostics_.add(reference.where, path,
                      fmt::format("must be the name or the path of a {}, or one written in full, not {}",
-                                 to_string(kind), kind_name(reference)));
+                                 name_of(kind), kind_name(reference)));
     return std::nullopt;
   }
   const std::optional<fs::path> file = find(kind, reference, path, folder);
@@ -221,7 +221,7 @@ std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const No
   if (!base->is_scalar()) {
     diagnostics_.add(
         base->where, base_path,
-        fmt::format("must be the name or the path of a {}, not {}", to_string(kind), kind_name(*base)));
+        fmt::format("must be the name or the path of a {}, not {}", name_of(kind), kind_name(*base)));
     return std::nullopt;
   }
   if (!enter(reference, path, *target)) return std::nullopt;

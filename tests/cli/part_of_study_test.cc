@@ -113,6 +113,74 @@ TEST_F(PartOfStudyTest, SomeColumns) {
       << refused.err;
 }
 
+// Rows that the study names: every output says which they are, and counts are of all points.
+TEST_F(PartOfStudyTest, SomeRows) {
+  const std::string of = "of " + std::to_string(points_) + " in the study, ";
+  const results::ResultReader whole(work() / "whole.h5");
+  const std::pair<const char*, std::string> choices[] = {
+      {"feasible", of + "the feasible ones"},
+      {"top 7", of + "the 7 best by step_time_s"},
+      {"pareto", of + "the Pareto front over step_time_s, memory_peak_bytes"}};
+  for (const auto& [rows, text] : choices) {
+    SCOPED_TRACE(rows);
+    const Finished said = sweep("some.h5", {"--force", "--set", std::string("store.rows=") + rows});
+    EXPECT_TRUE(contains(said.out, std::to_string(points_) + " points,")) << said.out;
+    EXPECT_TRUE(contains(said.out, " rows: " + text.substr(of.size()) + ")")) << said.out;
+    expect_said("some.h5", text);
+    const results::ResultReader some(work() / "some.h5");
+    EXPECT_EQ(some.point_count(), points_);
+    EXPECT_LT(some.row_count(), points_);
+    EXPECT_EQ(some.summary().statuses, whole.summary().statuses);
+    const json data = page("some.h5");
+    EXPECT_EQ(data.at("points"), points_);
+    EXPECT_EQ(data.at("rows"), some.row_count());
+    EXPECT_TRUE(data.at("axes").empty());
+    EXPECT_EQ(run({"diff", "some.h5", "some.h5"}).code, 0);
+    const Finished refused = run({"diff", "some.h5", "whole.h5"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_TRUE(contains(refused.err, "store different rows: ")) << refused.err;
+    // The best of the rows are the best of all.
+    const auto third = [&](const char* file) {
+      const std::string table = run({"top", file, "-n", "1", "--format", "csv"}).out;
+      return table.substr(0, table.find('\n', table.find('\n') + 1));
+    };
+    EXPECT_EQ(third("some.h5"), third("whole.h5"));
+  }
+  const Finished shard = sweep("1.h5", {"--set", "store.rows=top 7", "--shard", "1/2"});
+  expect_said("1.h5", of + "the 7 best by step_time_s of shard 1 of 2");
+  sweep("2.h5", {"--set", "store.rows=feasible", "--shard", "2/2"});
+  const Finished merged = run({"merge", "1.h5", "2.h5", "-o", "both.h5"});
+  EXPECT_EQ(merged.code, 2);
+  EXPECT_TRUE(contains(merged.err, "2.h5: stores other rows (feasible) than 1.h5 (top 7)")) << merged.err;
+  EXPECT_FALSE(fs::exists(work() / "both.h5"));
+}
+
+// Where nothing fits there is no row, and the sweep says how to see why.
+TEST_F(PartOfStudyTest, RowsOfAStudyWhereNothingFits) {
+  write("none.yaml", std::string(kSmallStudy) + "constraints: ['tp > 100']\n");
+  const Finished swept = run({"sweep", "none.yaml", "-o", "none.h5", "--set", "store.rows=feasible"});
+  EXPECT_EQ(swept.code, 0) << swept.err;
+  EXPECT_TRUE(contains(swept.out, "so that store.rows leaves no row")) << swept.out;
+  EXPECT_EQ(results::ResultReader(work() / "none.h5").row_count(), 0U);
+  for (const char* command : {"top", "verify"}) EXPECT_EQ(run({command, "none.h5"}).code, 0) << command;
+  EXPECT_EQ(run({"report", "none.h5", "-o", "none.html"}).code, 0);
+  EXPECT_EQ(run({"export", "none.h5", "--csv", "none.csv"}).code, 0);
+}
+
+// A search keeps what it has visited, whatever a sweep of the study would store.
+TEST_F(PartOfStudyTest, ASearchKeepsWhatItVisits) {
+  write("plain.yaml", kSmallStudy);
+  for (const char* rows : {"all", "top 1"}) {
+    const std::string output = std::string(rows) + ".h5";
+    ASSERT_EQ(
+        run({"search", "plain.yaml", "-n", "3", "-o", output, "--set", std::string("store.rows=") + rows})
+            .code,
+        0);
+  }
+  EXPECT_EQ(results::ResultReader(work() / "all.h5").point_ids(),
+            results::ResultReader(work() / "top 1.h5").point_ids());
+}
+
 TEST_F(PartOfStudyTest, APrefix) {
   const std::string text = "of " + std::to_string(points_) + " in the study, the first 200";
   EXPECT_TRUE(contains(sweep("out.h5", {"--limit", "200"}).out, "200 points (" + text + ")"));

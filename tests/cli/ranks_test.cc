@@ -134,6 +134,17 @@ TEST_F(RanksTest, TheSameFileForAnyNumberOfRanks) {
   }
 }
 
+// Ranks do not know what the others have found: each drops what it can.
+TEST_F(RanksTest, TheSameRowsAreStoredForAnyNumberOfRanks) {
+  for (const char* rows : {"feasible", "top 100", "pareto"}) {
+    const Words study = {test::source_dir() + "/sweep/studies/million.yaml", "--limit", "20000", "--set",
+                         std::string("store.rows=") + rows};
+    ASSERT_EQ(run(sweep_of(study, "whole.h5", {"--force"})).code, 0);
+    ASSERT_EQ(start_words(mpirun(2, sweep_of(study, "two.h5", {"--force"}))).wait().code, 0);
+    expect_same("two.h5", "whole.h5");
+  }
+}
+
 /// Over TCP between machines Open MPI may have no windows; the setting takes them away on one machine. Another
 /// MPI does not know it.
 TEST_F(RanksTest, TheSameFileWhereTheNetworkHasNoWindows) {
@@ -225,6 +236,25 @@ TEST_F(RanksTest, DifferentSearchesAreOneError) {
   expect_one_error(run_two(with({"--within", "many"}), own), "--within: 'many' is not a share");
 }
 
+/// Nothing bounds the memory alone: the ranks share the sweep that takes the place of the search, and the file is that of one.
+TEST_F(RanksTest, ASearchWithoutBoundsIsSweptByAllRanks) {
+  write("study.yaml", kSmallStudy);
+  const auto search_of = [](const std::string& output) {
+    return Words{"search", "study.yaml", "-o", output, "--force", "--set", "objectives=[memory_peak_bytes]"};
+  };
+  const Finished alone = run(search_of("whole.h5"));
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  for (const int ranks : {1, 2, 4}) {
+    const Finished finished = start_words(mpirun(ranks, search_of("out.h5"))).wait();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(count_of(finished.err, "every point is evaluated, all "), 1U) << finished.err;
+    EXPECT_FALSE(contains(finished.err, "by rank 0 alone")) << finished.err;
+    EXPECT_EQ(finished.out, alone.out);
+    expect_same("out.h5", "whole.h5");
+    EXPECT_FALSE(fs::exists(work() / "out.h5.parts"));
+  }
+}
+
 TEST_F(RanksTest, AKilledRankOfASearchIsNamed) {
   Running job = start_words(mpirun(
       2, {"search", test::source_dir() + "/sweep/studies/all-axes.yaml", "-o", "out.h5", "--threads", "1"}));
@@ -269,6 +299,11 @@ TEST_F(RanksTest, ValidationRefusesAlike) {
   const Finished finished = run_two({"validate", "a.yaml"}, {"validate", "elsewhere/a.yaml"});
   EXPECT_EQ(finished.code, 2) << finished.err;
   EXPECT_EQ(count_of(finished.err, "all ranks need the same files, program and options"), 1U) << finished.err;
+  fs::create_directories(work() / "mine/models");
+  fs::copy(test::source_dir() + "/models/gpt-175b.yaml", work() / "mine/models");
+  std::ofstream(work() / "mine/models/gpt-175b.yaml", std::ios::app) << "# changed\n";
+  expect_one_error(run_two({"validate", "a.yaml"}, {"validate", "a.yaml", "--presets", "mine"}),
+                   "the model preset gpt-175b is not what rank 0 reads");
   write("bad.yaml", edited("model: gpt-175b", "model: gpt-176b"));
   const Finished alone = run({"validate", "bad.yaml"});
   EXPECT_NE(alone.code, 0);

@@ -1,7 +1,12 @@
 // Do merge, verify and diff tell good result files from bad ones?
+#include <hdf5.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
@@ -142,6 +147,30 @@ TEST_F(ResultFilesTest, DiffSaysWhatDiffersAndRefusesOtherStudies) {
   EXPECT_EQ(half.code, 2);
   EXPECT_TRUE(contains(half.err, "is in one of them only")) << half.err;
   EXPECT_EQ(run({"diff", "a.h5", "a.h5"}).code, 0);
+}
+
+/// A file that names points which its study does not have is refused where they are looked up.
+TEST_F(ResultFilesTest, PointsThatTheStudyDoesNotHaveAreAnErrorOfTheFile) {
+  write("study.yaml", kSmallStudy);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "none.h5", "--set", "hardware.device.hbm.capacity=1 GiB"}).code,
+            0);
+  const hid_t file = H5Fopen((work() / "none.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(file, 0);
+  const hid_t column = H5Dopen2(file, "/points/point_id", H5P_DEFAULT), space = H5Dget_space(column);
+  std::vector<std::uint64_t> ids(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+  ASSERT_GE(H5Dread(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data()), 0);
+  for (std::uint64_t& id : ids) id += 1'000'000'000'000;
+  ASSERT_GE(H5Dwrite(column, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids.data()), 0);
+  H5Sclose(space);
+  H5Dclose(column);
+  H5Fclose(file);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"top", "none.h5"}, {"report", "none.h5", "-o", "none.html"}}) {
+    const Finished finished = run(command);
+    EXPECT_EQ(finished.code, 1) << finished.err;
+    EXPECT_TRUE(contains(finished.err, "row 0 has point_id 1000000000000, but the study has"))
+        << finished.err;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Does `search` show what `sweep` and `top` show, and say what its answer is worth?
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -52,6 +53,12 @@ TEST_F(SearchTest, KeepsAFileOfWhatItVisited) {
   EXPECT_EQ(search({"-n", "1", "-o", "found.h5", "--force", "--threads", "1"}).code, 0);
   EXPECT_EQ(run({"diff", "found.h5", "found.h5"}).code, 0);
   EXPECT_TRUE(contains(run({"top", "found.h5"}).out, "that a search visited"));
+  ASSERT_EQ(search({"-n", "2", "-o", "more.h5"}).code, 0);
+  const Finished merged = run({"merge", "found.h5", "more.h5", "-o", "both.h5"});
+  EXPECT_EQ(merged.code, 2);
+  EXPECT_TRUE(
+      contains(merged.err, "found.h5: holds the points that a search visited, which are no part of a sweep"))
+      << merged.err;
 }
 
 TEST_F(SearchTest, ABudgetLeavesTheBestFoundAndABound) {
@@ -88,11 +95,54 @@ TEST_F(SearchTest, UnderFaultsItRacesThePoints) {
   EXPECT_EQ(run({"verify", "found.h5"}).code, 0);
 }
 
+/// The first order of ranks needs 12.0 GiB, as its exchanges run in pairs between the nodes, the second 11.6 GiB.
+TEST_F(SearchTest, OrdersOfRanksThatTakeMemoryAreToldApart) {
+  write("orders.yaml",
+        "study: orders\nmodel: gpt-oss-20b\ncluster: dgx-h100\ngpus: 64\nstack: megatron-core\n"
+        "workload: {phase: training, sequence_length: 2048, global_batch: 64, precision: bf16}\n"
+        "space: {tensor_parallel: [4], sequence_parallel: [true], context_parallel: [1], pipeline_parallel: "
+        "[4],\n"
+        "  data_parallel: fill, expert_parallel: [8], expert_tensor_parallel: [1], zero_stage: [1],\n"
+        "  recompute: [full], microbatch_size: [2], schedule: [interleaved], virtual_stages: [2],\n"
+        "  rank_order: [pp-dp-cp-tp, dp-tp-cp-pp]}\n"
+        "hardware: {device.hbm.capacity: [\"11.8 GiB\"]}\n"
+        "objectives: [step_time_s, memory_peak_bytes]\n");
+  ASSERT_EQ(run({"sweep", "orders.yaml", "-o", "all.h5"}).code, 0);
+  const json best = top({"-n", "1"});
+  ASSERT_EQ(best.size(), 1U);
+  EXPECT_EQ(rows_of(run({"search", "orders.yaml", "--progress", "none", "-n", "1", "--format", "json"})),
+            best);
+}
+
+/// A100s have no unit for fp8: such plans are no results, by whatever objective.
+TEST_F(SearchTest, APrecisionThatADeviceLacksIsNoResult) {
+  const Finished finished = search({"--set", "workload.precision=[bf16, fp8]", "--set",
+                                    "objectives=[mfu, memory_peak_bytes]", "-n", "1", "--format", "json"});
+  EXPECT_EQ(rows_of(finished).size(), 1U);
+  EXPECT_TRUE(contains(finished.err, "exact: no point that was not visited belongs here")) << finished.err;
+}
+
+TEST_F(SearchTest, StoppedBeforeAnyPointItShowsNone) {
+  const Finished finished = search({"--budget", "0s", "-o", "none.h5"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_TRUE(contains(finished.err, "no point was visited before the search was stopped")) << finished.err;
+  EXPECT_FALSE(std::filesystem::exists(work() / "none.h5"));
+}
+
+TEST_F(SearchTest, WithoutBoundsABudgetIsRefused) {
+  const Finished finished =
+      search({"--set", "objectives=[memory_peak_bytes]", "--budget", "3 points", "-o", "none.h5"});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_TRUE(contains(finished.err, "--budget: search prunes by bounds, and memory_peak_bytes has none"))
+      << finished.err;
+  EXPECT_FALSE(std::filesystem::exists(work() / "none.h5"));
+}
+
 TEST_F(SearchTest, WithoutBoundsItSweeps) {
   ASSERT_EQ(run({"sweep", "study.yaml", "-o", "all.h5"}).code, 0);
   const Finished finished =
       search({"--set", "objectives=[memory_peak_bytes]", "-n", "4", "-o", "found.h5", "--format", "json"});
-  EXPECT_TRUE(contains(finished.err, "memory_peak_bytes has none: every point is evaluated, as sweep does"))
+  EXPECT_TRUE(contains(finished.err, "memory_peak_bytes has none: every point is evaluated, all "))
       << finished.err;
   EXPECT_EQ(rows_of(finished), top({"--by", "memory_peak_bytes", "-n", "4"}));
 }

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (messages > kFewMessages) return 0;
   network::FaultyFabric fabric(read->fabric);
   fabric.set_faults(read->faults);
-  const auto plan = network::build_traffic(read->patterns, fabric);
+  const auto plan = network::build_traffic(read->patterns, fabric, network::TrafficLayout::compact);
   if (plan) SHARDSCAPE_CHECK(network::closed_gates(plan->traffic).empty(), plan->messages());
   return 0;
 }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/simulate.h"
 #include "sweep/search/best_first.h"
+#include "sweep/space/point_text.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 
@@ -176,6 +178,88 @@ TEST(SearchProperty, FindsWhatAllPointsSay) {
   }
   // Spaces of some thousand points are no hard case for a search, but it must save something.
   EXPECT_LT(visited, points / 4) << studies;
+}
+
+/// Points of one setting that differ in the order of ranks alone and need different memory, by id.
+std::vector<std::vector<Truth>> orders_apart(const SweepJob& job, const std::vector<Truth>& points) {
+  std::map<std::string, std::vector<Truth>> of_plan;
+  for (const Truth& point : points) {
+    PointIndex at = job.space().point(point.id);
+    at.plan.order = kDefaultRankOrder;
+    of_plan[std::to_string(at.setting) + " " + to_point_text(at.plan, Phase::training)].push_back(point);
+  }
+  std::vector<std::vector<Truth>> apart;
+  for (const auto& [plan, orders] : of_plan) {
+    const auto [least, most] = std::ranges::minmax(orders, {}, &Truth::memory);
+    if (least.memory < most.memory) apart.push_back(orders);
+  }
+  return apart;
+}
+
+/// Experts whose exchanges run in pairs where they leave a domain, which the order of ranks decides: plans that differ in
+/// nothing else need different memory. The devices have just what the leanest order of such a plan needs, of one whose
+/// first order needs more where there is one.
+Study random_expert_study(std::uint64_t seed) {
+  test::ScenarioGenerator random(seed);
+  Study study = random_search_study(seed);
+  study.model = test::llama_of_experts(9, 2, static_cast<std::int64_t>(random.below(2)));
+  study.hardware.resize(1);
+  System system = study.systems.front();
+  system.device = test::round_device();
+  system.fabric = {"nodes",
+                   {test::dimension("inner", DimensionKind::switched, {4}, 100e9, 1e-6),
+                    test::dimension("outer", DimensionKind::switched, {2}, random.between(5e9, 50e9), 5e-6)}};
+  system.fabric.dimensions[0].scope = LinkScope::scale_up;
+  system.fabric.dimensions[1].scope = LinkScope::scale_out;
+  StackProfile::Communication& stack = system.stack.communication;
+  stack.expert_overlap = random.between(0.3, 1);
+  stack.overlapped_exchanges = OverlappedExchanges::between_domains;
+  study.systems = {system, system};
+  for (WorkloadSpec& workload : study.workloads) workload.precision = PolicyName::bf16;
+  SpaceSpec& space = study.space;
+  space[PlanKey::expert].values = {2, 4, 8};
+  space[PlanKey::zero_stage].values = {1};
+  space[PlanKey::schedule].values = codes_of({ScheduleKind::one_f_one_b, ScheduleKind::interleaved});
+  for (int i = 0; i < 3; ++i)
+    space[PlanKey::order].values.push_back(static_cast<std::int32_t>(random.below(kRankOrders)));
+  std::vector<std::int32_t>& codes = space[PlanKey::order].values;
+  std::ranges::sort(codes);
+  codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
+  const SweepJob roomy(study);
+  std::vector<std::vector<Truth>> apart = orders_apart(roomy, all_points(roomy));
+  const auto is_lean_first = [](const std::vector<Truth>& orders) {
+    return orders.front().memory == std::ranges::min(orders, {}, &Truth::memory).memory;
+  };
+  if (!std::ranges::all_of(apart, is_lean_first)) std::erase_if(apart, is_lean_first);
+  for (System& one : study.systems) {
+    if (apart.empty()) break;
+    const Truth lean = std::ranges::min(apart[random.below(apart.size())], {}, &Truth::memory);
+    one.device.hbm.capacity_per_stack = Bytes(lean.memory / static_cast<double>(one.device.hbm.stacks));
+  }
+  return study;
+}
+
+TEST(SearchProperty, TellsOrdersOfRanksApartWhereTheyTakeMemory) {
+  std::uint64_t apart = 0;
+  for (std::uint64_t seed = 1; seed <= test::seeds(20); ++seed) {
+    SCOPED_TRACE(seed);
+    const Study study = random_expert_study(seed);
+    const SweepJob job(study);
+    const std::vector<Truth> truth = all_points(job);
+    const std::vector<Truth> best = ranked(job, truth);
+    for (const std::uint64_t count : {1UL, 10UL, 1000UL}) {
+      const SearchOutcome outcome = search(job, {count, false, {study.objectives.front()}, 0}, {});
+      expect_same(outcome.best, best, count);
+      expect_certified(job, outcome, truth);
+    }
+    const SearchOutcome front = search(job, {0, true, study.objectives, 0}, {});
+    const std::vector<Truth> expected = front_of(job, truth);
+    expect_same(front.best, expected, expected.size());
+    expect_certified(job, front, truth);
+    apart += orders_apart(job, truth).size();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(apart, 100U);
 }
 
 void expect_same_outcome(const SearchOutcome& a, const SearchOutcome& b) {

@@ -95,6 +95,21 @@ class LoaderTest(unittest.TestCase):
         ends = np.cumsum([8] * 105 + [7] * 23)
         self.assertTrue(((ids < ends) & (ids >= ends - np.array([8] * 105 + [7] * 23))).all())
 
+    def test_files_of_some_rows(self):
+        full, expected = sr.load(self.done), sr.summary(self.done)
+        best, choosing = (os.path.join(self.folder, name) for name in ("best.h5", "choosing.h5"))
+        ok = full[full["status"] == "ok"].nsmallest(10, ["step_time_s", "point_id"]).sort_values("point_id")
+        frame = sr.load(best)
+        pd.testing.assert_frame_equal(frame, ok.reset_index(drop=True))
+        self.assertEqual(frame.attrs["selection_text"], "of 1,001 in the study, the 10 best by step_time_s")
+        candidates = sr.load(choosing)
+        self.assertTrue(set(ok["point_id"]) <= set(candidates["point_id"]))
+        self.assertLess(len(candidates), len(full))
+        for path in (best, choosing):  # the counts are of all points
+            found = sr.summary(path)
+            for name, table in expected.items():
+                pd.testing.assert_frame_equal(found[name], table)
+
     def test_xarray_reads_every_table(self):
         faults = os.path.join(self.folder, "faults.h5")
         with xr.open_dataset(self.done, group="points", engine="h5netcdf") as points:

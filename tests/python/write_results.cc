@@ -55,6 +55,22 @@ void write_parts(const std::filesystem::path& folder) {
   write("shard.h5", manifest);
 }
 
+/// The ten best rows of 1,001: FOLDER/best.h5 and, as candidates before the assembly, FOLDER/choosing.h5.parts.
+void write_best(const std::filesystem::path& folder) {
+  const ColumnTable table(Phase::training, fake_hardware());
+  Manifest manifest = fake_manifest(1001, 64);
+  manifest.study.stored_rows = {RowChoice::top, 10, {}};
+  for (const char* name : {"choosing.h5", "best.h5"}) {
+    auto store = SegmentStore::create(parts_folder(folder / name), manifest);
+    SegmentWriter writer(store, {.rows = 300});
+    BlockEncoder encoder(table, 64, manifest.study.objectives, manifest.study.stored_rows, writer.selector());
+    for (std::uint64_t block = 0; block < manifest.layout.blocks.count; ++block)
+      writer.append(encoder.encode(block, FakeBlock(manifest.layout, block).records), {});
+    writer.seal();
+    if (std::string_view(name) == "best.h5") assemble(std::move(store), folder / name, manifest.run);
+  }
+}
+
 /// Three samples of each even point: FOLDER/faults.h5 and, before the assembly, FOLDER/sampling.h5.parts.
 void write_faulty(const std::filesystem::path& folder) {
   Manifest manifest = fake_manifest(200, 64);
@@ -92,6 +108,7 @@ int main(int argc, char** argv) {
     shardscape::results::write(argv[1]);
     shardscape::results::write_faulty(argv[1]);
     shardscape::results::write_parts(argv[1]);
+    shardscape::results::write_best(argv[1]);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

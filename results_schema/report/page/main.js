@@ -6,8 +6,10 @@ function drawHead() {
   const add = (label, text) => facts.append(element("dt", {}, label), element("dd", {}, text));
   for (const [label, text] of DATA.facts) add(label, text);
   add("seed", DATA.seed);
-  const points = DATA.rows === DATA.total_points ? formatCount(DATA.rows) : `${formatCount(DATA.rows)} of ${formatCount(DATA.total_points)}`;
-  add("points", `${points}, ${formatCount(DATA.feasible)} feasible`);
+  const points = DATA.points === DATA.total_points ? formatCount(DATA.points) : `${formatCount(DATA.points)} of ${formatCount(DATA.total_points)}`;
+  const feasible = DATA.statuses.find((status) => status.name === "ok")?.count ?? 0;
+  const stored = DATA.rows === DATA.points ? "" : `; ${formatCount(DATA.rows)} of them are in the file`;
+  add("points", `${points}, ${formatCount(feasible)} feasible${stored}`);
   if (DATA.selection.text) {
     const note = byId("selection");
     note.hidden = false;

@@ -53,7 +53,7 @@ function drawVerdicts() {
   bar.replaceChildren();
   for (const status of DATA.statuses) {
     const index = Math.max(STATUSES.indexOf(status.name), 0);
-    const share = DATA.rows > 0 ? status.count / DATA.rows : 0;
+    const share = DATA.points > 0 ? status.count / DATA.points : 0;
     bar.append(verdictPart(status, index, share));
     const key = element("span", {className: "key"});
     key.style.backgroundImage = tileUrl(index);
@@ -61,7 +61,7 @@ function drawVerdicts() {
     rows.push([element("span", {}, key, head), formatCount(status.count), formatPercent(share), String(status.example), ""]);
     for (const reason of status.reasons) {
       rows.push([element("span", {className: "reason"}, reason.name.replaceAll("_", " ")), formatCount(reason.count),
-                 formatPercent(reason.count / DATA.rows), String(reason.example), reason.meaning]);
+                 formatPercent(reason.count / DATA.points), String(reason.example), reason.meaning]);
     }
   }
   const table = byId("verdict-table");

@@ -59,8 +59,8 @@ TEST(Launch, AloneIsAllThereIs) {
   EXPECT_EQ(ranks->size(), 1);
   EXPECT_EQ(ranks->gather("text"), std::vector<std::string>{"text"});
   EXPECT_EQ(ranks->broadcast("word"), "word");
-  EXPECT_EQ(ranks->take(), 0U);
-  EXPECT_EQ(ranks->take(), 1U);
+  EXPECT_EQ(ranks->take(0), 0U);
+  EXPECT_EQ(ranks->take(0), 1U);
   ranks->report({.rows = 5, .finished = true});
   ASSERT_EQ(ranks->reports().size(), 1U);
   EXPECT_EQ(ranks->reports().front().rows, 5U);

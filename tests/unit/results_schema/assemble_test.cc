@@ -198,7 +198,9 @@ TEST_F(ResultsTest, DifferencesAreNamed) {
   const Manifest manifest = fake_manifest(100, 16);
   const auto a = finished("a.h5", manifest, {{0, 7}});
   Manifest other = manifest;
-  other.study.links[1].latency_s = 6e-6;
+  std::vector<LinkRecord> links = other.study.links.records();
+  links[1].latency_s = 6e-6;
+  other.study.links = std::move(links);
   std::string difference;
   EXPECT_FALSE(test::datasets_equal(a, finished("b.h5", other, {{0, 7}}), &difference));
   EXPECT_TRUE(contains(difference, "/links/latency_s row 1")) << difference;

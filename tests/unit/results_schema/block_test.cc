@@ -3,7 +3,10 @@
 
 #include <hdf5.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <random>
 
 #include "tests/unit/results_schema/results_fixture.h"
 
@@ -71,6 +74,59 @@ TEST_F(ResultsTest, ChunksPassThroughHdf5sFilters) {
       H5Dclose(dataset);
       H5Pclose(creation);
       H5Sclose(space);
+    }
+  }
+  H5Fclose(hdf5);
+}
+
+/// Rows of values that are the same, count up, come again and again, or are drawn at random.
+std::vector<std::byte> values_of_kind(int kind, std::size_t rows, std::size_t width,
+                                      std::mt19937_64& random) {
+  std::vector<std::byte> values(rows * width);
+  const std::uint64_t same = random();
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::uint64_t value = kind == 0 ? same : kind == 1 ? i : kind == 2 ? same >> (i % 12) : random();
+    std::memcpy(values.data() + i * width, &value, width);
+  }
+  return values;
+}
+
+/// The oracle is HDF5, which unpacks by zlib.
+TEST_F(ResultsTest, WhateverAChunkHoldsPassesThroughHdf5sFilters) {
+  const std::map<std::size_t, ColumnType> types = {
+      {1, ColumnType::u8}, {4, ColumnType::i32}, {8, ColumnType::u64}};
+  std::mt19937_64 random(1);
+  ChunkPacker used;  // from chunk to chunk
+  const hid_t hdf5 = H5Fcreate(file("any.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  ASSERT_GE(hdf5, 0);
+  for (const hsize_t rows : {1U, 8U, 64U, 4096U, kMaxRowsPerBlock}) {
+    for (const auto& [width, column] : types) {
+      for (int kind = 0; kind < 4; ++kind) {
+        const std::string name =
+            std::to_string(rows) + "x" + std::to_string(width) + "." + std::to_string(kind);
+        const auto values = values_of_kind(kind, rows, width, random);
+        const auto packed = used.pack(values, width);
+        EXPECT_LE(packed.size(), ChunkPacker::most_bytes(values.size())) << name;
+        ChunkPacker fresh;
+        EXPECT_TRUE(std::ranges::equal(packed, fresh.pack(values, width))) << name;
+        BlockDecoder decoder(static_cast<std::uint32_t>(rows));
+        EXPECT_TRUE(std::ranges::equal(decoder.decode(column, packed), values)) << name;
+
+        const hsize_t offset = 0;
+        const hid_t space = H5Screate_simple(1, &rows, nullptr), creation = H5Pcreate(H5P_DATASET_CREATE);
+        H5Pset_chunk(creation, 1, &rows);
+        if (width > 1) H5Pset_shuffle(creation);
+        H5Pset_deflate(creation, 1);
+        const hid_t type = memory_type(column);
+        const hid_t dataset = H5Dcreate2(hdf5, name.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+        ASSERT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &offset, packed.size(), packed.data()), 0) << name;
+        std::vector<std::byte> stored(values.size());
+        ASSERT_GE(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, stored.data()), 0) << name;
+        EXPECT_EQ(stored, values) << name;
+        H5Dclose(dataset);
+        H5Pclose(creation);
+        H5Sclose(space);
+      }
     }
   }
   H5Fclose(hdf5);

@@ -88,7 +88,7 @@ inline Manifest fake_manifest(std::uint64_t points, std::uint32_t rows_per_block
   manifest.study.objectives = {"step_time_s", "memory_peak_bytes"};
   manifest.study.seed = 42;
   manifest.study.dimensions = {"nvlink", "rail"};
-  manifest.study.links = {{0, 0, 1, 0, 300e9, 1e-6}, {1, 1, 0, 1, 25e9, 5e-6}};
+  manifest.study.links = std::vector<LinkRecord>{{0, 0, 1, 0, 300e9, 1e-6}, {1, 1, 0, 1, 25e9, 5e-6}};
   manifest.run = {"2024-01-02T03:04:05Z", "0.1.0", "abc123", "g++ 12", "host", "shardscape sweep", 2};
   manifest.layout = BlockLayout::whole(points, rows_per_block);
   const ColumnTable table(Phase::training, fake_hardware());

@@ -191,9 +191,12 @@ TEST(RunSweep, FailureOfAWorkerReachesTheCallerAndLeavesWhatIsSealed) {
 }
 
 TEST(SweepJob, BlocksAreAFunctionOfTheSpace) {
-  EXPECT_EQ(rows_per_block(1), 64U);
-  EXPECT_EQ(rows_per_block(64 * 128), 64U);
-  EXPECT_EQ(rows_per_block(65 * 128), 128U);
+  EXPECT_EQ(rows_per_block(1), 256U);
+  EXPECT_EQ(rows_per_block(256 * 128), 256U);
+  EXPECT_EQ(rows_per_block(257 * 128), 512U);
+  EXPECT_EQ(rows_per_block(1, 16), 16U);  // 256 / 16
+  EXPECT_EQ(rows_per_block(1, 64), 8U);   // 4 are too few
+  EXPECT_EQ(rows_per_block(64 * 128, 64), 64U);
   EXPECT_EQ(rows_per_block(1'000'000), 4096U);  // 7812 is too many
   EXPECT_EQ(rows_per_block(400'000), 4096U);    // 3125 rounded up
   EXPECT_EQ(rows_per_block(~std::uint64_t{0}), 4096U);
@@ -201,6 +204,20 @@ TEST(SweepJob, BlocksAreAFunctionOfTheSpace) {
   EXPECT_EQ(rows_per_block(1'000'000, 17), 1024U);  // 1,927
   EXPECT_EQ(rows_per_block(1'000'000, 3073), 8U);   // 10
   EXPECT_EQ(rows_per_block(1'000'000, 1'000'000), 8U);
+}
+
+TEST(SweepJob, BlocksOfPointsThatTakeLongAreShort) {
+  Study study = example_study();
+  const std::uint64_t points = SweepJob(study).space().size();
+  ASSERT_TRUE(points > 32 * 128 && points <= 256 * 128) << points;
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 256U);
+  study.mode = ExecutionMode::flattened;
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 32U);  // 32,768 / 1,000
+  study.mode = ExecutionMode::hierarchical;
+  for (WorkloadSpec& workload : study.workloads) workload.phase = Phase::inference;
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 16U);  // 256 / 16, where 1/128 of the space is less
+  study.space.prefill_gpus = {0, 16};
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 8U);
 }
 
 TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {

@@ -17,7 +17,9 @@ using results::BlockLayout;
 using results::BlockRange;
 using results::SegmentStore;
 
-std::vector<BlockRange> pieces_of(const std::vector<BlockRange>& missing, int ranks, std::uint64_t rows) {
+using Regions = std::vector<std::vector<BlockRange>>;
+
+Regions pieces_of(const std::vector<BlockRange>& missing, int ranks, std::uint64_t rows) {
   return cut_into_pieces(missing, BlockLayout::whole(1'000'000, 64), ranks, rows);
 }
 
@@ -33,38 +35,50 @@ TEST(SharedSweep, PiecesAreTheMissingBlocksInTheirOrder) {
   const std::vector<BlockRange> missing = {{3, 1}, {7, 200}, {300, 17}, {1000, 401}};
   for (const int ranks : {1, 2, 3, 16, 1000}) {
     for (const std::uint64_t rows : {1U, 64U, 1024U, 65536U}) {
-      const auto pieces = pieces_of(missing, ranks, rows);
-      EXPECT_EQ(blocks_in(pieces), blocks_in(missing)) << ranks << " ranks";
+      const Regions regions = pieces_of(missing, ranks, rows);
+      ASSERT_EQ(regions.size(), static_cast<std::size_t>(ranks));
+      std::vector<std::uint64_t> blocks;
+      std::size_t least = ~std::size_t{0}, most = 0;
+      for (const std::vector<BlockRange>& pieces : regions) {
+        const auto region = blocks_in(pieces);
+        blocks.insert(blocks.end(), region.begin(), region.end());
+        least = std::min(least, region.size());
+        most = std::max(most, region.size());
+      }
+      EXPECT_EQ(blocks, blocks_in(missing)) << ranks << " ranks";
+      EXPECT_LE(most - least, 1U) << ranks << " ranks";
     }
   }
-  EXPECT_TRUE(pieces_of({}, 4, 65536).empty());
-  EXPECT_EQ(pieces_of(missing, 1, 64), missing);
+  EXPECT_EQ(pieces_of({}, 4, 65536), Regions(4));
+  EXPECT_EQ(pieces_of(missing, 1, 64), Regions{missing});
 }
 
 TEST(SharedSweep, PiecesShrinkTowardsTheEndAndFillASegmentAtMost) {
-  // 1,000 blocks for 2 ranks: 1000 / 16 = 62 first, but a segment of 1,024 rows is filled by 16 blocks of 64.
-  EXPECT_EQ(pieces_of({{0, 1000}}, 2, 1 << 20).front(), (BlockRange{0, 62}));
-  EXPECT_EQ(pieces_of({{0, 1000}}, 2, 1024).front(), (BlockRange{0, 16}));
-  const auto pieces = pieces_of({{0, 1000}}, 2, 1 << 20);
-  for (std::size_t i = 1; i < pieces.size(); ++i) EXPECT_LE(pieces[i].count, pieces[i - 1].count);
-  // Below 2 * 16 blocks the share is 1: the last 31 pieces are single blocks.
-  const auto single = std::ranges::count(pieces, std::uint64_t{1}, &BlockRange::count);
-  EXPECT_EQ(single, 31);
+  // 1,000 blocks for 2 ranks: 500 / 8 = 62 first, but a segment of 1,024 rows is filled by 16 blocks of 64.
+  EXPECT_EQ(pieces_of({{0, 1000}}, 2, 1 << 20).front().front(), (BlockRange{0, 62}));
+  EXPECT_EQ(pieces_of({{0, 1000}}, 2, 1 << 20).back().front(), (BlockRange{500, 62}));
+  EXPECT_EQ(pieces_of({{0, 1000}}, 2, 1024).front().front(), (BlockRange{0, 16}));
+  for (const auto& pieces : pieces_of({{0, 1000}}, 2, 1 << 20)) {
+    for (std::size_t i = 1; i < pieces.size(); ++i) EXPECT_LE(pieces[i].count, pieces[i - 1].count);
+    // Below 2 * 8 blocks the share is 1: the last 15 pieces are single blocks.
+    const auto single = std::ranges::count(pieces, std::uint64_t{1}, &BlockRange::count);
+    EXPECT_EQ(single, 15);
+  }
 }
 
-/// One rank of several, the others of which have run before or will run later: the counter gives it the numbers that
+/// One rank of several, the others of which have run before or will run later: each counter gives it the numbers that
 /// its turn says.
 class OneOfSeveral final : public ranks::Ranks {
  public:
-  OneOfSeveral(int rank, int size) : rank_(rank), size_(size) {}
+  OneOfSeveral(int rank, int size) : rank_(rank), size_(size), turns_(static_cast<std::size_t>(size)) {}
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] int on_this_machine() const override { return size_; }
   [[nodiscard]] std::string name(int rank) const override { return "rank " + std::to_string(rank); }
   std::vector<std::string> gather(const std::string& /*text*/) override { return {}; }
   std::string broadcast(const std::string& text) override { return text; }
-  std::uint64_t take() override {
-    const std::uint64_t turn = turn_++;
+  std::uint64_t take(int counter) override {
+    const std::uint64_t turn = turns_[static_cast<std::size_t>(counter)]++;
     return turn * static_cast<std::uint64_t>(size_) + static_cast<std::uint64_t>(rank_);
   }
   void report(const ranks::Report& report) override { own_ = report; }
@@ -85,7 +99,7 @@ class OneOfSeveral final : public ranks::Ranks {
 
  private:
   int rank_, size_;
-  std::uint64_t turn_ = 0;
+  std::vector<std::uint64_t> turns_;
   ranks::Report own_;
   std::atomic<bool> stop_{false};
 };

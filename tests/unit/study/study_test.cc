@@ -121,6 +121,36 @@ TEST(Study, ColumnsToStore) {
                       "s.yaml:31:19: store.columns", "unknown column \"device_hbm_capacity_bytes\""));
 }
 
+TEST(Study, RowsToStore) {
+  using results::RowChoice;
+  StudyOptions options;
+  options.objective_columns = {"step_time_s", "memory_peak_bytes", "mfu"};
+  const auto stored = [&](const std::string& rows) {
+    return good(training("store: {rows: " + rows + "}\n"), options).stored_rows;
+  };
+  const std::vector<std::string> objectives = {"step_time_s", "memory_peak_bytes"};
+  EXPECT_TRUE(good(training("")).stored_rows.all());
+  EXPECT_TRUE(stored("all").all());
+  EXPECT_EQ(stored("feasible"), (results::StoredRows{RowChoice::feasible, 0, {}}));
+  EXPECT_EQ(stored("top 1000"), (results::StoredRows{RowChoice::top, 1000, {}}));
+  EXPECT_EQ(stored("'top  7'"), (results::StoredRows{RowChoice::top, 7, {}}));
+  EXPECT_EQ(stored("{top: 10000000}"), (results::StoredRows{RowChoice::top, 10'000'000, {}}));
+  EXPECT_EQ(stored("pareto"), (results::StoredRows{RowChoice::pareto, 0, objectives}));
+  EXPECT_EQ(stored("{pareto: [mfu, memory_peak_bytes]}"),
+            (results::StoredRows{RowChoice::pareto, 0, {"mfu", "memory_peak_bytes"}}));
+  // Written out in full, and only where it says something.
+  const auto resolved = [&](const std::string& store) {
+    return good(training(store), options).resolved_yaml;
+  };
+  EXPECT_EQ(resolved("store: {rows: all}\n"), resolved(""));
+  EXPECT_NE(resolved("store: {rows: pareto}\n").find("rows:\n    pareto: [step_time_s, memory_peak_bytes]"),
+            std::string::npos)
+      << resolved("store: {rows: pareto}\n");
+  EXPECT_NE(resolved("store: {rows: top 5}\n").find("rows:\n    top: 5"), std::string::npos);
+  options.overrides = {"store.rows=top 12"};
+  EXPECT_EQ(good(training(""), options).stored_rows.count, 12U);
+}
+
 TEST(Study, LayersLieAsThePipelineLayoutSays) {
   const auto with = [](const std::string& layout, const std::string& space = "pipeline_parallel: [2]") {
     return training("pipeline_layout: " + layout + "\nspace: {" + space + "}\n");

@@ -107,7 +107,7 @@ TEST(Presets, AllLoadAndReadBack) {
   const Catalog catalog({test::source_dir()});
   const auto check = [&](PresetKind kind, auto load) {
     const auto presets = catalog.list(kind);
-    EXPECT_FALSE(presets.empty()) << to_string(kind);
+    EXPECT_FALSE(presets.empty()) << name_of(kind);
     for (const auto& entry : presets) {
       const auto loaded = load(catalog, entry.name, std::filesystem::path());
       ASSERT_TRUE(loaded.has_value()) << loaded.error().to_string();

@@ -1,0 +1,25 @@
+// The rows of a finished file, where a sweep does not store all of them: chosen among the candidates of its parts.
+// Private to this folder.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "results_schema/hdf5_io.h"
+#include "results_schema/manifest.h"
+#include "results_schema/summary.h"
+
+namespace shardscape::results {
+
+/// How a part is opened; StoreError where it is not what it should be.
+using OpenPart = std::function<H5File(const std::filesystem::path& path)>;
+
+/// Writes /points, and /fault_samples where the study has faults, of the rows to store of `parts`: segments or finished
+/// files in the order of their points, each with all rows of its points that may be stored. Memory for the ids of
+/// the rows (of `feasible` not even that) and a chunk of every column. Returns the summary of all points.
+Summary write_stored_rows(const Manifest& manifest, std::span<const std::filesystem::path> parts,
+                          const OpenPart& open, const H5File& output);
+
+}  // namespace shardscape::results

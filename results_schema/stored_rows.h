@@ -1,0 +1,42 @@
+// Which of the points of a sweep become rows of its file. All are evaluated and counted, whatever the choice.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/enum_names.h"
+
+namespace shardscape::results {
+
+/// pareto: the feasible points that no other dominates; top: the best by the first objective. As in /summary, points
+/// with a measure that is NaN are not ranked, and of equal points the one with the smallest id is first.
+enum class RowChoice : std::uint8_t { all, feasible, pareto, top };
+
+}  // namespace shardscape::results
+
+namespace shardscape {
+SHARDSCAPE_ENUM_NAMES(results::RowChoice, "all", "feasible", "pareto", "top");
+}  // namespace shardscape
+
+namespace shardscape::results {
+
+struct StoredRows {
+  RowChoice choice = RowChoice::all;
+  std::uint64_t count = 0;         ///< of `top`: so many, or fewer where fewer are feasible; 0 otherwise
+  std::vector<std::string> front;  ///< of `pareto`: columns with a better direction; empty otherwise
+
+  [[nodiscard]] bool all() const { return choice == RowChoice::all; }
+  /// The columns whose values decide: of `pareto` its own, of `top` the objectives, of the others none.
+  [[nodiscard]] const std::vector<std::string>& measures(const std::vector<std::string>& objectives) const;
+  friend bool operator==(const StoredRows&, const StoredRows&) = default;
+};
+
+/// "all", "feasible", "pareto step_time_s memory_peak_bytes", "top 1000".
+std::string to_string(const StoredRows& rows);
+/// The inverse; nothing for other texts.
+std::optional<StoredRows> parse_stored_rows(std::string_view text);
+
+}  // namespace shardscape::results
