@@ -2,13 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
@@ -94,15 +92,8 @@ TEST_F(FaultsTest, KilledInTheMiddleResumesToEqualSamples) {
     more.insert(more.begin(), many.begin(), many.end());
     return more;
   };
-  const auto sealed = [&] {
-    std::error_code error;
-    const fs::directory_iterator folder(work() / "killed.h5.parts", error);
-    return std::count_if(begin(folder), end(folder), [](const fs::directory_entry& entry) {
-      return entry.path().filename().string().starts_with("blocks-") && entry.path().extension() == ".h5";
-    });
-  };
   Running running = start(sweep("killed.h5", with({"--threads", "2"})));
-  while (sealed() == 0 && !running.ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  await_segment(running, "killed.h5");
   running.send(SIGKILL);
   ASSERT_EQ(running.wait().signal, SIGKILL);
   ASSERT_FALSE(fs::exists(work() / "killed.h5"));

@@ -142,21 +142,9 @@ TEST_F(OutputsTest, TracesGoToNewFolders) {
 }
 
 TEST_F(OutputsTest, WhatAppearsDuringASweepIsKept) {
-  const Words words = {"sweep",      test::source_dir() + "/sweep/studies/million.yaml",
-                       "--limit",    "20000",
-                       "-o",         "out.h5",
-                       "--progress", "none"};
+  const Words words = long_sweep("out.h5", {"--threads", "1"});
   Running running = start(words);
-  const auto sealed = [&] {  // it is past its own looks at the output then
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(work() / "out.h5.parts", error)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with("blocks-") && name.ends_with(".h5")) return true;
-    }
-    return false;
-  };
-  while (!sealed() && !running.ended()) {
-  }
+  await_segment(running, "out.h5");  // it is past its own looks at the output then
   running.send(SIGSTOP);
   ASSERT_FALSE(fs::exists(work() / "out.h5"));
   write("out.h5", "theirs");

@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -110,6 +112,35 @@ class ProgramTest : public testing::Test {
   void limit_files(rlim_t bytes) { file_limit_ = bytes; }
 
   [[nodiscard]] fs::path work() const { return folder_ / "work"; }
+  /// A sweep of two CPU-seconds and more: on one thread there is time enough to signal it after its first segment.
+  static std::vector<std::string> long_sweep(const std::string& output,
+                                             const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"sweep",      test::source_dir() + "/sweep/studies/million.yaml",
+                                      "--limit",    std::to_string(kLongSweep),
+                                      "-o",         output,
+                                      "--progress", "none"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static constexpr int kLongSweep = 600000;
+  /// Of the unfinished sweep into this output.
+  [[nodiscard]] int sealed_segments(const std::string& output) const {
+    int count = 0;
+    std::error_code error;
+    for (fs::directory_iterator it(work() / (output + ".parts"), error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      count += name.starts_with("blocks-") && name.ends_with(".h5") ? 1 : 0;
+    }
+    return count;
+  }
+  /// Returns once the sweep has sealed a segment or has ended.
+  void await_segment(const Running& sweep, const std::string& output) const {
+    while (sealed_segments(output) == 0 && !sweep.ended()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
   /// Files and folders in the work folder, sorted.
   [[nodiscard]] std::vector<std::string> left_behind() const {
     std::vector<std::string> names;

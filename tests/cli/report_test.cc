@@ -1,11 +1,9 @@
 // Is the report a whole page of the file, alone and the same every time?
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
@@ -186,32 +184,18 @@ TEST_F(ReportTest, NamesInAFileAreText) {
 }
 
 TEST_F(ReportTest, ASweepThatIsNotFinished) {
-  const std::vector<std::string> words = {"sweep",      test::source_dir() + "/sweep/studies/million.yaml",
-                                          "--limit",    "150000",
-                                          "-o",         "out.h5",
-                                          "--progress", "none"};
-  Running running = start(words);
-  const auto sealed = [&] {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(work() / "out.h5.parts", error)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with("blocks-") && name.ends_with(".h5")) return true;
-    }
-    return false;
-  };
-  while (!sealed() && !running.ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  Running running = start(long_sweep("out.h5", {"--threads", "1"}));
+  await_segment(running, "out.h5");
   running.send(SIGKILL);
-  ASSERT_EQ(running.wait().signal, SIGKILL);  // 84,464 points or more are left after the first segment
+  ASSERT_EQ(running.wait().signal, SIGKILL);
   const json some = data_of(page("out.h5"));
   EXPECT_EQ(some.at("complete"), false);
   EXPECT_LT(some.at("rows"), some.at("total_points"));
   EXPECT_EQ(page("out.h5.parts"), page("out.h5"));
-  std::vector<std::string> rest = words;
-  rest.push_back("--resume");
-  ASSERT_EQ(run(rest).code, 0);
+  ASSERT_EQ(run(long_sweep("out.h5", {"--resume"})).code, 0);
   const json all = data_of(page("out.h5", {"--points", "3000"}));
   EXPECT_EQ(all.at("complete"), true);
-  EXPECT_EQ(all.at("rows"), 150000);
+  EXPECT_EQ(all.at("rows"), kLongSweep);
   EXPECT_GT(all.at("feasible"), 3000);
   EXPECT_GE(all.at("shown"), 3000);
 }

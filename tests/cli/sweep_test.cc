@@ -1,10 +1,8 @@
 // Does a sweep give the same file however it was run, and survive being interrupted and killed?
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "results_schema/reader.h"
 #include "tests/cli/program_under_test.h"
@@ -16,33 +14,9 @@ namespace {
 
 class SweepTest : public ProgramTest {
  protected:
-  /// Enough points for several segments.
-  const std::vector<std::string> long_sweep_ = {"sweep", test::source_dir() + "/sweep/studies/million.yaml",
-                                                "--limit", "150000"};
-
-  std::vector<std::string> long_sweep(const std::string& output, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words = long_sweep_;
-    words.insert(words.end(), {"-o", output, "--progress", "none"});
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-
-  [[nodiscard]] int sealed_segments(const std::string& output) const {
-    int count = 0;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(work() / (output + ".parts"), error)) {
-      const std::string name = entry.path().filename().string();
-      count += name.starts_with("blocks-") && name.ends_with(".h5") ? 1 : 0;
-    }
-    return count;
-  }
-
-  /// Starts a long sweep and waits for its first sealed segment.
   Running start_and_await_segment(const std::string& output) {
-    Running running = start(long_sweep(output));
-    while (sealed_segments(output) == 0 && !running.ended()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    Running running = start(long_sweep(output, {"--threads", "1"}));
+    await_segment(running, output);
     return running;
   }
 
@@ -98,7 +72,8 @@ TEST_F(SweepTest, FirstInterruptSealsAndSaysHowToGoOn) {
   const Finished finished = running.wait();
   ASSERT_EQ(finished.code, 130) << finished.err;
   EXPECT_TRUE(contains(finished.err, "points are safe")) << finished.err;
-  EXPECT_TRUE(contains(finished.err, "--limit 150000 -o out.h5 --progress none --resume\n")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "--limit 600000 -o out.h5 --progress none --threads 1 --resume\n"))
+      << finished.err;
   // What was in flight is kept: rows beyond the segment that was sealed before the signal.
   EXPECT_GE(sealed_segments("out.h5"), 1);
   expect_resumes_to_the_whole("out.h5");
@@ -111,7 +86,7 @@ TEST_F(SweepTest, SecondSignalLeavesAtOnceAndCanBeResumed) {
   const Finished finished = running.wait();
   ASSERT_EQ(finished.code, 130);
   EXPECT_TRUE(contains(finished.err, "interrupted: left at once; continue with\n  ")) << finished.err;
-  EXPECT_TRUE(contains(finished.err, "-o out.h5 --progress none --resume\n")) << finished.err;
+  EXPECT_TRUE(contains(finished.err, "-o out.h5 --progress none --threads 1 --resume\n")) << finished.err;
   expect_resumes_to_the_whole("out.h5");
 }
 
