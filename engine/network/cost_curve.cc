@@ -86,8 +86,10 @@ double CurveParts::Stage::at(double bytes) const {
   return longest;
 }
 
-CostCurve::CostCurve(CurveParts parts)
-    : parts_(std::make_shared<const CurveParts>(std::move(parts))), affine_(one_line(*parts_)) {}
+CostCurve::CostCurve(CurveParts parts) : affine_(one_line(parts)) {
+  parts.links.shrink_to_fit();
+  parts_ = std::make_shared<const CurveParts>(std::move(parts));
+}
 
 double CostCurve::at(double bytes, PricedNetwork& network, double tolerance) {
   if (affine_) return affine_->at(bytes);

@@ -111,8 +111,7 @@ CurveParts::Contended CurveMaker::bounded(const Rings& rings, std::span<const st
   AffineCost load{flows_.flow(component.front() * n).latency, 0};
   for (const std::size_t ring : component) {
     const std::vector<Hop> shared = hops(ring, n, &RoutedFlow::shared);
-    const bool known =
-        std::ranges::any_of(upper.rings, [&](const RingTime& r) { return r.hops() == shared; });
+    const bool known = std::ranges::any_of(upper.rings, [&](const RingTime& r) { return r.is_of(shared); });
     if (!known) upper.rings.emplace_back(shared, steps);
     if (!known) lower.rings.emplace_back(hops(ring, n, &RoutedFlow::alone), steps);
     for (const Hop& hop : shared) {
@@ -177,9 +176,10 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
       continue;
     }
-    const RingTime time(hops(component.front(), n, &RoutedFlow::shared), steps);
+    const std::vector<Hop> shared = hops(component.front(), n, &RoutedFlow::shared);
+    const RingTime time(shared, steps);
     if (time.is_affine()) {
-      parts.exact.lines.push_back({time.at(0), steps * time.hops().front().seconds_per_byte});
+      parts.exact.lines.push_back({time.at(0), steps * shared.front().seconds_per_byte});
       parts.upper.lines.push_back(parts.exact.lines.back());
     } else {
       parts.exact.rings.push_back(time);

@@ -52,6 +52,11 @@ class LinkSet {
     return false;
   }
   [[nodiscard]] bool empty() const { return chunks_.empty(); }
+  /// Gives back the room that was kept for more links.
+  void shrink_to_fit() {
+    place_.shrink_to_fit();
+    chunks_.shrink_to_fit();
+  }
   /// Calls visit(link) for each, ascending.
   template <class Visit>
   void for_each(const Visit& visit) const {

@@ -1,17 +1,31 @@
 #include "engine/network/ring_time.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace shardscape::network {
 
-RingTime::RingTime(std::vector<Hop> hops, int steps)
-    : hops_(std::make_shared<const std::vector<Hop>>(std::move(hops))), steps_(steps) {
-  for (const Hop& hop : *hops_) {
+RingTime::RingTime(std::span<const Hop> hops, int steps) : steps_(steps) {
+  const auto all = std::make_shared<Hops>();
+  all->kind.reserve(hops.size());
+  for (const Hop& hop : hops) {
+    const auto known = std::ranges::find(all->kinds, hop);
+    all->kind.push_back(static_cast<std::uint32_t>(known - all->kinds.begin()));
+    if (known == all->kinds.end()) all->kinds.push_back(hop);
+  }
+  hops_ = all;
+  for (const Hop& hop : all->kinds) {
     if (std::ranges::find(rates_, hop.seconds_per_byte) == rates_.end())
       rates_.push_back(hop.seconds_per_byte);
   }
   if (is_affine()) latency_ = best_window(0, rates_.front());
+}
+
+bool RingTime::is_of(std::span<const Hop> hops) const {
+  if (hops.size() != hops_->kind.size()) return false;
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    if (hops_->kinds[hops_->kind[i]] != hops[i]) return false;
+  }
+  return true;
 }
 
 double RingTime::at(double message_bytes) const {
@@ -26,15 +40,15 @@ double RingTime::at(double message_bytes) const {
 /// The largest sum over a window of hops that contains a hop no faster than the rate. By prefix sums, with a
 /// queue of the places at which the window may begin, the one of the least sum first.
 double RingTime::best_window(double message_bytes, double seconds_per_byte) const {
-  const std::vector<Hop>& hops = *hops_;
-  const std::size_t n = hops.size(), steps = static_cast<std::size_t>(steps_);
+  const Hops& hops = *hops_;
+  const std::size_t n = hops.kind.size(), steps = static_cast<std::size_t>(steps_);
   std::vector<double> prefix(n + steps);
   std::vector<std::size_t> queue(n);
   std::size_t head = 0, tail = 0, next = 0, k = 0;
   bool found = false;
   double best = 0;
   for (std::size_t end = 1; end < n + steps; ++end, k = k + 1 == n ? 0 : k + 1) {
-    const Hop& hop = hops[k];
+    const Hop& hop = hops.kinds[hops.kind[k]];
     prefix[end] = prefix[end - 1] + hop.latency + message_bytes * (hop.seconds_per_byte - seconds_per_byte);
     if (hop.seconds_per_byte >= seconds_per_byte) {
       for (; next < std::min(end, n); ++next) {

@@ -17,7 +17,9 @@
 // slowest window of S hops: T is affine in c.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace shardscape::network {
@@ -32,20 +34,26 @@ struct Hop {
 class RingTime {
  public:
   /// Hops in ring order; steps >= 1.
-  RingTime(std::vector<Hop> hops, int steps);
+  RingTime(std::span<const Hop> hops, int steps);
 
   /// Seconds until the last receipt when all members begin at once. O((hops + steps) * distinct rates), O(1)
   /// where is_affine().
   [[nodiscard]] double at(double message_bytes) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
-  [[nodiscard]] const std::vector<Hop>& hops() const { return *hops_; }
+  /// Whether the ring is of these hops, in this order.
+  [[nodiscard]] bool is_of(std::span<const Hop> hops) const;
   [[nodiscard]] int steps() const { return steps_; }
 
  private:
   [[nodiscard]] double best_window(double message_bytes, double seconds_per_byte) const;
 
-  std::shared_ptr<const std::vector<Hop>> hops_;
+  /// Rings of a large fabric have many hops of a few kinds.
+  struct Hops {
+    std::vector<Hop> kinds;           ///< in the order in which they are met
+    std::vector<std::uint32_t> kind;  ///< by hop
+  };
+  std::shared_ptr<const Hops> hops_;
   int steps_;
   std::vector<double> rates_;  ///< distinct seconds per byte
   double latency_ = 0;         ///< of the slowest window, where affine

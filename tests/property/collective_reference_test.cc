@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -293,6 +294,10 @@ TEST(RingTime, SolvesTheRecursion) {
       const double expected = ring_by_recursion(hops, steps, bytes);
       EXPECT_NEAR(time.at(bytes), expected, 1e-12 * expected);
     }
+    EXPECT_TRUE(time.is_of(hops));
+    EXPECT_FALSE(time.is_of(std::span(hops).first(hops.size() - 1)));
+    hops[random.below(hops.size())].latency += 1e-9;
+    EXPECT_FALSE(time.is_of(hops));
   }
 }
 
