@@ -182,6 +182,11 @@ TEST_F(ResultsTest, SegmentsOfCandidatesAreResumed) {
   other.study.stored_rows.count = 31;
   other.study.resolved_yaml += "store: {rows: top 31}\n";
   EXPECT_TRUE(contains(store_error([&] { (void)SegmentStore::resume(parts, other); }), "a different study"));
+  // The texts of the study are the same where a search has evaluated every point of it: it stores all.
+  Manifest searched = manifest;
+  searched.study.stored_rows = {};
+  const std::string refused = store_error([&] { (void)SegmentStore::resume(parts, searched); });
+  EXPECT_TRUE(contains(refused, "a sweep that stores other rows (top 30, not all)")) << refused;
   SegmentStore store = SegmentStore::resume(parts, manifest);
   EXPECT_EQ(store.sealed_rows(), 7U * 64);
   EXPECT_EQ(store.missing(), (std::vector<BlockRange>{{0, 5}, {12, 4}}));
